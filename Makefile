@@ -1,0 +1,46 @@
+# Everything bootstraps itself: a fresh machine needs Python >= 3.11 (with pip and venv) and make.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: help setup demo test check bench docs format clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "CAFe needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing CAFe and what its tests need into $(VENV) (about a minute, once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+setup: $(READY)  ## make .venv with everything that tests need
+
+demo: $(READY)  ## plan a fleet of phones, tell the story, write a report
+	@$(BIN)/cafe demo --output demo-report
+
+test: $(READY)  ## run every test
+	$(BIN)/python -m pytest -n auto
+
+check: $(READY)  ## formatting, lint, types, docs with warnings as errors
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(MAKE) --no-print-directory docs
+
+docs: $(READY)  ## build the documentation into docs/_build
+	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html
+
+bench: $(READY)  ## N against time, with the growth exponent
+	$(BIN)/python -m benchmarks
+
+format: $(READY)  ## let ruff rewrite the files
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:  ## remove what the targets made
+	rm -rf $(VENV) docs/_build demo-report build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

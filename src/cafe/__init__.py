@@ -1,0 +1,1 @@
+"""CAFe: how long to wait, and for how many clients."""

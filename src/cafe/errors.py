@@ -1,0 +1,47 @@
+"""What can go wrong, as one small tree.
+
+::
+
+    CafeError
+    ├── InputError          the caller gave something that cannot be used (also a ValueError)
+    │   └── FileError       ... in a file: names the file and, where known, the line
+    └── InfeasibleError     a plan's constraints leave nothing to choose from
+
+A message says what was expected, what was got, why it matters and what to do. The command line prints
+it as one sentence or two and exits with code 2; a traceback means a defect of CAFe.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class CafeError(Exception):
+    """The root of every error that CAFe raises on purpose."""
+
+
+class InputError(CafeError, ValueError):
+    """A value that cannot be used; the message says which, why, and what to do."""
+
+
+class FileError(InputError):
+    """A file that cannot be used; the message begins with the file and, where known, the line."""
+
+    def __init__(self, path: str | Path, message: str, line: int | None = None) -> None:
+        where = f"{path}, line {line}" if line is not None else f"{path}"
+        super().__init__(f"{where}: {message}")
+
+
+class InfeasibleError(CafeError):
+    """No deadline and quorum meet the constraints; the message names the one that binds."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`` Did you mean 'rate'?`` when a known word is near, else the list of known words."""
+    choices = sorted(known)
+    near = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
+    if near:
+        return f"Did you mean '{near[0]}'?"
+    return f"Known: {', '.join(choices)}."

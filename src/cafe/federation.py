@@ -1,0 +1,178 @@
+"""Who takes part: every client's latency, availability and data size, as arrays.
+
+Clients that are alike share a *kind*. A homogeneous federation has one kind, a federation of groups has a few, a
+federation of individuals has as many kinds as clients; whatever is calculated per kind costs accordingly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cafe.errors import InputError
+from cafe.latency import Exponential, Latency, Various
+from cafe.latency.base import Floats
+
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Federation:
+    """N clients. ``Federation(clients=100, latency=Exponential(rate=1.0))`` is the paper's setting.
+
+    Attributes:
+        clients: how many, the paper's N.
+        latency: of one kind of client, or of one kind per client (parameter arrays of length N), or of the
+            kinds that ``kind`` points to.
+        availability: the probability that a client takes part in a round at all; one number or one per kind.
+        examples: how many training examples a client holds; one number or one per client.
+        kind: which kind each client is of. Left out where there is one kind, or one per client.
+    """
+
+    clients: int
+    latency: Latency
+    availability: float | Floats = 1.0
+    examples: int | NDArray[np.int64] = 1
+    kind: Indices | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.clients, bool) or not isinstance(self.clients, int | np.integer):
+            raise InputError(f"The number of clients must be a whole number. Got {self.clients!r}.")
+        if self.clients < 1:
+            raise InputError(f"A federation needs at least 1 client. Got {self.clients}.")
+        if not isinstance(self.latency, Latency):
+            raise InputError(
+                f"latency must be one of cafe's latencies, such as cafe.Exponential(rate=1.0). "
+                f"Got {self.latency!r}."
+            )
+        object.__setattr__(self, "clients", int(self.clients))
+        object.__setattr__(self, "availability", self._availability())
+        object.__setattr__(self, "examples", self._examples())
+        if self.kind is not None:
+            object.__setattr__(self, "kind", self._kind())
+        elif self.kinds not in (1, self.clients):
+            raise InputError(
+                "latency and availability must describe one kind of client or one per client "
+                f"({self.clients}). Got {self.latency.kinds} and {np.size(self.availability)}."
+            )
+
+    def _availability(self) -> float | Floats:
+        value = np.array(self.availability, dtype=float)
+        if not np.all((value > 0) & (value <= 1)):
+            raise InputError(
+                f"Availability is a probability above 0 and at most 1. Got {_first_bad(value)}: "
+                "a client that never takes part is not a client."
+            )
+        if value.ndim > 1 or (value.ndim and self.latency.kinds not in (1, value.size)):
+            raise InputError(
+                f"Availability must be one number or one per kind of client ({self.latency.kinds}). "
+                f"Got {value.size}."
+            )
+        return value if value.ndim else float(value)
+
+    def _examples(self) -> int | NDArray[np.int64]:
+        value = np.array(self.examples)
+        if not np.issubdtype(value.dtype, np.integer) or np.any(value < 0):
+            raise InputError(
+                "A client's examples must be a whole number, not negative. "
+                f"Got {self.examples if value.ndim == 0 else 'others among them'}."
+            )
+        if value.ndim and value.shape != (self.clients,):
+            raise InputError(
+                f"examples must be one number or one per client ({self.clients}). Got {value.size}."
+            )
+        return value.astype(np.int64) if value.ndim else int(value)
+
+    def _kind(self) -> Indices:
+        kind = np.array(self.kind, dtype=np.intp)
+        if kind.shape != (self.clients,) or np.any((kind < 0) | (kind >= self.kinds)):
+            raise InputError(
+                f"kind must give every one of the {self.clients} clients a kind from 0 to {self.kinds - 1}."
+            )
+        if np.unique(kind).size < self.kinds:
+            raise InputError("Every kind needs at least one client: some kind has none.")
+        return kind
+
+    @classmethod
+    def exponential(cls, rates: ArrayLike, availability: ArrayLike | None = None) -> Federation:
+        """One client per rate, memoryless; with an availability for each if given."""
+        each = np.atleast_1d(np.asarray(rates, dtype=float))
+        share = np.asarray(1.0 if availability is None else availability, dtype=float)
+        return cls(each.size, Exponential(each), share if share.ndim else float(share))
+
+    @classmethod
+    def join(cls, *groups: Federation) -> Federation:
+        """One federation out of several: the clients of the first, then those of the second, ..."""
+        if not groups:
+            raise InputError("A federation needs at least one group. Got none.")
+        starts = np.cumsum([0, *(g.kinds for g in groups)])
+        return cls(
+            sum(g.clients for g in groups),
+            Various([_spread(g.latency, g.kinds) for g in groups]),
+            np.concatenate([np.broadcast_to(g.availability, g.kinds) for g in groups]),
+            np.concatenate([np.broadcast_to(g.examples, g.clients) for g in groups]),
+            np.concatenate([s + g.kind_of_client for s, g in zip(starts, groups, strict=False)]),
+        )
+
+    @property
+    def kinds(self) -> int:
+        """How many kinds of client there are."""
+        return max(self.latency.kinds, np.size(self.availability))
+
+    @property
+    def number(self) -> NDArray[np.int64]:
+        """How many clients are of each kind."""
+        if self.kind is not None:
+            return np.bincount(self.kind, minlength=self.kinds).astype(np.int64)
+        return np.full(self.kinds, self.clients // self.kinds)
+
+    @property
+    def kind_of_client(self) -> Indices:
+        """Every client's kind, spelled out."""
+        if self.kind is not None:
+            return self.kind
+        if self.kinds == 1:
+            return np.zeros(self.clients, dtype=np.intp)
+        return np.arange(self.clients, dtype=np.intp)
+
+    def by_client(self, by_kind: ArrayLike) -> Floats:
+        """One value per kind spread to one value per client."""
+        values = np.broadcast_to(np.asarray(by_kind, dtype=float), (self.kinds,))
+        if self.kind is not None:
+            return values[self.kind]
+        return np.broadcast_to(values, (self.clients,))
+
+    def report(self, t: float) -> Floats:
+        """The probability that a client has reported by t, per kind: availability x F(t)."""
+        return np.broadcast_to(self.availability * self.latency.cdf(t), (self.kinds,))
+
+    def miss(self, t: float) -> Floats:
+        """One minus :meth:`report`, accurate where that is close to 1."""
+        late = self.availability * self.latency.sf(t)
+        return np.broadcast_to(late + (1.0 - np.asarray(self.availability)), (self.kinds,))
+
+    def sample(self, rng: np.random.Generator, rounds: int) -> Floats:
+        """Response times, one row per round and one column per client; infinite for an absent client."""
+        order = np.argsort(self.kind_of_client, kind="stable")
+        each = self.latency.take(self.kind_of_client[order] if self.latency.kinds > 1 else order * 0)
+        times = np.empty((rounds, self.clients))
+        times[:, order] = each.sample(rng, rounds).reshape(rounds, self.clients)
+        if np.any(np.less(self.availability, 1)):
+            absent = rng.random(times.shape) >= self.by_client(self.availability)
+            times[absent] = np.inf
+        return times
+
+    def __repr__(self) -> str:
+        kinds = "1 kind" if self.kinds == 1 else f"{self.kinds} kinds"
+        return f"Federation({self.clients} clients of {kinds}, {type(self.latency).__name__})"
+
+
+def _spread(latency: Latency, kinds: int) -> Latency:
+    """The latency with as many kinds as asked, where one description served them all."""
+    return latency if latency.kinds == kinds else latency.take(np.zeros(kinds, dtype=np.intp))
+
+
+def _first_bad(share: Floats) -> str:
+    return f"{share.flat[int(np.argmin((share > 0) & (share <= 1)))]:g}"

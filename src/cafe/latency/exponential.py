@@ -1,0 +1,106 @@
+"""Memoryless response times, with or without a fixed part: the paper's model (Sec. 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammainc
+
+from cafe.latency.base import Family, Floats, Parameter, Size, times
+
+
+@dataclass(frozen=True, eq=False)
+class Exponential(Family):
+    """F(t) = 1 - exp(-rate t). ``rate`` is the paper's lambda, reports per unit of time."""
+
+    rate: Parameter
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    def cdf(self, t: ArrayLike) -> Floats:
+        """1 - exp(-rate t), without cancellation for small t."""
+        return -np.expm1(-self.rate * times(t))
+
+    def logsf(self, t: ArrayLike) -> Floats:
+        """Minus rate t."""
+        return -self.rate * times(t)
+
+    def logpdf(self, t: ArrayLike) -> Floats:
+        """Log(rate) - rate t."""
+        return np.log(self.rate) - self.rate * times(t)
+
+    def quantile(self, u: ArrayLike) -> Floats:
+        """Minus log(1 - u) / rate."""
+        with np.errstate(divide="ignore"):
+            return -np.log1p(-np.asarray(u, dtype=float)) / self.rate
+
+    def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
+        """Independent draws."""
+        return rng.standard_exponential(self._shape(size)) / self.rate
+
+    def mean(self) -> Floats:
+        """1 / rate."""
+        return np.asarray(1.0 / np.asarray(self.rate))
+
+    def mean_below(self, t: ArrayLike) -> Floats:
+        """(1 - exp(-x)(1 + x)) / rate with x = rate t."""
+        return np.asarray(gammainc(2.0, self.rate * times(t)) / self.rate)
+
+    def scaled(self, factor: ArrayLike) -> Exponential:
+        """The rate divided by the factor."""
+        return Exponential(np.asarray(self.rate) / factor)
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftedExponential(Family):
+    """A fixed time ``shift``, then an exponential one: F(t) = 1 - exp(-rate (t - shift))."""
+
+    shift: Parameter
+    rate: Parameter
+
+    def __post_init__(self) -> None:
+        self._check(zero=("shift",))
+
+    def _beyond(self, t: ArrayLike) -> Floats:
+        return self.rate * np.maximum(np.asarray(t, dtype=float) - self.shift, 0.0)
+
+    def cdf(self, t: ArrayLike) -> Floats:
+        """1 - exp(-rate (t - shift)) from the shift on, 0 before it."""
+        return -np.expm1(-self._beyond(t))
+
+    def logsf(self, t: ArrayLike) -> Floats:
+        """Minus rate (t - shift) from the shift on, 0 before it."""
+        return -self._beyond(t)
+
+    def logpdf(self, t: ArrayLike) -> Floats:
+        """Log(rate) - rate (t - shift) from the shift on."""
+        inside = np.asarray(t, dtype=float) >= self.shift
+        return np.where(inside, np.log(self.rate) - self._beyond(t), -np.inf)
+
+    def quantile(self, u: ArrayLike) -> Floats:
+        """Shift - log(1 - u) / rate."""
+        with np.errstate(divide="ignore"):
+            return self.shift - np.log1p(-np.asarray(u, dtype=float)) / self.rate
+
+    def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
+        """Independent draws."""
+        return self.shift + rng.standard_exponential(self._shape(size)) / self.rate
+
+    def mean(self) -> Floats:
+        """Shift + 1 / rate."""
+        return np.asarray(self.shift + 1.0 / np.asarray(self.rate))
+
+    def mean_below(self, t: ArrayLike) -> Floats:
+        """The shift for each report by t, and the exponential's own part."""
+        return np.asarray(self.shift * self.cdf(t) + gammainc(2.0, self._beyond(t)) / self.rate)
+
+    def scaled(self, factor: ArrayLike) -> ShiftedExponential:
+        """Shift and mean wait times the factor."""
+        return ShiftedExponential(np.multiply(self.shift, factor), np.divide(self.rate, factor))
+
+    def breaks(self) -> Floats:
+        """The shift: nobody reports before it."""
+        return np.unique(self.shift)

@@ -1,0 +1,72 @@
+"""Log-normal response times: a product of many small delays, after an optional fixed time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import log_ndtr, ndtr, ndtri
+
+from cafe.latency.base import Family, Floats, Parameter, Size
+
+
+@dataclass(frozen=True, eq=False)
+class LogNormal(Family):
+    """``shift`` + exp(mu + sigma Z), Z standard normal; exp(mu) is the median after the shift."""
+
+    mu: Parameter
+    sigma: Parameter
+    shift: Parameter = 0.0
+
+    def __post_init__(self) -> None:
+        self._check(zero=("shift",), signed=("mu",))
+
+    def _z(self, t: ArrayLike) -> Floats:
+        after = np.maximum(np.asarray(t, dtype=float) - self.shift, 0.0)
+        with np.errstate(divide="ignore"):
+            return np.asarray((np.log(after) - self.mu) / self.sigma)
+
+    def cdf(self, t: ArrayLike) -> Floats:
+        """The normal cdf of the standardised logarithm."""
+        return np.asarray(ndtr(self._z(t)))
+
+    def logsf(self, t: ArrayLike) -> Floats:
+        """The normal log-cdf of the standardised logarithm's negative."""
+        return np.asarray(log_ndtr(-self._z(t)))
+
+    def logpdf(self, t: ArrayLike) -> Floats:
+        """The normal log-density of the logarithm, less the logarithm."""
+        z = self._z(t)
+        log_after = np.where(np.isfinite(z), z, 0.0) * self.sigma + self.mu
+        inside = -0.5 * z**2 - log_after - np.log(self.sigma) - 0.5 * np.log(2 * np.pi)
+        return np.where(np.isfinite(z), inside, -np.inf)
+
+    def quantile(self, u: ArrayLike) -> Floats:
+        """Shift + exp(mu + sigma z_u)."""
+        return np.asarray(self.shift + np.exp(self.mu + self.sigma * ndtri(u)))
+
+    def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
+        """Independent draws."""
+        z = rng.standard_normal(self._shape(size))
+        return np.asarray(self.shift + np.exp(self.mu + self.sigma * z))
+
+    def mean(self) -> Floats:
+        """Shift + exp(mu + sigma^2 / 2)."""
+        return np.asarray(self.shift + np.exp(self.mu + 0.5 * np.square(self.sigma)))
+
+    def mean_below(self, t: ArrayLike) -> Floats:
+        """The shift for each report by t, and the log-normal's own part."""
+        z = self._z(t)
+        own = np.exp(self.mu + 0.5 * np.square(self.sigma)) * ndtr(z - self.sigma)
+        return np.asarray(self.shift * ndtr(z) + own)
+
+    def scaled(self, factor: ArrayLike) -> LogNormal:
+        """The logarithm of the factor added to mu, the shift times the factor."""
+        return LogNormal(
+            np.add(self.mu, np.log(factor)), self.sigma, np.multiply(self.shift, factor)
+        )
+
+    def breaks(self) -> Floats:
+        """The shift, where there is one: nobody reports before it."""
+        return np.unique(self.shift) if np.any(self.shift) else np.empty(0)

@@ -1,0 +1,104 @@
+"""Kinds of client that follow different families, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cafe.errors import InputError
+from cafe.latency.base import Floats, Latency, Size
+
+
+@dataclass(frozen=True)
+class Various(Latency):
+    """The kinds of the first part, then those of the second, and so on.
+
+    Not a mixture: a kind belongs to one part for ever. This is how one federation holds several families.
+    """
+
+    parts: Sequence[Latency]
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise InputError("Various needs at least one latency. Got none.")
+        object.__setattr__(self, "parts", tuple(self.parts))
+
+    @property
+    def kinds(self) -> int:
+        """The kinds of all parts together."""
+        return sum(part.kinds for part in self.parts)
+
+    @property
+    def _ends(self) -> list[int]:
+        return np.cumsum([part.kinds for part in self.parts]).tolist()
+
+    def take(self, index: NDArray[np.intp]) -> Various:
+        """The kinds at ``index``, which must be in increasing order: parts stay side by side."""
+        picked = []
+        for end, part in zip(self._ends, self.parts, strict=True):
+            own = index[(index >= end - part.kinds) & (index < end)] - (end - part.kinds)
+            if own.size:
+                picked.append(part.take(own))
+        return Various(picked)
+
+    def _each(self, call: Callable[[Latency, Floats], ArrayLike], t: ArrayLike) -> Floats:
+        """Apply ``call`` to every part with its own slice of t, and join along the last axis."""
+        at = np.asarray(t, dtype=float)
+        shared = at.ndim == 0 or at.shape[-1] == 1
+        column = at[..., None] if at.ndim == 0 else at
+        joined = []
+        for end, part in zip(self._ends, self.parts, strict=True):
+            own = column if shared else column[..., end - part.kinds : end]
+            value = np.asarray(call(part, own))
+            joined.append(np.broadcast_to(value, (*column.shape[:-1], part.kinds)))
+        return np.concatenate(joined, axis=-1)
+
+    def cdf(self, t: ArrayLike) -> Floats:
+        """Each part's cdf."""
+        return self._each(lambda part, own: part.cdf(own), t)
+
+    def sf(self, t: ArrayLike) -> Floats:
+        """Each part's sf."""
+        return self._each(lambda part, own: part.sf(own), t)
+
+    def logsf(self, t: ArrayLike) -> Floats:
+        """Each part's logsf."""
+        return self._each(lambda part, own: part.logsf(own), t)
+
+    def logpdf(self, t: ArrayLike) -> Floats:
+        """Each part's logpdf."""
+        return self._each(lambda part, own: part.logpdf(own), t)
+
+    def quantile(self, u: ArrayLike) -> Floats:
+        """Each part's quantile."""
+        return self._each(lambda part, own: part.quantile(own), u)
+
+    def mean(self) -> Floats:
+        """Each part's mean."""
+        return self._each(lambda part, own: part.mean(), 0.0)
+
+    def mean_below(self, t: ArrayLike) -> Floats:
+        """Each part's mean below t."""
+        return self._each(lambda part, own: part.mean_below(own), t)
+
+    def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
+        """Independent draws, the parts' kinds side by side."""
+        lead = (size,) if isinstance(size, int) else tuple(size)
+        draws = [part.sample(rng, size).reshape(*lead, part.kinds) for part in self.parts]
+        return np.concatenate(draws, axis=-1)
+
+    def scaled(self, factor: ArrayLike) -> Various:
+        """Each part scaled by its own entries of the factor, or all by one number."""
+        factors = np.broadcast_to(np.asarray(factor, dtype=float), (self.kinds,))
+        scaled = []
+        for end, part in zip(self._ends, self.parts, strict=True):
+            own = factors[end - part.kinds : end]
+            scaled.append(part.scaled(own if part.kinds > 1 else own[0]))
+        return Various(scaled)
+
+    def breaks(self) -> Floats:
+        """The parts' breaks."""
+        return np.unique(np.concatenate([part.breaks() for part in self.parts]))

@@ -1,19 +1,20 @@
 """Who takes part: every client's latency, availability and data size, as arrays.
 
-Clients that are alike share a *kind*. A homogeneous federation has one kind, a federation of groups has a few, a
-federation of individuals has as many kinds as clients; whatever is calculated per kind costs accordingly.
+Clients that are alike share a *kind*. A homogeneous federation has one kind, a federation of groups
+has a few, a federation of individuals has as many kinds as clients; whatever is calculated per kind
+costs accordingly.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cafe.errors import InputError
 from cafe.latency import Exponential, Latency, Various
-from cafe.latency.base import Floats
+from cafe.latency.base import Floats, numbers
 
 Indices = NDArray[np.intp]
 
@@ -24,9 +25,10 @@ class Federation:
 
     Attributes:
         clients: how many, the paper's N.
-        latency: of one kind of client, or of one kind per client (parameter arrays of length N), or of the
-            kinds that ``kind`` points to.
-        availability: the probability that a client takes part in a round at all; one number or one per kind.
+        latency: of one kind of client, or of one kind per client (parameter arrays of length N), or
+            of the kinds that ``kind`` points to.
+        availability: the probability that a client takes part in a round at all; one number or one
+            per kind.
         examples: how many training examples a client holds; one number or one per client.
         kind: which kind each client is of. Left out where there is one kind, or one per client.
     """
@@ -59,7 +61,12 @@ class Federation:
             )
 
     def _availability(self) -> float | Floats:
-        value = np.array(self.availability, dtype=float)
+        value = numbers(self.availability)
+        if value is None or value.size == 0:
+            raise InputError(
+                "Availability must be one number or one per kind of client. "
+                f"Got {self.availability!r}."
+            )
         if not np.all((value > 0) & (value <= 1)):
             raise InputError(
                 f"Availability is a probability above 0 and at most 1. Got {_first_bad(value)}: "
@@ -67,9 +74,10 @@ class Federation:
             )
         if value.ndim > 1 or (value.ndim and self.latency.kinds not in (1, value.size)):
             raise InputError(
-                f"Availability must be one number or one per kind of client ({self.latency.kinds}). "
-                f"Got {value.size}."
+                "Availability must be one number or one per kind of client "
+                f"({self.latency.kinds}). Got {value.size}."
             )
+        value.setflags(write=False)
         return value if value.ndim else float(value)
 
     def _examples(self) -> int | NDArray[np.int64]:
@@ -83,24 +91,30 @@ class Federation:
             raise InputError(
                 f"examples must be one number or one per client ({self.clients}). Got {value.size}."
             )
-        return value.astype(np.int64) if value.ndim else int(value)
+        value = value.astype(np.int64)
+        value.setflags(write=False)
+        return value if value.ndim else int(value)
 
     def _kind(self) -> Indices:
-        kind = np.array(self.kind, dtype=np.intp)
-        if kind.shape != (self.clients,) or np.any((kind < 0) | (kind >= self.kinds)):
+        given = np.asarray(self.kind)
+        whole = given.dtype.kind in "iu" and given.shape == (self.clients,)
+        if not whole or np.any((given < 0) | (given >= self.kinds)):
             raise InputError(
-                f"kind must give every one of the {self.clients} clients a kind from 0 to {self.kinds - 1}."
+                f"kind must give every one of the {self.clients} clients a kind "
+                f"from 0 to {self.kinds - 1}."
             )
-        if np.unique(kind).size < self.kinds:
+        kind = given.astype(np.intp)
+        if np.bincount(kind, minlength=self.kinds).min() == 0:
             raise InputError("Every kind needs at least one client: some kind has none.")
+        kind.setflags(write=False)
         return kind
 
     @classmethod
     def exponential(cls, rates: ArrayLike, availability: ArrayLike | None = None) -> Federation:
         """One client per rate, memoryless; with an availability for each if given."""
-        each = np.atleast_1d(np.asarray(rates, dtype=float))
-        share = np.asarray(1.0 if availability is None else availability, dtype=float)
-        return cls(each.size, Exponential(each), share if share.ndim else float(share))
+        latency = Exponential(np.atleast_1d(rates))
+        share = np.asarray(1.0 if availability is None else availability)
+        return cls(latency.kinds, latency, share)
 
     @classmethod
     def join(cls, *groups: Federation) -> Federation:
@@ -153,10 +167,15 @@ class Federation:
         late = self.availability * self.latency.sf(t)
         return np.broadcast_to(late + (1.0 - np.asarray(self.availability)), (self.kinds,))
 
+    def scaled(self, factor: float) -> Federation:
+        """The same clients, ``factor`` times as slow."""
+        return replace(self, latency=self.latency.scaled(factor))
+
     def sample(self, rng: np.random.Generator, rounds: int) -> Floats:
-        """Response times, one row per round and one column per client; infinite for an absent client."""
+        """Response times, a row per round and a column per client; infinite where one is absent."""
         order = np.argsort(self.kind_of_client, kind="stable")
-        each = self.latency.take(self.kind_of_client[order] if self.latency.kinds > 1 else order * 0)
+        shared = self.latency.kinds == 1
+        each = self.latency.take(order * 0 if shared else self.kind_of_client[order])
         times = np.empty((rounds, self.clients))
         times[:, order] = each.sample(rng, rounds).reshape(rounds, self.clients)
         if np.any(np.less(self.availability, 1)):

@@ -1,8 +1,9 @@
 """What a latency is: the random time from the broadcast to a client's report.
 
-A latency describes one kind of client (scalar parameters) or many kinds at once (arrays of one length):
-``Exponential(rate=1.0)`` or ``Exponential(rate=np.array([...]))``. All methods broadcast as NumPy does,
-the kinds on the last axis, so a million clients are a few arrays and never a million objects.
+A latency describes one kind of client (scalar parameters) or many kinds at once (arrays of one
+length): ``Exponential(rate=1.0)`` or ``Exponential(rate=np.array([...]))``. All methods broadcast
+as NumPy does, the kinds on the last axis, so a million clients are a few arrays and never a million
+objects.
 """
 
 from __future__ import annotations
@@ -125,31 +126,30 @@ class Family(Latency):
                 bad |= (value < 0) if name in zero else ~(value > 0)
             if bad.any():
                 at = int(np.argmax(bad))
-                sort = "" if name in signed else "not negative and " if name in zero else "positive and "
+                sort = "not negative and " if name in zero else "positive and "
+                sort = "" if name in signed else sort
                 place = f" for client kind {at}" if value.ndim else ""
                 raise InputError(
-                    f"{type(self).__name__}'s {name} must be {sort}finite. Got {value.flat[at]:g}{place}: "
-                    "no response time could be drawn from it."
+                    f"{type(self).__name__}'s {name} must be {sort}finite. "
+                    f"Got {value.flat[at]:g}{place}: no response time could be drawn from it."
                 )
             value.setflags(write=False)
             object.__setattr__(self, name, value if value.ndim else float(value))
         sizes = {k: np.size(v) for k, v in vars(self).items() if np.ndim(v)}
         if len(set(sizes.values())) > 1:
             raise InputError(
-                f"{type(self).__name__}'s arrays must have one length, an entry per kind of client. "
-                f"Got {', '.join(f'{k}: {v}' for k, v in sizes.items())}."
+                f"{type(self).__name__}'s arrays must have one length, an entry per kind of "
+                f"client. Got {', '.join(f'{k}: {v}' for k, v in sizes.items())}."
             )
 
     def _numbers(self, name: str, given: object) -> Floats:
-        try:
-            value = np.array(given, dtype=float)
-        except (TypeError, ValueError):
-            value = np.empty((0, 0))
-        if value.ndim > 1 or value.size == 0:
+        value = numbers(given)
+        if value is None or value.ndim > 1 or value.size == 0:
             raise InputError(
                 f"{type(self).__name__}'s {name} must be a number or a flat array of numbers, "
                 f"one per kind of client. Got {given!r}."
             )
+        value += 0.0  # -0 becomes 0: equal parameters have equal bytes, so equal hashes
         return value
 
     def _shape(self, size: Size) -> tuple[int, ...]:
@@ -158,6 +158,15 @@ class Family(Latency):
         return (*lead, self.kinds) if any(np.ndim(v) for v in vars(self).values()) else lead
 
 
+def numbers(given: object) -> Floats | None:
+    """A copy as floats, or None for what is not made of numbers: text is not, even ``"1.0"``."""
+    try:
+        value = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        return None
+    return np.array(value, dtype=float) if value.dtype.kind in "iuf" else None
+
+
 def times(t: ArrayLike) -> Floats:
     """Times as floats, those before the broadcast moved to it: nothing reports before 0."""
-    return np.maximum(np.asarray(t, dtype=float), 0.0)
+    return np.asarray(np.maximum(np.asarray(t, dtype=float), 0.0))

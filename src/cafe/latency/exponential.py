@@ -30,12 +30,13 @@ class Exponential(Family):
 
     def logpdf(self, t: ArrayLike) -> Floats:
         """Log(rate) - rate t."""
-        return np.log(self.rate) - self.rate * times(t)
+        inside = np.asarray(t, dtype=float) >= 0
+        return np.where(inside, np.log(self.rate) - self.rate * times(t), -np.inf)
 
     def quantile(self, u: ArrayLike) -> Floats:
         """Minus log(1 - u) / rate."""
         with np.errstate(divide="ignore"):
-            return -np.log1p(-np.asarray(u, dtype=float)) / self.rate
+            return np.asarray(-np.log1p(-np.asarray(u, dtype=float)) / self.rate)
 
     def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
         """Independent draws."""
@@ -51,7 +52,7 @@ class Exponential(Family):
 
     def scaled(self, factor: ArrayLike) -> Exponential:
         """The rate divided by the factor."""
-        return Exponential(np.asarray(self.rate) / factor)
+        return Exponential(np.asarray(np.divide(self.rate, factor)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,7 @@ class ShiftedExponential(Family):
     def quantile(self, u: ArrayLike) -> Floats:
         """Shift - log(1 - u) / rate."""
         with np.errstate(divide="ignore"):
-            return self.shift - np.log1p(-np.asarray(u, dtype=float)) / self.rate
+            return np.asarray(self.shift - np.log1p(-np.asarray(u, dtype=float)) / self.rate)
 
     def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
         """Independent draws."""

@@ -28,18 +28,23 @@ class Gamma(Family):
     def logsf(self, t: ArrayLike) -> Floats:
         """The logarithm of the regularised upper incomplete gamma function."""
         x = times(t) / self.scale
-        with np.errstate(divide="ignore"):
-            exact = np.log(gammaincc(self.shape, x))
-            # gammaincc underflows near x = 700; its leading asymptotic term serves beyond.
-            far = np.subtract(self.shape, 1.0) * np.log(x) - x - gammaln(self.shape)
-        return np.where(np.isneginf(exact), far, exact)
+        share = gammaincc(self.shape, x)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # gammaincc loses its digits and then underflows near x = 700; the first step of
+            # Legendre's continued fraction serves beyond, with a relative error below shape / x^2.
+            above = np.log(x + 1.0 - self.shape)
+            far = self.shape * np.log(x) - x - above - gammaln(self.shape)
+            near = np.log(share)
+        return np.where(np.isposinf(x), -np.inf, np.where(share > 1e-290, near, far))
 
     def logpdf(self, t: ArrayLike) -> Floats:
         """(shape - 1) log x - x - log Gamma(shape) - log scale with x = t / scale."""
         x = times(t) / self.scale
         with np.errstate(divide="ignore", invalid="ignore"):
-            rise = np.where(np.equal(self.shape, 1.0), 0.0, np.subtract(self.shape, 1.0) * np.log(x))
-        return np.asarray(rise - x - gammaln(self.shape) - np.log(self.scale))
+            rise = np.subtract(self.shape, 1.0) * np.log(x)
+        rise = np.where(np.equal(self.shape, 1.0), 0.0, rise)
+        inside = np.asarray(t, dtype=float) >= 0
+        return np.where(inside, rise - x - gammaln(self.shape) - np.log(self.scale), -np.inf)
 
     def quantile(self, u: ArrayLike) -> Floats:
         """The inverse of the regularised incomplete gamma function, times the scale."""

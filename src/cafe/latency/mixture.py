@@ -1,4 +1,4 @@
-"""Response times of clients that are now of one sort, now of another: on Wi-Fi or not, idle or busy."""
+"""Response times of clients that are now of one sort, now of another: busy or idle, for one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from cafe.errors import InputError
-from cafe.latency.base import Floats, Latency, Size
+from cafe.latency.base import Floats, Latency, Size, numbers
 
 
 @dataclass(frozen=True)
@@ -24,16 +24,24 @@ class Mixture(Latency):
     weights: Sequence[float]
 
     def __post_init__(self) -> None:
-        components, weights = tuple(self.components), np.array(self.weights, dtype=float)
+        components, weights = tuple(self.components), numbers(self.weights)
+        if not all(isinstance(c, Latency) for c in components):
+            raise InputError(f"A Mixture's components must be latencies. Got {self.components!r}.")
+        if weights is None or not np.all(np.isfinite(weights) & (weights > 0)):
+            raise InputError(
+                f"A Mixture's weights must be positive, finite numbers. Got {self.weights!r}."
+            )
         if not components or weights.shape != (len(components),):
             raise InputError(
                 "A Mixture needs one weight per component, and at least one of each. "
                 f"Got {len(components)} components and {weights.size} weights."
             )
-        if not np.all(np.isfinite(weights) & (weights > 0)):
-            raise InputError(f"A Mixture's weights must be positive and finite. Got {self.weights}.")
-        if len({c.kinds for c in components} - {1}) > 1:
+        kinds = max(c.kinds for c in components)
+        if {c.kinds for c in components} - {1, kinds}:
             raise InputError("A Mixture's components must describe one number of kinds.")
+        # A component shared by all kinds is drawn from once for each of them.
+        shared = np.zeros(kinds, dtype=np.intp)
+        components = tuple(c if c.kinds == kinds else c.take(shared) for c in components)
         object.__setattr__(self, "components", components)
         object.__setattr__(self, "weights", tuple((weights / weights.sum()).tolist()))
 
@@ -44,17 +52,18 @@ class Mixture(Latency):
 
     def take(self, index: NDArray[np.intp]) -> Mixture:
         """The mixture of the components' kinds at ``index``."""
-        shared = np.zeros_like(index)
-        taken = [c.take(index if c.kinds > 1 else shared) for c in self.components]
-        return Mixture(taken, self.weights)
+        return Mixture([c.take(index) for c in self.components], self.weights)
 
     def cdf(self, t: ArrayLike) -> Floats:
         """The weighted mean of the components' cdf."""
-        return np.asarray(sum(w * c.cdf(t) for w, c in zip(self.weights, self.components, strict=True)))
+        return self._mean_of([c.cdf(t) for c in self.components])
 
     def sf(self, t: ArrayLike) -> Floats:
         """The weighted mean of the components' sf."""
-        return np.asarray(sum(w * c.sf(t) for w, c in zip(self.weights, self.components, strict=True)))
+        return self._mean_of([c.sf(t) for c in self.components])
+
+    def _mean_of(self, values: list[Floats]) -> Floats:
+        return np.asarray(sum(w * v for w, v in zip(self.weights, values, strict=True)))
 
     def _log_mean(self, logs: list[Floats]) -> Floats:
         stacked = np.stack(np.broadcast_arrays(*logs))
@@ -80,23 +89,23 @@ class Mixture(Latency):
             middle = np.where(np.isfinite(middle), middle, high)
             below = np.where(share < 0.5, self.cdf(middle) < share, self.sf(middle) > 1 - share)
             low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return high
+        return np.asarray(high)
 
     def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
         """Independent draws, each from a component drawn for it."""
-        draws = np.stack(np.broadcast_arrays(*(c.sample(rng, size) for c in self.components)))
-        which = rng.choice(len(self.components), size=draws.shape[1:], p=self.weights)
+        lead = (size,) if isinstance(size, int) else tuple(size)
+        shape = (*lead, *self.mean().shape)
+        draws = np.stack([c.sample(rng, size).reshape(shape) for c in self.components])
+        which = rng.choice(len(self.components), size=shape, p=self.weights)
         return np.asarray(np.take_along_axis(draws, which[None], axis=0)[0])
 
     def mean(self) -> Floats:
         """The weighted mean of the components' means."""
-        return np.asarray(sum(w * c.mean() for w, c in zip(self.weights, self.components, strict=True)))
+        return self._mean_of([c.mean() for c in self.components])
 
     def mean_below(self, t: ArrayLike) -> Floats:
         """The weighted mean of the components' parts below t."""
-        return np.asarray(
-            sum(w * c.mean_below(t) for w, c in zip(self.weights, self.components, strict=True))
-        )
+        return self._mean_of([c.mean_below(t) for c in self.components])
 
     def scaled(self, factor: ArrayLike) -> Mixture:
         """Every component times the factor."""

@@ -27,7 +27,7 @@ class Uniform(Family):
             )
 
     def _inside(self, t: ArrayLike) -> Floats:
-        return np.clip(np.asarray(t, dtype=float), self.low, self.high)
+        return np.asarray(np.clip(np.asarray(t, dtype=float), self.low, self.high))
 
     @property
     def _width(self) -> Floats:
@@ -60,8 +60,8 @@ class Uniform(Family):
         return np.add(self.low, self.high) / 2
 
     def mean_below(self, t: ArrayLike) -> Floats:
-        """(t^2 - low^2) / (2 (high - low)) inside the interval."""
-        return np.asarray((self._inside(t) ** 2 - np.square(self.low)) / (2 * self._width))
+        """F(t) times the middle between low and t, inside the interval."""
+        return np.asarray(self.cdf(t) * 0.5 * (self._inside(t) + self.low))
 
     def scaled(self, factor: ArrayLike) -> Uniform:
         """Both ends times the factor."""

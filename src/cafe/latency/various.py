@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,15 +17,20 @@ from cafe.latency.base import Floats, Latency, Size
 class Various(Latency):
     """The kinds of the first part, then those of the second, and so on.
 
-    Not a mixture: a kind belongs to one part for ever. This is how one federation holds several families.
+    Not a mixture: a kind belongs to one part for ever. This is how one federation holds several
+    families.
     """
 
     parts: Sequence[Latency]
 
     def __post_init__(self) -> None:
-        if not self.parts:
-            raise InputError("Various needs at least one latency. Got none.")
-        object.__setattr__(self, "parts", tuple(self.parts))
+        parts = tuple(self.parts)
+        if not parts or not all(isinstance(part, Latency) for part in parts):
+            raise InputError(
+                "Various's parts must be latencies, at least one. "
+                f"Got {', '.join(map(repr, parts)) or 'none'}."
+            )
+        object.__setattr__(self, "parts", parts)
 
     @property
     def kinds(self) -> int:
@@ -33,7 +39,7 @@ class Various(Latency):
 
     @property
     def _ends(self) -> list[int]:
-        return np.cumsum([part.kinds for part in self.parts]).tolist()
+        return list(accumulate(part.kinds for part in self.parts))
 
     def take(self, index: NDArray[np.intp]) -> Various:
         """The kinds at ``index``, which must be in increasing order: parts stay side by side."""
@@ -47,6 +53,7 @@ class Various(Latency):
     def _each(self, call: Callable[[Latency, Floats], ArrayLike], t: ArrayLike) -> Floats:
         """Apply ``call`` to every part with its own slice of t, and join along the last axis."""
         at = np.asarray(t, dtype=float)
+        np.broadcast_shapes(at.shape, (self.kinds,))  # raises, as NumPy does, where t does not fit
         shared = at.ndim == 0 or at.shape[-1] == 1
         column = at[..., None] if at.ndim == 0 else at
         joined = []

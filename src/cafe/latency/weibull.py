@@ -38,7 +38,9 @@ class Weibull(Family):
         with np.errstate(divide="ignore", invalid="ignore"):
             log_x = np.log(times(t) / self.scale)
             rise = np.where(np.equal(self.shape, 1.0), 0.0, np.subtract(self.shape, 1.0) * log_x)
-        return np.log(np.divide(self.shape, self.scale)) + rise - self._power(t)
+        inside = np.asarray(t, dtype=float) >= 0
+        log_density = np.log(np.divide(self.shape, self.scale)) + rise - self._power(t)
+        return np.where(inside, log_density, -np.inf)
 
     def quantile(self, u: ArrayLike) -> Floats:
         """Scale (-log(1 - u))^(1 / shape)."""

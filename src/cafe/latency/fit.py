@@ -1,0 +1,209 @@
+"""Response times in, a latency out: every family fitted, the best chosen, deadlines accounted for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cafe.errors import InputError, did_you_mean
+from cafe.latency.base import Floats, Latency
+from cafe.latency.empirical import Empirical
+from cafe.latency.families import RECIPES, UnfittableError, all_alike, natural
+from cafe.latency.observations import Observations
+from cafe.latency.sample import Sample
+
+if TYPE_CHECKING:
+    from cafe.latency.pooling import ClientFits
+
+Criterion = Literal["aic", "bic"]
+_CRITERIA = ("aic", "bic")
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyFit:
+    """One family, fitted.
+
+    Attributes:
+        family: its name.
+        latency: with the parameters of maximum likelihood.
+        parameters: by name, as the latency spells them; a mixture's parts are numbered, fastest first.
+        standard_errors: by name; NaN where the likelihood has no regular maximum to read one from.
+        log_likelihood: of all observations, reports and misses.
+        reports: how many reports it was fitted to.
+        distance: the largest gap between it and the Kaplan-Meier estimate, in probability.
+    """
+
+    family: str
+    latency: Latency
+    parameters: dict[str, float]
+    standard_errors: dict[str, float]
+    log_likelihood: float
+    reports: int
+    distance: float
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion, smaller is better: 2 per parameter less twice the log-likelihood."""
+        return 2 * len(self.parameters) - 2 * self.log_likelihood
+
+    @property
+    def bic(self) -> float:
+        """Schwarz's criterion, smaller is better: log(reports) per parameter in place of 2.
+
+        A miss carries little information, so reports are counted, not observations (Volinsky and
+        Raftery, Biometrics 56, 2000).
+        """
+        return math.log(self.reports) * len(self.parameters) - 2 * self.log_likelihood
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What the observations say about the latency.
+
+    Attributes:
+        candidates: the families that could be fitted, best first.
+        skipped: the others, each with the reason.
+        observations: what was fitted.
+        criterion: what "best" means, ``"aic"`` or ``"bic"``.
+    """
+
+    candidates: tuple[FamilyFit, ...]
+    skipped: dict[str, str]
+    observations: Observations
+    criterion: Criterion
+
+    @property
+    def best(self) -> FamilyFit:
+        """The family that the criterion prefers."""
+        return self.candidates[0]
+
+    @property
+    def latency(self) -> Latency:
+        """The latency of the best family."""
+        return self.best.latency
+
+    def kaplan_meier(self) -> tuple[Floats, Floats, Floats]:
+        """Distinct report times, the share missing after each, and Greenwood's standard error.
+
+        No family is assumed. The share stays as it is after the last report.
+        """
+        return Sample.of(self.observations).kaplan_meier()
+
+    def empirical(self) -> tuple[Empirical, float]:
+        """The Kaplan-Meier estimate as a latency, and the share of times that it covers.
+
+        Nobody knows the times beyond the last report, so the latency is of those up to it, and the
+        share fits where a federation asks for its clients' availability.
+        """
+        times, survival, _ = self.kaplan_meier()
+        masses = -np.diff(survival, prepend=1.0)
+        return Empirical(times, masses), float(1.0 - survival[-1])
+
+    def by_client(self) -> ClientFits:
+        """Each client's own slowness, pulled towards the pool as far as its observations are few."""
+        from cafe.latency.pooling import fit_clients
+
+        return fit_clients(self)
+
+
+def fit(
+    observations: Observations | ArrayLike,
+    deadline: ArrayLike | None = None,
+    client: ArrayLike | Sequence[str] | None = None,
+    families: str | Sequence[str] | None = None,
+    criterion: Criterion = "aic",
+) -> Fit:
+    """Fit families of latency to response times, some of which were cut off by a deadline.
+
+    Args:
+        observations: the observations, or response times with NaN where the deadline was missed.
+        deadline: with times: the deadline of all or of each. Left out where nothing limited the wait.
+        client: with times: the client of each, for :meth:`Fit.by_client`.
+        families: which to try, by name; all unless given.
+        criterion: which number chooses among them, ``"aic"`` or ``"bic"``.
+
+    Returns:
+        The fitted families, best first. Of two that are equal the one with fewer parameters leads.
+
+    Raises:
+        InputError: when nobody reported, or no family can be fitted.
+    """
+    seen = _observations(observations, deadline, client)
+    if criterion not in _CRITERIA:
+        hint = did_you_mean(str(criterion), _CRITERIA)
+        raise InputError(f"criterion must be 'aic' or 'bic'. Got {criterion!r}. {hint}")
+    sample = Sample.of(seen)
+    if not sample.reports.seconds.size:
+        raise InputError(
+            f"Nobody reported: all {len(seen)} observations are missed deadlines, which say that the "
+            "clients are slower and nothing else. Wait longer in some rounds."
+        )
+    candidates, skipped = [], {}
+    for family in _names(families, sample):
+        try:
+            candidates.append(_fitted(family, sample))
+        except UnfittableError as reason:
+            skipped[family] = str(reason)
+    if not candidates:
+        reasons = "; ".join(f"{family}: {reason}" for family, reason in skipped.items())
+        raise InputError(f"No family can be fitted. {reasons}. Try others, or observe more.")
+    candidates.sort(key=lambda each: (getattr(each, criterion), len(each.parameters)))
+    return Fit(tuple(candidates), skipped, seen, criterion)
+
+
+def _observations(
+    given: Observations | ArrayLike, deadline: ArrayLike | None, client: ArrayLike | None
+) -> Observations:
+    if not isinstance(given, Observations):
+        return Observations(given, deadline, client)
+    if deadline is not None or client is not None:
+        raise InputError(
+            "Observations already hold deadlines and clients. Leave deadline and client out."
+        )
+    return given
+
+
+def _names(families: str | Sequence[str] | None, sample: Sample) -> list[str]:
+    """The families to try. Times that all agree are the only ones that a constant explains."""
+    if families is None:
+        return [name for name in RECIPES if name != "constant" or all_alike(sample)]
+    names = [families] if isinstance(families, str) else list(families)
+    for name in names:
+        if name not in RECIPES:
+            raise InputError(f"There is no family '{name}' to fit. {did_you_mean(name, RECIPES)}")
+    if not names:
+        raise InputError(f"families is empty. Name some, or leave it out: {', '.join(RECIPES)}.")
+    return list(dict.fromkeys(names))
+
+
+def _fitted(family: str, sample: Sample) -> FamilyFit:
+    recipe, reports = RECIPES[family], int(sample.reports.total)
+    if reports < recipe.reports:
+        raise UnfittableError(f"needs at least {recipe.reports} reports, got {reports}")
+    found = recipe.fit(sample)
+    return FamilyFit(
+        family,
+        found.latency,
+        natural(found.latency),
+        found.standard_errors,
+        # A constant puts all its probability on one time: its density there has no bound.
+        math.inf if family == "constant" else sample.log_likelihood(found.latency),
+        reports,
+        _distance(found.latency, sample),
+    )
+
+
+def _distance(latency: Latency, sample: Sample) -> float:
+    """The largest gap to the Kaplan-Meier estimate: at both sides of its steps, and at its end."""
+    times, survival, _ = sample.kaplan_meier()
+    before = np.concatenate([[1.0], survival[:-1]])
+    gaps = [survival - latency.sf(times), before - latency.sf(np.nextafter(times, 0.0))]
+    last = float(sample.misses.seconds.max(initial=0.0))
+    if last > times[-1]:
+        gaps.append(survival[-1:] - latency.sf(last))
+    return float(np.max(np.abs(np.concatenate(gaps))))

@@ -1,0 +1,317 @@
+"""What was seen of the clients: how long each took, or which deadline it missed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cafe.errors import FileError, InputError, did_you_mean
+from cafe.latency.base import Floats
+
+COLUMNS = ("client", "seconds", "deadline")
+NAMELESS = "client"
+_CHUNK = 65_536  # rows turned into arrays at once: a long file never lives as a list of lists
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Observations:
+    """One entry per client and round: a response time, or a deadline that passed without a report.
+
+    Attributes:
+        seconds: the response times; NaN where the client missed its deadline.
+        deadline: how long each was waited for; infinite where nothing limited the wait.
+        clients: the clients' names, in the order in which they first appear.
+        code: which of ``clients`` each entry belongs to.
+    """
+
+    seconds: Floats
+    deadline: Floats
+    clients: tuple[str, ...]
+    code: NDArray[np.intp]
+
+    def __init__(
+        self,
+        seconds: ArrayLike,
+        deadline: ArrayLike | None = None,
+        client: ArrayLike | Sequence[str] | None = None,
+    ) -> None:
+        """Check the entries and keep read-only copies.
+
+        Args:
+            seconds: response times, NaN (or None) for a missed deadline.
+            deadline: one for all or one per entry; left out where nothing limited the wait.
+            client: the client of each entry, by any name; left out where all are one.
+        """
+        times = _flat("seconds", seconds)
+        if times.size == 0:
+            raise InputError("There must be at least one observation. Got none.")
+        limits = np.broadcast_to(np.inf, times.shape).copy()
+        if deadline is not None:
+            limits[:] = _of_length("deadline", _flat("deadline", deadline, scalar=True), times.size)
+        bad = unusable(times, limits)
+        if bad.any():
+            at = int(np.argmax(bad))
+            raise InputError(f"Observation {at}: {complaint(times[at], limits[at])}")
+        names, code = _coded(client, times.size)
+        for array in (times, limits, code):
+            array.setflags(write=False)
+        object.__setattr__(self, "seconds", times)
+        object.__setattr__(self, "deadline", limits)
+        object.__setattr__(self, "clients", names)
+        object.__setattr__(self, "code", code)
+
+    def __len__(self) -> int:
+        return self.seconds.size
+
+    @property
+    def client(self) -> NDArray[np.str_]:
+        """The client's name of each entry."""
+        return np.array(self.clients)[self.code]
+
+    @property
+    def reported(self) -> NDArray[np.bool_]:
+        """Whether the client reported by its deadline."""
+        return ~np.isnan(self.seconds)
+
+    @property
+    def event_times(self) -> Floats:
+        """The response times that were seen."""
+        return self.seconds[self.reported]
+
+    @property
+    def censoring_times(self) -> Floats:
+        """The deadlines that were missed: those times are longer, and nothing else is known."""
+        return self.deadline[~self.reported]
+
+    def __repr__(self) -> str:
+        reports = int(self.reported.sum())
+        return (
+            f"Observations({reports} reports and {len(self) - reports} missed deadlines "
+            f"of {len(self.clients)} clients)"
+        )
+
+
+def read_observations(path: str | Path) -> Observations:
+    """The observations in a CSV file, all of them or an error that names the first line at fault.
+
+    The first line names the columns, in any order: ``seconds`` (empty where the client missed its
+    deadline), and where wanted ``deadline`` (may be empty where ``seconds`` is given) and ``client``.
+    """
+    text = _text(path)
+    columns = _header(path, text)
+    seconds: list[Floats] = []
+    deadlines: list[Floats] = []
+    clients: list[str] = []
+    start = 1
+    for rows in _chunks(path, text):
+        values, limits, names = _parsed(path, text, columns, rows, start)
+        seconds.append(values)
+        deadlines.append(limits)
+        clients.extend(names)
+        start += len(rows)
+    if start == 1:
+        raise FileError(path, "there is no observation below the header. Add at least one line.")
+    named = clients if "client" in columns else None
+    return Observations(np.concatenate(seconds), np.concatenate(deadlines), named)
+
+
+def unusable(seconds: Floats, deadline: Floats) -> NDArray[np.bool_]:
+    """Which entries no response time can explain; :func:`complaint` says why."""
+    missed = np.isnan(seconds)
+    possible = (seconds > 0) & np.isfinite(seconds) & (seconds <= deadline)
+    return ~np.where(missed, (deadline > 0) & np.isfinite(deadline), possible & (deadline > 0))
+
+
+def complaint(seconds: float, deadline: float) -> str:
+    """Why an entry cannot be used, and what to do about it."""
+    if math.isnan(deadline) or deadline <= 0:
+        return (
+            f"a deadline must be above 0. Got {deadline:g}: no report can come by then. "
+            "Leave it out where nothing limited the wait."
+        )
+    if math.isnan(seconds):
+        return (
+            "neither a response time nor a deadline that was missed, so it says nothing. "
+            "Give one of the two."
+        )
+    if math.isinf(seconds) or seconds <= 0:
+        return (
+            f"a response time must be above 0 and finite. Got {seconds:g}: a response takes time. "
+            "Leave it out (NaN, or an empty field) where the client missed the deadline."
+        )
+    return (
+        f"the response time {seconds:g} is past its deadline {deadline:g}, so the server cannot "
+        "have seen it. Leave the time out (NaN, or an empty field) or correct the deadline."
+    )
+
+
+def _flat(name: str, given: ArrayLike, *, scalar: bool = False) -> Floats:
+    try:
+        value = np.array(given, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers. Got {given!r:.80}.") from None
+    if value.ndim > 1 or (value.ndim == 0 and not scalar):
+        raise InputError(
+            f"{name} must be a flat array, one entry per client and round. "
+            f"Got {value.ndim} dimensions: ravel it."
+        )
+    return value
+
+
+def _of_length(name: str, values: Floats, size: int) -> Floats:
+    if values.ndim and values.size != size:
+        raise InputError(
+            f"{name} must be one number or one per observation ({size}). Got {values.size}."
+        )
+    return values
+
+
+def _coded(client: ArrayLike | None, size: int) -> tuple[tuple[str, ...], NDArray[np.intp]]:
+    """The distinct names as they first appear, and for each entry its name's place among them."""
+    if client is None:
+        return (NAMELESS,), np.zeros(size, dtype=np.intp)
+    given = client if isinstance(client, list) else np.asarray(client).tolist()
+    if not isinstance(given, list) or len(given) != size:
+        count = len(given) if isinstance(given, list) else "a single value"
+        raise InputError(f"client must have one name per observation ({size}). Got {count}.")
+    place: dict[str, int] = {}
+    code = [place.setdefault(name, len(place)) for name in map(str, given)]
+    return tuple(place), np.array(code, dtype=np.intp)
+
+
+def _text(path: str | Path) -> str:
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise FileError(path, "there is no such file. Check the path.") from None
+    except IsADirectoryError:
+        raise FileError(path, "this is a folder. Give a CSV file.") from None
+    except OSError as error:
+        raise FileError(path, f"cannot be read: {error.strerror}.") from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileError(path, "this is not UTF-8 text. Save it as UTF-8.", line) from None
+    if not text.strip():
+        raise FileError(path, "the file is empty. Its first line must name the columns.")
+    return text.rstrip()  # blank lines at the end say nothing; elsewhere they are lines at fault
+
+
+def _records(text: str) -> Iterator[list[str]]:
+    return csv.reader(io.StringIO(text, newline=""), strict=True)
+
+
+def _line(text: str, record: int) -> int:
+    """The line on which a record begins: a quoted field may span lines, so records are no lines."""
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    for _ in islice(lines, record):
+        pass
+    return lines.line_num + 1
+
+
+def _chunks(path: str | Path, text: str) -> Iterator[list[list[str]]]:
+    """The records below the header, many at a time."""
+    rows: list[list[str]] = []
+    done = 0
+    try:
+        for row in _records(text):
+            rows.append(row)
+            if len(rows) == _CHUNK:
+                yield rows if done else rows[1:]
+                done += len(rows)
+                rows = []
+    except csv.Error as error:
+        line = _line(text, done + len(rows))
+        raise FileError(path, f"this is not CSV: {error}. Check its quotes.", line) from None
+    rest = rows if done else rows[1:]
+    if rest:
+        yield rest
+
+
+def _header(path: str | Path, text: str) -> list[str]:
+    try:
+        names = [name.strip() for name in next(_records(text))]
+    except csv.Error as error:
+        raise FileError(path, f"this is not CSV: {error}. Check its quotes.", 1) from None
+    for name in names:
+        if name not in COLUMNS:
+            raise FileError(
+                path,
+                f"the first line must name the columns, and '{name}' is none of them. "
+                f"{did_you_mean(name, COLUMNS)}",
+                1,
+            )
+        if names.count(name) > 1:
+            raise FileError(path, f"the column '{name}' is named twice. Keep one.", 1)
+    if "seconds" not in names:
+        raise FileError(path, "the column 'seconds' is missing: it holds the response times.", 1)
+    return names
+
+
+def _parsed(
+    path: str | Path, text: str, columns: list[str], rows: list[list[str]], start: int
+) -> tuple[Floats, Floats, Sequence[str]]:
+    """Seconds, deadlines and names of some records, the first of which is record ``start``."""
+    short = np.fromiter(map(len, rows), dtype=np.intp, count=len(rows)) != len(columns)
+    whole = rows[: int(np.argmax(short))] if short.any() else rows
+    texts = dict(zip(columns, zip(*whole, strict=True), strict=True)) if whole else {}
+    blank = ("",) * len(whole)
+    seconds = _numbers(texts.get("seconds", blank), np.nan)
+    deadline = _numbers(texts.get("deadline", blank), np.inf)
+    names = [name.strip() for name in texts.get("client", ())]
+    bad = unusable(seconds, deadline)
+    if "" in names:
+        bad[names.index("")] = True
+    if bad.any():
+        at = int(np.argmax(bad))
+        fields = {name: texts[name][at].strip() for name in columns}
+        raise FileError(path, _fault(fields, seconds[at], deadline[at]), _line(text, start + at))
+    if short.any():
+        _wrong_number(path, columns, len(rows[len(whole)]), _line(text, start + len(whole)))
+    return seconds, deadline, names
+
+
+def _wrong_number(path: str | Path, columns: list[str], got: int, line: int) -> NoReturn:
+    wanted = f"{len(columns)} field{'s' if len(columns) > 1 else ''} ({','.join(columns)})"
+    raise FileError(path, f"every line must have {wanted}. Got {got}.", line)
+
+
+def _numbers(texts: Sequence[str], empty: float) -> Floats:
+    """The number in each text: ``empty`` where blank, -inf where there is no finite number."""
+    try:
+        blank = np.fromiter(map(len, texts), dtype=np.intp, count=len(texts)) == 0
+        values = np.array([text or "0" for text in texts], dtype=float)
+    except ValueError:
+        blank = np.array([not text.strip() for text in texts])
+        values = np.array([_number(text) for text in texts])
+    return np.where(blank, empty, np.where(np.isfinite(values), values, -np.inf))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return -math.inf
+
+
+def _fault(fields: dict[str, str], seconds: float, deadline: float) -> str:
+    """Why a line cannot be used; numbers that are none come as minus infinity."""
+    if fields.get("client") == "":
+        return "the client has no name. Give it one, or drop the column where all are one client."
+    for name, value in (("seconds", seconds), ("deadline", deadline)):
+        if math.isinf(value) and value < 0:
+            return (
+                f"{name} must be a finite number. Got '{fields[name]}'. "
+                "Leave the field empty where there is none."
+            )
+    return complaint(seconds, deadline)

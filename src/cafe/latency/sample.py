@@ -1,0 +1,92 @@
+"""Observations in the form that a likelihood wants: weighted times, of reports and of misses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cafe.latency.base import Floats, Latency
+from cafe.latency.observations import Observations
+
+# More times than this are merged with their neighbours before a search: that moves an estimate by
+# some 1e-5 of itself, far below its standard error, and bounds the cost of a search.
+_ENOUGH = 4000
+
+
+@dataclass(frozen=True, eq=False)
+class Times:
+    """Times of the clients ``code``, each standing for ``weight`` observations."""
+
+    seconds: Floats
+    weight: Floats
+    code: NDArray[np.intp]
+
+    @property
+    def total(self) -> float:
+        """How many observations these are."""
+        return float(self.weight.sum())
+
+    def scaled(self, factor: float) -> Times:
+        """The same with every time multiplied."""
+        return Times(self.seconds * factor, self.weight, self.code)
+
+    def thinned(self, most: int) -> Times:
+        """At most ``most`` times per client: neighbours merged into their geometric mean."""
+        count = np.bincount(self.code)
+        if count.max(initial=0) <= most:
+            return self
+        order = np.lexsort((self.seconds, self.code))
+        code, weight = self.code[order], self.weight[order]
+        rank = np.arange(code.size) - (np.cumsum(count) - count)[code]
+        cell = rank * np.minimum(count, most)[code] // count[code]
+        first = np.flatnonzero(np.diff(code * most + cell, prepend=-1))
+        together = np.add.reduceat(weight, first)
+        logs = np.add.reduceat(weight * np.log(self.seconds[order]), first)
+        return Times(np.exp(logs / together), together, code[first])
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Times of reports and deadlines missed: observations in the form a likelihood wants."""
+
+    reports: Times
+    misses: Times
+
+    @classmethod
+    def of(cls, seen: Observations, *, by_client: bool = False) -> Sample:
+        """The observations, with their clients or all as if of one."""
+        code = seen.code if by_client else np.zeros(len(seen), dtype=np.intp)
+        came = seen.reported
+        halves = ((seen.seconds[came], code[came]), (seen.deadline[~came], code[~came]))
+        return cls(*(Times(seconds, np.ones(seconds.size), own) for seconds, own in halves))
+
+    def scaled(self, factor: float) -> Sample:
+        """The same with every time multiplied."""
+        return Sample(self.reports.scaled(factor), self.misses.scaled(factor))
+
+    def thinned(self, most: int = _ENOUGH) -> Sample:
+        """At most ``most`` reports and ``most`` misses per client."""
+        return Sample(self.reports.thinned(most), self.misses.thinned(most))
+
+    def log_likelihood(self, latency: Latency) -> float:
+        """How well the latency explains the sample; -inf where it cannot."""
+        came = self.reports.weight @ latency.logpdf(self.reports.seconds)
+        return float(came + self.misses.weight @ latency.logsf(self.misses.seconds))
+
+    def kaplan_meier(self) -> tuple[Floats, Floats, Floats]:
+        """Distinct report times, the share missing after each, and Greenwood's standard error."""
+        times, where = np.unique(self.reports.seconds, return_inverse=True)
+        reported = np.bincount(where, self.reports.weight)
+        order = np.argsort(self.misses.seconds)
+        gone = np.concatenate([[0.0], np.cumsum(self.misses.weight[order])])
+        # Someone who was waited for until t and no longer could still have reported at t.
+        left = gone[np.searchsorted(self.misses.seconds[order], times, "left")]
+        waiting = np.cumsum(reported[::-1])[::-1] + (gone[-1] - left)
+        remaining = waiting - reported
+        survival = np.cumprod(remaining / waiting)
+        terms = np.divide(
+            reported, waiting * remaining, out=np.zeros_like(waiting), where=remaining > 0
+        )
+        return times, survival, survival * np.sqrt(np.cumsum(terms))

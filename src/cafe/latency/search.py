@@ -1,0 +1,52 @@
+"""The top of a likelihood, and how sharp it is there: numerical, for a handful of coordinates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from cafe.errors import InputError
+from cafe.latency.base import Floats
+
+REACH = 8.0  # how far a search goes from its start; a maximum that far off is none
+_ABYSS = 1e12
+
+
+def climb(height: Callable[[Floats], float], size: int) -> Floats:
+    """The highest point near 0, each coordinate within REACH of it."""
+    from scipy.optimize import minimize
+
+    def depth(z: Floats) -> float:
+        try:
+            value = -height(z)
+        except (OverflowError, InputError):  # parameters beyond floating point
+            return _ABYSS
+        return value if math.isfinite(value) else _ABYSS
+
+    found = minimize(
+        depth,
+        np.zeros(size),
+        method="L-BFGS-B",
+        jac="3-point",
+        bounds=[(-REACH, REACH)] * size,
+        options={"ftol": 1e-13, "gtol": 1e-7},
+    )
+    return np.asarray(found.x)
+
+
+def slopes(height: Callable[[Floats], float], point: Floats) -> tuple[Floats, Floats]:
+    """Gradient and Hessian by central differences."""
+    step, size = 1e-3, point.size
+    moves = step * np.eye(size)
+    here = height(point)
+    up = np.array([height(point + move) for move in moves])
+    down = np.array([height(point - move) for move in moves])
+    hessian = np.diag((up - 2 * here + down) / step**2)
+    for i in range(size):
+        for j in range(i):
+            both = height(point + moves[i] + moves[j]) + height(point - moves[i] - moves[j])
+            mixed = (both - up[i] - down[i] - up[j] - down[j] + 2 * here) / (2 * step**2)
+            hessian[i, j] = hessian[j, i] = mixed
+    return (up - down) / (2 * step), hessian

@@ -1,0 +1,276 @@
+"""How many clients report by the deadline, against a quorum (Sec. 3; generalised to unequal clients).
+
+n is binomial for equal clients and Poisson-binomial for unequal ones. Every figure is exact to rounding,
+relatively, in the far tails too; the cost is O(kinds of client).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cafe.errors import InputError
+from cafe.federation import Federation
+from cafe.latency.base import Floats
+from cafe.theory.tilted import Tilted, Trials
+
+
+@dataclass(frozen=True, eq=False)
+class Turnout:
+    """The number of reports n in one round against the quorum M.
+
+    Attributes:
+        report: each kind's chance p_k to report by the deadline.
+        miss: 1 - p_k, given on its own since it may be far below the last digit of p_k.
+        number: how many clients are of each kind.
+        quorum: the paper's M.
+    """
+
+    report: Floats
+    miss: Floats
+    number: Floats
+    quorum: int
+
+    @classmethod
+    def of(cls, federation: Federation, quorum: int, deadline: float) -> Turnout:
+        """The turnout of a federation's round that lasts until the deadline."""
+        check_quorum(quorum, federation.clients)
+        check_deadline(deadline)
+        number = federation.number.astype(float)
+        return cls(federation.report(deadline), federation.miss(deadline), number, int(quorum))
+
+    @property
+    def clients(self) -> int:
+        """The paper's N."""
+        return int(self.number.sum())
+
+    @cached_property
+    def mean(self) -> float:
+        """E[n], the expected number of reports in a round."""
+        return float(self.number @ self.report)
+
+    @cached_property
+    def mean_missing(self) -> float:
+        """N - E[n], summed from the misses."""
+        return float(self.number @ self.miss)
+
+    @cached_property
+    def everybody(self) -> float:
+        """Pr(n = N): the round could have closed before its deadline."""
+        with np.errstate(divide="ignore"):
+            return float(np.exp(self.number @ np.log(self.report)))
+
+    @cached_property
+    def success(self) -> float:
+        """Pr(n >= M), the paper's 1 - q."""
+        if self.quorum == 1:
+            return -float(np.expm1(self._log_nobody))
+        return self._tails[0]
+
+    @cached_property
+    def failure(self) -> float:
+        """Pr(n < M), the paper's q."""
+        if self.quorum == 1:
+            return float(np.exp(self._log_nobody))
+        return self._tails[1]
+
+    @cached_property
+    def reports_when_failed(self) -> float:
+        """E[n; n < M], reports that are thrown away, per round."""
+        if self.quorum == 1:
+            return 0.0
+        if self._trials is None:
+            return self.certain * self.failure
+        if self._lower_is_summed:
+            return self._lower.mass(0, self._needed - 1, self._as_count)
+        return self.mean - self._upper.mass(self._needed, self._trials.total, self._as_count)
+
+    @cached_property
+    def inverse_reports(self) -> float:
+        """E[1/n; n >= M], the paper notes' e_M: the noise of an update that averages n reports."""
+        if self._trials is None:
+            return self.success / self.certain if self.certain else 0.0
+        return self._centred.mass(max(self._needed, 0), self._trials.total, self._one_over)
+
+    @cached_property
+    def distribution(self) -> tuple[Floats, Floats]:
+        """The values of n that can be seen and their probabilities, to an absolute 1e-16 or so."""
+        if self._trials is None:
+            return np.array([float(self.certain)]), np.ones(1)
+        values, masses = Tilted(self._trials, 0.0).distribution
+        return values + self.certain, masses
+
+    @cached_property
+    def others_suffice(self) -> Floats:
+        """Each kind's Pr(n without one such client >= M - 1): its own report makes the round succeed."""
+        return self._others[0]
+
+    @cached_property
+    def others_fall_short(self) -> Floats:
+        """One minus :attr:`others_suffice`, accurate where that is close to 1."""
+        return self._others[1]
+
+    @cached_property
+    def participation(self) -> Floats:
+        """Each kind's r_k = Pr(k reports and n >= M): one client's chance that its report is used."""
+        return self.report * self.others_suffice
+
+    @cached_property
+    def used(self) -> float:
+        """E[n; n >= M], the expected number of reports used per round, failed rounds included."""
+        return float(self.number @ self.participation)
+
+    @cached_property
+    def share(self) -> Floats:
+        """Each kind's S_k = E[1/n; k reports and n >= M]: its weight in the average update.
+
+        They sum to Pr(n >= M) over the clients, so for equal clients each is exactly (1 - q) / N. Where they
+        differ the average update leans towards the fast (paper notes, Sec. 1.2).
+        """
+        share = np.zeros_like(self.report)
+        share[self.miss == 0] = self.inverse_reports
+        if self._trials is not None:
+            first = max(self._needed - 1, 0)
+            without = self._centred.mass_without(
+                first, self._trials.total, lambda n: 1.0 / (n + 1.0 + self.certain)
+            )
+            share[self._uncertain] = self._trials.report * without
+        return share
+
+    # Clients that always or never report are taken out; the rest are trials for `tilted`.
+
+    @cached_property
+    def certain(self) -> int:
+        """How many clients report in every round."""
+        return int(self.number @ (self.miss == 0))
+
+    @cached_property
+    def _uncertain(self) -> NDArray[np.bool_]:
+        return (self.report > 0) & (self.miss > 0)
+
+    @cached_property
+    def _trials(self) -> Trials | None:
+        kept = self._uncertain
+        if not kept.any():
+            return None
+        if kept.all():
+            return Trials(self.report, self.miss, self.number)
+        return Trials(self.report[kept], self.miss[kept], self.number[kept])
+
+    @property
+    def _needed(self) -> int:
+        """The quorum less those who always report."""
+        return self.quorum - self.certain
+
+    def _as_count(self, n: Floats) -> Floats:
+        return n + self.certain
+
+    def _one_over(self, n: Floats) -> Floats:
+        count = n + self.certain
+        return np.where(count > 0, 1.0 / np.maximum(count, 1.0), 0.0)
+
+    @cached_property
+    def _log_nobody(self) -> float:
+        rare = np.log1p(-np.minimum(self.report, 0.5))
+        with np.errstate(divide="ignore"):
+            return float(self.number @ np.where(self.report < 0.5, rare, np.log(self.miss)))
+
+    @property
+    def _upper_is_small(self) -> bool:
+        return self.quorum > self.mean
+
+    @property
+    def _lower_is_summed(self) -> bool:
+        """Whether the lower tail is small enough that a complement would cost it digits."""
+        return not self._upper_is_small or self.failure < 0.25
+
+    @cached_property
+    def _upper(self) -> Tilted:
+        """Tilted towards n >= M."""
+        trials = self._some_trials
+        return Tilted(trials, max(trials.saddle(self._needed), 0.0))
+
+    @cached_property
+    def _lower(self) -> Tilted:
+        """Tilted towards n < M."""
+        trials = self._some_trials
+        return Tilted(trials, min(trials.saddle(self._needed - 1), 0.0))
+
+    @cached_property
+    def _centred(self) -> Tilted:
+        """Tilted towards the bulk of n >= M, which is the untilted bulk where M is below the mean."""
+        return self._upper if self._upper_is_small else Tilted(self._some_trials, 0.0)
+
+    @property
+    def _some_trials(self) -> Trials:
+        assert self._trials is not None
+        return self._trials
+
+    @cached_property
+    def _tails(self) -> tuple[float, float]:
+        """Pr(n >= M) and Pr(n < M): the smaller is summed, or both where the first guess was wrong."""
+        if self._trials is None or self._needed <= 0 or self._needed > self._trials.total:
+            enough = self._needed <= 0
+            return float(enough), float(not enough)
+        if self._upper_is_small:
+            upper = self._upper.mass(self._needed, self._trials.total)
+            lower = 1.0 - upper if upper < 0.75 else self._lower.mass(0, self._needed - 1)
+        else:
+            lower = self._lower.mass(0, self._needed - 1)
+            upper = 1.0 - lower if lower < 0.75 else self._upper.mass(self._needed, self._trials.total)
+        return upper, lower
+
+    @cached_property
+    def _others(self) -> tuple[Floats, Floats]:
+        """For each kind, the tails of n without one of its clients, at M - 1.
+
+        Where M <= E[n], the other clients' mean is at least M - 1, so their upper tail is at least about one half
+        and its complement is exact enough; where M > E[n] the upper tail is summed itself.
+        """
+        ones = np.ones_like(self.report)
+        if self.quorum == 1 or self._needed <= 0:
+            return ones, 0.0 * ones
+        # A client that always reports is one of the n: n - 1 >= M - 1 is n >= M.
+        enough, short = ones * self.success, ones * self.failure
+        never = self.report == 0
+        if never.any():
+            fewer = Turnout(self.report, self.miss, self.number, self.quorum - 1)
+            enough[never], short[never] = fewer.success, fewer.failure
+        if self._trials is not None:
+            inside, total = self._uncertain, self._trials.total
+            if self._lower_is_summed:
+                short[inside] = np.minimum(self._lower.mass_without(0, self._needed - 2), 1.0)
+            if self._upper_is_small:
+                enough[inside] = np.minimum(self._upper.mass_without(self._needed - 1, total), 1.0)
+            else:
+                enough[inside] = 1.0 - short[inside]
+            if not self._lower_is_summed:
+                short[inside] = 1.0 - enough[inside]
+        return enough, short
+
+
+def check_quorum(quorum: int, clients: int) -> None:
+    """Refuse a quorum that is not a whole number between 1 and the number of clients."""
+    if isinstance(quorum, bool) or not isinstance(quorum, int | np.integer):
+        raise InputError(f"The quorum must be a whole number of clients. Got {quorum!r}.")
+    if quorum < 1:
+        raise InputError(
+            f"The quorum must be at least 1. Got {quorum}: a round without a report cannot move the model."
+        )
+    if quorum > clients:
+        raise InputError(
+            f"The quorum must be at most the number of clients ({clients}). "
+            f"Got {quorum}: no round could ever succeed. Lower the quorum or add clients."
+        )
+
+
+def check_deadline(deadline: float) -> None:
+    """Refuse a deadline that is not a positive, finite time."""
+    if not np.isreal(deadline) or not np.isfinite(deadline) or deadline <= 0:
+        raise InputError(
+            f"The deadline must be a positive, finite time. Got {deadline}: "
+            "nobody reports at once, and nobody can be waited for for ever."
+        )

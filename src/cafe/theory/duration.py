@@ -1,0 +1,151 @@
+"""How long a round lasts when it may close before its deadline.
+
+The paper lets every round last T, arguing that all clients finish early with small probability (Sec. 4.3). That
+probability is p^N whatever the quorum, and close to 1 once the deadline is long; then the duration
+Y = min(T, time of the K-th report) matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cafe.errors import InputError
+from cafe.federation import Federation
+from cafe.latency.base import Floats
+from cafe.theory.counts import Turnout
+
+IMPOSSIBLE = 1e-18  # below this a probability cannot change a sum of ordinary size
+MANY_BREAKS = 100  # so many jumps are summed panel by panel
+COUNTLESS_BREAKS = 2000  # so many no longer matter one by one
+
+
+@dataclass(frozen=True)
+class Duration:
+    """Moments of one round's length Y.
+
+    Attributes:
+        mean: E[Y].
+        second: E[Y^2].
+        mean_when_full: E[Y; the target was reached by the deadline].
+        work: expected client-seconds of a round: from the broadcast to the client's report or the round's end,
+            summed over the clients, those that are absent included, since the server cannot tell.
+    """
+
+    mean: float
+    second: float
+    mean_when_full: float
+    work: float
+
+    @classmethod
+    def fixed(cls, deadline: float, work: float) -> Duration:
+        """A round that always lasts until its deadline."""
+        return cls(deadline, deadline**2, 0.0, work)
+
+
+def early_close(federation: Federation, target: int, deadline: float) -> Duration:
+    """The duration of rounds that close at the ``target``-th report: Pr(Y > t) = Pr(n(t) < target)."""
+    start, end = _transition(federation, target, deadline)
+
+    def integrand(t: float) -> Floats:
+        turnout = Turnout.of(federation, target, t)
+        unfinished = turnout.clients * turnout.failure - turnout.reports_when_failed
+        return np.array([turnout.failure, 2.0 * t * turnout.failure, unfinished])
+
+    mean, second, work = map(float, _integral(integrand, start, end, federation.latency.breaks()))
+    full = Turnout.of(federation, target, deadline)
+    # Before the transition no round closes, so a client works for E[min(X, start)] there.
+    waits = federation.availability * federation.latency.mean_below(start)
+    waits = np.broadcast_to(waits + start * federation.miss(start), (federation.kinds,))
+    return Duration(
+        mean=start + mean,
+        second=start**2 + second,
+        mean_when_full=max(start + mean - deadline * full.failure, 0.0),
+        work=float(federation.number @ waits) + work,
+    )
+
+
+def overtaken(federation: Federation, target: int, deadline: float) -> Floats:
+    """Each kind's Pr(it reports by the deadline, but the target was reached before it).
+
+    The integral over its own report's time of Pr(the others reached the target by then).
+    """
+    start, end = _transition(federation, target, deadline)
+    latency, kinds = federation.latency, federation.kinds
+
+    def integrand(t: float) -> Floats:
+        density = federation.availability * np.exp(latency.logpdf(t))
+        # Pr(n without k >= target) is what `others_suffice` gives for a quorum of target + 1.
+        ahead = Turnout.of(federation, target + 1, t).others_suffice
+        return np.asarray(np.broadcast_to(density, (kinds,)) * ahead)
+
+    try:
+        latency.logpdf(deadline)
+    except InputError:
+        raise InputError(
+            "A target below the number of clients needs response times that have a density where clients "
+            "differ: observed or constant times can tie, and who is first then is not defined. "
+            "Fit a family to them, or drop the target."
+        ) from None
+    inside = _integral(integrand, start, end, latency.breaks())
+    return np.asarray(inside + federation.report(deadline) - federation.report(end))
+
+
+def _transition(federation: Federation, target: int, deadline: float) -> tuple[float, float]:
+    """The stretch of [0, deadline] in which the target may be reached: before it never, after it surely.
+
+    Chernoff's bounds for sums of independent trials say where the target is out of reach, or certain.
+    """
+    number, short = federation.number.astype(float), federation.clients - target + 1
+
+    def surely_open(t: float) -> bool:
+        return _chernoff(float(number @ federation.report(t)), target) < IMPOSSIBLE
+
+    def surely_closed(t: float) -> bool:
+        return _chernoff(float(number @ federation.miss(t)), short) < IMPOSSIBLE
+
+    start = _last(surely_open, deadline)
+    end = deadline if not surely_closed(deadline) else _last(lambda t: not surely_closed(t), deadline)
+    # `_last` rounds down; the end must not be early.
+    return start, min(deadline, max(start, end * (1 + 1e-3)))
+
+
+def _chernoff(mean: float, count: float) -> float:
+    """A bound on Pr(a sum of independent trials with this mean >= count), for counts above the mean."""
+    if mean <= 0:
+        return 0.0
+    return 1.0 if count <= mean else float(np.exp(count - mean - count * np.log(count / mean)))
+
+
+def _last(holds: Callable[[float], bool], deadline: float) -> float:
+    """The largest t (to a thousandth) up to which a condition holds that holds at 0 and then stops."""
+    if holds(deadline):
+        return deadline
+    low, high = 0.0, deadline
+    while high - low > 1e-3 * high and high > 1e-12 * deadline:
+        middle = 0.5 * (low + high) if low > 0 else 0.25 * high
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _integral(
+    integrand: Callable[[float], Floats], start: float, end: float, breaks: Floats
+) -> Floats:
+    """The integral from start to end, with the latencies' jumps as ends of panels."""
+    if end <= start:
+        return 0.0 * integrand(max(end, np.finfo(float).tiny))
+    inside = breaks[(breaks > start) & (breaks < end)]
+    if MANY_BREAKS < inside.size <= COUNTLESS_BREAKS:
+        edges = np.concatenate([[start], inside, [end]])
+        panels = zip(edges[:-1], edges[1:], strict=True)
+        return np.asarray(sum((b - a) * integrand(0.5 * (a + b)) for a, b in panels))
+    from scipy.integrate import quad_vec
+
+    points = inside if inside.size <= MANY_BREAKS else None
+    value, _ = quad_vec(
+        lambda t: integrand(max(float(t), np.finfo(float).tiny)),
+        start, end, epsrel=1e-10, norm="max", limit=200, points=points,
+    )  # fmt: skip
+    return np.asarray(value)

@@ -1,0 +1,255 @@
+"""Everything that can be expected of a federation with a given quorum and deadline, in one object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from cafe.federation import Federation
+from cafe.latency.base import Floats
+from cafe.theory.age import age_by_kind
+from cafe.theory.bound import Variance
+from cafe.theory.broadcasts import broadcasts
+from cafe.theory.setting import Setting
+from cafe.theory.waste import (
+    absent_waste_per_round,
+    agu_waste_per_update,
+    processing_waste_per_round,
+    waste_per_round,
+)
+
+
+def expect(
+    federation: Federation, *, quorum: int, deadline: float, target: int | None = None
+) -> Expectation:
+    """What a federation will cost and how old its clients will be.
+
+    Args:
+        federation: who takes part.
+        quorum: reports needed for a round to succeed, the paper's M.
+        deadline: how long a round waits, the paper's T.
+        target: close a round as soon as so many have reported (all clients: when everybody has).
+    """
+    return Expectation(Setting(federation, quorum, float(deadline), target))
+
+
+@dataclass(frozen=True, eq=False)
+class Expectation:
+    """Expected quantities, each calculated when first asked for and kept.
+
+    "Per update" counts the failed rounds before a successful one; times are in the latency's unit.
+    """
+
+    setting: Setting
+
+    @property
+    def quorum(self) -> int:
+        """M."""
+        return self.setting.quorum
+
+    @property
+    def deadline(self) -> float:
+        """T."""
+        return self.setting.deadline
+
+    @property
+    def success_probability(self) -> float:
+        """Pr(n >= M) = 1 - q."""
+        return self.setting.turnout.success
+
+    @property
+    def everybody_probability(self) -> float:
+        """Pr(n = N): where it is not small, a round that always lasts T is a poor model."""
+        return self.setting.turnout.everybody
+
+    @property
+    def expected_reports(self) -> float:
+        """E[n], reports that arrive by the deadline, per round."""
+        return self.setting.turnout.mean
+
+    @cached_property
+    def reports_per_update(self) -> float:
+        """E[reports used | the round succeeds]: the size of an average update."""
+        return _over(self.setting.used, self.success_probability)
+
+    @cached_property
+    def broadcasts(self) -> float:
+        """E[C_b], rounds per update."""
+        return broadcasts(self.setting.turnout)
+
+    @cached_property
+    def waste_per_round(self) -> float:
+        """E[C_w] of one round."""
+        return waste_per_round(self.setting)
+
+    @cached_property
+    def waste(self) -> float:
+        """E[C_w] per update (Theorem 1), in client-seconds: a discarded client is charged the whole round."""
+        return _over(self.waste_per_round, self.success_probability)
+
+    @cached_property
+    def waste_per_gradient(self) -> float:
+        """E[C_w] per report that is used."""
+        return _over(self.waste_per_round, self.setting.used)
+
+    @cached_property
+    def waste_per_time(self) -> float:
+        """E[C_w] per unit of time: how many clients work for nothing at any moment."""
+        return self.waste_per_round / self.round_duration
+
+    @cached_property
+    def processing_waste_per_round(self) -> float:
+        """True processing time thrown away in one round."""
+        return processing_waste_per_round(self.setting)
+
+    @cached_property
+    def processing_waste(self) -> float:
+        """True processing time thrown away per update."""
+        return _over(self.processing_waste_per_round, self.success_probability)
+
+    @cached_property
+    def processing_waste_per_gradient(self) -> float:
+        """True processing time thrown away per report that is used."""
+        return _over(self.processing_waste_per_round, self.setting.used)
+
+    @cached_property
+    def processing_waste_per_time(self) -> float:
+        """True processing time thrown away per unit of time."""
+        return self.processing_waste_per_round / self.round_duration
+
+    @cached_property
+    def absent_waste(self) -> float | None:
+        """The part of both wastes per update that absent clients are charged, who never began."""
+        part = absent_waste_per_round(self.setting)
+        return None if part is None else _over(part, self.success_probability)
+
+    @cached_property
+    def agu_waste(self) -> float | None:
+        """Waste per update if failed rounds' gradients are kept for clients that report again (Sec. 7.2).
+
+        None where a target closes rounds early, for this and the next: the scheme has no such rounds.
+        """
+        return self._agu_waste("round")
+
+    @cached_property
+    def agu_waste_union(self) -> float | None:
+        """Waste per update if every gradient since the last update is used."""
+        return self._agu_waste("union")
+
+    def _agu_waste(self, pool: Literal["round", "union"]) -> float | None:
+        if self.setting.full is not None:
+            return None
+        return agu_waste_per_update(self.setting, pool) if self.success_probability else float("inf")
+
+    @cached_property
+    def client_seconds(self) -> float:
+        """Client time spent per update, used or not: from a broadcast to the report or the round's end."""
+        return _over(self.setting.duration.work, self.success_probability)
+
+    @property
+    def round_duration(self) -> float:
+        """E[Y]; the deadline unless rounds close early."""
+        return self.setting.duration.mean
+
+    @cached_property
+    def update_interval(self) -> float:
+        """Mean time between two updates of the model."""
+        return self.round_duration * self.broadcasts
+
+    @cached_property
+    def _age_by_kind(self) -> Floats:
+        return age_by_kind(self.setting)
+
+    @cached_property
+    def age(self) -> float:
+        """The mean over clients of the time-averaged age (Theorem 2)."""
+        return float(self.setting.number @ self._age_by_kind) / self.setting.clients
+
+    @cached_property
+    def worst_age(self) -> float:
+        """The time-averaged age of the client that is updated least."""
+        return float(self._age_by_kind.max())
+
+    @cached_property
+    def normalised_age(self) -> float:
+        """Age in deadlines, E[age] / T."""
+        return self.age / self.deadline
+
+    @cached_property
+    def age_by_client(self) -> Floats:
+        """Every client's time-averaged age."""
+        return self.setting.federation.by_client(self._age_by_kind)
+
+    @cached_property
+    def participation_by_client(self) -> Floats:
+        """Every client's Pr(k reports and n >= M): how often its report is used, per round."""
+        return self.setting.federation.by_client(self.setting.participation)
+
+    @cached_property
+    def share_by_client(self) -> Floats:
+        """Every client's weight in the average update, E[1/n; k reports and n >= M]; they sum to 1 - q.
+
+        With all reports that came by the deadline: a target below N is left out of account.
+        """
+        return self.setting.federation.by_client(self.setting.turnout.share)
+
+    @cached_property
+    def mean_share(self) -> float:
+        """S~ = (1 - q) / N exactly, the mean of :attr:`share_by_client`."""
+        return self.success_probability / self.setting.clients
+
+    @cached_property
+    def bias(self) -> float:
+        """How far the average update is from treating clients alike: 0 alike, 1 one client decides.
+
+        The total variation distance of the clients' shares from equal ones. Plain averaging then converges to
+        the optimum of the shares' objective, not of the federation's.
+        """
+        turnout = self.setting.turnout
+        if turnout.success == 0:
+            return float("nan")
+        excess = np.abs(turnout.share / turnout.success - 1 / turnout.clients)
+        return float(turnout.number @ excess) / 2
+
+    @cached_property
+    def merit(self) -> float:
+        """g(M) = M Pr(n~ >= M-1), meaned over clients where they differ (Remark 4)."""
+        turnout = self.setting.turnout
+        return self.quorum * float(turnout.number @ turnout.others_suffice) / turnout.clients
+
+    @cached_property
+    def variance(self) -> Variance:
+        """The exact variance factors of the corrected bound."""
+        return Variance.of(self.setting)
+
+    @property
+    def noise_factor(self) -> float:
+        """e_M = E[1/n; n >= M]."""
+        return float(self.variance.noise)
+
+    @property
+    def sampling_factor(self) -> float:
+        """c_M = E[(N-n) / (n (N-1)); n >= M]."""
+        return float(self.variance.sampling)
+
+    def to_dict(self) -> dict[str, float | int | None]:
+        """All scalars by name."""
+        return {name: getattr(self, name) for name in SCALARS}
+
+
+SCALARS = (
+    "quorum", "deadline", "waste", "processing_waste", "broadcasts", "age", "normalised_age",
+    "success_probability", "expected_reports", "reports_per_update", "worst_age", "round_duration",
+    "update_interval", "client_seconds", "waste_per_round", "waste_per_gradient", "waste_per_time",
+    "processing_waste_per_round", "processing_waste_per_gradient", "processing_waste_per_time",
+    "absent_waste", "agu_waste", "agu_waste_union", "everybody_probability", "mean_share", "bias", "merit",
+    "noise_factor", "sampling_factor",
+)  # fmt: skip
+
+
+def _over(part: float, whole: float) -> float:
+    """A ratio that is infinite where nothing ever succeeds."""
+    return part / whole if whole > 0 else float("inf")

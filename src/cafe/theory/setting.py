@@ -1,0 +1,104 @@
+"""What all expected quantities are functions of: a federation and the rules of its rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cafe.errors import InputError
+from cafe.federation import Federation
+from cafe.latency.base import Floats
+from cafe.theory.counts import Turnout, check_deadline, check_quorum
+from cafe.theory.duration import Duration, early_close, overtaken
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A federation whose rounds need ``quorum`` reports by ``deadline``.
+
+    Attributes:
+        federation: who takes part.
+        quorum: the paper's M.
+        deadline: the paper's T.
+        target: the round closes as soon as so many have reported; with as many as there are clients, when
+            everybody has. Left out, a round always lasts until the deadline, as in the paper.
+    """
+
+    federation: Federation
+    quorum: int
+    deadline: float
+    target: int | None = None
+
+    def __post_init__(self) -> None:
+        check_quorum(self.quorum, self.federation.clients)
+        check_deadline(self.deadline)
+        if self.target is None:
+            return
+        if not isinstance(self.target, int | np.integer) or not (
+            self.quorum <= self.target <= self.federation.clients
+        ):
+            raise InputError(
+                f"The target must lie between the quorum ({self.quorum}) and the number of clients "
+                f"({self.federation.clients}). Got {self.target}: "
+                "a round closes early only when it has already succeeded."
+            )
+
+    @property
+    def clients(self) -> int:
+        """The paper's N."""
+        return self.federation.clients
+
+    @cached_property
+    def number(self) -> Floats:
+        """How many clients are of each kind."""
+        return self.federation.number.astype(float)
+
+    @cached_property
+    def turnout(self) -> Turnout:
+        """How many report by the deadline."""
+        return Turnout.of(self.federation, self.quorum, self.deadline)
+
+    @cached_property
+    def full(self) -> Turnout | None:
+        """The turnout against the target, where a target below N can cut a round short."""
+        if self.target is None or self.target == self.clients:
+            return None
+        return Turnout.of(self.federation, self.target, self.deadline)
+
+    @cached_property
+    def duration(self) -> Duration:
+        """How long a round lasts."""
+        if self.target is None:
+            return Duration.fixed(self.deadline, float(self.number @ self._waits))
+        return early_close(self.federation, self.target, self.deadline)
+
+    @property
+    def _waits(self) -> Floats:
+        """Each kind's E[min(X, T)]: the time from the broadcast to its report or the deadline."""
+        return self.reported_time + self.deadline * self.turnout.miss
+
+    @cached_property
+    def reported_time(self) -> Floats:
+        """Each kind's E[X; it reports by the deadline]."""
+        part = self.federation.availability * self.federation.latency.mean_below(self.deadline)
+        return np.broadcast_to(part, (self.federation.kinds,))
+
+    @cached_property
+    def participation(self) -> Floats:
+        """Each kind's Pr(its report is used): by the deadline, before the target, in a successful round."""
+        if self.full is None:
+            return self.turnout.participation
+        if self.federation.kinds == 1:
+            # Equal clients are equally likely among the first K: E[min(n, K); n >= M] / N.
+            surplus = self.full.used - self.full.quorum * self.full.success
+            return self.turnout.participation - surplus / self.clients
+        assert self.target is not None
+        late = overtaken(self.federation, self.target, self.deadline)
+        return np.maximum(self.turnout.participation - late, 0.0)
+
+    @cached_property
+    def used(self) -> float:
+        """Expected number of reports used per round, failed rounds included."""
+        return float(self.number @ self.participation)

@@ -1,0 +1,255 @@
+"""The exact distribution of a sum of independent yes/no trials, all its tails, in O(N).
+
+The number of reports n has generating function G(z) = prod (miss + report z). Tilting by e^theta moves its
+mass to where a sum needs it, so that every sum below is one of positive terms of ordinary size and is
+accurate *relatively*, however far in the tail; Fourier inversion of the tilted distribution then needs
+only the few frequencies at which its characteristic function is not negligible. Leaving one client out
+divides that function by one factor, so every client's own tail is a smooth function of its tilted
+probability alone, tabulated once and interpolated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.polynomial import chebyshev
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from cafe.latency.base import Floats
+
+Complexes = NDArray[np.complex128]
+
+NEGLIGIBLE = 42.0  # exp(-42) is a hundredth of the last bit of 1
+DIRECT = 256  # up to so many kinds a table would cost more than it saves
+CHUNK = 1 << 15  # powers of this many numbers stay in the processor's cache
+DEGREE = 47
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Independent trials in groups: each kind's chance of success and of failure, and how many it has.
+
+    Both chances are given, since 1 - report has no digits left where report is close to 1. Neither may
+    be 0: certain trials are the caller's business.
+    """
+
+    report: Floats
+    miss: Floats
+    number: Floats
+
+    @cached_property
+    def logit(self) -> Floats:
+        """The log-odds of a report."""
+        return np.log(self.report) - np.log(self.miss)
+
+    @cached_property
+    def total(self) -> int:
+        """How many trials there are."""
+        return int(self.number.sum())
+
+    def saddle(self, target: float) -> float:
+        """The theta at which the tilted mean is near ``target``: near is enough, any theta is exact."""
+        target = min(max(target, 0.5), self.total - 0.5)
+        low, high, theta = -np.inf, np.inf, 0.0
+        for _ in range(200):
+            tilted = expit(self.logit + theta)
+            excess = float(self.number @ tilted) - target
+            slope = float(self.number @ (tilted * (1.0 - tilted)))
+            if abs(excess) <= 0.05 * max(slope**0.5, 1.0):
+                break
+            low, high = (low, theta) if excess > 0 else (theta, high)
+            step = theta - np.clip(excess / slope if slope > 0 else np.inf * np.sign(excess), -20, 20)
+            theta = step if low < step < high else 0.5 * (low + high)
+        return theta
+
+
+@dataclass(frozen=True, eq=False)
+class Tilted:
+    """The distribution of the trials' sum, tilted by ``theta``: Pr(n) e^(theta n) / G(e^theta)."""
+
+    trials: Trials
+    theta: float
+
+    @cached_property
+    def chance(self) -> Floats:
+        """Each kind's tilted chance of a report."""
+        return np.asarray(expit(self.trials.logit + self.theta))
+
+    @cached_property
+    def spare(self) -> Floats:
+        """Each kind's tilted chance of a miss."""
+        return np.asarray(expit(-self.trials.logit - self.theta))
+
+    @cached_property
+    def log_factor(self) -> Floats:
+        """Each kind's log(miss + report e^theta)."""
+        if self.theta == 0.0:
+            return np.zeros_like(self.trials.miss)
+        return np.logaddexp(np.log(self.trials.miss), np.log(self.trials.report) + self.theta)
+
+    @cached_property
+    def log_total(self) -> float:
+        """Log G(e^theta)."""
+        return float(self.trials.number @ self.log_factor)
+
+    @cached_property
+    def variance(self) -> float:
+        """The tilted variance of the sum."""
+        return float(self.trials.number @ (self.chance * self.spare))
+
+    @cached_property
+    def window(self) -> tuple[int, int]:
+        """First value and odd width of the stretch that holds all of the mass that doubles can see."""
+        half = int(np.ceil(10.0 * self.variance**0.5)) + 30
+        centre = round(float(self.trials.number @ self.chance))
+        low = max(centre - half, 0)
+        high = min(centre + half, self.trials.total)
+        return low, (high - low + 1) | 1
+
+    @cached_property
+    def angles(self) -> Floats:
+        """The frequencies at which the characteristic function is not negligible."""
+        _, width = self.window
+        angles = 2.0 * np.pi / width * np.arange(width // 2 + 1)
+        # |prod(1 - a + a e^it)| <= exp(-variance (1 - cos t))
+        return np.asarray(angles[self.variance * (1.0 - np.cos(angles)) <= NEGLIGIBLE])
+
+    @cached_property
+    def characteristic(self) -> Complexes:
+        """E[e^(i t n)] of the tilted sum at every angle.
+
+        A likely trial is counted by its misses, so that all chances are at most 1/2. Chances small against
+        the angle enter through the power series of the logarithm, whose coefficients are power sums of
+        the chances: a fixed number of passes over the clients for all angles together. At most a few
+        thousand trials can be too likely for that, since together they must not exceed the variance.
+        """
+        turn = np.expm1(1j * self.angles)
+        reach = float(np.abs(turn).max())
+        common = self.chance > 0.5
+        small = np.minimum(self.chance, self.spare)
+        log_phi = 1j * self.angles * float(self.trials.number @ common)
+        for flip, step in ((common, np.conj(turn)), (~common, turn)):
+            near = small * reach <= 0.2
+            power = flip & ~near
+            if power.any():
+                terms = np.log1p(np.multiply.outer(step, small[power]))
+                log_phi = log_phi + terms @ self.trials.number[power]
+            log_phi = log_phi + _log_series(step, small, np.where(flip & near, self.trials.number, 0.0))
+        return np.asarray(np.exp(log_phi))
+
+    def kernel(self, first: int, last: int, weight: Floats | None = None) -> Complexes:
+        """sum over first <= n <= last of weight_n e^(-theta (n - anchor)) e^(-i t n), per angle.
+
+        The anchor is ``first`` when theta >= 0, else ``last``: the largest factor is 1.
+        """
+        count = max(last - first + 1, 0)
+        if self.theta >= 0:
+            zeta, anchor = self.theta + 1j * self.angles, first
+        else:  # run downwards from the last
+            zeta, anchor = -self.theta - 1j * self.angles, last
+            weight = None if weight is None else weight[::-1]
+        if weight is None:
+            top, bottom = -np.expm1(-count * zeta), -np.expm1(-zeta)
+            flat = bottom == 0
+            total = np.where(flat, count, top / np.where(flat, 1.0, bottom))
+        else:
+            total = np.exp(-np.multiply.outer(zeta, np.arange(count))) @ weight
+        return np.asarray(total * np.exp(-1j * self.angles * anchor))
+
+    def _inverted(self, kernel: Complexes, phi: Complexes) -> Floats:
+        """The sum that the kernel describes, by the trapezoidal rule (conjugates counted twice)."""
+        weight = np.where(self.angles == 0.0, 1.0, 2.0)
+        return np.asarray((phi @ (weight * kernel)).real / self.window[1])
+
+    @cached_property
+    def distribution(self) -> tuple[Floats, Floats]:
+        """The window's values and their tilted probabilities."""
+        low, width = self.window
+        values = np.arange(low, low + width)
+        waves = np.exp(-1j * np.multiply.outer(values, self.angles))
+        return values.astype(float), np.maximum(self._inverted(self.characteristic, waves), 0.0)
+
+    def clip(self, first: int, last: int) -> tuple[int, int]:
+        """The part of a range of n that lies in the window."""
+        low, width = self.window
+        return max(first, low), min(last, low + width - 1)
+
+    def mass(self, first: int, last: int, weight: Callable[[Floats], Floats] | None = None) -> float:
+        """sum over first <= n <= last of weight(n) Pr(n)."""
+        first, last = self.clip(first, last)
+        if first > last:
+            return 0.0
+        values = None if weight is None else weight(np.arange(first, last + 1, dtype=float))
+        total = float(self._inverted(self.kernel(first, last, values), self.characteristic))
+        anchor = first if self.theta >= 0 else last
+        return float(np.exp(self.log_total - self.theta * anchor)) * max(total, 0.0)
+
+    def mass_without(
+        self, first: int, last: int, weight: Callable[[Floats], Floats] | None = None
+    ) -> Floats:
+        """The same sum for the trials less one of each kind, for every kind at once."""
+        first, last = self.clip(first, last)
+        if first > last:
+            return np.zeros_like(self.chance)
+        values = None if weight is None else weight(np.arange(first, last + 1, dtype=float))
+        product = self.kernel(first, last, values)
+        turn = np.expm1(1j * self.angles)
+
+        def without(chance: Floats) -> Floats:
+            return self._inverted(
+                product, self.characteristic / (1.0 + np.multiply.outer(chance, turn))
+            )
+
+        anchor = first if self.theta >= 0 else last
+        scale = np.exp(self.log_total - self.theta * anchor - self.log_factor)
+        return np.asarray(scale * np.maximum(self._tabulated(without), 0.0))
+
+    def _tabulated(self, function: Callable[[Floats], Floats]) -> Floats:
+        """A smooth function at every kind's chance, by a Chebyshev table where kinds are many.
+
+        Its singularities lie at Re = 1/2, above and below the real axis by cot(t / 2) / 2, so they are far
+        from [0, 1] when only small angles count (a large variance). Otherwise the middle, which a small
+        variance keeps to a few kinds, is done directly and each side has a table of its own.
+        """
+        zones = [(-1.0, 2.0)] if self.variance >= 30 else [(-1.0, 0.25), (0.25, 0.75), (0.75, 2.0)]
+        result = np.empty_like(self.chance)
+        for low, high in zones:
+            inside = (self.chance > low) & (self.chance <= high)
+            chance = self.chance[inside] if len(zones) > 1 else self.chance
+            values = function(chance) if chance.size <= DIRECT or low == 0.25 else _interpolated(function, chance)
+            if len(zones) == 1:
+                return values
+            result[inside] = values
+        return result
+
+
+def _interpolated(function: Callable[[Floats], Floats], at: Floats) -> Floats:
+    low, high = float(at.min()), float(at.max())
+    if low == high:
+        return np.full_like(at, function(np.array([low]))[0])
+    centre, half = 0.5 * (low + high), 0.5 * (high - low)
+    table = chebyshev.chebinterpolate(lambda x: function(centre + half * x), DEGREE)
+    table = chebyshev.chebtrim(table, 1e-16 * float(np.abs(table).max()))
+    result = np.empty_like(at)
+    for start in range(0, at.size, CHUNK):
+        part = slice(start, start + CHUNK)
+        result[part] = chebyshev.chebval((at[part] - centre) / half, table)
+    return result
+
+
+def _log_series(step: Complexes, small: Floats, number: Floats) -> Complexes:
+    """sum of number x log(1 + step x small) by its power series, for |step x small| <= 0.2."""
+    sums = np.zeros(24)
+    for start in range(0, small.size, CHUNK):
+        base = small[start : start + CHUNK]
+        term = number[start : start + CHUNK] * base
+        for j in range(sums.size):
+            sums[j] += term.sum()
+            term = term * base
+    order = np.arange(1, sums.size + 1)
+    coefficients = np.concatenate([[0.0], sums * (-1.0) ** (order + 1) / order])
+    return np.asarray(np.polynomial.polynomial.polyval(step, coefficients))

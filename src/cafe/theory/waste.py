@@ -1,0 +1,78 @@
+"""Waste: client-seconds spent on what the server throws away (Sec. 4.1, Theorem 1, Corollary 1)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from cafe.errors import InputError, did_you_mean
+from cafe.theory.printed import binomial, report_probability
+from cafe.theory.setting import Setting
+
+
+def waste_as_printed(clients: int, rate: float, quorum: int, deadline: float) -> float:
+    """Theorem 1, letter by letter: ((1-p) N T + T sum_{n<M} n p_n) / (1 - q).
+
+    The paper defines C_w "in each training round"; what the theorem gives is per successful update, with the
+    failed rounds before it.
+    """
+    p = report_probability(rate, deadline)
+    p_n = binomial(clients, p)
+    n = np.arange(quorum)
+    q = p_n[:quorum].sum()
+    return float(((1 - p) * clients * deadline + deadline * (n @ p_n[:quorum])) / (1 - q))
+
+
+def waste_per_round(setting: Setting) -> float:
+    """E[C_w] of one round, succeeded or failed, for any clients.
+
+    A discarded client is charged the round's whole length, as the paper defines it. In a round that closes
+    early only those who had not reported by then are discarded.
+    """
+    turnout, deadline = setting.turnout, setting.deadline
+    waste = deadline * (turnout.mean_missing + turnout.reports_when_failed)
+    if setting.full is None:
+        return waste
+    full = setting.full
+    missing_when_full = full.clients * full.success - full.used
+    early = (full.clients - full.quorum) * setting.duration.mean_when_full
+    return waste - deadline * missing_when_full + early
+
+
+def processing_waste_per_round(setting: Setting) -> float:
+    """The same with true times: a client that reported at X < T in a failed round is charged X, not T."""
+    turnout = setting.turnout
+    thrown_away = setting.reported_time * turnout.others_fall_short
+    correction = setting.deadline * turnout.reports_when_failed - float(turnout.number @ thrown_away)
+    return waste_per_round(setting) - correction
+
+
+def absent_waste_per_round(setting: Setting) -> float | None:
+    """The part of both wastes that is charged to clients who never began, being absent.
+
+    The server cannot tell an absent client from a slow one, so it is charged the whole round too, which then
+    lasts until the deadline. None where a target below N may close the round without it.
+    """
+    if setting.full is not None:
+        return None
+    share = np.broadcast_to(setting.federation.availability, setting.number.shape)
+    return float(setting.number @ (1.0 - share)) * setting.deadline
+
+
+def agu_waste_per_update(setting: Setting, pool: Literal["round", "union"] = "round") -> float:
+    """The waste of the aggregated-gradient scheme (Sec. 7.2), under either reading of its S_t.
+
+    ``"round"``: as its formula is written, a report of a failed round counts only if its client reports in
+    the successful round too. ``"union"``: every report since the last update counts.
+    """
+    turnout, deadline, number = setting.turnout, setting.deadline, setting.number
+    if pool == "union":
+        return deadline * turnout.mean_missing / turnout.success
+    if pool != "round":
+        raise InputError(f"Unknown pool '{pool}'. {did_you_mean(pool, ['round', 'union'])}")
+    kept_later = turnout.participation / turnout.success
+    in_failed = turnout.clients * turnout.failure - number @ (
+        turnout.report * turnout.others_fall_short * kept_later
+    )
+    return float(deadline / turnout.success * (in_failed + turnout.clients * turnout.success - turnout.used))

@@ -8,6 +8,7 @@ costs accordingly.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -135,12 +136,12 @@ class Federation:
         """How many kinds of client there are."""
         return max(self.latency.kinds, np.size(self.availability))
 
-    @property
-    def number(self) -> NDArray[np.int64]:
-        """How many clients are of each kind."""
+    @cached_property
+    def number(self) -> Floats:
+        """How many clients are of each kind; floats, as they are used as weights."""
         if self.kind is not None:
-            return np.bincount(self.kind, minlength=self.kinds).astype(np.int64)
-        return np.full(self.kinds, self.clients // self.kinds)
+            return np.bincount(self.kind, minlength=self.kinds).astype(float)
+        return np.full(self.kinds, float(self.clients // self.kinds))
 
     @property
     def kind_of_client(self) -> Indices:

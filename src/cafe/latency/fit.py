@@ -1,4 +1,4 @@
-"""Response times in, a latency out: every family fitted, the best chosen, deadlines accounted for."""
+"""Response times in, a latency out: every family fitted, deadlines accounted for, best first."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FamilyFit:
     Attributes:
         family: its name.
         latency: with the parameters of maximum likelihood.
-        parameters: by name, as the latency spells them; a mixture's parts are numbered, fastest first.
+        parameters: by name, as the latency has them; a mixture's parts are numbered, fastest first.
         standard_errors: by name; NaN where the likelihood has no regular maximum to read one from.
         log_likelihood: of all observations, reports and misses.
         reports: how many reports it was fitted to.
@@ -105,7 +105,7 @@ class Fit:
         return Empirical(times, masses), float(1.0 - survival[-1])
 
     def by_client(self) -> ClientFits:
-        """Each client's own slowness, pulled towards the pool as far as its observations are few."""
+        """Each client's own slowness, pulled towards the pool where its observations are few."""
         from cafe.latency.pooling import fit_clients
 
         return fit_clients(self)
@@ -122,7 +122,7 @@ def fit(
 
     Args:
         observations: the observations, or response times with NaN where the deadline was missed.
-        deadline: with times: the deadline of all or of each. Left out where nothing limited the wait.
+        deadline: with times: of all or of each. Left out where nothing limited the wait.
         client: with times: the client of each, for :meth:`Fit.by_client`.
         families: which to try, by name; all unless given.
         criterion: which number chooses among them, ``"aic"`` or ``"bic"``.
@@ -140,8 +140,8 @@ def fit(
     sample = Sample.of(seen)
     if not sample.reports.seconds.size:
         raise InputError(
-            f"Nobody reported: all {len(seen)} observations are missed deadlines, which say that the "
-            "clients are slower and nothing else. Wait longer in some rounds."
+            f"Nobody reported: all {len(seen)} observations are missed deadlines, which say that "
+            "the clients are slower and nothing else. Wait longer in some rounds."
         )
     candidates, skipped = [], {}
     for family in _names(families, sample):

@@ -30,10 +30,11 @@ class Gamma(Family):
         x = times(t) / self.scale
         share = gammaincc(self.shape, x)
         with np.errstate(divide="ignore", invalid="ignore"):
-            # gammaincc loses its digits and then underflows near x = 700; the first step of
-            # Legendre's continued fraction serves beyond, with a relative error below shape / x^2.
-            above = np.log(x + 1.0 - self.shape)
-            far = self.shape * np.log(x) - x - above - gammaln(self.shape)
+            # gammaincc loses its digits and then underflows near x = 700; two steps of Legendre's
+            # continued fraction serve beyond.
+            step = x + 1.0 - self.shape
+            step = step + np.subtract(self.shape, 1.0) / (step + 2.0)
+            far = self.shape * np.log(x) - x - np.log(step) - gammaln(self.shape)
             near = np.log(share)
         return np.where(np.isposinf(x), -np.inf, np.where(share > 1e-290, near, far))
 

@@ -82,14 +82,17 @@ class Mixture(Latency):
         """By bisection between the components' own quantiles, to the last bit or nearly."""
         share = np.asarray(u, dtype=float)
         each = np.stack(np.broadcast_arrays(*(c.quantile(share) for c in self.components)))
-        low, high = each.min(axis=0), each.max(axis=0)
+        first, high = each.min(axis=0), each.max(axis=0)
+        low = first
         # 1 - F decides where F is near 1: there F alone has no digits left.
         for _ in range(200):
             middle = 0.5 * (low + high)
             middle = np.where(np.isfinite(middle), middle, high)
+            if np.all((middle <= low) | (middle >= high)):
+                break
             below = np.where(share < 0.5, self.cdf(middle) < share, self.sf(middle) > 1 - share)
             low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return np.asarray(high)
+        return np.asarray(np.where(share > 0, high, first))
 
     def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
         """Independent draws, each from a component drawn for it."""

@@ -104,7 +104,8 @@ def read_observations(path: str | Path) -> Observations:
     """The observations in a CSV file, all of them or an error that names the first line at fault.
 
     The first line names the columns, in any order: ``seconds`` (empty where the client missed its
-    deadline), and where wanted ``deadline`` (may be empty where ``seconds`` is given) and ``client``.
+    deadline) and, where wanted, ``deadline`` (may be empty where ``seconds`` is given) and
+    ``client``.
     """
     text = _text(path)
     columns = _header(path, text)

@@ -32,19 +32,29 @@ class Times:
         """The same with every time multiplied."""
         return Times(self.seconds * factor, self.weight, self.code)
 
+    def pooled(self) -> Times:
+        """The same as if of one client."""
+        return Times(self.seconds, self.weight, np.zeros_like(self.code))
+
     def thinned(self, most: int) -> Times:
-        """At most ``most`` times per client: neighbours merged into their geometric mean."""
-        count = np.bincount(self.code)
-        if count.max(initial=0) <= most:
+        """Equal times of a client as one, and where it has more than ``most``, neighbours too.
+
+        Neighbours merge into their geometric mean.
+        """
+        if not self.seconds.size:
             return self
         order = np.lexsort((self.seconds, self.code))
-        code, weight = self.code[order], self.weight[order]
-        rank = np.arange(code.size) - (np.cumsum(count) - count)[code]
+        code, seconds, weight = self.code[order], self.seconds[order], self.weight[order]
+        new = (np.diff(code, prepend=-1) != 0) | (np.diff(seconds, prepend=-1.0) != 0)
+        place = np.cumsum(new) - 1
+        count = np.bincount(code[new])
+        rank = place - (np.cumsum(count) - count)[code]
         cell = rank * np.minimum(count, most)[code] // count[code]
-        first = np.flatnonzero(np.diff(code * most + cell, prepend=-1))
+        first = np.flatnonzero((np.diff(code, prepend=-1) != 0) | (np.diff(cell, prepend=-1) != 0))
         together = np.add.reduceat(weight, first)
-        logs = np.add.reduceat(weight * np.log(self.seconds[order]), first)
-        return Times(np.exp(logs / together), together, code[first])
+        logs = np.add.reduceat(weight * np.log(seconds), first) / together
+        alone = np.diff(first, append=code.size) == 1
+        return Times(np.where(alone, seconds[first], np.exp(logs)), together, code[first])
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +84,13 @@ class Sample:
         """How well the latency explains the sample; -inf where it cannot."""
         came = self.reports.weight @ latency.logpdf(self.reports.seconds)
         return float(came + self.misses.weight @ latency.logsf(self.misses.seconds))
+
+    def waited(self, start: float = 0.0) -> float:
+        """The time after ``start`` spent waiting for all clients together."""
+        return sum(
+            float(part.weight @ np.maximum(part.seconds - start, 0.0))
+            for part in (self.reports, self.misses)
+        )
 
     def kaplan_meier(self) -> tuple[Floats, Floats, Floats]:
         """Distinct report times, the share missing after each, and Greenwood's standard error."""

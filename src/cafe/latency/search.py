@@ -14,13 +14,23 @@ REACH = 8.0  # how far a search goes from its start; a maximum that far off is n
 _ABYSS = 1e12
 
 
-def climb(height: Callable[[Floats], float], size: int) -> Floats:
-    """The highest point near 0, each coordinate within REACH of it."""
+def climb(
+    height: Callable[[Floats], float],
+    size: int,
+    scale: float,
+    slope: Callable[[Floats], Floats] | None = None,
+    reach: float = REACH,
+) -> Floats:
+    """The highest point near 0, each coordinate within ``reach`` of it.
+
+    ``scale`` is the order of magnitude of the height. ``slope`` is its gradient; differences serve
+    where it is left out.
+    """
     from scipy.optimize import minimize
 
     def depth(z: Floats) -> float:
         try:
-            value = -height(z)
+            value = -height(z) / scale
         except (OverflowError, InputError):  # parameters beyond floating point
             return _ABYSS
         return value if math.isfinite(value) else _ABYSS
@@ -29,8 +39,8 @@ def climb(height: Callable[[Floats], float], size: int) -> Floats:
         depth,
         np.zeros(size),
         method="L-BFGS-B",
-        jac="3-point",
-        bounds=[(-REACH, REACH)] * size,
+        jac="3-point" if slope is None else lambda z: -slope(z) / scale,
+        bounds=[(-reach, reach)] * size,
         options={"ftol": 1e-13, "gtol": 1e-7},
     )
     return np.asarray(found.x)

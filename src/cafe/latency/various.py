@@ -43,6 +43,11 @@ class Various(Latency):
 
     def take(self, index: NDArray[np.intp]) -> Various:
         """The kinds at ``index``, which must be in increasing order: parts stay side by side."""
+        if np.any(np.diff(index) < 0) or np.any((index < 0) | (index >= self.kinds)):
+            raise InputError(
+                f"Various takes kinds from 0 to {self.kinds - 1} in increasing order, for its "
+                f"parts stay side by side. Got {index}: sort them."
+            )
         picked = []
         for end, part in zip(self._ends, self.parts, strict=True):
             own = index[(index >= end - part.kinds) & (index < end)] - (end - part.kinds)
@@ -99,6 +104,8 @@ class Various(Latency):
 
     def scaled(self, factor: ArrayLike) -> Various:
         """Each part scaled by its own entries of the factor, or all by one number."""
+        if np.ndim(factor) == 0:
+            return Various([part.scaled(factor) for part in self.parts])
         factors = np.broadcast_to(np.asarray(factor, dtype=float), (self.kinds,))
         scaled = []
         for end, part in zip(self._ends, self.parts, strict=True):

@@ -39,8 +39,8 @@ class Turnout:
         """The turnout of a federation's round that lasts until the deadline."""
         check_quorum(quorum, federation.clients)
         check_deadline(deadline)
-        number = federation.number.astype(float)
-        return cls(federation.report(deadline), federation.miss(deadline), number, int(quorum))
+        report, miss = federation.report(deadline), federation.miss(deadline)
+        return cls(report, miss, federation.number, int(quorum))
 
     @property
     def clients(self) -> int:
@@ -174,9 +174,11 @@ class Turnout:
 
     @cached_property
     def _log_nobody(self) -> float:
-        rare = np.log1p(-np.minimum(self.report, 0.5))
+        log_miss = np.log1p(-np.minimum(self.report, 0.5))
+        likely = self.report > 0.5
         with np.errstate(divide="ignore"):
-            return float(self.number @ np.where(self.report < 0.5, rare, np.log(self.miss)))
+            log_miss[likely] = np.log(self.miss[likely])
+        return float(self.number @ log_miss)
 
     @property
     def _upper_is_small(self) -> bool:

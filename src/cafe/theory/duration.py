@@ -30,23 +30,18 @@ class Duration:
         mean: E[Y].
         second: E[Y^2].
         mean_when_full: E[Y; the target was reached by the deadline].
-        work: expected client-seconds of a round: from the broadcast to the client's report or the round's end,
-            summed over the clients, those that are absent included, since the server cannot tell.
     """
 
     mean: float
     second: float
-    mean_when_full: float
-    work: float
-
-    @classmethod
-    def fixed(cls, deadline: float, work: float) -> Duration:
-        """A round that always lasts until its deadline."""
-        return cls(deadline, deadline**2, 0.0, work)
+    mean_when_full: float = 0.0
 
 
-def early_close(federation: Federation, target: int, deadline: float) -> Duration:
-    """The duration of rounds that close at the ``target``-th report: Pr(Y > t) = Pr(n(t) < target)."""
+def early_close(federation: Federation, target: int, deadline: float) -> tuple[Duration, float]:
+    """The duration of rounds that close at the ``target``-th report, and the clients' work in one.
+
+    Pr(Y > t) = Pr(n(t) < target), and at time t the N - n(t) that have not reported are at work.
+    """
     start, end = _transition(federation, target, deadline)
 
     def integrand(t: float) -> Floats:
@@ -59,12 +54,12 @@ def early_close(federation: Federation, target: int, deadline: float) -> Duratio
     # Before the transition no round closes, so a client works for E[min(X, start)] there.
     waits = federation.availability * federation.latency.mean_below(start)
     waits = np.broadcast_to(waits + start * federation.miss(start), (federation.kinds,))
-    return Duration(
+    duration = Duration(
         mean=start + mean,
         second=start**2 + second,
         mean_when_full=max(start + mean - deadline * full.failure, 0.0),
-        work=float(federation.number @ waits) + work,
     )
+    return duration, float(federation.number @ waits) + work
 
 
 def overtaken(federation: Federation, target: int, deadline: float) -> Floats:
@@ -98,7 +93,7 @@ def _transition(federation: Federation, target: int, deadline: float) -> tuple[f
 
     Chernoff's bounds for sums of independent trials say where the target is out of reach, or certain.
     """
-    number, short = federation.number.astype(float), federation.clients - target + 1
+    number, short = federation.number, federation.clients - target + 1
 
     def surely_open(t: float) -> bool:
         return _chernoff(float(number @ federation.report(t)), target) < IMPOSSIBLE

@@ -147,7 +147,7 @@ class Expectation:
     @cached_property
     def client_seconds(self) -> float:
         """Client time spent per update, used or not: from a broadcast to the report or the round's end."""
-        return _over(self.setting.duration.work, self.success_probability)
+        return _over(self.setting.work, self.success_probability)
 
     @property
     def round_duration(self) -> float:

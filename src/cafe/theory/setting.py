@@ -53,7 +53,7 @@ class Setting:
     @cached_property
     def number(self) -> Floats:
         """How many clients are of each kind."""
-        return self.federation.number.astype(float)
+        return self.federation.number
 
     @cached_property
     def turnout(self) -> Turnout:
@@ -71,13 +71,25 @@ class Setting:
     def duration(self) -> Duration:
         """How long a round lasts."""
         if self.target is None:
-            return Duration.fixed(self.deadline, float(self.number @ self._waits))
-        return early_close(self.federation, self.target, self.deadline)
+            return Duration(self.deadline, self.deadline**2)
+        return self._early[0]
 
-    @property
-    def _waits(self) -> Floats:
-        """Each kind's E[min(X, T)]: the time from the broadcast to its report or the deadline."""
-        return self.reported_time + self.deadline * self.turnout.miss
+    @cached_property
+    def work(self) -> float:
+        """Expected client-seconds of a round, used or not.
+
+        From the broadcast to a client's report or the round's end, summed over the clients, those that are
+        absent included, since the server cannot tell them from the slow.
+        """
+        if self.target is None:
+            waits = self.reported_time + self.deadline * self.turnout.miss
+            return float(self.number @ waits)
+        return self._early[1]
+
+    @cached_property
+    def _early(self) -> tuple[Duration, float]:
+        assert self.target is not None
+        return early_close(self.federation, self.target, self.deadline)
 
     @cached_property
     def reported_time(self) -> Floats:

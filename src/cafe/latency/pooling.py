@@ -1,0 +1,235 @@
+"""Each client's own slowness, from observations too few to fit every client alone.
+
+Client k takes s_k times as long as the pool, with log s_k normal around 0: partial pooling. The
+spread of log s_k, and the pool's own parameters, are those of largest marginal likelihood in
+Laplace's approximation; s_k is then the most probable one. So a client with many observations keeps
+its own speed, one with few is pulled towards the pool, and where clients do not differ all share it.
+
+The pool's shape is estimated along with the spread. That of all clients' times together would be too
+wide: it holds the differences between clients, which the s_k hold already.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cafe.latency.base import Floats, Latency
+from cafe.latency.fit import Fit, fit
+from cafe.latency.observations import Observations
+from cafe.latency.sample import Sample, Times
+from cafe.latency.search import climb
+from cafe.latency.starts import (
+    Builder,
+    Starts,
+    exponential_from,
+    gamma_from,
+    lognormal_from,
+    weibull_from,
+)
+
+if TYPE_CHECKING:
+    from cafe.federation import Federation
+
+# Slowness stretches these families smoothly. The others have an edge that a single report moves, or
+# (the mixture) would explain by its two parts what is a difference between clients.
+_STRETCHED: dict[str, tuple[Starts, int]] = {
+    "exponential": (exponential_from, 1),
+    "weibull": (weibull_from, 2),
+    "lognormal": (lognormal_from, 2),
+    "gamma": (gamma_from, 2),
+}
+_CLIENTS = 2000  # as many tell the pool's two or three numbers to a per cent or two
+_TIMES = 200  # per client; more are merged with their neighbours
+_REACH = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class ClientFits:
+    """How slow each client is, relative to a typical one.
+
+    Attributes:
+        clients: their names.
+        scale: s_k: how many times as long as the typical client each takes.
+        standard_error: of log s_k, given the pool; 0 where clients do not differ.
+        reports: how many reports each client sent.
+        misses: how many deadlines each missed.
+        family: of the pool, chosen for one client's times: often not the family that fits all
+            clients' times together best, because that one must explain their differences too.
+        pooled: the latency of a typical client, one with scale 1.
+        spread: the standard deviation of log s_k over clients; 0 where they do not differ.
+    """
+
+    clients: tuple[str, ...]
+    scale: Floats
+    standard_error: Floats
+    reports: NDArray[np.int64]
+    misses: NDArray[np.int64]
+    family: str
+    pooled: Latency
+    spread: float
+
+    @property
+    def latency(self) -> Latency:
+        """The latency with one kind per client."""
+        return self.pooled.scaled(self.scale)
+
+    def federation(self) -> Federation:
+        """The federation of these clients."""
+        from cafe.federation import Federation
+
+        return Federation(len(self.clients), self.latency)
+
+
+def fit_clients(found: Fit) -> ClientFits:
+    """Each client's own slowness, pulled towards the pool where its observations are few.
+
+    Of the fitted families, those that slowness stretches smoothly are tried (exponential, Weibull,
+    log-normal, gamma; all of these where none of them was fitted), and the one that explains the
+    clients' times best by Akaike's criterion is taken. Where all reports took the same time, all
+    clients are alike.
+    """
+    seen = found.observations
+    size = len(seen.clients)
+    if found.best.family == "constant":
+        return _result(seen, "constant", found.latency, 0.0, np.zeros(size), np.zeros(size))
+    names = [each.family for each in found.candidates if each.family in _STRETCHED]
+    if not names:
+        names = [each.family for each in fit(seen, families=list(_STRETCHED)).candidates]
+    unit = float(np.median(seen.event_times))
+    fleet = _Fleet(Sample.of(seen, by_client=True).scaled(1 / unit).thinned(_TIMES), size)
+    some = fleet.some(_CLIENTS)
+    pools = [_pool(some, name) for name in names]
+    best = min(pools, key=lambda each: each.aic)
+    mode, variance, _ = fleet.posterior(best.latency, best.spread)
+    pooled = best.latency.scaled(unit)
+    return _result(seen, best.family, pooled, best.spread, mode, np.sqrt(variance))
+
+
+def _result(
+    seen: Observations, family: str, pooled: Latency, spread: float, mode: Floats, error: Floats
+) -> ClientFits:
+    size = len(seen.clients)
+    reports = np.bincount(seen.code[seen.reported], minlength=size).astype(np.int64)
+    misses = np.bincount(seen.code[~seen.reported], minlength=size).astype(np.int64)
+    return ClientFits(seen.clients, np.exp(mode), error, reports, misses, family, pooled, spread)
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """A family's typical latency and the spread between clients, with what they are worth."""
+
+    family: str
+    latency: Latency
+    spread: float
+    aic: float
+
+
+def _pool(fleet: _Fleet, family: str) -> _Pool:
+    """The family's parameters and the spread of largest marginal likelihood."""
+    starts, size = _STRETCHED[family]
+    together = Sample(fleet.sample.reports.pooled(), fleet.sample.misses.pooled())
+    build: Builder = starts(together.thinned())[0].build
+    weight = together.reports.total
+    unit = 0.5 * _log_spread(build(np.zeros(size)))
+    mode = fleet.guess()
+
+    def spread(z: Floats) -> float:
+        return unit * math.exp(z[-1])
+
+    def height(z: Floats) -> float:
+        nonlocal mode
+        mode, _, value = fleet.posterior(build(z), spread(z), mode)
+        return value
+
+    apart = climb(height, size + 1, weight, reach=_REACH)
+    alike = climb(lambda z: together.log_likelihood(build(z)), size, weight, reach=_REACH)
+    one = together.log_likelihood(build(alike))
+    gain = height(apart) - one
+    # A spread that explains nothing ends anywhere near 0: then it is 0.
+    if gain < 1e-3:
+        return _Pool(family, build(alike), 0.0, 2 * (size + 1) - 2 * one)
+    return _Pool(family, build(apart), spread(apart), 2 * (size + 1) - 2 * (one + gain))
+
+
+def _log_spread(latency: Latency) -> float:
+    """The standard deviation of the logarithm of time, were it normal with these quartiles."""
+    low, high = latency.quantile([0.25, 0.75])
+    return float(np.log(high / low)) / 1.349
+
+
+@dataclass(frozen=True, eq=False)
+class _Fleet:
+    """Every client's times, and their likelihood as a function of every client's slowness."""
+
+    sample: Sample
+    size: int
+
+    def some(self, most: int) -> _Fleet:
+        """At most so many of the clients, evenly picked."""
+        if self.size <= most:
+            return self
+        place = np.full(self.size, -1)
+        place[np.linspace(0, self.size - 1, most).astype(np.intp)] = np.arange(most)
+
+        def picked(times: Times) -> Times:
+            code = place[times.code]
+            return Times(times.seconds[code >= 0], times.weight[code >= 0], code[code >= 0])
+
+        return _Fleet(Sample(picked(self.sample.reports), picked(self.sample.misses)), most)
+
+    def guess(self) -> Floats:
+        """Roughly every client's log s: its mean logarithm of time, deadlines taken for times."""
+        total, weight = np.zeros(self.size), np.zeros(self.size)
+        for times in (self.sample.reports, self.sample.misses):
+            logs = times.weight * np.log(times.seconds)
+            total += np.bincount(times.code, logs, minlength=self.size)
+            weight += np.bincount(times.code, times.weight, minlength=self.size)
+        return np.asarray((total - weight * (total.sum() / weight.sum())) / (weight + 1))
+
+    def log_likelihood(self, latency: Latency, log_scale: Floats) -> Floats:
+        """Of every client's times, were they s times the latency."""
+        shrink = np.exp(-log_scale)
+        reports, misses = self.sample.reports, self.sample.misses
+        came = latency.logpdf(reports.seconds * shrink[reports.code]) - log_scale[reports.code]
+        late = latency.logsf(misses.seconds * shrink[misses.code])
+        total = np.bincount(reports.code, reports.weight * came, minlength=self.size)
+        total += np.bincount(misses.code, misses.weight * late, minlength=self.size)
+        return total
+
+    def posterior(
+        self, latency: Latency, spread: float, start: Floats | None = None
+    ) -> tuple[Floats, Floats, float]:
+        """Mode and variance of every client's log s, and the log marginal likelihood of all.
+
+        Newton's method for all clients at once: each one's log-posterior is concave in log s.
+        """
+        if spread == 0:
+            zero = np.zeros(self.size)
+            return zero, zero, float(self.log_likelihood(latency, zero).sum())
+        mode = self.guess() if start is None else start
+        width = _log_spread(latency)
+        for _ in range(200):
+            here, slope, bend = self._bends(latency, spread, mode, 3e-3 * width)
+            # A step this long only comes from where the curvature says little.
+            step = np.clip(-slope / bend, -2 * width - spread, 2 * width + spread)
+            mode = mode + step
+            if np.max(np.abs(step)) < 1e-4 * width:
+                break
+        here, _, bend = self._bends(latency, spread, mode, 3e-3 * width)
+        value = here.sum() - self.size * math.log(spread) - 0.5 * np.log(-bend).sum()
+        return mode, -1 / bend, float(value)
+
+    def _bends(
+        self, latency: Latency, spread: float, at: Floats, step: float
+    ) -> tuple[Floats, Floats, Floats]:
+        """Log-posterior, slope and curvature by every client's log s."""
+        here, up, down = (self.log_likelihood(latency, at + d) for d in (0.0, step, -step))
+        tightness = spread**-2.0
+        slope = (up - down) / (2 * step) - tightness * at
+        bend = np.minimum((up - 2 * here + down) / step**2, 0.0) - tightness
+        return here - 0.5 * tightness * at**2, slope, bend

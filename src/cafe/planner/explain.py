@@ -1,0 +1,93 @@
+"""A plan in words: three sentences, and warnings where its model breaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cafe.planner.goals import ToGap
+
+if TYPE_CHECKING:
+    from cafe.planner.plan import Plan
+
+EVERYBODY = 0.01
+LEANING = 0.1
+CLOSE = 0.05
+
+
+def sentences(plan: Plan) -> tuple[str, str, str]:
+    """What to do, what it costs, why."""
+    e = plan.expected
+    reports = "report" if plan.quorum == 1 else "reports"
+    what = (
+        f"Wait {plan.deadline:.4g} and accept a round with at least {plan.quorum} {reports}: "
+        f"{e.expected_reports:.4g} of {plan.federation.clients} clients report by then on average, and "
+        f"{e.success_probability:.2%} of rounds succeed."
+    )
+    costs = (
+        f"An update takes {e.update_interval:.4g} and {e.broadcasts:.4g} broadcasts and throws away "
+        f"{e.waste:.4g} client-seconds, {e.waste_per_gradient:.3g} for each report used; "
+        f"clients are {e.age:.4g} old on average, the worst {e.worst_age:.4g}."
+    )
+    return what, costs, _why(plan)
+
+
+def _why(plan: Plan) -> str:
+    beaten = [r for r in plan.rivals if r.cost > plan.cost]
+    if plan.binding:
+        reason = f"The limit '{plan.binding[0]}' decides: without it the cost could be lower"
+    elif len(plan.local_optima) > 1:
+        other = plan.local_optima[1]
+        reason = (
+            f"The cost has {len(plan.local_optima)} basins and this is the deepest, {plan.cost:.4g} against "
+            f"{other.cost:.4g} at a deadline of {other.deadline:.4g}"
+        )
+    else:
+        reason = (
+            "A shorter deadline fails or empties more rounds and a longer one ages the clients: "
+            f"the cost is least here, {plan.cost:.4g}"
+        )
+    if not beaten:
+        return f"{reason}; none of the usual guesses does worse."
+    nearest = min(beaten, key=lambda r: r.cost)
+    return f"{reason}; the best usual guess, {nearest.name}, costs {_more(nearest.cost / plan.cost)}."
+
+
+def _more(ratio: float) -> str:
+    return f"{ratio - 1:.1%} more" if ratio < 2 else f"{ratio:.3g} times as much"
+
+
+def warnings(plan: Plan) -> tuple[str, ...]:
+    """What a user should know before trusting the plan."""
+    e, found = plan.expected, []
+    if e.everybody_probability > EVERYBODY and not plan.search.close_when_all:
+        found.append(
+            f"Everybody reports before the deadline with probability {e.everybody_probability:.2f}, but the model "
+            "lets every round last until it. Close rounds when all have reported and plan for that "
+            "(close_when_all, --close-when-all)."
+        )
+    _, longest = plan.search.deadlines
+    if plan.deadline >= 0.99 * longest and not plan.binding:
+        found.append(
+            "The cost no longer depends on the deadline here: waiting for everybody, however long, is as good."
+        )
+    if e.success_probability < 0.5:
+        found.append(f"Most rounds fail: only {e.success_probability:.2%} succeed.")
+    if e.reports_per_update < 3 and plan.federation.clients >= 10:
+        found.append(
+            f"An update averages only {e.reports_per_update:.2g} reports, which makes it noisy. "
+            "A limit on reports_per_update keeps it larger."
+        )
+    if e.bias > LEANING:
+        found.append(
+            f"Clients differ in speed: {e.bias:.0%} of the weight of an average update moves from slow clients to "
+            "fast ones, and plain averaging converges to the fast clients' optimum."
+        )
+    if isinstance(plan.goal, ToGap) and plan.federation.kinds > 1:
+        found.append("The bound behind this goal is proved for equal clients; here it is an approximation.")
+    if len(plan.local_optima) > 1:
+        other = plan.local_optima[1]
+        if other.cost < (1 + CLOSE) * plan.cost:
+            found.append(
+                f"Another basin is nearly as good: deadline {other.deadline:.4g} with cost {other.cost:.4g}."
+            )
+    return tuple(found)

@@ -1,0 +1,261 @@
+"""The global search for a deadline: a logarithmic grid, then every basin refined.
+
+The cost is not convex in the deadline and can have several basins (Sec. 6), so all of them are found first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cafe.errors import InfeasibleError, InputError
+from cafe.federation import Federation
+from cafe.latency.base import Floats
+from cafe.planner.goals import Goal
+from cafe.planner.limits import Limit, allowed_quorums
+from cafe.theory import Expectation, expect
+
+PER_DECADE = 20
+FEWEST = 1e-6  # expected reports below which no deadline is of use
+LAST = 1e-9  # share of a client's reports that may come after the longest deadline
+SHALLOW = 1e-7  # a barrier this small, relatively, is rounding
+SHALLOW_STEPS = 5e-2  # ... and this small is the staircase of observed times
+MANY_STEPS = 50
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """A deadline and quorum that nothing near improves on."""
+
+    quorum: int
+    deadline: float
+    cost: float
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What is searched: whose rounds, for which goal, within which limits."""
+
+    federation: Federation
+    goal: Goal
+    limits: tuple[Limit, ...] = ()
+    quorum: int | None = None
+    close_when_all: bool = False
+
+    def expect(self, quorum: int, deadline: float) -> Expectation:
+        """The expectation of a candidate."""
+        target = self.federation.clients if self.close_when_all else None
+        return expect(self.federation, quorum=quorum, deadline=deadline, target=target)
+
+    def quorums(self) -> tuple[int, int]:
+        """The quorums to choose from, limits apart."""
+        return (self.quorum, self.quorum) if self.quorum else (1, self.federation.clients)
+
+    def at(self, deadline: float) -> Optimum | None:
+        """The best quorum at a deadline, or None where no quorum keeps the limits."""
+        low, high = allowed_quorums(lambda m: self.expect(m, deadline), *self.quorums(), self.limits)
+        if low > high:
+            return None
+        first = self.expect(low, deadline)
+        best = low if low == high else self.goal.quorum(first, low, high)
+        cost = self.goal.cost(first if best == low else self.expect(best, deadline))
+        return Optimum(best, deadline, cost) if np.isfinite(cost) else None
+
+    @cached_property
+    def deadlines(self) -> tuple[float, float]:
+        """The shortest and longest deadline worth a look, within the limits on it."""
+        low, high = reach(self.federation)
+        if not self.limits:
+            low, high = self._narrowed(low, high)
+        for limit in self.limits:
+            if limit.quantity == "deadline":
+                low = max(low, limit.value) if limit.sign < 0 else low
+                high = min(high, limit.value) if limit.sign > 0 else max(high, limit.value)
+        return low, high
+
+    def _narrowed(self, low: float, high: float) -> tuple[float, float]:
+        """The same range without what the goal's own bounds rule out, given the cost of a few tries."""
+        tries = [self.at(t) for t in np.geomspace(low, high, 12)]
+        cost = min((o.cost for o in tries if o is not None), default=np.inf)
+        if not np.isfinite(cost):
+            return low, high
+        fewest, longest = self.goal.bounds(cost)
+        if not self.close_when_all:
+            high = min(high, 1.01 * longest)
+        return max(low, 0.99 * _first_time(self.federation, fewest, low, high)), high
+
+    def grid(self) -> Floats:
+        """Deadlines evenly spread in the logarithm, and every jump of the response times."""
+        low, high = self.deadlines
+        if low >= high:
+            return np.array([high if low > high else low])
+        points = int(PER_DECADE * np.log10(high / low)) + 2
+        grid = np.geomspace(low, high, points)
+        grid[0], grid[-1] = low, high
+        steps = self.federation.latency.breaks()
+        steps = steps[(steps > low) & (steps < high)]
+        if steps.size > 2000:  # countless jumps are as good as smooth
+            steps = steps[:0]
+        return np.unique(np.concatenate([grid, steps]))
+
+    def optima(self, progress: Progress | None = None) -> list[Optimum]:
+        """Every local optimum, the best first.
+
+        Raises:
+            InfeasibleError: where no deadline and quorum keep the limits.
+        """
+        grid = self.grid()
+        found: list[Optimum | None] = []
+        for i, deadline in enumerate(grid):
+            found.append(self.at(float(deadline)))
+            if progress:
+                progress((i + 1) / len(grid))
+        if not any(found):
+            raise InfeasibleError(self.why_not(grid))
+        points = list(self._with_edges(grid, found))
+        refined = [self._refine(points, i) for i in self._basins(points)]
+        lasting = [o for o in refined if not self._vanishing(o)]
+        best = min(refined, key=lambda o: o.cost)
+        if best not in lasting:
+            raise InputError(
+                f"There is no best deadline: the cost ({self.goal.describe()}) keeps falling as the deadline "
+                "shrinks to 0, since a round costs too little. Give a price or an overhead per round above 0, "
+                "or a shortest deadline as a limit."
+            )
+        return sorted(lasting, key=lambda o: o.cost)
+
+    def _vanishing(self, optimum: Optimum) -> bool:
+        """Whether this is the end of the range rather than an optimum: still shorter is still better."""
+        low, _ = self.deadlines
+        if optimum.deadline > low or any(x.quantity == "deadline" and x.sign < 0 for x in self.limits):
+            return False
+        shorter = self.at(0.9 * low)
+        return shorter is not None and shorter.cost < optimum.cost
+
+    def _with_edges(self, grid: Floats, found: Sequence[Optimum | None]) -> Iterator[Optimum | None]:
+        """The grid's candidates, with the last allowed deadline wherever a limit cuts in between two."""
+        for i, here in enumerate(found):
+            before = found[i - 1] if i else here
+            if (before is None) != (here is None):
+                inside, outside = (i, i - 1) if before is None else (i - 1, i)
+                edge = self._edge(float(grid[inside]), float(grid[outside]))
+                yield from (None, edge) if before is None else (edge, None)
+            yield here
+
+    def _edge(self, inside: float, outside: float) -> Optimum:
+        best = self.at(inside)
+        assert best is not None
+        for _ in range(60):
+            middle = (inside * outside) ** 0.5
+            if abs(inside - outside) <= 1e-12 * inside:
+                break
+            here = self.at(middle)
+            if here is None:
+                outside = middle
+            else:
+                inside, best = middle, here
+        return best
+
+    def _basins(self, points: Sequence[Optimum | None]) -> list[int]:
+        """Positions of local minima, those behind a barrier of mere rounding merged."""
+        costs = np.array([np.inf if p is None else p.cost for p in points])
+        around = np.concatenate([[np.inf], costs, [np.inf]])
+        lowest = (costs <= around[:-2]) & (costs <= around[2:]) & np.isfinite(costs)
+        stairs = self.federation.latency.breaks().size > MANY_STEPS
+        shallow = 1 + (SHALLOW_STEPS if stairs else SHALLOW)
+        kept: list[int] = []
+        for i in np.flatnonzero(lowest):
+            if kept:
+                last = kept[-1]
+                barrier = costs[last : i + 1].max()
+                if barrier <= shallow * max(costs[last], costs[i]):
+                    kept[-1] = int(i) if costs[i] < costs[last] else last
+                    continue
+            kept.append(int(i))
+        return kept
+
+    def _refine(self, points: Sequence[Optimum | None], i: int) -> Optimum:
+        """The least cost between a basin's neighbours, at its own quorum."""
+        from scipy.optimize import minimize_scalar
+
+        here = points[i]
+        assert here is not None
+        near = [p for p in points[max(i - 1, 0) : i + 2] if p is not None]
+        low, high = near[0].deadline, near[-1].deadline
+        if low == high:
+            return here
+
+        def cost(log_deadline: float) -> float:
+            expected = self.expect(here.quorum, float(np.exp(log_deadline)))
+            kept = all(limit.keeps(expected) for limit in self.limits)
+            value = self.goal.cost(expected) if kept else np.inf
+            return min(value, 1e300)
+
+        ends = (np.log(low), np.log(high))
+        found = minimize_scalar(cost, bounds=ends, method="bounded", options={"xatol": 1e-9})
+        if found.fun < here.cost:
+            return Optimum(here.quorum, float(np.exp(found.x)), float(found.fun))
+        return here
+
+    def why_not(self, grid: Floats) -> str:
+        """Which limit binds, and by how much."""
+        candidates = [
+            self.expect(m, float(t)) for t in grid[:: max(len(grid) // 60, 1)] for m in self._sample()
+        ]
+        if not self.limits:
+            return (
+                "No round can succeed with the quorum "
+                f"{self.quorum}: the chance stays below what can be calculated at every deadline."
+            )
+        for limit in self.limits:
+            best = min(candidates, key=limit.excess)
+            if not limit.keeps(best):
+                what = "least" if limit.sign > 0 else "most"
+                value = getattr(best, limit.quantity)
+                return (
+                    f"The limit '{limit}' cannot be kept: the {what} that any deadline and quorum give is about "
+                    f"{value:.4g} (quorum {best.quorum}, deadline {best.deadline:.4g}), "
+                    f"off by {abs(value - limit.value):.4g}. Relax it."
+                )
+        best = min(candidates, key=lambda e: max(limit.excess(e) for limit in self.limits))
+        worst = max(self.limits, key=lambda limit: limit.excess(best))
+        value = getattr(best, worst.quantity)
+        return (
+            "Each limit can be kept alone, but not all together: at the best compromise found "
+            f"(quorum {best.quorum}, deadline {best.deadline:.4g}) '{worst}' is broken by "
+            f"{abs(value - worst.value):.4g}: {worst.quantity} is {value:.4g}. Relax it or one of: "
+            f"{'; '.join(str(limit) for limit in self.limits if limit is not worst)}."
+        )
+
+    def _sample(self) -> list[int]:
+        low, high = self.quorums()
+        return sorted({int(m) for m in np.geomspace(low, high, 12).round()})
+
+
+def reach(federation: Federation) -> tuple[float, float]:
+    """The deadlines between which something can be decided: the first report to the last."""
+    high = float(np.max(federation.latency.quantile(1.0 - LAST)))
+    low = high
+    while low > high * 1e-30 and _expected_reports(federation, low) > FEWEST:
+        low /= 4.0
+    return _first_time(federation, FEWEST, low, high), high
+
+
+def _first_time(federation: Federation, reports: float, low: float, high: float) -> float:
+    """The first time from low to high by which so many reports are expected; exact at a jump."""
+    if _expected_reports(federation, low) >= reports:
+        return low
+    while high - low > 1e-9 * high:
+        middle = (low * high) ** 0.5 if high > 2 * low else 0.5 * (low + high)
+        enough = _expected_reports(federation, middle) >= reports
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def _expected_reports(federation: Federation, t: float) -> float:
+    return float(federation.number @ federation.report(t))

@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cafe.errors import InputError
+from cafe.federation import Federation
+from cafe.latency import (
+    Constant,
+    Empirical,
+    Exponential,
+    Gamma,
+    LogNormal,
+    Mixture,
+    Various,
+    Weibull,
+)
+
+MILLION = 1_000_000
+
+
+def alike() -> Federation:
+    return Federation(5, Exponential(0.8), availability=0.7)
+
+
+def individuals() -> Federation:
+    return Federation.exponential([0.2, 1.0, 3.0], availability=[0.5, 0.9, 1.0])
+
+
+def groups() -> Federation:
+    return Federation(
+        6,
+        Gamma(np.array([1.0, 3.0]), 0.5),
+        availability=np.array([0.6, 1.0]),
+        kind=np.array([1, 0, 1, 1, 0, 1]),
+    )
+
+
+def shared_latency() -> Federation:
+    return Federation(3, Weibull(0.7, 1.0), availability=np.array([0.3, 0.6, 0.9]))
+
+
+def joined() -> Federation:
+    mixed = Mixture([Exponential(1.0), Constant(2.0)], [0.5, 0.5])
+    observed = Federation(2, Empirical([0.5, 1.5]), availability=np.array([0.4, 0.8]))
+    return Federation.join(groups(), observed, Federation(2, mixed), individuals())
+
+
+FEDERATIONS = [alike, individuals, groups, shared_latency, joined]
+every_federation = pytest.mark.parametrize("make", FEDERATIONS)
+
+
+def array_bytes(federation: Federation) -> int:
+    """The memory of all arrays that a federation holds."""
+    held = [federation.availability, federation.examples, federation.kind]
+    parts = getattr(federation.latency, "parts", [federation.latency])
+    held += [value for part in parts for value in vars(part).values()]
+    return sum(value.nbytes for value in held if isinstance(value, np.ndarray))
+
+
+@every_federation
+@pytest.mark.parametrize("t", [0.4, 1.2, 3.0])
+def test_report_and_miss_are_what_samples_show(make: Callable[[], Federation], t: float) -> None:
+    federation, rounds = make(), 20_000
+    times = federation.sample(np.random.default_rng(3), rounds)
+    assert times.shape == (rounds, federation.clients)
+    expected = federation.by_client(federation.report(t))
+    error = np.sqrt(expected * (1 - expected) / rounds)
+    assert np.all(np.abs((times <= t).mean(axis=0) - expected) < 4.5 * error + 1e-12)
+    np.testing.assert_allclose(federation.report(t) + federation.miss(t), 1.0, atol=1e-15)
+
+
+@every_federation
+def test_absent_clients_never_report(make: Callable[[], Federation]) -> None:
+    federation, rounds = make(), 20_000
+    absent = np.isinf(federation.sample(np.random.default_rng(4), rounds)).mean(axis=0)
+    expected = 1 - federation.by_client(federation.availability)
+    error = np.sqrt(expected * (1 - expected) / rounds)
+    assert np.all(np.abs(absent - expected) <= 4.5 * error)
+
+
+@every_federation
+def test_kinds_and_clients_agree(make: Callable[[], Federation]) -> None:
+    federation = make()
+    kinds = federation.kind_of_client
+    assert kinds.shape == (federation.clients,)
+    np.testing.assert_array_equal(federation.number, np.bincount(kinds))
+    assert federation.number.size == federation.kinds
+    assert federation.report(1.0).shape == federation.miss(1.0).shape == (federation.kinds,)
+    np.testing.assert_array_equal(federation.by_client(np.arange(federation.kinds)), kinds)
+    np.testing.assert_array_equal(federation.by_client(2.0), np.full(federation.clients, 2.0))
+
+
+@every_federation
+def test_slower_clients_report_as_much_later(make: Callable[[], Federation]) -> None:
+    slower = make().scaled(3.0)
+    np.testing.assert_allclose(slower.report(2.7), make().report(0.9), rtol=1e-12)
+
+
+def test_samples_depend_on_the_seed_alone() -> None:
+    one, two = (joined().sample(np.random.default_rng(5), 4) for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_miss_keeps_its_digits_where_all_but_surely_report() -> None:
+    federation = Federation(10, Exponential(1.0))
+    assert federation.report(100.0) == 1.0
+    np.testing.assert_allclose(federation.miss(100.0), np.exp(-100.0))
+
+
+def test_alike_clients_are_one_kind() -> None:
+    assert alike().kinds == 1
+    assert alike().number.tolist() == [5]
+    assert repr(alike()) == "Federation(5 clients of 1 kind, Exponential)"
+
+
+def test_individuals_are_a_kind_each() -> None:
+    assert individuals().kinds == 3
+    assert individuals().number.tolist() == [1, 1, 1]
+    assert repr(individuals()) == "Federation(3 clients of 3 kinds, Exponential)"
+
+
+def test_exponential_takes_one_rate_or_one_availability() -> None:
+    assert Federation.exponential(2.0).clients == 1
+    assert Federation.exponential([1.0, 2.0], 0.5).availability == 0.5
+
+
+def test_join_keeps_the_order_of_clients() -> None:
+    parts = [groups(), alike(), individuals()]
+    federation = Federation.join(*parts)
+    assert federation.clients == sum(part.clients for part in parts)
+    assert federation.kinds == 2 + 1 + 3
+    by_client = federation.by_client(federation.report(0.9))
+    one_by_one = np.concatenate([part.by_client(part.report(0.9)) for part in parts])
+    np.testing.assert_allclose(by_client, one_by_one, rtol=1e-15)
+
+
+def test_join_of_joined_federations() -> None:
+    twice = Federation.join(joined(), alike())
+    once = joined().by_client(joined().report(1.0))
+    np.testing.assert_allclose(twice.by_client(twice.report(1.0))[: once.size], once, rtol=1e-15)
+
+
+def test_join_keeps_examples_per_client() -> None:
+    one = Federation(2, Exponential(1.0), examples=np.array([10, 20]))
+    two = Federation(3, Exponential(2.0), examples=7)
+    assert np.array_equal(Federation.join(one, two).examples, [10, 20, 7, 7, 7])
+
+
+def test_a_federation_cannot_be_changed() -> None:
+    federation = Federation(2, Exponential(1.0), np.array([0.5, 1.0]), np.array([3, 4]), None)
+    with pytest.raises(FrozenInstanceError):
+        federation.__setattr__("clients", 3)
+    for held in (federation.availability, federation.examples, groups().kind):
+        assert isinstance(held, np.ndarray)
+        with pytest.raises(ValueError, match="read-only"):
+            held[0] = 1
+
+
+def test_a_federation_copies_what_it_is_given() -> None:
+    share, kind = np.array([0.5, 1.0]), np.array([0, 1, 1])
+    federation = Federation(3, Exponential(np.ones(2)), share, kind=kind)
+    share[0], kind[0] = 0.1, 1
+    assert federation.by_client(federation.availability).tolist() == [0.5, 1.0, 1.0]
+
+
+def make(**given: Any) -> Federation:
+    return Federation(**{"clients": 3, "latency": Exponential(1.0), **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"clients": 0}, "at least 1 client. Got 0"),
+        ({"clients": 2.0}, "whole number. Got 2.0"),
+        ({"clients": True}, "whole number. Got True"),
+        ({"latency": 1.0}, "one of cafe's latencies.* Got 1.0"),
+        ({"latency": Exponential(np.ones(2))}, "one kind of client or one per client .3.* Got 2"),
+        ({"availability": 0.0}, "Availability.* Got 0"),
+        ({"availability": 1.5}, "Availability.* Got 1.5"),
+        ({"availability": float("nan")}, "Availability.* Got nan"),
+        ({"availability": [0.5, 0.5, 2.0]}, "Availability.* Got 2"),
+        ({"availability": "0.5"}, "Availability.* Got '0.5'"),
+        ({"availability": []}, r"Availability.* Got \[\]"),
+        ({"availability": np.ones((3, 1))}, "Availability must be one number"),
+        ({"availability": np.ones(2)}, "one per client"),
+        ({"examples": -1}, "examples must be a whole number.* Got -1"),
+        ({"examples": 1.5}, "examples must be a whole number.* Got 1.5"),
+        ({"examples": np.ones(2, dtype=int)}, "one per client .3.* Got 2"),
+        ({"kind": [0, 0]}, "every one of the 3 clients"),
+        ({"kind": [0, 0, 1]}, "from 0 to 0"),
+        ({"kind": [0, 0, -1]}, "from 0 to 0"),
+        ({"kind": [0.0, 0.0, 0.0]}, "every one of the 3 clients"),
+        ({"kind": [0, 0, 0], "latency": Exponential(np.ones(2))}, "at least one client"),
+    ],
+)
+def test_errors_are_sentences(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        make(**given)
+
+
+def test_join_of_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match="at least one group"):
+        Federation.join()
+
+
+@pytest.mark.parametrize("rates", [[0.0], ["fast"], [[1.0], [2.0]]])
+def test_exponential_refuses_bad_rates(rates: Any) -> None:
+    with pytest.raises(InputError, match="rate must"):
+        Federation.exponential(rates)
+
+
+def test_a_million_clients_are_a_few_arrays() -> None:
+    same = Federation(MILLION, LogNormal(0.0, 1.0))
+    assert array_bytes(same) == 0
+    assert same.report(1.0).nbytes == 8
+    assert same.by_client(same.report(1.0)).strides == (0,)
+
+    different = Federation.exponential(np.linspace(0.5, 2.0, MILLION))
+    assert array_bytes(different) == 8 * MILLION
+    assert different.report(1.0).nbytes == 8 * MILLION
+
+    two = Federation.join(same, Federation(MILLION, Exponential(1.0)))
+    assert two.kinds == 2
+    assert two.number.tolist() == [MILLION, MILLION]
+    assert array_bytes(two) <= 2 * 8 * 2 * MILLION + 100
+    assert isinstance(two.latency, Various)
+
+
+def test_importing_it_loads_nothing_heavy() -> None:
+    heavy = "{'pydantic', 'scipy.stats', 'scipy.optimize', 'matplotlib', 'typer'}"
+    code = f"import sys, cafe.federation; print(*sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cafe.errors import InputError
+from cafe.federation import Federation
+from cafe.latency import LogNormal
+from cafe.latency.base import Floats
+from cafe.phones import _column, _transfers, phones
+
+
+def latency_of(federation: Federation) -> LogNormal:
+    assert isinstance(federation.latency, LogNormal)
+    return federation.latency
+
+
+def speeds(rng: np.random.Generator, mean: Floats, sd: Floats, draws: int) -> Floats:
+    """Log-normal draws with a given mean and standard deviation, a column per user."""
+    variance = np.log1p((sd / mean) ** 2)
+    normal = rng.standard_normal((draws, mean.size))
+    return np.asarray(np.exp(np.log(mean) - variance / 2 + np.sqrt(variance) * normal))
+
+
+def transfer_times(kbytes: float, draws: int) -> Floats:
+    """Download plus upload as they are: a sum of two log-normal times, a column per user."""
+    rng = np.random.default_rng(2)
+    total = np.zeros((draws, 19))
+    for way in ("down", "up"):
+        mean = _column("network.csv", f"{way}_kbytes_per_s_mean")
+        total += kbytes / speeds(rng, mean, _column("network.csv", f"{way}_sd"), draws)
+    return total
+
+
+def test_the_tables_come_with_source_and_licence() -> None:
+    assert _column("phones.csv", "cpu_float_score").size == 166
+    assert _column("network.csv", "up_sd").size == 19
+    folder = files("cafe.phones")
+    assert "WWW) 2021" in folder.joinpath("README.md").read_text(encoding="utf-8")
+    assert "BSD 2-Clause" in folder.joinpath("LICENSE-FLASH.txt").read_text(encoding="utf-8")
+
+
+def test_the_same_seed_is_the_same_fleet() -> None:
+    one, two, other = phones(50, seed=3), phones(50, seed=3), phones(50, seed=4)
+    assert one.latency == two.latency
+    assert np.array_equal(one.kind_of_client, two.kind_of_client)
+    assert one.latency != other.latency
+
+
+def test_transfers_have_the_mean_and_variance_of_the_true_sum() -> None:
+    mu, sigma = _transfers(5000.0)
+    mean = np.exp(mu + sigma**2 / 2)
+    sd = mean * np.sqrt(np.expm1(sigma**2))
+    times = transfer_times(5000.0, 100_000)
+    np.testing.assert_allclose(mean, times.mean(axis=0), rtol=0.02)
+    np.testing.assert_allclose(sd, times.std(axis=0), rtol=0.08)
+
+
+def test_transfers_are_nearly_distributed_as_the_true_sum() -> None:
+    draws = 100_000
+    times = np.sort(transfer_times(5000.0, draws), axis=0)
+    share = (np.arange(draws)[:, None] + 0.5) / draws
+    distance = np.abs(LogNormal(*_transfers(5000.0)).cdf(times) - share).max(axis=0)
+    assert distance.max() < 0.05
+    assert distance.mean() < 0.01
+
+
+def test_default_times_are_those_of_the_docstring() -> None:
+    times = phones(20_000, seed=1).sample(np.random.default_rng(1), 1)
+    median, late = np.quantile(times, [0.5, 0.95])
+    assert 28 < median < 32
+    assert 165 < late < 185
+    assert np.max(latency_of(phones(20_000)).shift) == pytest.approx(322.2, abs=0.1)
+
+
+def test_a_median_phone_takes_the_stated_time_per_example() -> None:
+    score = _column("phones.csv", "cpu_float_score")
+    shift = latency_of(phones(5000, examples=100, seconds_per_example=0.2)).shift
+    assert np.max(shift) == pytest.approx(20.0 * np.median(score) / score.min())
+    assert np.min(shift) == pytest.approx(20.0 * np.median(score) / score.max())
+
+
+def test_work_and_model_size_scale_their_parts() -> None:
+    one = latency_of(phones(100))
+    two = latency_of(phones(100, examples=1000, model_kbytes=20_000))
+    np.testing.assert_allclose(two.shift, 2 * np.asarray(one.shift))
+    np.testing.assert_allclose(np.exp(two.mu), 4 * np.exp(one.mu))
+    np.testing.assert_allclose(two.sigma, one.sigma)
+
+
+def test_examples_and_availability_are_the_federations() -> None:
+    fleet = phones(10, examples=60, availability=0.3)
+    assert fleet.examples == 60
+    assert fleet.availability == 0.3
+
+
+def test_a_single_phone_is_a_federation() -> None:
+    assert phones(1).sample(np.random.default_rng(0), 2).shape == (2, 1)
+
+
+def test_a_million_phones_are_as_many_kinds_as_there_are_phones_and_networks() -> None:
+    fleet = phones(1_000_000)
+    assert fleet.clients == 1_000_000
+    assert fleet.kinds == 166 * 19
+    assert fleet.kind_of_client.nbytes == 8_000_000
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"clients": 0}, "clients must be a whole number, 1 or more. Got 0"),
+        ({"clients": 2.5}, "clients must be"),
+        ({"clients": True}, "clients must be"),
+        ({"seed": -1}, "seed must be a whole number, 0 or more. Got -1"),
+        ({"examples": 0}, "examples must be"),
+        ({"seconds_per_example": 0}, "seconds_per_example must be a positive"),
+        ({"seconds_per_example": float("nan")}, "seconds_per_example must be"),
+        ({"model_kbytes": float("inf")}, "model_kbytes must be a positive"),
+        ({"model_kbytes": "5"}, "model_kbytes must be"),
+        ({"availability": 1.5}, "Availability"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        phones(**given)

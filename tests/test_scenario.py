@@ -28,7 +28,7 @@ from cafe.latency import (
     Various,
     Weibull,
 )
-from cafe.phones import phones
+from cafe.fleet import phones
 from cafe.scenario import (
     family_name,
     federation_from_table,

@@ -36,7 +36,7 @@ from cafe.errors import FileError, InputError, did_you_mean
 from cafe.federation import Federation, Indices
 from cafe.latency import Constant, Exponential, Latency, Various
 from cafe.latency.base import Family, Floats
-from cafe.phones import phones
+from cafe.fleet import phones
 
 Table = dict[str, Any]
 Shape = dict[str, tuple[Any, Any]]  # a table's keys: the type of each value, and its default

@@ -19,7 +19,7 @@ from cafe.latency.exponential import Exponential, ShiftedExponential
 from cafe.latency.lognormal import LogNormal
 from cafe.latency.mixture import Mixture
 from cafe.latency.sample import Sample
-from cafe.latency.search import REACH, climb, slopes
+from cafe.latency.search import REACH, Height, climb, guarded, slopes
 from cafe.latency.starts import (
     Builder,
     Starts,
@@ -29,6 +29,10 @@ from cafe.latency.starts import (
     weibull_from,
 )
 from cafe.latency.uniform import Uniform
+
+# A spread below this share of the times themselves is none: likelihoods have too few digits for it,
+# and no plan could tell.
+_ALIKE = 1e-5
 
 
 class UnfittableError(Exception):
@@ -133,7 +137,7 @@ def _constant(sample: Sample) -> Estimate:
 def all_alike(sample: Sample) -> bool:
     """Whether there are several reports, and all took the same time but for rounding."""
     times = sample.reports.seconds
-    return times.size > 1 and float(np.ptp(times)) <= 1e-9 * float(times.min())
+    return times.size > 1 and float(np.ptp(times)) <= _ALIKE * float(times.min())
 
 
 def _alike(sample: Sample) -> str:
@@ -150,18 +154,19 @@ def _searched(sample: Sample, starts: Starts, size: int) -> Estimate:
     small = sample.scaled(1 / unit).thinned()
     found: list[tuple[float, Floats, Builder]] = []
     for start in starts(small):
-        point = climb(_height(small, start.build), size, small.reports.total, start.slope)
-        latency = start.build(point)
-        if np.all(np.abs(point) < 0.99 * REACH) and _supported(small, latency):
-            found.append((small.log_likelihood(latency), point, start.build))
+        height = _height(small, start.build)
+        point = climb(height, size, small.reports.total, start.slope)
+        inside = math.isfinite(height(point)) and np.all(np.abs(point) < 0.99 * REACH)
+        if inside and _supported(small, start.build(point)):
+            found.append((height(point), point, start.build))
     if not found:
         raise UnfittableError("its likelihood has no maximum at plausible parameters")
     _, point, build = max(found, key=lambda each: each[0])
     return _with_errors(small, build, point, unit)
 
 
-def _height(sample: Sample, build: Builder) -> Callable[[Floats], float]:
-    return lambda z: sample.log_likelihood(build(z))
+def _height(sample: Sample, build: Builder) -> Height:
+    return guarded(lambda z: sample.log_likelihood(build(z)))
 
 
 def _supported(sample: Sample, latency: Latency) -> bool:
@@ -187,9 +192,10 @@ def _with_errors(sample: Sample, build: Builder, point: Floats, unit: float) -> 
         return np.array(list(natural(build(z).scaled(unit)).values()))
 
     height = _height(sample, build)
-    gradient, hessian = slopes(height, point)
+    with np.errstate(invalid="ignore"):  # next to a point of likelihood 0
+        gradient, hessian = slopes(height, point)
     errors = np.full(point.size, np.nan)
-    if np.all(np.linalg.eigvalsh(hessian) < 0):
+    if np.all(np.isfinite(hessian)) and np.all(np.linalg.eigvalsh(hessian) < 0):
         better = point - np.linalg.solve(hessian, gradient)
         point = better if height(better) > height(point) else point
         moves = 1e-5 * np.eye(point.size)

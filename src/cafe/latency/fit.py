@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Criterion = Literal["aic", "bic"]
 _CRITERIA = ("aic", "bic")
+_SPAN = 1e12  # from a millisecond to thirty years
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +143,12 @@ def fit(
         raise InputError(
             f"Nobody reported: all {len(seen)} observations are missed deadlines, which say that "
             "the clients are slower and nothing else. Wait longer in some rounds."
+        )
+    first, last = np.min(sample.reports.seconds), np.max(sample.reports.seconds)
+    if last / _SPAN > first:
+        raise InputError(
+            f"Response times from {first:g} to {last:g} differ by more than a factor of {_SPAN:g}, "
+            "which no fleet does. Check their units."
         )
     candidates, skipped = [], {}
     for family in _names(families, sample):

@@ -2,11 +2,12 @@
 
 Client k takes s_k times as long as the pool, with log s_k normal around 0: partial pooling. The
 spread of log s_k, and the pool's own parameters, are those of largest marginal likelihood in
-Laplace's approximation; s_k is then the most probable one. So a client with many observations keeps
-its own speed, one with few is pulled towards the pool, and where clients do not differ all share it.
+Laplace's approximation; s_k is then the most probable one. So a client with many observations
+keeps its own speed, one with few is pulled towards the pool, and where clients do not differ all
+share it.
 
-The pool's shape is estimated along with the spread. That of all clients' times together would be too
-wide: it holds the differences between clients, which the s_k hold already.
+The pool's shape is estimated along with the spread. That of all clients' times together would be
+too wide: it holds the differences between clients, which the s_k hold already.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from cafe.latency.base import Floats, Latency
 from cafe.latency.fit import Fit, fit
 from cafe.latency.observations import Observations
 from cafe.latency.sample import Sample, Times
-from cafe.latency.search import climb
+from cafe.latency.search import climb, guarded
 from cafe.latency.starts import (
     Builder,
     Starts,
@@ -146,8 +147,8 @@ def _pool(fleet: _Fleet, family: str) -> _Pool:
         mode, _, value = fleet.posterior(build(z), spread(z), mode)
         return value
 
-    apart = climb(height, size + 1, weight, reach=_REACH)
-    alike = climb(lambda z: together.log_likelihood(build(z)), size, weight, reach=_REACH)
+    apart = climb(guarded(height), size + 1, weight, reach=_REACH)
+    alike = climb(guarded(lambda z: together.log_likelihood(build(z))), size, weight, reach=_REACH)
     one = together.log_likelihood(build(alike))
     gain = height(apart) - one
     # A spread that explains nothing ends anywhere near 0: then it is 0.
@@ -158,8 +159,8 @@ def _pool(fleet: _Fleet, family: str) -> _Pool:
 
 def _log_spread(latency: Latency) -> float:
     """The standard deviation of the logarithm of time, were it normal with these quartiles."""
-    low, high = latency.quantile([0.25, 0.75])
-    return float(np.log(high / low)) / 1.349
+    low, high = np.log(latency.quantile([0.25, 0.75]))
+    return float(high - low) / 1.349
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,9 +198,9 @@ class _Fleet:
         reports, misses = self.sample.reports, self.sample.misses
         came = latency.logpdf(reports.seconds * shrink[reports.code]) - log_scale[reports.code]
         late = latency.logsf(misses.seconds * shrink[misses.code])
-        total = np.bincount(reports.code, reports.weight * came, minlength=self.size)
-        total += np.bincount(misses.code, misses.weight * late, minlength=self.size)
-        return total
+        early = np.bincount(reports.code, reports.weight * came, minlength=self.size)
+        beyond = np.bincount(misses.code, misses.weight * late, minlength=self.size)
+        return np.add(early, beyond, dtype=float)
 
     def posterior(
         self, latency: Latency, spread: float, start: Floats | None = None

@@ -13,9 +13,24 @@ from cafe.latency.base import Floats
 REACH = 8.0  # how far a search goes from its start; a maximum that far off is none
 _ABYSS = 1e12
 
+Height = Callable[[Floats], float]
+
+
+def guarded(height: Height) -> Height:
+    """The height, or -inf where the parameters leave floating point."""
+
+    def safe(z: Floats) -> float:
+        try:
+            value = height(z)
+        except (OverflowError, InputError):
+            return -math.inf
+        return value if math.isfinite(value) else -math.inf
+
+    return safe
+
 
 def climb(
-    height: Callable[[Floats], float],
+    height: Height,
     size: int,
     scale: float,
     slope: Callable[[Floats], Floats] | None = None,
@@ -28,15 +43,8 @@ def climb(
     """
     from scipy.optimize import minimize
 
-    def depth(z: Floats) -> float:
-        try:
-            value = -height(z) / scale
-        except (OverflowError, InputError):  # parameters beyond floating point
-            return _ABYSS
-        return value if math.isfinite(value) else _ABYSS
-
     found = minimize(
-        depth,
+        lambda z: min(-height(z) / scale, _ABYSS),
         np.zeros(size),
         method="L-BFGS-B",
         jac="3-point" if slope is None else lambda z: -slope(z) / scale,
@@ -46,7 +54,7 @@ def climb(
     return np.asarray(found.x)
 
 
-def slopes(height: Callable[[Floats], float], point: Floats) -> tuple[Floats, Floats]:
+def slopes(height: Height, point: Floats) -> tuple[Floats, Floats]:
     """Gradient and Hessian by central differences."""
     step, size = 1e-3, point.size
     moves = step * np.eye(size)

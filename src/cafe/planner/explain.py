@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 EVERYBODY = 0.01
 LEANING = 0.1
 CLOSE = 0.05
+FLAT = 1e-3
 
 
 def sentences(plan: Plan) -> tuple[str, str, str]:
@@ -34,7 +35,7 @@ def sentences(plan: Plan) -> tuple[str, str, str]:
 def _why(plan: Plan) -> str:
     beaten = [r for r in plan.rivals if r.cost > plan.cost]
     if plan.binding:
-        reason = f"The limit '{plan.binding[0]}' decides: without it the cost could be lower"
+        reason = f"The limit '{plan.binding[0]}' decides, at a cost of {plan.cost:.4g}"
     elif len(plan.local_optima) > 1:
         other = plan.local_optima[1]
         reason = (
@@ -47,9 +48,11 @@ def _why(plan: Plan) -> str:
             f"the cost is least here, {plan.cost:.4g}"
         )
     if not beaten:
-        return f"{reason}; none of the usual guesses does worse."
+        return f"{reason}; the usual guesses do no worse here."
     nearest = min(beaten, key=lambda r: r.cost)
-    return f"{reason}; the best usual guess, {nearest.name}, costs {_more(nearest.cost / plan.cost)}."
+    return (
+        f"{reason}; the best usual guess, {nearest.name}, costs {_more(nearest.cost / plan.cost)}."
+    )
 
 
 def _more(ratio: float) -> str:
@@ -65,11 +68,9 @@ def warnings(plan: Plan) -> tuple[str, ...]:
             "lets every round last until it. Close rounds when all have reported and plan for that "
             "(close_when_all, --close-when-all)."
         )
-    _, longest = plan.search.deadlines
-    if plan.deadline >= 0.99 * longest and not plan.binding:
-        found.append(
-            "The cost no longer depends on the deadline here: waiting for everybody, however long, is as good."
-        )
+    longer = plan.search.at(2 * plan.deadline)
+    if longer is not None and longer.cost <= (1 + FLAT) * plan.cost:
+        found.append("The cost hardly depends on the deadline here: twice as long is as good.")
     if e.success_probability < 0.5:
         found.append(f"Most rounds fail: only {e.success_probability:.2%} succeed.")
     if e.reports_per_update < 3 and plan.federation.clients >= 10:
@@ -83,7 +84,9 @@ def warnings(plan: Plan) -> tuple[str, ...]:
             "fast ones, and plain averaging converges to the fast clients' optimum."
         )
     if isinstance(plan.goal, ToGap) and plan.federation.kinds > 1:
-        found.append("The bound behind this goal is proved for equal clients; here it is an approximation.")
+        found.append(
+            "The bound behind this goal is proved for equal clients; here it is an approximation."
+        )
     if len(plan.local_optima) > 1:
         other = plan.local_optima[1]
         if other.cost < (1 + CLOSE) * plan.cost:

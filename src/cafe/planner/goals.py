@@ -11,6 +11,10 @@ from cafe.errors import InputError, did_you_mean
 from cafe.theory import Expectation, Problem, Variance, rounds_to_gap
 
 
+SMALL_GAP = 1e-12  # so small that the start no longer counts: only the ratio of variances does
+WORTH = 1e-6  # a larger quorum must lower the cost by this share
+
+
 class Goal(Protocol):
     """A cost of an expectation, and the quorum that makes it least at a given deadline."""
 
@@ -82,7 +86,7 @@ class ToGap:
         overhead: float = 0.0,
     ) -> ToGap:
         """The goal when only sigma^2 / (2 L Gamma) is known: costs are then right up to a factor."""
-        return cls(Problem.from_ratio(noise_ratio), 1e-12, spend, overhead)
+        return cls(Problem.from_ratio(noise_ratio), SMALL_GAP, spend, overhead)
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.gap) and self.gap > 0):
@@ -96,7 +100,9 @@ class ToGap:
 
     def cost(self, expected: Expectation) -> float:
         """Rounds to the gap times what a round costs."""
-        return float(rounds_to_gap(self.problem, expected.variance, self.gap)) * self._price(expected)
+        return float(rounds_to_gap(self.problem, expected.variance, self.gap)) * self._price(
+            expected
+        )
 
     def _price(self, expected: Expectation) -> float:
         setting = expected.setting
@@ -119,7 +125,8 @@ class ToGap:
             quorums[0], allowed[0] = low, True
         if not allowed.any():
             return low
-        return int(quorums[np.argmin(np.where(allowed, rounds, np.inf))])
+        rounds = np.where(allowed, rounds, np.inf)
+        return int(quorums[np.argmax(rounds <= (1 + WORTH) * rounds.min())])
 
     def bounds(self, cost: float) -> tuple[float, float]:
         """No better bound is known."""
@@ -127,4 +134,6 @@ class ToGap:
 
     def describe(self) -> str:
         """What is spent, until when."""
+        if self.gap == SMALL_GAP:
+            return f"{self.spend} to any small gap, up to a factor"
         return f"{self.spend} until the gap is {self.gap:g}"

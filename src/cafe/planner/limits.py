@@ -38,11 +38,15 @@ class Limit:
             hint = did_you_mean(self.quantity, WITH_QUORUM)
             raise InputError(f"No limit can be set on '{self.quantity}'. {hint}")
         if not np.isfinite(self.value):
-            raise InputError(f"The limit on {self.quantity} must be a finite number. Got {self.value}.")
+            raise InputError(
+                f"The limit on {self.quantity} must be a finite number. Got {self.value}."
+            )
 
     def excess(self, expected: Expectation) -> float:
         """By how much the limit is broken, relative to its value; not positive where it is kept."""
-        return self.sign * (getattr(expected, self.quantity) - self.value) / (abs(self.value) or 1.0)
+        return (
+            self.sign * (getattr(expected, self.quantity) - self.value) / (abs(self.value) or 1.0)
+        )
 
     def keeps(self, expected: Expectation) -> bool:
         """Whether it is kept, to rounding."""
@@ -52,7 +56,9 @@ class Limit:
         return f"{self.quantity} {'at most' if self.sign > 0 else 'at least'} {self.value:g}"
 
 
-def limits(at_most: Mapping[str, float] | None, at_least: Mapping[str, float] | None) -> tuple[Limit, ...]:
+def limits(
+    at_most: Mapping[str, float] | None, at_least: Mapping[str, float] | None
+) -> tuple[Limit, ...]:
     """Limits from two mappings, quantity to value."""
     upper = [Limit(name, +1, float(value)) for name, value in (at_most or {}).items()]
     lower = [Limit(name, -1, float(value)) for name, value in (at_least or {}).items()]

@@ -158,7 +158,9 @@ class Plan:
         target = clients if self.search.close_when_all else None
         if np.isfinite(mean):
             choices.append(("quorum 1, deadline = mean", 1, mean, target))
-        choices.append(("quorum 1, deadline = p95", 1, pooled_quantile(self.federation, 0.95), target))
+        choices.append(
+            ("quorum 1, deadline = p95", 1, pooled_quantile(self.federation, 0.95), target)
+        )
         last = float(np.max(self.federation.latency.quantile(1 - 1e-3 / clients)))
         choices.append(("wait for all", clients, last, clients))
         rivals = []
@@ -193,7 +195,8 @@ class Plan:
             "goal": self.goal.describe(),
             "expected": self.expected.to_dict(),
             "local_optima": [
-                {"quorum": o.quorum, "deadline": o.deadline, "cost": o.cost} for o in self.local_optima
+                {"quorum": o.quorum, "deadline": o.deadline, "cost": o.cost}
+                for o in self.local_optima
             ],
             "warnings": list(self.warnings),
             "explanation": list(self.explanation),

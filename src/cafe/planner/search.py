@@ -58,7 +58,9 @@ class Search:
 
     def at(self, deadline: float) -> Optimum | None:
         """The best quorum at a deadline, or None where no quorum keeps the limits."""
-        low, high = allowed_quorums(lambda m: self.expect(m, deadline), *self.quorums(), self.limits)
+        low, high = allowed_quorums(
+            lambda m: self.expect(m, deadline), *self.quorums(), self.limits
+        )
         if low > high:
             return None
         first = self.expect(low, deadline)
@@ -132,12 +134,16 @@ class Search:
     def _vanishing(self, optimum: Optimum) -> bool:
         """Whether this is the end of the range rather than an optimum: still shorter is still better."""
         low, _ = self.deadlines
-        if optimum.deadline > low or any(x.quantity == "deadline" and x.sign < 0 for x in self.limits):
+        if optimum.deadline > low or any(
+            x.quantity == "deadline" and x.sign < 0 for x in self.limits
+        ):
             return False
         shorter = self.at(0.9 * low)
         return shorter is not None and shorter.cost < optimum.cost
 
-    def _with_edges(self, grid: Floats, found: Sequence[Optimum | None]) -> Iterator[Optimum | None]:
+    def _with_edges(
+        self, grid: Floats, found: Sequence[Optimum | None]
+    ) -> Iterator[Optimum | None]:
         """The grid's candidates, with the last allowed deadline wherever a limit cuts in between two."""
         for i, here in enumerate(found):
             before = found[i - 1] if i else here
@@ -197,7 +203,7 @@ class Search:
             return min(value, 1e300)
 
         ends = (np.log(low), np.log(high))
-        found = minimize_scalar(cost, bounds=ends, method="bounded", options={"xatol": 1e-9})
+        found = minimize_scalar(cost, bounds=ends, method="bounded", options={"xatol": 1e-8})
         if found.fun < here.cost:
             return Optimum(here.quorum, float(np.exp(found.x)), float(found.fun))
         return here
@@ -205,7 +211,9 @@ class Search:
     def why_not(self, grid: Floats) -> str:
         """Which limit binds, and by how much."""
         candidates = [
-            self.expect(m, float(t)) for t in grid[:: max(len(grid) // 60, 1)] for m in self._sample()
+            self.expect(m, float(t))
+            for t in grid[:: max(len(grid) // 60, 1)]
+            for m in self._sample()
         ]
         if not self.limits:
             return (

@@ -46,9 +46,13 @@ class Problem:
             )
         for name in ("noise", "heterogeneity", "distance"):
             if not 0 <= getattr(self, name) < np.inf:
-                raise InputError(f"A problem's {name} must not be negative. Got {getattr(self, name)}.")
+                raise InputError(
+                    f"A problem's {name} must not be negative. Got {getattr(self, name)}."
+                )
         if self.noise + self.heterogeneity + self.distance == 0:
-            raise InputError("A problem needs some noise, heterogeneity or distance: there is no gap to close.")
+            raise InputError(
+                "A problem needs some noise, heterogeneity or distance: there is no gap to close."
+            )
 
     @classmethod
     def from_ratio(cls, noise_ratio: float) -> Problem:
@@ -100,9 +104,7 @@ class Variance:
         return cls.from_noise(setting.turnout.success, noise, setting.clients)
 
     @classmethod
-    def from_noise(
-        cls, success: Floats | float, noise: Floats | float, clients: int
-    ) -> Variance:
+    def from_noise(cls, success: Floats | float, noise: Floats | float, clients: int) -> Variance:
         """The sampling factor follows from the other two: (N e_M - Q) / (N - 1)."""
         excess = np.maximum(clients * np.asarray(noise) - success, 0.0)
         return cls(success, noise, excess / max(clients - 1, 1))
@@ -171,17 +173,14 @@ def rounds_to_gap(problem: Problem, variance: Variance, gap: float) -> Floats:
     return np.where(np.asarray(a) > 0, np.maximum(rounds, 1.0), np.inf)
 
 
-def _parts(
-    problem: Problem, variance: Variance
-) -> tuple[float, Floats, Floats, Floats]:
+def _parts(problem: Problem, variance: Variance) -> tuple[float, Floats, Floats, Floats]:
     """L, A, 1 + rho and 2B'/A + (L (1 + rho) + A) eps_1 of the corrected theorem."""
     success = np.asarray(variance.success, dtype=float)
     a = problem.convexity * success
     with np.errstate(divide="ignore", invalid="ignore"):
         slack = 1 + variance.sampling / success
-        noise = (
-            2 * problem.smoothness * problem.heterogeneity * np.asarray(variance.sampling)
-            + problem.noise * np.asarray(variance.noise)
-        )
+        noise = 2 * problem.smoothness * problem.heterogeneity * np.asarray(
+            variance.sampling
+        ) + problem.noise * np.asarray(variance.noise)
         constant = 2 * noise / a + (problem.smoothness * slack + a) * problem.distance
     return problem.smoothness, a, slack, constant

@@ -60,14 +60,15 @@ class Turnout:
     @cached_property
     def everybody(self) -> float:
         """Pr(n = N): the round could have closed before its deadline."""
-        with np.errstate(divide="ignore"):
-            return float(np.exp(self.number @ np.log(self.report)))
+        return float(np.exp(self._log_everybody))
 
     @cached_property
     def success(self) -> float:
         """Pr(n >= M), the paper's 1 - q."""
         if self.quorum == 1:
             return -float(np.expm1(self._log_nobody))
+        if self.quorum == self.clients:
+            return self.everybody
         return self._tails[0]
 
     @cached_property
@@ -75,7 +76,16 @@ class Turnout:
         """Pr(n < M), the paper's q."""
         if self.quorum == 1:
             return float(np.exp(self._log_nobody))
+        if self.quorum == self.clients:
+            return -float(np.expm1(self._log_everybody))
         return self._tails[1]
+
+    @cached_property
+    def missing_when_failed(self) -> float:
+        """E[N - n; n < M], clients still at work when a round fails, per round."""
+        if self.quorum == self.clients:
+            return self.mean_missing
+        return self.clients * self.failure - self.reports_when_failed
 
     @cached_property
     def reports_when_failed(self) -> float:
@@ -174,11 +184,11 @@ class Turnout:
 
     @cached_property
     def _log_nobody(self) -> float:
-        log_miss = np.log1p(-np.minimum(self.report, 0.5))
-        likely = self.report > 0.5
-        with np.errstate(divide="ignore"):
-            log_miss[likely] = np.log(self.miss[likely])
-        return float(self.number @ log_miss)
+        return float(self.number @ _log(self.miss, self.report))
+
+    @cached_property
+    def _log_everybody(self) -> float:
+        return float(self.number @ _log(self.report, self.miss))
 
     @property
     def _upper_is_small(self) -> bool:
@@ -222,7 +232,9 @@ class Turnout:
             lower = 1.0 - upper if upper < 0.75 else self._lower.mass(0, self._needed - 1)
         else:
             lower = self._lower.mass(0, self._needed - 1)
-            upper = 1.0 - lower if lower < 0.75 else self._upper.mass(self._needed, self._trials.total)
+            upper = (
+                1.0 - lower if lower < 0.75 else self._upper.mass(self._needed, self._trials.total)
+            )
         return upper, lower
 
     @cached_property
@@ -252,6 +264,15 @@ class Turnout:
             if not self._lower_is_summed:
                 short[inside] = 1.0 - enough[inside]
         return enough, short
+
+
+def _log(chance: Floats, rest: Floats) -> Floats:
+    """Log(chance), from whichever of chance and 1 - chance has the digits."""
+    result = np.log1p(-np.minimum(rest, 0.5))
+    small = rest > 0.5
+    with np.errstate(divide="ignore"):
+        result[small] = np.log(chance[small])
+    return result
 
 
 def check_quorum(quorum: int, clients: int) -> None:

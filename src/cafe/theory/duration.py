@@ -46,8 +46,7 @@ def early_close(federation: Federation, target: int, deadline: float) -> tuple[D
 
     def integrand(t: float) -> Floats:
         turnout = Turnout.of(federation, target, t)
-        unfinished = turnout.clients * turnout.failure - turnout.reports_when_failed
-        return np.array([turnout.failure, 2.0 * t * turnout.failure, unfinished])
+        return np.array([turnout.failure, 2.0 * t * turnout.failure, turnout.missing_when_failed])
 
     mean, second, work = map(float, _integral(integrand, start, end, federation.latency.breaks()))
     full = Turnout.of(federation, target, deadline)
@@ -102,7 +101,9 @@ def _transition(federation: Federation, target: int, deadline: float) -> tuple[f
         return _chernoff(float(number @ federation.miss(t)), short) < IMPOSSIBLE
 
     start = _last(surely_open, deadline)
-    end = deadline if not surely_closed(deadline) else _last(lambda t: not surely_closed(t), deadline)
+    end = (
+        deadline if not surely_closed(deadline) else _last(lambda t: not surely_closed(t), deadline)
+    )
     # `_last` rounds down; the end must not be early.
     return start, min(deadline, max(start, end * (1 + 1e-3)))
 

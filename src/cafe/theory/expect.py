@@ -142,7 +142,9 @@ class Expectation:
     def _agu_waste(self, pool: Literal["round", "union"]) -> float | None:
         if self.setting.full is not None:
             return None
-        return agu_waste_per_update(self.setting, pool) if self.success_probability else float("inf")
+        return (
+            agu_waste_per_update(self.setting, pool) if self.success_probability else float("inf")
+        )
 
     @cached_property
     def client_seconds(self) -> float:

@@ -62,7 +62,9 @@ class Trials:
             if abs(excess) <= 0.05 * max(slope**0.5, 1.0):
                 break
             low, high = (low, theta) if excess > 0 else (theta, high)
-            step = theta - np.clip(excess / slope if slope > 0 else np.inf * np.sign(excess), -20, 20)
+            step = theta - np.clip(
+                excess / slope if slope > 0 else np.inf * np.sign(excess), -20, 20
+            )
             theta = step if low < step < high else 0.5 * (low + high)
         return theta
 
@@ -138,7 +140,9 @@ class Tilted:
             if power.any():
                 terms = np.log1p(np.multiply.outer(step, small[power]))
                 log_phi = log_phi + terms @ self.trials.number[power]
-            log_phi = log_phi + _log_series(step, small, np.where(flip & near, self.trials.number, 0.0))
+            log_phi = log_phi + _log_series(
+                step, small, np.where(flip & near, self.trials.number, 0.0)
+            )
         return np.asarray(np.exp(log_phi))
 
     def kernel(self, first: int, last: int, weight: Floats | None = None) -> Complexes:
@@ -178,7 +182,9 @@ class Tilted:
         low, width = self.window
         return max(first, low), min(last, low + width - 1)
 
-    def mass(self, first: int, last: int, weight: Callable[[Floats], Floats] | None = None) -> float:
+    def mass(
+        self, first: int, last: int, weight: Callable[[Floats], Floats] | None = None
+    ) -> float:
         """sum over first <= n <= last of weight(n) Pr(n)."""
         first, last = self.clip(first, last)
         if first > last:
@@ -220,7 +226,11 @@ class Tilted:
         for low, high in zones:
             inside = (self.chance > low) & (self.chance <= high)
             chance = self.chance[inside] if len(zones) > 1 else self.chance
-            values = function(chance) if chance.size <= DIRECT or low == 0.25 else _interpolated(function, chance)
+            values = (
+                function(chance)
+                if chance.size <= DIRECT or low == 0.25
+                else _interpolated(function, chance)
+            )
             if len(zones) == 1:
                 return values
             result[inside] = values

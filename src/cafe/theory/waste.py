@@ -44,7 +44,9 @@ def processing_waste_per_round(setting: Setting) -> float:
     """The same with true times: a client that reported at X < T in a failed round is charged X, not T."""
     turnout = setting.turnout
     thrown_away = setting.reported_time * turnout.others_fall_short
-    correction = setting.deadline * turnout.reports_when_failed - float(turnout.number @ thrown_away)
+    correction = setting.deadline * turnout.reports_when_failed - float(
+        turnout.number @ thrown_away
+    )
     return waste_per_round(setting) - correction
 
 
@@ -75,4 +77,6 @@ def agu_waste_per_update(setting: Setting, pool: Literal["round", "union"] = "ro
     in_failed = turnout.clients * turnout.failure - number @ (
         turnout.report * turnout.others_fall_short * kept_later
     )
-    return float(deadline / turnout.success * (in_failed + turnout.clients * turnout.success - turnout.used))
+    return float(
+        deadline / turnout.success * (in_failed + turnout.clients * turnout.success - turnout.used)
+    )

@@ -7,8 +7,8 @@
     │   └── FileError       ... in a file: names the file and, where known, the line
     └── InfeasibleError     a plan's constraints leave nothing to choose from
 
-A message says what was expected, what was got, why it matters and what to do. The command line prints
-it as one sentence or two and exits with code 2; a traceback means a defect of CAFe.
+A message says what was expected, what was got, why it matters and what to do. The command line
+prints it as one sentence or two and exits with code 2; a traceback means a defect of CAFe.
 """
 
 from __future__ import annotations

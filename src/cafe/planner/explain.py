@@ -21,11 +21,13 @@ def sentences(plan: Plan) -> tuple[str, str, str]:
     reports = "report" if plan.quorum == 1 else "reports"
     what = (
         f"Wait {plan.deadline:.4g} and accept a round with at least {plan.quorum} {reports}: "
-        f"{e.expected_reports:.4g} of {plan.federation.clients} clients report by then on average, and "
+        f"{e.expected_reports:.4g} of {plan.federation.clients} clients report by then on average, "
+        "and "
         f"{e.success_probability:.2%} of rounds succeed."
     )
     costs = (
-        f"An update takes {e.update_interval:.4g} and {e.broadcasts:.4g} broadcasts and throws away "
+        f"An update takes {e.update_interval:.4g} and {e.broadcasts:.4g} broadcasts and throws "
+        "away "
         f"{e.waste:.4g} client-seconds, {e.waste_per_gradient:.3g} for each report used; "
         f"clients are {e.age:.4g} old on average, the worst {e.worst_age:.4g}."
     )
@@ -39,8 +41,8 @@ def _why(plan: Plan) -> str:
     elif len(plan.local_optima) > 1:
         other = plan.local_optima[1]
         reason = (
-            f"The cost has {len(plan.local_optima)} basins and this is the deepest, {plan.cost:.4g} against "
-            f"{other.cost:.4g} at a deadline of {other.deadline:.4g}"
+            f"The cost has {len(plan.local_optima)} basins and this is the deepest, "
+            f"{plan.cost:.4g} against {other.cost:.4g} at a deadline of {other.deadline:.4g}"
         )
     else:
         reason = (
@@ -64,8 +66,9 @@ def warnings(plan: Plan) -> tuple[str, ...]:
     e, found = plan.expected, []
     if e.everybody_probability > EVERYBODY and not plan.search.close_when_all:
         found.append(
-            f"Everybody reports before the deadline with probability {e.everybody_probability:.2f}, but the model "
-            "lets every round last until it. Close rounds when all have reported and plan for that "
+            f"Everybody reports before the deadline with probability "
+            f"{e.everybody_probability:.2f}, but the model lets every round last until it. "
+            "Close rounds when all have reported and plan for that "
             "(close_when_all, --close-when-all)."
         )
     longer = plan.search.at(2 * plan.deadline)
@@ -80,8 +83,9 @@ def warnings(plan: Plan) -> tuple[str, ...]:
         )
     if e.bias > LEANING:
         found.append(
-            f"Clients differ in speed: {e.bias:.0%} of the weight of an average update moves from slow clients to "
-            "fast ones, and plain averaging converges to the fast clients' optimum."
+            f"Clients differ in speed: {e.bias:.0%} of the weight of an average update moves "
+            "from slow clients to fast ones, "
+            "and plain averaging converges to the fast clients' optimum."
         )
     if isinstance(plan.goal, ToGap) and plan.federation.kinds > 1:
         found.append(
@@ -91,6 +95,7 @@ def warnings(plan: Plan) -> tuple[str, ...]:
         other = plan.local_optima[1]
         if other.cost < (1 + CLOSE) * plan.cost:
             found.append(
-                f"Another basin is nearly as good: deadline {other.deadline:.4g} with cost {other.cost:.4g}."
+                f"Another basin is nearly as good: deadline {other.deadline:.4g} "
+                f"with cost {other.cost:.4g}."
             )
     return tuple(found)

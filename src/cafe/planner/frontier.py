@@ -32,8 +32,8 @@ def frontier(
 ) -> Frontier:
     """The frontier over all deadlines and, unless it is given, all quorums.
 
-    At any deadline the quorum 1 has the least waste, broadcasts and age (Corollaries 1 and 2), so the quorum
-    needs no search.
+    At any deadline the quorum 1 has the least waste, broadcasts and age (Corollaries 1 and 2), so
+    the quorum needs no search.
     """
     search = Search(federation, Prices(0.0, 0.0), (), quorum or 1, close_when_all)
     points, grid = [], search.grid()

@@ -10,7 +10,6 @@ import numpy as np
 from cafe.errors import InputError, did_you_mean
 from cafe.theory import Expectation, Problem, Variance, rounds_to_gap
 
-
 SMALL_GAP = 1e-12  # so small that the start no longer counts: only the ratio of variances does
 WORTH = 1e-6  # a larger quorum must lower the cost by this share
 
@@ -28,7 +27,7 @@ class Goal(Protocol):
         """The cost in words, for tables and sentences."""
 
     def bounds(self, cost: float) -> tuple[float, float]:
-        """Where a lower cost than this can be: at least so many expected reports, at most so long a round."""
+        """Where a lower cost can be: at least so many expected reports, at most so long a round."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,8 @@ class Prices:
 class ToGap:
     """Least time, or least client-seconds, until the corrected bound falls to ``gap``.
 
-    ``overhead`` is the time, or the client-seconds, that a round costs beyond the waiting. Without any, ever
-    shorter rounds can be best, since a round then costs nothing but its deadline.
+    ``overhead`` is the time, or the client-seconds, that a round costs beyond the waiting. Without
+    any, ever shorter rounds can be best, since a round then costs nothing but its deadline.
     """
 
     problem: Problem
@@ -85,7 +84,7 @@ class ToGap:
         spend: Literal["time", "client-seconds"] = "time",
         overhead: float = 0.0,
     ) -> ToGap:
-        """The goal when only sigma^2 / (2 L Gamma) is known: costs are then right up to a factor."""
+        """The goal where only sigma^2 / (2 L Gamma) is known: costs are right up to a factor."""
         return cls(Problem.from_ratio(noise_ratio), SMALL_GAP, spend, overhead)
 
     def __post_init__(self) -> None:
@@ -94,9 +93,8 @@ class ToGap:
         if not (np.isfinite(self.overhead) and self.overhead >= 0):
             raise InputError(f"A round's overhead must be a number from 0 up. Got {self.overhead}.")
         if self.spend not in ("time", "client-seconds"):
-            raise InputError(
-                f"Unknown goal '{self.spend}'. {did_you_mean(self.spend, ['time', 'client-seconds'])}"
-            )
+            hint = did_you_mean(self.spend, ["time", "client-seconds"])
+            raise InputError(f"Unknown goal '{self.spend}'. {hint}")
 
     def cost(self, expected: Expectation) -> float:
         """Rounds to the gap times what a round costs."""

@@ -10,8 +10,8 @@ import numpy as np
 from cafe.errors import InputError, did_you_mean
 from cafe.theory import Expectation
 
-# How each quantity moves when the quorum grows and the deadline stays: it rises, falls or stays. This is
-# what lets the search find the allowed quorums by bisection.
+# How each quantity moves when the quorum grows and the deadline stays: it rises, falls or stays.
+# This is what lets the search find the allowed quorums by bisection.
 WITH_QUORUM = {
     "deadline": 0,
     "quorum": +1,
@@ -44,9 +44,8 @@ class Limit:
 
     def excess(self, expected: Expectation) -> float:
         """By how much the limit is broken, relative to its value; not positive where it is kept."""
-        return (
-            self.sign * (getattr(expected, self.quantity) - self.value) / (abs(self.value) or 1.0)
-        )
+        value = float(getattr(expected, self.quantity))
+        return self.sign * (value - self.value) / (abs(self.value) or 1.0)
 
     def keeps(self, expected: Expectation) -> bool:
         """Whether it is kept, to rounding."""
@@ -73,16 +72,21 @@ def allowed_quorums(
     ``at`` gives the expectation at a quorum, the deadline being fixed.
     """
     for limit in kept:
-        slope = WITH_QUORUM[limit.quantity] * limit.sign
         if low > high:
             break
-        if slope > 0:  # broken from some quorum on
-            high = _last(lambda m, limit=limit: limit.keeps(at(m)), low, high)
-        elif slope < 0:  # broken up to some quorum
-            low = _last(lambda m, limit=limit: not limit.keeps(at(m)), low, high) + 1
-        elif not limit.keeps(at(low)):
-            return low, low - 1
+        low, high = _narrowed(at, low, high, limit)
     return low, high
+
+
+def _narrowed(
+    at: Callable[[int], Expectation], low: int, high: int, limit: Limit
+) -> tuple[int, int]:
+    slope = WITH_QUORUM[limit.quantity] * limit.sign
+    if slope > 0:  # broken from some quorum on
+        return low, _last(lambda m: limit.keeps(at(m)), low, high)
+    if slope < 0:  # broken up to some quorum
+        return _last(lambda m: not limit.keeps(at(m)), low, high) + 1, high
+    return (low, high) if limit.keeps(at(low)) else (low, low - 1)
 
 
 def _last(holds: Callable[[int], bool], low: int, high: int) -> int:

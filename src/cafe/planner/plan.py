@@ -41,7 +41,8 @@ def plan(
         goal: what to make small instead of J: a :class:`~cafe.planner.ToGap`.
         at_most: upper limits by name of quantity, such as ``{"waste": 30, "deadline": 2}``.
         at_least: lower limits, such as ``{"success_probability": 0.9}``.
-        close_when_all: rounds close as soon as everybody has reported, instead of lasting until the deadline.
+        close_when_all: rounds close as soon as everybody has reported, instead of lasting until the
+            deadline.
         progress: called with the finished share of the search.
 
     Raises:
@@ -52,8 +53,9 @@ def plan(
     if goal is None:
         if waste_price is None or broadcast_price is None:
             raise InputError(
-                "A plan needs to know what waste and broadcasts are worth: give both prices, in seconds of age one "
-                "would bear to save a client-second or a broadcast, or another goal."
+                "A plan needs to know what waste and broadcasts are worth: give both prices, in "
+                "seconds of age one would bear "
+                "to save a client-second or a broadcast, or another goal."
             )
         goal = Prices(float(waste_price), float(broadcast_price))
     elif waste_price is not None or broadcast_price is not None:

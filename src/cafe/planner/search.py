@@ -1,6 +1,7 @@
 """The global search for a deadline: a logarithmic grid, then every basin refined.
 
-The cost is not convex in the deadline and can have several basins (Sec. 6), so all of them are found first.
+The cost is not convex in the deadline and can have several basins (Sec. 6), so all of them are
+found first.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Search:
         return low, high
 
     def _narrowed(self, low: float, high: float) -> tuple[float, float]:
-        """The same range without what the goal's own bounds rule out, given the cost of a few tries."""
+        """The range without what the goal's own bounds rule out, given the cost of a few tries."""
         tries = [self.at(t) for t in np.geomspace(low, high, 12)]
         cost = min((o.cost for o in tries if o is not None), default=np.inf)
         if not np.isfinite(cost):
@@ -125,14 +126,14 @@ class Search:
         best = min(refined, key=lambda o: o.cost)
         if best not in lasting:
             raise InputError(
-                f"There is no best deadline: the cost ({self.goal.describe()}) keeps falling as the deadline "
-                "shrinks to 0, since a round costs too little. Give a price or an overhead per round above 0, "
-                "or a shortest deadline as a limit."
+                f"There is no best deadline: the cost ({self.goal.describe()}) keeps falling as "
+                "the deadline shrinks to 0, since a round costs too little. "
+                "Give a price or an overhead per round above 0, or a shortest deadline as a limit."
             )
         return sorted(lasting, key=lambda o: o.cost)
 
     def _vanishing(self, optimum: Optimum) -> bool:
-        """Whether this is the end of the range rather than an optimum: still shorter is still better."""
+        """Whether this is the end of the range, not an optimum: still shorter is still better."""
         low, _ = self.deadlines
         if optimum.deadline > low or any(
             x.quantity == "deadline" and x.sign < 0 for x in self.limits
@@ -144,7 +145,7 @@ class Search:
     def _with_edges(
         self, grid: Floats, found: Sequence[Optimum | None]
     ) -> Iterator[Optimum | None]:
-        """The grid's candidates, with the last allowed deadline wherever a limit cuts in between two."""
+        """The grid's candidates, with the last allowed deadline where a limit cuts in between."""
         for i, here in enumerate(found):
             before = found[i - 1] if i else here
             if (before is None) != (here is None):
@@ -226,8 +227,9 @@ class Search:
                 what = "least" if limit.sign > 0 else "most"
                 value = getattr(best, limit.quantity)
                 return (
-                    f"The limit '{limit}' cannot be kept: the {what} that any deadline and quorum give is about "
-                    f"{value:.4g} (quorum {best.quorum}, deadline {best.deadline:.4g}), "
+                    f"The limit '{limit}' cannot be kept: the {what} that any deadline and "
+                    f"quorum give is about {value:.4g} "
+                    f"(quorum {best.quorum}, deadline {best.deadline:.4g}), "
                     f"off by {abs(value - limit.value):.4g}. Relax it."
                 )
         best = min(candidates, key=lambda e: max(limit.excess(e) for limit in self.limits))

@@ -1,6 +1,7 @@
 """Expected quantities: the paper's closed forms, and their exact general forms beside them.
 
-A name that ends in ``_as_printed`` is the paper's formula, letter by letter, for equal memoryless clients.
+A name that ends in ``_as_printed`` is the paper's formula, letter by letter, for equal memoryless
+clients.
 """
 
 from cafe.theory.age import age_as_printed, age_by_kind

@@ -19,11 +19,11 @@ def age_as_printed(clients: int, rate: float, quorum: int, deadline: float) -> f
 def age_by_kind(setting: Setting) -> Floats:
     """E[age] of each kind of client: E[Y^2] / (2 E[Y]) + E[Y] / r_k.
 
-    Rounds are independent, so a client's age renews whenever its report is used, which happens with probability
-    r_k per round. It restarts from that round's own length, not from 0, since the client began from the model
-    as it was broadcast. A used round may be longer or shorter than the average one, but what this adds to the
-    restart it takes from the rounds between: only the mean length, its second moment and r_k remain. With
-    Y = T this is Theorem 2.
+    Rounds are independent, so a client's age renews whenever its report is used, which happens with
+    probability r_k per round. It restarts from that round's own length, not from 0, since the
+    client began from the model as it was broadcast. A used round may be longer or shorter than the
+    average one, but what this adds to the restart it takes from the rounds between: only the mean
+    length, its second moment and r_k remain. With Y = T this is Theorem 2.
     """
     duration = setting.duration
     with np.errstate(divide="ignore"):

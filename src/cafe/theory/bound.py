@@ -1,10 +1,11 @@
 """Convergence bounds: Theorem 3 and Corollary 3 as printed, and the corrected theorem.
 
-Both follow E||w+ - w*||^2 <= (1 - A eta) ||w - w*||^2 + eta^2 B with eta_t = beta / (gamma + t), beta = 2/A.
-The printed theorem bounds the noise by sigma^2 / M and keeps the clients' heterogeneity even when all of
-them report. The corrected one uses that, given n, the reporting clients are a uniform n-subset: the noise
-is e_M sigma^2 and the heterogeneity shrinks by the finite-population factor c_M. It holds for equal
-clients and one local step; unequal ones pull the model towards the fast (see ``Turnout.share``).
+Both follow E||w+ - w*||^2 <= (1 - A eta) ||w - w*||^2 + eta^2 B with eta_t = beta / (gamma + t),
+beta = 2/A. The printed theorem bounds the noise by sigma^2 / M and keeps the clients' heterogeneity
+even when all of them report. The corrected one uses that, given n, the reporting clients are a
+uniform n-subset: the noise is e_M sigma^2 and the heterogeneity shrinks by the finite-population
+factor c_M. It holds for equal clients and one local step; unequal ones pull the model towards the
+fast (see ``Turnout.share``).
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ class Problem:
     def from_ratio(cls, noise_ratio: float) -> Problem:
         """A problem of which only sigma^2 / (2 L Gamma) is known, noise against heterogeneity.
 
-        All else is set to 1, and the start to the optimum: rounds and times to a small gap are then right
-        up to a factor, which no comparison of deadlines and quorums sees.
+        All else is set to 1, and the start to the optimum: rounds and times to a small gap are then
+        right up to a factor, which no comparison of deadlines and quorums sees.
         """
         if not 0 <= noise_ratio < np.inf:
             raise InputError(
@@ -111,7 +112,7 @@ class Variance:
 
     @classmethod
     def from_age(cls, age: float, deadline: float, clients: int) -> Variance:
-        """How age enters the corrected bound, at M = 1 and N p >> 1: through the variance, not the rate.
+        """How age enters the corrected bound (M = 1, N p >> 1): by the variance, not the rate.
 
         e ~ (age/T - 1/2) / N and c ~ (age/T - 3/2) / N.
         """
@@ -121,7 +122,10 @@ class Variance:
 def bound_as_printed(
     problem: Problem, clients: int, rate: float, quorum: int, deadline: float, rounds: ArrayLike
 ) -> Floats:
-    """Theorem 3 (eq. 9): L / (2L + S~ N mu t) ((4 L Gamma + 2 sigma^2 / M) / mu + (L + N mu S~) eps_1)."""
+    """Theorem 3, letter by letter.
+
+    L / (2L + S~ N mu t) x ((4 L Gamma + 2 sigma^2 / M) / mu + (L + N mu S~) eps_1).
+    """
     share = mean_share_as_printed(clients, rate, quorum, deadline)
     smooth, mu, t = problem.smoothness, problem.convexity, np.asarray(rounds, dtype=float)
     noise = (4 * smooth * problem.heterogeneity + 2 * problem.noise / quorum) / mu

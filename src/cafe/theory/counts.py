@@ -1,7 +1,7 @@
-"""How many clients report by the deadline, against a quorum (Sec. 3; generalised to unequal clients).
+"""How many clients report by the deadline, against a quorum (Sec. 3), equal clients or not.
 
-n is binomial for equal clients and Poisson-binomial for unequal ones. Every figure is exact to rounding,
-relatively, in the far tails too; the cost is O(kinds of client).
+n is binomial for equal clients and Poisson-binomial for unequal ones. Every figure is exact to
+rounding, relatively, in the far tails too; the cost is O(kinds of client).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Turnout:
 
     @cached_property
     def others_suffice(self) -> Floats:
-        """Each kind's Pr(n without one such client >= M - 1): its own report makes the round succeed."""
+        """Each kind's Pr(n without one such client >= M - 1): its own then suffices."""
         return self._others[0]
 
     @cached_property
@@ -125,7 +125,7 @@ class Turnout:
 
     @cached_property
     def participation(self) -> Floats:
-        """Each kind's r_k = Pr(k reports and n >= M): one client's chance that its report is used."""
+        """Each kind's r_k = Pr(k reports and n >= M): the chance that a client's report is used."""
         return self.report * self.others_suffice
 
     @cached_property
@@ -137,8 +137,8 @@ class Turnout:
     def share(self) -> Floats:
         """Each kind's S_k = E[1/n; k reports and n >= M]: its weight in the average update.
 
-        They sum to Pr(n >= M) over the clients, so for equal clients each is exactly (1 - q) / N. Where they
-        differ the average update leans towards the fast (paper notes, Sec. 1.2).
+        They sum to Pr(n >= M) over the clients, so for equal clients each is exactly (1 - q) / N.
+        Where they differ the average update leans towards the fast (paper notes, Sec. 1.2).
         """
         share = np.zeros_like(self.report)
         share[self.miss == 0] = self.inverse_reports
@@ -213,7 +213,7 @@ class Turnout:
 
     @cached_property
     def _centred(self) -> Tilted:
-        """Tilted towards the bulk of n >= M, which is the untilted bulk where M is below the mean."""
+        """Tilted towards the bulk of n >= M, which is the whole bulk where M is below the mean."""
         return self._upper if self._upper_is_small else Tilted(self._some_trials, 0.0)
 
     @property
@@ -223,7 +223,7 @@ class Turnout:
 
     @cached_property
     def _tails(self) -> tuple[float, float]:
-        """Pr(n >= M) and Pr(n < M): the smaller is summed, or both where the first guess was wrong."""
+        """Pr(n >= M) and Pr(n < M): the smaller is summed, or both if the first guess was wrong."""
         if self._trials is None or self._needed <= 0 or self._needed > self._trials.total:
             enough = self._needed <= 0
             return float(enough), float(not enough)
@@ -241,8 +241,9 @@ class Turnout:
     def _others(self) -> tuple[Floats, Floats]:
         """For each kind, the tails of n without one of its clients, at M - 1.
 
-        Where M <= E[n], the other clients' mean is at least M - 1, so their upper tail is at least about one half
-        and its complement is exact enough; where M > E[n] the upper tail is summed itself.
+        Where M <= E[n], the other clients' mean is at least M - 1, so their upper tail is at least
+        about one half and its complement is exact enough; where M > E[n] the upper tail is summed
+        itself.
         """
         ones = np.ones_like(self.report)
         if self.quorum == 1 or self._needed <= 0:
@@ -281,7 +282,8 @@ def check_quorum(quorum: int, clients: int) -> None:
         raise InputError(f"The quorum must be a whole number of clients. Got {quorum!r}.")
     if quorum < 1:
         raise InputError(
-            f"The quorum must be at least 1. Got {quorum}: a round without a report cannot move the model."
+            f"The quorum must be at least 1. Got {quorum}: "
+            "a round without a report cannot move the model."
         )
     if quorum > clients:
         raise InputError(

@@ -1,14 +1,15 @@
 """How long a round lasts when it may close before its deadline.
 
-The paper lets every round last T, arguing that all clients finish early with small probability (Sec. 4.3). That
-probability is p^N whatever the quorum, and close to 1 once the deadline is long; then the duration
-Y = min(T, time of the K-th report) matters.
+The paper lets every round last T, arguing that all clients finish early with small probability
+(Sec. 4.3). That probability is p^N whatever the quorum, and close to 1 once the deadline is long;
+then the duration Y = min(T, time of the K-th report) matters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -79,18 +80,19 @@ def overtaken(federation: Federation, target: int, deadline: float) -> Floats:
         latency.logpdf(deadline)
     except InputError:
         raise InputError(
-            "A target below the number of clients needs response times that have a density where clients "
-            "differ: observed or constant times can tie, and who is first then is not defined. "
-            "Fit a family to them, or drop the target."
+            "A target below the number of clients needs response times that have a density where "
+            "clients differ: observed or constant times can tie, and who is first then is not "
+            "defined. Fit a family to them, or drop the target."
         ) from None
     inside = _integral(integrand, start, end, latency.breaks())
     return np.asarray(inside + federation.report(deadline) - federation.report(end))
 
 
 def _transition(federation: Federation, target: int, deadline: float) -> tuple[float, float]:
-    """The stretch of [0, deadline] in which the target may be reached: before it never, after it surely.
+    """The stretch of [0, deadline] in which the target is reached: never before, surely after.
 
-    Chernoff's bounds for sums of independent trials say where the target is out of reach, or certain.
+    Chernoff's bounds for sums of independent trials say where the target is out of reach, or
+    certain.
     """
     number, short = federation.number, federation.clients - target + 1
 
@@ -109,14 +111,14 @@ def _transition(federation: Federation, target: int, deadline: float) -> tuple[f
 
 
 def _chernoff(mean: float, count: float) -> float:
-    """A bound on Pr(a sum of independent trials with this mean >= count), for counts above the mean."""
+    """A bound on Pr(sum of independent trials >= count), for a count above their mean."""
     if mean <= 0:
         return 0.0
     return 1.0 if count <= mean else float(np.exp(count - mean - count * np.log(count / mean)))
 
 
 def _last(holds: Callable[[float], bool], deadline: float) -> float:
-    """The largest t (to a thousandth) up to which a condition holds that holds at 0 and then stops."""
+    """The last t (to a thousandth) at which a condition holds that holds at 0 and then stops."""
     if holds(deadline):
         return deadline
     low, high = 0.0, deadline
@@ -135,8 +137,7 @@ def _integral(
     inside = breaks[(breaks > start) & (breaks < end)]
     if MANY_BREAKS < inside.size <= COUNTLESS_BREAKS:
         edges = np.concatenate([[start], inside, [end]])
-        panels = zip(edges[:-1], edges[1:], strict=True)
-        return np.asarray(sum((b - a) * integrand(0.5 * (a + b)) for a, b in panels))
+        return np.asarray(sum((b - a) * integrand(0.5 * (a + b)) for a, b in pairwise(edges)))
     from scipy.integrate import quad_vec
 
     points = inside if inside.size <= MANY_BREAKS else None

@@ -1,4 +1,4 @@
-"""Everything that can be expected of a federation with a given quorum and deadline, in one object."""
+"""All that can be expected of a federation with a given quorum and deadline, in one object."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Expectation:
 
     @cached_property
     def waste(self) -> float:
-        """E[C_w] per update (Theorem 1), in client-seconds: a discarded client is charged the whole round."""
+        """E[C_w] per update (Theorem 1), client-seconds: discarded is charged the whole round."""
         return _over(self.waste_per_round, self.success_probability)
 
     @cached_property
@@ -128,9 +128,10 @@ class Expectation:
 
     @cached_property
     def agu_waste(self) -> float | None:
-        """Waste per update if failed rounds' gradients are kept for clients that report again (Sec. 7.2).
+        """Waste per update if failed rounds' gradients count once their client reports again (AGU).
 
-        None where a target closes rounds early, for this and the next: the scheme has no such rounds.
+        None where a target closes rounds early, for this and the next: the scheme has no such
+        rounds.
         """
         return self._agu_waste("round")
 
@@ -148,7 +149,7 @@ class Expectation:
 
     @cached_property
     def client_seconds(self) -> float:
-        """Client time spent per update, used or not: from a broadcast to the report or the round's end."""
+        """Client time per update, used or not: from broadcast to report or round's end."""
         return _over(self.setting.work, self.success_probability)
 
     @property
@@ -192,7 +193,7 @@ class Expectation:
 
     @cached_property
     def share_by_client(self) -> Floats:
-        """Every client's weight in the average update, E[1/n; k reports and n >= M]; they sum to 1 - q.
+        """Every client's weight in an average update, E[1/n; k reports, n >= M]; they sum to 1 - q.
 
         With all reports that came by the deadline: a target below N is left out of account.
         """
@@ -207,8 +208,8 @@ class Expectation:
     def bias(self) -> float:
         """How far the average update is from treating clients alike: 0 alike, 1 one client decides.
 
-        The total variation distance of the clients' shares from equal ones. Plain averaging then converges to
-        the optimum of the shares' objective, not of the federation's.
+        The total variation distance of the clients' shares from equal ones. Plain averaging then
+        converges to the optimum of the shares' objective, not of the federation's.
         """
         turnout = self.setting.turnout
         if turnout.success == 0:
@@ -247,7 +248,8 @@ SCALARS = (
     "success_probability", "expected_reports", "reports_per_update", "worst_age", "round_duration",
     "update_interval", "client_seconds", "waste_per_round", "waste_per_gradient", "waste_per_time",
     "processing_waste_per_round", "processing_waste_per_gradient", "processing_waste_per_time",
-    "absent_waste", "agu_waste", "agu_waste_union", "everybody_probability", "mean_share", "bias", "merit",
+    "absent_waste", "agu_waste", "agu_waste_union", "everybody_probability", "mean_share", "bias",
+    "merit",
     "noise_factor", "sampling_factor",
 )  # fmt: skip
 

@@ -22,8 +22,9 @@ class Setting:
         federation: who takes part.
         quorum: the paper's M.
         deadline: the paper's T.
-        target: the round closes as soon as so many have reported; with as many as there are clients, when
-            everybody has. Left out, a round always lasts until the deadline, as in the paper.
+        target: the round closes as soon as so many have reported; with as many as there are
+            clients, when everybody has. Left out, a round always lasts until the deadline, as in
+            the paper.
     """
 
     federation: Federation
@@ -78,8 +79,8 @@ class Setting:
     def work(self) -> float:
         """Expected client-seconds of a round, used or not.
 
-        From the broadcast to a client's report or the round's end, summed over the clients, those that are
-        absent included, since the server cannot tell them from the slow.
+        From the broadcast to a client's report or the round's end, summed over the clients, those
+        that are absent included, since the server cannot tell them from the slow.
         """
         if self.target is None:
             waits = self.reported_time + self.deadline * self.turnout.miss
@@ -99,7 +100,7 @@ class Setting:
 
     @cached_property
     def participation(self) -> Floats:
-        """Each kind's Pr(its report is used): by the deadline, before the target, in a successful round."""
+        """Each kind's Pr(its report is used): in time, before the target, in a successful round."""
         if self.full is None:
             return self.turnout.participation
         if self.federation.kinds == 1:

@@ -1,11 +1,11 @@
 """The exact distribution of a sum of independent yes/no trials, all its tails, in O(N).
 
-The number of reports n has generating function G(z) = prod (miss + report z). Tilting by e^theta moves its
-mass to where a sum needs it, so that every sum below is one of positive terms of ordinary size and is
-accurate *relatively*, however far in the tail; Fourier inversion of the tilted distribution then needs
-only the few frequencies at which its characteristic function is not negligible. Leaving one client out
-divides that function by one factor, so every client's own tail is a smooth function of its tilted
-probability alone, tabulated once and interpolated.
+The number of reports n has generating function G(z) = prod (miss + report z). Tilting by e^theta
+moves its mass to where a sum needs it, so that every sum below is one of positive terms of ordinary
+size and is accurate *relatively*, however far in the tail; Fourier inversion of the tilted
+distribution then needs only the few frequencies at which its characteristic function is not
+negligible. Leaving one client out divides that function by one factor, so every client's own tail
+is a smooth function of its tilted probability alone, tabulated once and interpolated.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -31,10 +32,10 @@ DEGREE = 47
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """Independent trials in groups: each kind's chance of success and of failure, and how many it has.
+    """Independent trials in groups: each kind's chance to report and to miss, and its number.
 
-    Both chances are given, since 1 - report has no digits left where report is close to 1. Neither may
-    be 0: certain trials are the caller's business.
+    Both chances are given, since 1 - report has no digits left where report is close to 1. Neither
+    may be 0: certain trials are the caller's business.
     """
 
     report: Floats
@@ -52,7 +53,7 @@ class Trials:
         return int(self.number.sum())
 
     def saddle(self, target: float) -> float:
-        """The theta at which the tilted mean is near ``target``: near is enough, any theta is exact."""
+        """The theta that brings the tilted mean near ``target``: near will do, any is exact."""
         target = min(max(target, 0.5), self.total - 0.5)
         low, high, theta = -np.inf, np.inf, 0.0
         for _ in range(200):
@@ -105,7 +106,7 @@ class Tilted:
 
     @cached_property
     def window(self) -> tuple[int, int]:
-        """First value and odd width of the stretch that holds all of the mass that doubles can see."""
+        """First value and odd width of the stretch that holds all the mass that doubles can see."""
         half = int(np.ceil(10.0 * self.variance**0.5)) + 30
         centre = round(float(self.trials.number @ self.chance))
         low = max(centre - half, 0)
@@ -124,10 +125,11 @@ class Tilted:
     def characteristic(self) -> Complexes:
         """E[e^(i t n)] of the tilted sum at every angle.
 
-        A likely trial is counted by its misses, so that all chances are at most 1/2. Chances small against
-        the angle enter through the power series of the logarithm, whose coefficients are power sums of
-        the chances: a fixed number of passes over the clients for all angles together. At most a few
-        thousand trials can be too likely for that, since together they must not exceed the variance.
+        A likely trial is counted by its misses, so that all chances are at most 1/2. Chances small
+        against the angle enter through the power series of the logarithm, whose coefficients are
+        power sums of the chances: a fixed number of passes over the clients for all angles
+        together. At most a few thousand trials can be too likely for that, since together they must
+        not exceed the variance.
         """
         turn = np.expm1(1j * self.angles)
         reach = float(np.abs(turn).max())
@@ -146,7 +148,7 @@ class Tilted:
         return np.asarray(np.exp(log_phi))
 
     def kernel(self, first: int, last: int, weight: Floats | None = None) -> Complexes:
-        """sum over first <= n <= last of weight_n e^(-theta (n - anchor)) e^(-i t n), per angle.
+        """Sum over first <= n <= last of weight_n e^(-theta (n - anchor)) e^(-i t n), per angle.
 
         The anchor is ``first`` when theta >= 0, else ``last``: the largest factor is 1.
         """
@@ -185,7 +187,7 @@ class Tilted:
     def mass(
         self, first: int, last: int, weight: Callable[[Floats], Floats] | None = None
     ) -> float:
-        """sum over first <= n <= last of weight(n) Pr(n)."""
+        """Sum over first <= n <= last of weight(n) Pr(n)."""
         first, last = self.clip(first, last)
         if first > last:
             return 0.0
@@ -217,9 +219,10 @@ class Tilted:
     def _tabulated(self, function: Callable[[Floats], Floats]) -> Floats:
         """A smooth function at every kind's chance, by a Chebyshev table where kinds are many.
 
-        Its singularities lie at Re = 1/2, above and below the real axis by cot(t / 2) / 2, so they are far
-        from [0, 1] when only small angles count (a large variance). Otherwise the middle, which a small
-        variance keeps to a few kinds, is done directly and each side has a table of its own.
+        Its singularities lie at Re = 1/2, above and below the real axis by cot(t / 2) / 2, so they
+        are far from [0, 1] when only small angles count (a large variance). Otherwise the middle,
+        which a small variance keeps to a few kinds, is done directly and each side has a table of
+        its own.
         """
         zones = [(-1.0, 2.0)] if self.variance >= 30 else [(-1.0, 0.25), (0.25, 0.75), (0.75, 2.0)]
         result = np.empty_like(self.chance)
@@ -242,7 +245,7 @@ def _interpolated(function: Callable[[Floats], Floats], at: Floats) -> Floats:
     if low == high:
         return np.full_like(at, function(np.array([low]))[0])
     centre, half = 0.5 * (low + high), 0.5 * (high - low)
-    table = chebyshev.chebinterpolate(lambda x: function(centre + half * x), DEGREE)
+    table: Any = chebyshev.chebinterpolate(lambda x: function(centre + half * x), DEGREE)
     table = chebyshev.chebtrim(table, 1e-16 * float(np.abs(table).max()))
     result = np.empty_like(at)
     for start in range(0, at.size, CHUNK):
@@ -252,7 +255,7 @@ def _interpolated(function: Callable[[Floats], Floats], at: Floats) -> Floats:
 
 
 def _log_series(step: Complexes, small: Floats, number: Floats) -> Complexes:
-    """sum of number x log(1 + step x small) by its power series, for |step x small| <= 0.2."""
+    """Sum of number x log(1 + step x small) by its power series, for |step x small| <= 0.2."""
     sums = np.zeros(24)
     for start in range(0, small.size, CHUNK):
         base = small[start : start + CHUNK]

@@ -14,8 +14,8 @@ from cafe.theory.setting import Setting
 def waste_as_printed(clients: int, rate: float, quorum: int, deadline: float) -> float:
     """Theorem 1, letter by letter: ((1-p) N T + T sum_{n<M} n p_n) / (1 - q).
 
-    The paper defines C_w "in each training round"; what the theorem gives is per successful update, with the
-    failed rounds before it.
+    The paper defines C_w "in each training round"; what the theorem gives is per successful update,
+    with the failed rounds before it.
     """
     p = report_probability(rate, deadline)
     p_n = binomial(clients, p)
@@ -27,8 +27,8 @@ def waste_as_printed(clients: int, rate: float, quorum: int, deadline: float) ->
 def waste_per_round(setting: Setting) -> float:
     """E[C_w] of one round, succeeded or failed, for any clients.
 
-    A discarded client is charged the round's whole length, as the paper defines it. In a round that closes
-    early only those who had not reported by then are discarded.
+    A discarded client is charged the round's whole length, as the paper defines it. In a round that
+    closes early only those who had not reported by then are discarded.
     """
     turnout, deadline = setting.turnout, setting.deadline
     waste = deadline * (turnout.mean_missing + turnout.reports_when_failed)
@@ -41,7 +41,7 @@ def waste_per_round(setting: Setting) -> float:
 
 
 def processing_waste_per_round(setting: Setting) -> float:
-    """The same with true times: a client that reported at X < T in a failed round is charged X, not T."""
+    """The same with true times: who reported at X < T in a failed round is charged X, not T."""
     turnout = setting.turnout
     thrown_away = setting.reported_time * turnout.others_fall_short
     correction = setting.deadline * turnout.reports_when_failed - float(
@@ -53,8 +53,8 @@ def processing_waste_per_round(setting: Setting) -> float:
 def absent_waste_per_round(setting: Setting) -> float | None:
     """The part of both wastes that is charged to clients who never began, being absent.
 
-    The server cannot tell an absent client from a slow one, so it is charged the whole round too, which then
-    lasts until the deadline. None where a target below N may close the round without it.
+    The server cannot tell an absent client from a slow one, so it is charged the whole round too,
+    which then lasts until the deadline. None where a target below N may close the round without it.
     """
     if setting.full is not None:
         return None
@@ -65,8 +65,8 @@ def absent_waste_per_round(setting: Setting) -> float | None:
 def agu_waste_per_update(setting: Setting, pool: Literal["round", "union"] = "round") -> float:
     """The waste of the aggregated-gradient scheme (Sec. 7.2), under either reading of its S_t.
 
-    ``"round"``: as its formula is written, a report of a failed round counts only if its client reports in
-    the successful round too. ``"union"``: every report since the last update counts.
+    ``"round"``: as its formula is written, a report of a failed round counts only if its client
+    reports in the successful round too. ``"union"``: every report since the last update counts.
     """
     turnout, deadline, number = setting.turnout, setting.deadline, setting.number
     if pool == "union":

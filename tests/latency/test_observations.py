@@ -34,7 +34,8 @@ def test_what_was_seen_and_what_was_missed() -> None:
 
 
 def test_one_deadline_serves_all_and_none_is_infinite() -> None:
-    assert Observations([1.0, None], deadline=2.0).deadline.tolist() == [2.0, 2.0]  # type: ignore[list-item]
+    entries = np.array([1.0, None], dtype=object)
+    assert Observations(entries, deadline=2.0).deadline.tolist() == [2.0, 2.0]
     assert Observations([1.0, 2.0]).deadline.tolist() == [INF, INF]
     assert len(Observations([1.0, 2.0]).clients) == 1
 

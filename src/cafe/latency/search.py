@@ -33,25 +33,36 @@ def climb(
     height: Height,
     size: int,
     scale: float,
-    slope: Callable[[Floats], Floats] | None = None,
+    slope: Callable[[Floats], tuple[float, Floats]] | None = None,
     reach: float = REACH,
 ) -> Floats:
     """The highest point near 0, each coordinate within ``reach`` of it.
 
-    ``scale`` is the order of magnitude of the height. ``slope`` is its gradient; differences serve
-    where it is left out.
+    ``scale`` is the order of magnitude of the height. ``slope`` gives the height with its gradient;
+    differences serve where it is left out.
     """
     from scipy.optimize import minimize
 
+    def bounded(x: Floats) -> Floats:
+        return np.asarray(reach * np.tanh(x / reach))
+
+    def down(x: Floats) -> float:
+        return min(-height(bounded(x)) / scale, _ABYSS)
+
+    def down_with_gradient(x: Floats) -> tuple[float, Floats]:
+        assert slope is not None
+        value, gradient = slope(bounded(x))
+        return -value / scale, -gradient / scale * (1 - np.tanh(x / reach) ** 2)
+
+    # Not L-BFGS-B: its small linear algebra wakes all of BLAS's threads at every step.
     found = minimize(
-        lambda z: min(-height(z) / scale, _ABYSS),
+        down if slope is None else down_with_gradient,
         np.zeros(size),
-        method="L-BFGS-B",
-        jac="3-point" if slope is None else lambda z: -slope(z) / scale,
-        bounds=[(-reach, reach)] * size,
-        options={"ftol": 1e-13, "gtol": 1e-7},
+        method="BFGS",
+        jac="3-point" if slope is None else True,
+        options={"gtol": 1e-6},
     )
-    return np.asarray(found.x)
+    return bounded(found.x)
 
 
 def slopes(height: Height, point: Floats) -> tuple[Floats, Floats]:

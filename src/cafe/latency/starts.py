@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, log_ndtr, ndtri
+from scipy.special import expit, log_expit, log_ndtr, ndtri
 
 from cafe.latency.base import Floats, Latency
 from cafe.latency.exponential import Exponential
@@ -24,14 +24,15 @@ from cafe.latency.weibull import Weibull
 
 # Maps a point to a latency. A search begins at the point 0, and steps of 1 are sensible there.
 Builder = Callable[[Floats], Latency]
+Slope = Callable[[Floats], tuple[float, Floats]]
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where a search begins, and the gradient of the log-likelihood where it is known."""
+    """Where a search begins, and where it is known the log-likelihood with its gradient."""
 
     build: Builder
-    slope: Callable[[Floats], Floats] | None = None
+    slope: Slope | None = None
 
 
 Starts = Callable[[Sample], list[Start]]
@@ -56,6 +57,19 @@ def _normal(share: Floats) -> Floats:
     return np.asarray(ndtri(share))
 
 
+def _likelier(
+    sample: Sample, line: tuple[float, float], builder: Callable[[float, float], Builder]
+) -> list[Start]:
+    """The start on the line, or as wide as an exponential where that is the likelier.
+
+    The line goes through the reports only. Where these lie close together and many deadlines were
+    missed much later, it is far too narrow.
+    """
+    wide = (math.log(sample.waited() / sample.reports.total), 1.0)
+    builds = [builder(*line), builder(*wide)]
+    return [Start(max(builds, key=lambda build: sample.log_likelihood(build(np.zeros(2)))))]
+
+
 def exponential_from(sample: Sample) -> list[Start]:
     """From the maximum itself: z is the logarithm of the mean."""
     rate = sample.reports.total / sample.waited()
@@ -64,14 +78,20 @@ def exponential_from(sample: Sample) -> list[Start]:
 
 def weibull_from(sample: Sample) -> list[Start]:
     """From a Weibull plot: z is the logarithms of the scale and of the inverse shape."""
-    location, spread = _line(sample, _gumbel)
-    return [Start(lambda z: Weibull(math.exp(-z[1]) / spread, math.exp(location + spread * z[0])))]
+
+    def builder(location: float, spread: float) -> Builder:
+        return lambda z: Weibull(math.exp(-z[1]) / spread, math.exp(location + spread * z[0]))
+
+    return _likelier(sample, _line(sample, _gumbel), builder)
 
 
 def lognormal_from(sample: Sample) -> list[Start]:
     """From a normal plot: z is mu and the logarithm of sigma."""
-    location, spread = _line(sample, _normal)
-    return [Start(lambda z: LogNormal(location + spread * z[0], spread * math.exp(z[1])))]
+
+    def builder(location: float, spread: float) -> Builder:
+        return lambda z: LogNormal(location + spread * z[0], spread * math.exp(z[1]))
+
+    return _likelier(sample, _line(sample, _normal), builder)
 
 
 def gamma_from(sample: Sample) -> list[Start]:
@@ -79,13 +99,15 @@ def gamma_from(sample: Sample) -> list[Start]:
 
     These two hardly depend on each other; the shape and the scale would.
     """
-    location, spread = _line(sample, _normal)
 
-    def build(z: Floats) -> Latency:
-        shape = math.exp(-2 * z[1]) / spread**2
-        return Gamma(shape, math.exp(location + spread * z[0]) / shape)
+    def builder(location: float, spread: float) -> Builder:
+        def build(z: Floats) -> Latency:
+            shape = math.exp(-2 * z[1]) / spread**2
+            return Gamma(shape, math.exp(location + spread * z[0]) / shape)
 
-    return [Start(build)]
+        return build
+
+    return _likelier(sample, _line(sample, _normal), builder)
 
 
 def mixture_from(sample: Sample) -> list[Start]:
@@ -119,22 +141,23 @@ def _two(
         first = float(expit(log_odds(z)))
         return Mixture([LogNormal(mu, sigma) for mu, sigma in parts(z)], [first, 1 - first])
 
-    def slope(z: Floats) -> Floats:
-        total = np.zeros(5)
+    def slope(z: Floats) -> tuple[float, Floats]:
+        value, total, odds = 0.0, np.zeros(5), log_odds(z)
         for times, log_density, score in (
             (sample.reports, LogNormal.logpdf, _report_score),
             (sample.misses, LogNormal.logsf, _miss_score),
         ):
-            logs = [log_density(LogNormal(mu, sigma), times.seconds) for mu, sigma in parts(z)]
-            mine = expit(logs[0] - logs[1] + log_odds(z))
-            total[0] += times.weight @ (mine - expit(log_odds(z)))
+            first, second = (log_density(LogNormal(*part), times.seconds) for part in parts(z))
+            value += times.weight @ np.logaddexp(first + log_expit(odds), second + log_expit(-odds))
+            mine = expit(first - second + odds)
+            total[0] += times.weight @ (mine - expit(odds))
             for at, share, (mu, sigma), width in zip(
                 (1, 3), (mine, 1 - mine), parts(z), (one[1], two[1]), strict=True
             ):
                 sideways, wider = score((np.log(times.seconds) - mu) / sigma)
                 total[at] += (times.weight * share) @ sideways * width / sigma
                 total[at + 1] += (times.weight * share) @ wider
-        return total
+        return float(value), total
 
     return Start(build, slope)
 

@@ -20,16 +20,16 @@ def sentences(plan: Plan) -> tuple[str, str, str]:
     e = plan.expected
     reports = "report" if plan.quorum == 1 else "reports"
     what = (
-        f"Wait {plan.deadline:.4g} and accept a round with at least {plan.quorum} {reports}: "
+        f"Wait {plan.deadline:.4g} s and accept a round with at least {plan.quorum} {reports}: "
         f"{e.expected_reports:.4g} of {plan.federation.clients} clients report by then on average, "
         "and "
         f"{e.success_probability:.2%} of rounds succeed."
     )
     costs = (
-        f"An update takes {e.update_interval:.4g} and {e.broadcasts:.4g} broadcasts and throws "
+        f"An update takes {e.update_interval:.4g} s and {e.broadcasts:.4g} broadcasts and throws "
         "away "
         f"{e.waste:.4g} client-seconds, {e.waste_per_gradient:.3g} for each report used; "
-        f"clients are {e.age:.4g} old on average, the worst {e.worst_age:.4g}."
+        f"clients are {e.age:.4g} s old on average, the worst {e.worst_age:.4g} s."
     )
     return what, costs, _why(plan)
 
@@ -42,7 +42,7 @@ def _why(plan: Plan) -> str:
         other = plan.local_optima[1]
         reason = (
             f"The cost has {len(plan.local_optima)} basins and this is the deepest, "
-            f"{plan.cost:.4g} against {other.cost:.4g} at a deadline of {other.deadline:.4g}"
+            f"{plan.cost:.4g} against {other.cost:.4g} at a deadline of {other.deadline:.4g} s"
         )
     else:
         reason = (
@@ -95,7 +95,7 @@ def warnings(plan: Plan) -> tuple[str, ...]:
         other = plan.local_optima[1]
         if other.cost < (1 + CLOSE) * plan.cost:
             found.append(
-                f"Another basin is nearly as good: deadline {other.deadline:.4g} "
+                f"Another basin is nearly as good: deadline {other.deadline:.4g} s "
                 f"with cost {other.cost:.4g}."
             )
     return tuple(found)

@@ -7,14 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from cafe.federation import Federation
-from cafe.planner.goals import Prices
-from cafe.planner.search import Progress, Search
-from cafe.theory import Expectation
+from cafe.latency.base import Floats
+from cafe.planner.search import Progress, deadline_grid, reach
+from cafe.theory import Expectation, expect
+
+EQUAL = 1e-3  # nobody would bear twice the waste for a millionth of a broadcast
+RARE = 0.01  # expected reports of a round below which no deadline is of interest
 
 
 @dataclass(frozen=True)
 class Frontier:
-    """Choices of which none is better than another in waste, broadcasts and age at once."""
+    """Choices of which none is better than another in waste, broadcasts and age at once.
+
+    Differences of a thousandth count as none.
+    """
 
     points: tuple[Expectation, ...]
 
@@ -35,10 +41,11 @@ def frontier(
     At any deadline the quorum 1 has the least waste, broadcasts and age (Corollaries 1 and 2), so
     the quorum needs no search.
     """
-    search = Search(federation, Prices(0.0, 0.0), (), quorum or 1, close_when_all)
-    points, grid = [], search.grid()
+    chosen = 1 if quorum is None else quorum
+    target = federation.clients if close_when_all else None
+    points, grid = [], deadline_grid(federation, *reach(federation, RARE))
     for i, deadline in enumerate(grid):
-        points.append(search.expect(quorum or 1, float(deadline)))
+        points.append(expect(federation, quorum=chosen, deadline=float(deadline), target=target))
         if progress:
             progress((i + 1) / len(grid))
     costs = np.array([[p.waste, p.broadcasts, p.age] for p in points])
@@ -47,6 +54,6 @@ def frontier(
     return Frontier(tuple(kept))
 
 
-def _dominated(cost: np.ndarray, others: np.ndarray) -> bool:
-    no_worse = (others <= cost).all(axis=1)
-    return bool((no_worse & (others < cost).any(axis=1)).any())
+def _dominated(cost: Floats, others: Floats) -> bool:
+    no_worse = (others <= (1 + EQUAL) * cost).all(axis=1)
+    return bool((no_worse & (others < (1 - EQUAL) * cost).any(axis=1)).any())

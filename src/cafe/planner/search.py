@@ -92,27 +92,13 @@ class Search:
             high = min(high, 1.01 * longest)
         return max(low, 0.99 * _first_time(self.federation, fewest, low, high)), high
 
-    def grid(self) -> Floats:
-        """Deadlines evenly spread in the logarithm, and every jump of the response times."""
-        low, high = self.deadlines
-        if low >= high:
-            return np.array([high if low > high else low])
-        points = int(PER_DECADE * np.log10(high / low)) + 2
-        grid = np.geomspace(low, high, points)
-        grid[0], grid[-1] = low, high
-        steps = self.federation.latency.breaks()
-        steps = steps[(steps > low) & (steps < high)]
-        if steps.size > 2000:  # countless jumps are as good as smooth
-            steps = steps[:0]
-        return np.unique(np.concatenate([grid, steps]))
-
     def optima(self, progress: Progress | None = None) -> list[Optimum]:
         """Every local optimum, the best first.
 
         Raises:
             InfeasibleError: where no deadline and quorum keep the limits.
         """
-        grid = self.grid()
+        grid = deadline_grid(self.federation, *self.deadlines)
         found: list[Optimum | None] = []
         for i, deadline in enumerate(grid):
             found.append(self.at(float(deadline)))
@@ -247,13 +233,27 @@ class Search:
         return sorted({int(m) for m in np.geomspace(low, high, 12).round()})
 
 
-def reach(federation: Federation) -> tuple[float, float]:
-    """The deadlines between which something can be decided: the first report to the last."""
+def deadline_grid(federation: Federation, low: float, high: float) -> Floats:
+    """Deadlines evenly spread in the logarithm, and every jump of the response times."""
+    if low >= high:
+        return np.array([high])
+    points = int(PER_DECADE * np.log10(high / low)) + 2
+    grid = np.geomspace(low, high, points)
+    grid[0], grid[-1] = low, high
+    steps = federation.latency.breaks()
+    steps = steps[(steps > low) & (steps < high)]
+    if steps.size > 2000:  # countless jumps are as good as smooth
+        steps = steps[:0]
+    return np.unique(np.concatenate([grid, steps]))
+
+
+def reach(federation: Federation, fewest: float = FEWEST) -> tuple[float, float]:
+    """The deadlines between which something is decided: the first report to the last."""
     high = float(np.max(federation.latency.quantile(1.0 - LAST)))
     low = high
-    while low > high * 1e-30 and _expected_reports(federation, low) > FEWEST:
+    while low > high * 1e-30 and _expected_reports(federation, low) > fewest:
         low /= 4.0
-    return _first_time(federation, FEWEST, low, high), high
+    return _first_time(federation, fewest, low, high), high
 
 
 def _first_time(federation: Federation, reports: float, low: float, high: float) -> float:

@@ -26,6 +26,6 @@ def age_by_kind(setting: Setting) -> Floats:
     length, its second moment and r_k remain. With Y = T this is Theorem 2.
     """
     duration = setting.duration
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         between = duration.mean / setting.participation
     return duration.second / (2 * duration.mean) + between

@@ -297,5 +297,5 @@ def check_deadline(deadline: float) -> None:
     if not np.isreal(deadline) or not np.isfinite(deadline) or deadline <= 0:
         raise InputError(
             f"The deadline must be a positive, finite time. Got {deadline}: "
-            "nobody reports at once, and nobody can be waited for for ever."
+            "nobody reports at once, and no round may last for ever."
         )

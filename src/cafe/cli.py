@@ -1,0 +1,395 @@
+"""The command line: each verb reads its arguments, calls the library and prints. Nothing more.
+
+Every verb imports what it needs inside itself, so that ``cafe plan`` loads no more than planning
+needs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cafe._version import __version__
+from cafe.errors import CafeError, InputError
+
+if TYPE_CHECKING:
+    from cafe.federation import Federation
+    from cafe.planner import Goal
+    from cafe.planner.search import Progress
+
+app = typer.Typer(
+    name="cafe",
+    help="How long to wait, and for how many clients: cost and age aware federated learning.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Clients = Annotated[int | None, typer.Option(help="How many clients, all alike.")]
+Rate = Annotated[float | None, typer.Option(help="Their rate of reporting: 1 / mean time.")]
+FederationFile = Annotated[
+    Path | None, typer.Option("--federation", help="Clients from a .toml or .csv file instead.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Plot = Annotated[Path | None, typer.Option(help="Draw a picture: .svg, .png or .pdf.")]
+CloseWhenAll = Annotated[
+    bool, typer.Option("--close-when-all", help="Rounds close when everybody has reported.")
+]
+
+
+@app.command()
+def plan(
+    clients: Clients = None,
+    rate: Rate = None,
+    federation: FederationFile = None,
+    waste_price: Annotated[
+        float | None, typer.Option(help="Age one would bear to save a client-second of waste.")
+    ] = None,
+    broadcast_price: Annotated[
+        float | None, typer.Option(help="Age one would bear to save one broadcast.")
+    ] = None,
+    quorum: Annotated[
+        int | None, typer.Option(help="Keep this quorum; choose the deadline only.")
+    ] = None,
+    at_most: Annotated[
+        list[str] | None,
+        typer.Option(metavar="QUANTITY=VALUE", help="An upper limit, such as waste=30."),
+    ] = None,
+    at_least: Annotated[
+        list[str] | None,
+        typer.Option(metavar="QUANTITY=VALUE", help="A lower limit: success_probability=0.9."),
+    ] = None,
+    close_when_all: CloseWhenAll = False,
+    goal: Annotated[
+        str, typer.Option(help="cost (J, by prices), time or client-seconds (to a gap).")
+    ] = "cost",
+    noise_ratio: Annotated[
+        float | None, typer.Option(help="Goal to a gap: gradient noise / heterogeneity.")
+    ] = None,
+    gap: Annotated[
+        float | None, typer.Option(help="Goal to a gap: the optimality gap to reach.")
+    ] = None,
+    smoothness: Annotated[float | None, typer.Option(help="Goal to a gap: L.")] = None,
+    convexity: Annotated[float | None, typer.Option(help="Goal to a gap: mu.")] = None,
+    noise: Annotated[float | None, typer.Option(help="Goal to a gap: sigma squared.")] = None,
+    heterogeneity: Annotated[float | None, typer.Option(help="Goal to a gap: Gamma.")] = None,
+    distance: Annotated[
+        float | None, typer.Option(help="Goal to a gap: squared distance at the start.")
+    ] = None,
+    overhead: Annotated[
+        float, typer.Option(help="Goal to a gap: what a round costs beyond the waiting.")
+    ] = 0.0,
+    as_json: Json = False,
+    plot: Plot = None,
+    report: Annotated[Path | None, typer.Option(help="Write one self-contained HTML page.")] = None,
+) -> None:
+    """Choose the quorum and the deadline, with what they will cost and why."""
+    from cafe.planner import plan as make_plan
+
+    chosen = _goal(
+        goal, noise_ratio, gap, overhead,
+        {
+            "smoothness": smoothness, "convexity": convexity, "noise": noise,
+            "heterogeneity": heterogeneity, "distance": distance,
+        },
+    )  # fmt: skip
+    with _progress("Searching deadlines") as progress:
+        made = make_plan(
+            _federation(clients, rate, federation),
+            waste_price=waste_price,
+            broadcast_price=broadcast_price,
+            quorum=quorum,
+            goal=chosen,
+            at_most=_limits("--at-most", at_most),
+            at_least=_limits("--at-least", at_least),
+            close_when_all=close_when_all,
+            progress=progress,
+        )
+    with _progress("Trying other rates") as progress:
+        robustness = made.sensitivity(progress)
+    if as_json:
+        rows = [
+            {"rate_error": r.rate_error, "cost": r.cost, "best_cost": r.best_cost, "loss": r.loss}
+            for r in robustness
+        ]
+        _print_json({**made.to_dict(), "sensitivity": rows})
+    else:
+        from cafe.report import tables
+
+        _print(tables.plan(made, robustness))
+    if plot:
+        from cafe.report import plots
+
+        plots.save(plots.plan(made), plot)
+    if report:
+        from cafe.planner import frontier as make_frontier
+        from cafe.report import page
+
+        front = make_frontier(made.federation, quorum=quorum, close_when_all=close_when_all)
+        page.write_plan(report, made, title="A plan", robustness=robustness, front=front)
+    _written(plot, report)
+
+
+@app.command()
+def expect(
+    quorum: Annotated[int, typer.Option(help="Reports needed for a round to succeed.")],
+    deadline: Annotated[float, typer.Option(help="How long a round waits.")],
+    clients: Clients = None,
+    rate: Rate = None,
+    federation: FederationFile = None,
+    target: Annotated[
+        int | None, typer.Option(help="Rounds close when so many have reported.")
+    ] = None,
+    close_when_all: CloseWhenAll = False,
+    as_json: Json = False,
+) -> None:
+    """Say what a given quorum and deadline will cost, and how old clients will be."""
+    from cafe.theory import expect as calculate
+
+    who = _federation(clients, rate, federation)
+    if close_when_all:
+        if target is not None:
+            raise InputError("Give --target or --close-when-all, not both: they are one choice.")
+        target = who.clients
+    expected = calculate(who, quorum=quorum, deadline=deadline, target=target)
+    if as_json:
+        _print_json(expected.to_dict())
+    else:
+        from cafe.report import tables
+
+        _print(tables.expectation(expected))
+
+
+@app.command()
+def frontier(
+    clients: Clients = None,
+    rate: Rate = None,
+    federation: FederationFile = None,
+    quorum: Annotated[int | None, typer.Option(help="Keep this quorum.")] = None,
+    close_when_all: CloseWhenAll = False,
+    as_json: Json = False,
+    plot: Plot = None,
+) -> None:
+    """List the choices of which none is better in waste, broadcasts and age at once."""
+    from cafe.planner import frontier as make_frontier
+
+    with _progress("Following the frontier") as progress:
+        front = make_frontier(
+            _federation(clients, rate, federation),
+            quorum=quorum,
+            close_when_all=close_when_all,
+            progress=progress,
+        )
+    if as_json:
+        names = ("quorum", "deadline", "waste", "processing_waste", "broadcasts", "age")
+        _print_json([{name: getattr(p, name) for name in names} for p in front.points])
+    else:
+        from cafe.report import tables
+
+        _print(tables.frontier(front))
+    if plot:
+        from cafe.report import plots
+
+        plots.save(plots.frontier(front), plot)
+    _written(plot)
+
+
+@app.command()
+def fit(
+    responses: Annotated[Path, typer.Argument(help="CSV: client,seconds,deadline.")],
+    criterion: Annotated[str, typer.Option(help="aic or bic.")] = "aic",
+    per_client: Annotated[
+        bool, typer.Option("--per-client", help="A latency for every client, partly pooled.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the clients as CSV, for --federation.")
+    ] = None,
+    as_json: Json = False,
+    plot: Plot = None,
+) -> None:
+    """Fit response times; a client without seconds missed its deadline, and counts as slower."""
+    from cafe.latency.fit import fit as make_fit
+    from cafe.latency.observations import read_observations
+
+    found = make_fit(read_observations(responses), criterion=criterion)
+    each = found.by_client() if per_client or output else None
+    if as_json:
+        _print_json(found.to_dict() | ({"clients": each.to_dict()} if each and per_client else {}))
+    else:
+        from cafe.report import tables
+
+        _print(tables.fit(found))
+        if each and per_client:
+            _print(tables.clients(each))
+    if plot:
+        from cafe.report import plots
+
+        plots.save(plots.fit(found), plot)
+    if output and each:
+        from cafe.scenario import write_federation
+
+        write_federation(each.federation(), output, names=each.clients)
+    _written(plot, output)
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("demo-report"),
+) -> None:
+    """Tell the whole story on a fleet of real phones: fit, plan, compare; write a report."""
+    from cafe.report.demo import tell
+
+    tell(output, print_line=lambda line: _print(line))
+
+
+def _federation(clients: int | None, rate: float | None, file: Path | None) -> Federation:
+    """The federation that the options describe: equal clients, or those in a file."""
+    if file is not None:
+        if clients is not None or rate is not None:
+            raise InputError("Give --federation, or --clients and --rate, not both: each says who.")
+        from cafe.scenario import load_federation
+
+        return load_federation(file)
+    if clients is None or rate is None:
+        raise InputError(
+            "Say who takes part: --clients and --rate for clients that are alike, "
+            "or --federation FILE."
+        )
+    from cafe.federation import Federation
+    from cafe.latency import Exponential
+
+    return Federation(clients, Exponential(rate))
+
+
+def _goal(
+    goal: str,
+    noise_ratio: float | None,
+    gap: float | None,
+    overhead: float,
+    constants: dict[str, float | None],
+) -> Goal | None:
+    """The goal that the options describe; None is J, by its prices."""
+    given = {name: value for name, value in constants.items() if value is not None}
+    if goal == "cost":
+        if given or noise_ratio is not None or gap is not None or overhead:
+            raise InputError(
+                "These options belong to a goal that reaches a gap: add --goal time or "
+                "--goal client-seconds."
+            )
+        return None
+    from cafe.planner import ToGap
+    from cafe.theory import Problem
+
+    spend: Any = goal
+    if noise_ratio is not None:
+        if given or gap is not None:
+            raise InputError(
+                "Give --noise-ratio alone, or --gap with the problem's constants, not both."
+            )
+        return ToGap.from_ratio(noise_ratio, spend, overhead)
+    if gap is None:
+        raise InputError(
+            "A goal to a gap needs --noise-ratio, or --gap with --smoothness, --convexity, --noise "
+            "and --heterogeneity."
+        )
+    missing = {"smoothness", "convexity", "noise", "heterogeneity"} - given.keys()
+    if missing:
+        raise InputError(f"The gap's bound needs --{', --'.join(sorted(missing))} too.")
+    return ToGap(Problem(**given), gap, spend, overhead)
+
+
+def _limits(option: str, given: list[str] | None) -> dict[str, float]:
+    """``["waste=30"]`` as ``{"waste": 30.0}``."""
+    limits = {}
+    for text in given or []:
+        name, _, value = text.partition("=")
+        try:
+            limits[name.strip().replace("-", "_")] = float(value)
+        except ValueError:
+            raise InputError(
+                f"{option} must look like waste=30. Got '{text}': there is no number in it."
+            ) from None
+    return limits
+
+
+@contextmanager
+def _progress(label: str) -> Iterator[Progress]:
+    """A bar on the terminal for what takes more than a second; nothing in a pipe."""
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    began, task = time.monotonic(), None
+    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
+
+        def show(share: float) -> None:
+            nonlocal task
+            if task is None and time.monotonic() - began > 1.0:
+                task = bar.add_task(label, total=1.0)
+            if task is not None:
+                bar.update(task, completed=share)
+
+        yield show
+
+
+def _print(shown: Any) -> None:
+    from rich.console import Console
+
+    # In a pipe there is no width to respect: a table must not be folded at 80 columns.
+    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 140)
+    console.print(shown)
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(_plain(value), indent=2, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """Values as JSON has them: what is not finite is null, since JSON has no word for it."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value
+
+
+def _written(*paths: Path | None) -> None:
+    for path in paths:
+        if path:
+            typer.echo(f"Wrote {path}", err=True)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cafe {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """How long to wait, and for how many clients."""
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one message and exit code 2, never a traceback."""
+    try:
+        app()
+    except CafeError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise SystemExit(2) from None

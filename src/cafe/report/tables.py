@@ -1,0 +1,126 @@
+"""Tables for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from cafe.report.words import QUANTITIES, number
+
+if TYPE_CHECKING:
+    from cafe.latency.fit import Fit
+    from cafe.planner import Frontier, Plan, Robustness
+    from cafe.theory import Expectation
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A plain table: the first column is words, the others are figures."""
+    made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for i, name in enumerate(columns):
+        made.add_column(name, justify="left" if i == 0 else "right", overflow="fold")
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def expectation(expected: Expectation) -> RenderableType:
+    """Everything to expect of a quorum and a deadline."""
+    made = Table(box=None, pad_edge=False, show_header=False)
+    made.add_column()
+    made.add_column(justify="right")
+    made.add_column(style="dim")
+    made.add_column(style="dim", overflow="fold")
+    for name, (label, unit, meaning) in QUANTITIES.items():
+        made.add_row(label, number(getattr(expected, name)), unit, meaning)
+    head = Text.assemble(
+        (f"quorum {expected.quorum}, deadline {expected.deadline:.6g}", "bold"),
+        f" for {expected.setting.clients:,} clients",
+    )
+    return Group(head, Padding(made, (0, 0, 0, 2)))
+
+
+def plan(made: Plan, robustness: Sequence[Robustness]) -> RenderableType:
+    """A plan: the choice, its three sentences, warnings, rivals, optima, sensitivity."""
+    head = Text.assemble(
+        ("quorum ", "dim"), (f"{made.quorum}", "bold green"), ("   deadline ", "dim"),
+        (f"{made.deadline:.6g}", "bold green"), ("   cost ", "dim"), (f"{made.cost:.6g}", "bold"),
+        (f"   {made.goal.describe()}", "dim"),
+    )  # fmt: skip
+    parts: list[RenderableType] = [head, Text(" ".join(made.explanation)), Text()]
+    parts += [Text(f"! {warning}", style="yellow") for warning in made.warnings]
+    if made.warnings:
+        parts.append(Text())
+    parts += [choices(made), Text()]
+    if len(made.local_optima) > 1:
+        rows = [
+            [f"deadline {o.deadline:.6g}", f"{o.quorum}", f"{o.cost:.6g}"]
+            for o in made.local_optima
+        ]
+        parts += [table("Every local optimum", ["", "quorum", "cost"], rows), Text()]
+    if robustness:
+        parts.append(sensitivity(robustness))
+    return Group(*parts)
+
+
+def choices(made: Plan) -> Table:
+    """The plan beside what people choose without one."""
+    entries = [("the plan", made.cost, made.expected)]
+    entries += [(rival.name, rival.cost, rival.expected) for rival in made.rivals]
+    rows = [
+        [
+            name,
+            f"{e.quorum}",
+            *(number(x) for x in (e.deadline, cost, e.waste, e.broadcasts, e.age)),
+        ]
+        for name, cost, e in entries
+    ]
+    columns = ["", "quorum", "deadline", "cost", "waste", "broadcasts", "age"]
+    return table("Against the usual guesses", columns, rows)
+
+
+def sensitivity(rows: Sequence[Robustness]) -> Table:
+    """What the plan loses if rates are off."""
+    cells = [
+        [f"rates {r.rate_error:+.0%}", number(r.cost), number(r.best_cost), f"{r.loss:.2%}"]
+        for r in rows
+    ]
+    columns = ["if true", "cost of the plan", "cost of the best", "lost"]
+    return table("If response rates are not what was assumed", columns, cells)
+
+
+def frontier(front: Frontier, most: int = 25) -> Table:
+    """The Pareto frontier, thinned to fit a screen."""
+    step = max(1, -(-len(front.points) // most))
+    rows = [
+        [number(p.deadline), f"{p.quorum}", *(number(x) for x in (p.waste, p.broadcasts, p.age))]
+        for p in front.points[::step]
+    ]
+    title = f"{len(front.points)} choices, none better than another in all three"
+    return table(title, ["deadline", "quorum", "waste", "broadcasts", "age"], rows)
+
+
+def fit(found: Fit) -> RenderableType:
+    """The families side by side, and the best one's parameters."""
+    rows = [
+        [
+            c.family,
+            f"{c.aic:.2f}",
+            f"{c.bic:.2f}",
+            f"{c.log_likelihood:.2f}",
+            f"{c.distance:.4f}",
+            ", ".join(
+                f"{name} {value:.4g} ± {c.standard_errors[name]:.2g}"
+                for name, value in c.parameters.items()
+            ),
+        ]
+        for c in found.candidates
+    ]
+    columns = ["family", "AIC", "BIC", "log-likelihood", "max |KM - fit|", "parameters"]
+    parts: list[RenderableType] = [table("Families, the best first", columns, rows)]
+    parts += [Text(f"left out {k}: {why}", style="dim") for k, why in found.skipped.items()]
+    return Group(*parts)

@@ -1,0 +1,51 @@
+"""What each expected quantity is called and means, once for the terminal, the page and the docs."""
+
+from __future__ import annotations
+
+# name: (label, unit, one line of meaning); the order is the order of display.
+QUANTITIES: dict[str, tuple[str, str, str]] = {
+    "success_probability": ("rounds that succeed", "", "Pr(n >= M), the paper's 1 - q"),
+    "expected_reports": ("reports by the deadline", "per round", "E[n]"),
+    "reports_per_update": ("reports used", "per update", "E[reports used | the round succeeds]"),
+    "broadcasts": ("broadcasts", "per update", "E[C_b] = 1 / (1 - q)"),
+    "waste": ("waste", "client-s per update", "E[C_w], Theorem 1: discarded is charged the round"),
+    "waste_per_round": ("", "client-s per round", "E[C_w] of one round"),
+    "waste_per_gradient": ("", "client-s per used report", "E[C_w] over reports used"),
+    "waste_per_time": ("", "clients at any time", "E[C_w] per unit of time"),
+    "processing_waste": ("processing waste", "client-s per update", "true times, not T"),
+    "processing_waste_per_round": ("", "client-s per round", "true times, one round"),
+    "processing_waste_per_gradient": ("", "client-s per used report", "true times, over reports"),
+    "processing_waste_per_time": ("", "clients at any time", "true times, per unit of time"),
+    "absent_waste": (
+        "waste of the absent",
+        "client-s per update",
+        "the part of clients never there",
+    ),
+    "agu_waste": ("waste under AGU, S_t only", "client-s per update", "failed rounds kept for S_t"),
+    "agu_waste_union": ("waste under AGU, union", "client-s per update", "every report kept"),
+    "client_seconds": ("client time, used or not", "client-s per update", "from broadcast on"),
+    "age": ("age, mean over clients", "s", "E[Delta], Theorem 2"),
+    "normalised_age": ("age in deadlines", "", "E[Delta] / T"),
+    "worst_age": ("age of the worst client", "s", "max over clients"),
+    "round_duration": ("round lasts", "s", "E[Y], T unless rounds close early"),
+    "update_interval": ("between updates", "s", "E[Y] / (1 - q)"),
+    "everybody_probability": ("everybody in time", "", "Pr(n = N)"),
+    "mean_share": ("mean share of a client", "", "S~ = (1 - q) / N, exact"),
+    "bias": ("weight moved to fast clients", "", "0: all alike"),
+    "merit": ("g(M)", "", "M Pr(n~ >= M - 1)"),
+    "noise_factor": ("noise factor e_M", "", "E[1/n; n >= M]"),
+    "sampling_factor": ("sampling factor c_M", "", "E[(N-n)/(n(N-1)); n >= M]"),
+}
+
+
+def number(value: float | int | None) -> str:
+    """A figure for people: four significant digits, and words where there is no number."""
+    if value is None:
+        return "-"
+    if value != value:
+        return "undefined"
+    if value in (float("inf"), float("-inf")):
+        return "infinite"
+    if isinstance(value, int) or (value == int(value) and abs(value) < 1e6):
+        return f"{int(value):,}"
+    return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:.4g}"

@@ -35,7 +35,7 @@ def tell(output: Path, print_line: Callable[[Any], None]) -> None:
     log = output / "responses.csv"
     _write_log(fleet, log)
     story = [
-        f"{CLIENTS} phones on Wi-Fi train a 5 MB model, {EXAMPLES} examples a round. Their operator "
+        f"{CLIENTS} phones on Wi-Fi train a 5 MB model, {EXAMPLES} examples a round. The operator "
         f"guessed a timeout of {GUESS:g} s and logged {ROUNDS} rounds."
     ]
     print_line(story[-1])

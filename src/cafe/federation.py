@@ -189,6 +189,15 @@ class Federation:
         return f"Federation({self.clients} clients of {kinds}, {type(self.latency).__name__})"
 
 
+def total(number: Floats, by_kind: Floats) -> float:
+    """The sum over clients of what each kind has.
+
+    Not a BLAS product: its threads stall on long vectors when a core is busy, and pairwise summation
+    keeps more digits.
+    """
+    return float(np.sum(number * by_kind))
+
+
 def _spread(latency: Latency, kinds: int) -> Latency:
     """The latency with as many kinds as asked, where one description served them all."""
     return latency if latency.kinds == kinds else latency.take(np.zeros(kinds, dtype=np.intp))

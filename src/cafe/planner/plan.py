@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from cafe.errors import InputError
-from cafe.federation import Federation
+from cafe.federation import Federation, total
 from cafe.planner.goals import Goal, Prices
 from cafe.planner.limits import Limit, limits
 from cafe.planner.search import Optimum, Progress, Search
@@ -155,8 +155,8 @@ class Plan:
     def rivals(self) -> tuple[Rival, ...]:
         """The choices people make without a plan, at the same goal."""
         clients, choices = self.federation.clients, []
-        mean = float(self.federation.number @ np.broadcast_to(
-            self.federation.latency.mean(), (self.federation.kinds,))) / clients  # fmt: skip
+        means = np.broadcast_to(self.federation.latency.mean(), (self.federation.kinds,))
+        mean = total(self.federation.number, means) / clients
         target = clients if self.search.close_when_all else None
         if np.isfinite(mean):
             choices.append(("quorum 1, deadline = mean", 1, mean, target))
@@ -221,6 +221,6 @@ def pooled_quantile(federation: Federation, share: float) -> float:
     low, high = 0.0, float(np.max(federation.latency.quantile(share)))
     for _ in range(60):
         middle = 0.5 * (low + high)
-        enough = float(weight @ np.broadcast_to(federation.latency.cdf(middle), weight.shape))
+        enough = total(weight, federation.latency.cdf(middle))
         low, high = (low, middle) if enough >= share * weight.sum() else (middle, high)
     return high

@@ -13,13 +13,13 @@ from functools import cached_property
 import numpy as np
 
 from cafe.errors import InfeasibleError, InputError
-from cafe.federation import Federation
+from cafe.federation import Federation, total
 from cafe.latency.base import Floats
 from cafe.planner.goals import Goal
 from cafe.planner.limits import Limit, allowed_quorums
 from cafe.theory import Expectation, expect
 
-PER_DECADE = 20
+PER_DECADE = 16
 FEWEST = 1e-6  # expected reports below which no deadline is of use
 LAST = 1e-9  # share of a client's reports that may come after the longest deadline
 SHALLOW = 1e-7  # a barrier this small, relatively, is rounding
@@ -190,7 +190,7 @@ class Search:
             return min(value, 1e300)
 
         ends = (np.log(low), np.log(high))
-        found = minimize_scalar(cost, bounds=ends, method="bounded", options={"xatol": 1e-8})
+        found = minimize_scalar(cost, bounds=ends, method="bounded", options={"xatol": 1e-7})
         if found.fun < here.cost:
             return Optimum(here.quorum, float(np.exp(found.x)), float(found.fun))
         return here
@@ -268,4 +268,4 @@ def _first_time(federation: Federation, reports: float, low: float, high: float)
 
 
 def _expected_reports(federation: Federation, t: float) -> float:
-    return float(federation.number @ federation.report(t))
+    return total(federation.number, federation.report(t))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.errors import InputError
-from cafe.federation import Federation
+from cafe.federation import Federation, total
 from cafe.latency.base import Floats
 from cafe.theory.tilted import Tilted, Trials
 
@@ -50,12 +50,12 @@ class Turnout:
     @cached_property
     def mean(self) -> float:
         """E[n], the expected number of reports in a round."""
-        return float(self.number @ self.report)
+        return total(self.number, self.report)
 
     @cached_property
     def mean_missing(self) -> float:
         """N - E[n], summed from the misses."""
-        return float(self.number @ self.miss)
+        return total(self.number, self.miss)
 
     @cached_property
     def everybody(self) -> float:
@@ -131,7 +131,7 @@ class Turnout:
     @cached_property
     def used(self) -> float:
         """E[n; n >= M], the expected number of reports used per round, failed rounds included."""
-        return float(self.number @ self.participation)
+        return total(self.number, self.participation)
 
     @cached_property
     def share(self) -> Floats:
@@ -155,7 +155,7 @@ class Turnout:
     @cached_property
     def certain(self) -> int:
         """How many clients report in every round."""
-        return int(self.number @ (self.miss == 0))
+        return int(np.sum(self.number[self.miss == 0]))
 
     @cached_property
     def _uncertain(self) -> NDArray[np.bool_]:
@@ -184,11 +184,11 @@ class Turnout:
 
     @cached_property
     def _log_nobody(self) -> float:
-        return float(self.number @ _log(self.miss, self.report))
+        return total(self.number, _log(self.miss, self.report))
 
     @cached_property
     def _log_everybody(self) -> float:
-        return float(self.number @ _log(self.report, self.miss))
+        return total(self.number, _log(self.report, self.miss))
 
     @property
     def _upper_is_small(self) -> bool:

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from cafe.errors import InputError
-from cafe.federation import Federation
+from cafe.federation import Federation, total
 from cafe.latency.base import Floats
 from cafe.theory.counts import Turnout
 
@@ -59,7 +59,7 @@ def early_close(federation: Federation, target: int, deadline: float) -> tuple[D
         second=start**2 + second,
         mean_when_full=max(start + mean - deadline * full.failure, 0.0),
     )
-    return duration, float(federation.number @ waits) + work
+    return duration, total(federation.number, waits) + work
 
 
 def overtaken(federation: Federation, target: int, deadline: float) -> Floats:
@@ -97,10 +97,10 @@ def _transition(federation: Federation, target: int, deadline: float) -> tuple[f
     number, short = federation.number, federation.clients - target + 1
 
     def surely_open(t: float) -> bool:
-        return _chernoff(float(number @ federation.report(t)), target) < IMPOSSIBLE
+        return _chernoff(total(number, federation.report(t)), target) < IMPOSSIBLE
 
     def surely_closed(t: float) -> bool:
-        return _chernoff(float(number @ federation.miss(t)), short) < IMPOSSIBLE
+        return _chernoff(total(number, federation.miss(t)), short) < IMPOSSIBLE
 
     start = _last(surely_open, deadline)
     end = (

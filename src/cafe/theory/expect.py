@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from cafe.federation import Federation
+from cafe.federation import Federation, total
 from cafe.latency.base import Floats
 from cafe.theory.age import age_by_kind
 from cafe.theory.bound import Variance
@@ -169,7 +169,7 @@ class Expectation:
     @cached_property
     def age(self) -> float:
         """The mean over clients of the time-averaged age (Theorem 2)."""
-        return float(self.setting.number @ self._age_by_kind) / self.setting.clients
+        return total(self.setting.number, self._age_by_kind) / self.setting.clients
 
     @cached_property
     def worst_age(self) -> float:
@@ -215,13 +215,13 @@ class Expectation:
         if turnout.success == 0:
             return float("nan")
         excess = np.abs(turnout.share / turnout.success - 1 / turnout.clients)
-        return float(turnout.number @ excess) / 2
+        return total(turnout.number, excess) / 2
 
     @cached_property
     def merit(self) -> float:
         """g(M) = M Pr(n~ >= M-1), meaned over clients where they differ (Remark 4)."""
         turnout = self.setting.turnout
-        return self.quorum * float(turnout.number @ turnout.others_suffice) / turnout.clients
+        return self.quorum * total(turnout.number, turnout.others_suffice) / turnout.clients
 
     @cached_property
     def variance(self) -> Variance:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from cafe.errors import InputError
-from cafe.federation import Federation
+from cafe.federation import Federation, total
 from cafe.latency.base import Floats
 from cafe.theory.counts import Turnout, check_deadline, check_quorum
 from cafe.theory.duration import Duration, early_close, overtaken
@@ -84,7 +84,7 @@ class Setting:
         """
         if self.target is None:
             waits = self.reported_time + self.deadline * self.turnout.miss
-            return float(self.number @ waits)
+            return total(self.number, waits)
         return self._early[1]
 
     @cached_property
@@ -114,4 +114,4 @@ class Setting:
     @cached_property
     def used(self) -> float:
         """Expected number of reports used per round, failed rounds included."""
-        return float(self.number @ self.participation)
+        return total(self.number, self.participation)

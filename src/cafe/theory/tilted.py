@@ -20,6 +20,7 @@ from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from cafe.federation import total
 from cafe.latency.base import Floats
 
 Complexes = NDArray[np.complex128]
@@ -58,8 +59,8 @@ class Trials:
         low, high, theta = -np.inf, np.inf, 0.0
         for _ in range(200):
             tilted = expit(self.logit + theta)
-            excess = float(self.number @ tilted) - target
-            slope = float(self.number @ (tilted * (1.0 - tilted)))
+            excess = total(self.number, tilted) - target
+            slope = total(self.number, tilted * (1.0 - tilted))
             if abs(excess) <= 0.05 * max(slope**0.5, 1.0):
                 break
             low, high = (low, theta) if excess > 0 else (theta, high)
@@ -97,18 +98,18 @@ class Tilted:
     @cached_property
     def log_total(self) -> float:
         """Log G(e^theta)."""
-        return float(self.trials.number @ self.log_factor)
+        return total(self.trials.number, self.log_factor)
 
     @cached_property
     def variance(self) -> float:
         """The tilted variance of the sum."""
-        return float(self.trials.number @ (self.chance * self.spare))
+        return total(self.trials.number, self.chance * self.spare)
 
     @cached_property
     def window(self) -> tuple[int, int]:
         """First value and odd width of the stretch that holds all the mass that doubles can see."""
         half = int(np.ceil(10.0 * self.variance**0.5)) + 30
-        centre = round(float(self.trials.number @ self.chance))
+        centre = round(total(self.trials.number, self.chance))
         low = max(centre - half, 0)
         high = min(centre + half, self.trials.total)
         return low, (high - low + 1) | 1
@@ -135,13 +136,13 @@ class Tilted:
         reach = float(np.abs(turn).max())
         common = self.chance > 0.5
         small = np.minimum(self.chance, self.spare)
-        log_phi = 1j * self.angles * float(self.trials.number @ common)
+        log_phi = 1j * self.angles * float(np.sum(self.trials.number[common]))
         for flip, step in ((common, np.conj(turn)), (~common, turn)):
             near = small * reach <= 0.2
             power = flip & ~near
             if power.any():
                 terms = np.log1p(np.multiply.outer(step, small[power]))
-                log_phi = log_phi + terms @ self.trials.number[power]
+                log_phi = log_phi + np.einsum("ij,j->i", terms, self.trials.number[power])
             log_phi = log_phi + _log_series(
                 step, small, np.where(flip & near, self.trials.number, 0.0)
             )
@@ -161,15 +162,17 @@ class Tilted:
         if weight is None:
             top, bottom = -np.expm1(-count * zeta), -np.expm1(-zeta)
             flat = bottom == 0
-            total = np.where(flat, count, top / np.where(flat, 1.0, bottom))
+            result = np.where(flat, count, top / np.where(flat, 1.0, bottom))
         else:
-            total = np.exp(-np.multiply.outer(zeta, np.arange(count))) @ weight
-        return np.asarray(total * np.exp(-1j * self.angles * anchor))
+            waves = np.exp(-np.multiply.outer(zeta, np.arange(count)))
+            result = np.einsum("ij,j->i", waves, weight)
+        return np.asarray(result * np.exp(-1j * self.angles * anchor))
 
     def _inverted(self, kernel: Complexes, phi: Complexes) -> Floats:
         """The sum that the kernel describes, by the trapezoidal rule (conjugates counted twice)."""
         weight = np.where(self.angles == 0.0, 1.0, 2.0)
-        return np.asarray((phi @ (weight * kernel)).real / self.window[1])
+        # Not a BLAS product: see `total`.
+        return np.asarray(np.einsum("...j,j->...", phi, weight * kernel).real / self.window[1])
 
     @cached_property
     def distribution(self) -> tuple[Floats, Floats]:
@@ -192,9 +195,9 @@ class Tilted:
         if first > last:
             return 0.0
         values = None if weight is None else weight(np.arange(first, last + 1, dtype=float))
-        total = float(self._inverted(self.kernel(first, last, values), self.characteristic))
+        share = float(self._inverted(self.kernel(first, last, values), self.characteristic))
         anchor = first if self.theta >= 0 else last
-        return float(np.exp(self.log_total - self.theta * anchor)) * max(total, 0.0)
+        return float(np.exp(self.log_total - self.theta * anchor)) * max(share, 0.0)
 
     def mass_without(
         self, first: int, last: int, weight: Callable[[Floats], Floats] | None = None

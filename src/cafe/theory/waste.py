@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from cafe.errors import InputError, did_you_mean
+from cafe.federation import total
 from cafe.theory.printed import binomial, report_probability
 from cafe.theory.setting import Setting
 
@@ -44,9 +45,8 @@ def processing_waste_per_round(setting: Setting) -> float:
     """The same with true times: who reported at X < T in a failed round is charged X, not T."""
     turnout = setting.turnout
     thrown_away = setting.reported_time * turnout.others_fall_short
-    correction = setting.deadline * turnout.reports_when_failed - float(
-        turnout.number @ thrown_away
-    )
+    charged = setting.deadline * turnout.reports_when_failed
+    correction = charged - total(turnout.number, thrown_away)
     return waste_per_round(setting) - correction
 
 
@@ -59,7 +59,7 @@ def absent_waste_per_round(setting: Setting) -> float | None:
     if setting.full is not None:
         return None
     share = np.broadcast_to(setting.federation.availability, setting.number.shape)
-    return float(setting.number @ (1.0 - share)) * setting.deadline
+    return total(setting.number, 1.0 - share) * setting.deadline
 
 
 def agu_waste_per_update(setting: Setting, pool: Literal["round", "union"] = "round") -> float:
@@ -74,9 +74,7 @@ def agu_waste_per_update(setting: Setting, pool: Literal["round", "union"] = "ro
     if pool != "round":
         raise InputError(f"Unknown pool '{pool}'. {did_you_mean(pool, ['round', 'union'])}")
     kept_later = turnout.participation / turnout.success
-    in_failed = turnout.clients * turnout.failure - number @ (
-        turnout.report * turnout.others_fall_short * kept_later
-    )
-    return float(
-        deadline / turnout.success * (in_failed + turnout.clients * turnout.success - turnout.used)
-    )
+    kept = total(number, turnout.report * turnout.others_fall_short * kept_later)
+    in_failed = turnout.clients * turnout.failure - kept
+    in_successful = turnout.clients * turnout.success - turnout.used
+    return deadline / turnout.success * (in_failed + in_successful)

@@ -1,0 +1,1 @@
+"""Speed, measured in one interleaved run: growth and ratios, never a pass or a fail."""

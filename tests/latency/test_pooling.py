@@ -1,0 +1,181 @@
+"""Partial pooling: between everyone alike and everyone alone, and better than both."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cafe.latency import Constant, Exponential, Gamma, Latency, LogNormal, Uniform, Weibull
+from cafe.latency.base import Floats
+from cafe.latency.families import natural
+from cafe.latency.fit import fit
+from cafe.latency.pooling import ClientFits
+
+NAN = float("nan")
+
+POOLS: dict[str, Latency] = {
+    "exponential": Exponential(1.0),
+    "weibull": Weibull(2.5, 1.0),
+    "lognormal": LogNormal(0.0, 0.3),
+    "gamma": Gamma(4.0, 0.3),
+}
+SMOOTH = list(POOLS)
+
+
+def fleet(
+    pool: Latency, clients: int, each: int, spread: float, seed: int, deadline: float = 1e9
+) -> tuple[Floats, Floats, ClientFits]:
+    """True log s, the times, and what pooling makes of them."""
+    rng = np.random.default_rng(seed)
+    log_s = spread * rng.standard_normal(clients)
+    times = pool.sample(rng, (clients, each)) * np.exp(log_s)[:, None]
+    seen = np.where(times <= deadline, times, NAN)
+    names = np.repeat(np.arange(clients), each)
+    return log_s, seen, fit(seen.ravel(), deadline, names, families=SMOOTH).by_client()
+
+
+@pytest.mark.parametrize("deadline", [1e9, 1.2])
+@pytest.mark.parametrize("family", POOLS)
+def test_finds_pool_spread_and_clients(family: str, deadline: float) -> None:
+    pool = POOLS[family]
+    log_s, seen, found = fleet(pool, 400, 8, 0.5, 1, deadline)
+    assert found.family == family
+    assert found.spread == pytest.approx(0.5, rel=0.15)
+    assert natural(found.pooled) == pytest.approx(natural(pool), rel=0.15, abs=0.08)
+    z = (np.log(found.scale) - log_s) / found.standard_error
+    assert 0.8 < np.sqrt(np.mean(z**2)) < 1.2
+    assert found.reports.tolist() == np.sum(~np.isnan(seen), axis=1).tolist()
+    assert found.misses.tolist() == np.sum(np.isnan(seen), axis=1).tolist()
+
+
+def test_clients_that_do_not_differ_share_the_pool() -> None:
+    times = np.tile(np.linspace(0.5, 1.5, 20), 30)
+    found = fit(times, client=np.repeat(np.arange(30), 20), families=SMOOTH).by_client()
+    assert found.spread == 0
+    assert np.all(found.scale == 1)
+    assert np.all(found.standard_error == 0)
+    assert natural(found.pooled) == pytest.approx(
+        fit(times, families=found.family).best.parameters, rel=1e-4
+    )
+
+
+def test_a_single_client_is_the_pool() -> None:
+    found = fit([1.0, 2.0, 3.0], families="weibull").by_client()
+    assert (found.spread, found.scale.tolist()) == (0, [1.0])
+    assert found.federation().clients == 1
+
+
+def test_the_pools_shape_is_one_clients_not_that_of_all_together() -> None:
+    _, seen, found = fleet(LogNormal(0.0, 0.3), 300, 6, 0.6, 2)
+    together = fit(seen.ravel(), families="lognormal").best.parameters["sigma"]
+    assert together > 0.6
+    assert natural(found.pooled)["sigma"] == pytest.approx(0.3, abs=0.03)
+
+
+def test_beats_both_extremes() -> None:
+    errors = []
+    for seed in range(4):
+        log_s, seen, found = fleet(Exponential(1.0), 150, 3, 0.5, 100 + seed, 2.0)
+        reports = np.sum(~np.isnan(seen), axis=1)
+        waited = np.sum(np.where(np.isnan(seen), 2.0, seen), axis=1)
+        own = np.log(waited / np.maximum(reports, 0.5))  # its own maximum, were it to have one
+        errors.append([np.mean((x - log_s) ** 2) for x in (np.log(found.scale), own, 0 * own)])
+    pooled, alone, alike = np.mean(errors, axis=0)
+    assert pooled < 0.85 * alike
+    assert pooled < 0.5 * alone
+
+
+def test_many_observations_speak_for_themselves() -> None:
+    rng = np.random.default_rng(3)
+    few, many = LogNormal(0.0, 0.4).sample(rng, (20, 3)), 5 * LogNormal(0.0, 0.4).sample(rng, 5000)
+    names = [*np.repeat(np.arange(20), 3).astype(str), *["slow"] * 5000]
+    found = fit(np.concatenate([few.ravel(), many]), client=names, families="lognormal").by_client()
+    slow = found.latency.take(np.array([20]))
+    own = np.exp(np.mean(np.log(many)))
+    assert float(slow.quantile(0.5)[0]) == pytest.approx(own, rel=0.002)
+
+
+def test_the_fewer_the_observations_the_closer_to_the_pool() -> None:
+    # Clients 0 to 4 are three times as slow, all with the same times, seen 1, 2, 4, 8, 16 times.
+    rng = np.random.default_rng(4)
+    times = [np.full(2**k, 3.0) for k in range(5)]
+    times += list(
+        LogNormal(0.0, 0.3).sample(rng, (40, 6)) * np.exp(0.4 * rng.standard_normal((40, 1)))
+    )
+    names = np.repeat(np.arange(45), [each.size for each in times])
+    found = fit(np.concatenate(times), client=names, families="lognormal").by_client()
+    slow = np.log(found.scale[:5])
+    limit = np.log(3.0) - natural(found.pooled)["mu"]
+    assert np.all(np.diff(slow) > 0)
+    assert 0 < slow[0] < slow[4] < limit
+    assert np.all(np.diff(found.standard_error[:5]) < 0)
+    # The log-normal's own answer: a mean weighted by precisions.
+    n, tau, sigma = 2.0 ** np.arange(5), found.spread, natural(found.pooled)["sigma"]
+    np.testing.assert_allclose(slow, limit * n / (n + sigma**2 / tau**2), rtol=1e-4)
+    np.testing.assert_allclose(
+        found.standard_error[:5], (n / sigma**2 + tau**-2) ** -0.5, rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("family", POOLS)
+def test_a_client_that_only_missed_is_slower_the_more_it_missed(family: str) -> None:
+    rng = np.random.default_rng(5)
+    log_s = 0.5 * rng.standard_normal(60)
+    times = [*(POOLS[family].sample(rng, (60, 6)) * np.exp(log_s)[:, None])]
+    deadline = 1.5
+    times += [np.full(k, np.inf) for k in (1, 3, 9)]
+    names = np.repeat(np.arange(63), [each.size for each in times])
+    flat = np.concatenate(times)
+    found = fit(np.where(flat <= deadline, flat, NAN), deadline, names, families=family).by_client()
+    scale = found.scale[60:]
+    assert found.reports[60:].tolist() == [0, 0, 0]
+    assert found.misses[60:].tolist() == [1, 3, 9]
+    assert 1 < scale[0] < scale[1] < scale[2]
+    assert np.log(scale[2]) < 5 * found.spread
+
+
+def test_units_do_not_matter() -> None:
+    rng = np.random.default_rng(6)
+    times = Weibull(2.0, 1.0).sample(rng, (30, 5)) * np.exp(0.4 * rng.standard_normal((30, 1)))
+    names = np.repeat(np.arange(30), 5)
+    one, other = (
+        fit((times * unit).ravel(), client=names, families=["weibull", "gamma"]).by_client()
+        for unit in (1.0, 1e4)
+    )
+    assert one.family == other.family
+    np.testing.assert_allclose(one.scale, other.scale, rtol=1e-4)
+    assert one.pooled.mean() * 1e4 == pytest.approx(other.pooled.mean(), rel=1e-4)
+
+
+def test_families_with_an_edge_make_way_for_a_smooth_one() -> None:
+    rng = np.random.default_rng(7)
+    times = Uniform(1.0, 3.0).sample(rng, 100)
+    found = fit(times, client=np.repeat(np.arange(10), 10), families="uniform").by_client()
+    assert found.family in SMOOTH
+
+
+def test_constant_times_make_all_clients_alike() -> None:
+    found = fit([2.0, 2.0, 2.0], client=["a", "b", "a"]).by_client()
+    assert found.latency == Constant(np.array([2.0, 2.0]))
+    assert found.reports.tolist() == [2, 1]
+
+
+def test_constant_clients_that_differ_keep_their_times() -> None:
+    found = fit(np.repeat([1.0, 2.0, 3.0, 4.0], 5), client=np.repeat(list("abcd"), 5)).by_client()
+    np.testing.assert_allclose(found.latency.quantile(0.5), [1.0, 2.0, 3.0, 4.0], rtol=0.02)
+
+
+def test_the_federation_has_one_client_per_name() -> None:
+    _, _, found = fleet(Exponential(1.0), 25, 4, 0.8, 8, 2.0)
+    federation = found.federation()
+    assert federation.clients == federation.kinds == 25 == len(found.clients)
+    np.testing.assert_allclose(federation.report(1.0), found.latency.cdf(1.0))
+    np.testing.assert_allclose(federation.latency.mean(), found.pooled.mean() * found.scale)
+
+
+def test_a_large_fleet_is_pooled_as_a_small_one() -> None:
+    log_s, _, found = fleet(Weibull(2.0, 1.0), 20_000, 5, 0.4, 9, 1.5)
+    assert found.scale.size == 20_000
+    assert found.spread == pytest.approx(0.4, rel=0.1)
+    z = (np.log(found.scale) - log_s) / found.standard_error
+    assert 0.9 < np.sqrt(np.mean(z**2)) < 1.1

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.util.inspect import TypeAliasForwardRef
+
 from cafe._version import __version__
 
 project = "CAFe"
@@ -43,3 +48,19 @@ python_use_unqualified_type_names = True
 
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+
+# Sphinx shows an alias by its name, except inside other types: there it shows its own class.
+TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # type: ignore[method-assign]
+
+
+def _docstring(
+    _app: Sphinx, what: str, _name: str, _obj: Any, _options: Any, lines: list[str]
+) -> None:
+    """Napoleon takes a property's first line up to a colon for its type: put a comment before."""
+    if what in ("attribute", "data", "property"):
+        lines[:0] = ["..", ""]
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the hooks."""
+    app.connect("autodoc-process-docstring", _docstring, priority=400)

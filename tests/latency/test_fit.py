@@ -198,7 +198,7 @@ def _rebuilt(family: str, at: dict[str, float]) -> Latency:
 
 
 def test_the_uniforms_end_by_hand() -> None:
-    # 2 reports from 1 on, 2 misses at 3: (high - 3)^2 / (high - 1)^4 is largest at 3 + 2 (3 - 1) / 2.
+    # 2 reports from 1 on, 2 misses at 3: (high - 3)^2 / (high - 1)^4 is largest at 5.
     found = fit_one("uniform", np.array([1.0, 2.0, NAN, NAN]), 3.0)
     assert found.parameters == pytest.approx({"low": 1.0, "high": 5.0})
     # A report beyond the stationary point holds the end.
@@ -302,7 +302,7 @@ def test_units_do_not_matter(truth: Latency, factor: float) -> None:
 
 
 def test_nobody_reported() -> None:
-    with pytest.raises(InputError, match="Nobody reported: all 2 .* slower and nothing else"):
+    with pytest.raises(InputError, match=r"Nobody reported: all 2 .* slower and nothing else"):
         fit([NAN, NAN], deadline=1.0)
 
 
@@ -351,7 +351,9 @@ def test_any_observations_can_be_fitted(rows: list[tuple[float, float]]) -> None
     for each in found.candidates:
         assert each.log_likelihood > -INF
         assert 0 <= each.distance <= 1
-        assert each.latency.cdf(each.latency.quantile(0.5)) == pytest.approx(0.5, abs=0.5)
+        assert 0 < each.latency.quantile(0.5) < INF
+        assert set(each.standard_errors) == set(each.parameters)
+    assert found.by_client().scale.tolist() == [1.0]
 
 
 @pytest.mark.parametrize(
@@ -384,7 +386,8 @@ def test_observations_bring_their_own_deadlines() -> None:
 def test_importing_stays_light() -> None:
     code = (
         "import sys, cafe.latency.fit, cafe.latency.pooling;"
-        "print([m for m in ('scipy.optimize', 'scipy.stats', 'cafe.federation') if m in sys.modules])"
+        "heavy = {'scipy.optimize', 'scipy.stats', 'cafe.federation'};"
+        "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -154,7 +154,7 @@ def test_a_bad_line_far_down_is_named(tmp_path: Path) -> None:
     rows = ["a,1,2"] * 150_000
     rows[140_000] = "a,3,2"
     path = write(tmp_path, "client,seconds,deadline\n" + "\n".join(rows))
-    with pytest.raises(FileError, match="line 140002: .*past its deadline"):
+    with pytest.raises(FileError, match=r"line 140002: .*past its deadline"):
         read_observations(path)
 
 

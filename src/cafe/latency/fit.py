@@ -36,7 +36,7 @@ class FamilyFit:
         standard_errors: by name; NaN where the likelihood has no regular maximum to read one from.
         log_likelihood: of all observations, reports and misses.
         complexity: the number of parameters, where one that fits noise better than a regular one
-            does counts for more: 3 or 4 for a uniform, 3 for a shifted exponential, 8 for a mixture.
+            counts for more: 3 for a shifted exponential, 3 or 4 for a uniform, 8 for a mixture.
         reports: how many reports it was fitted to.
         distance: the largest gap between it and the Kaplan-Meier estimate, in probability.
     """

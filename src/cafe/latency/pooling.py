@@ -214,10 +214,11 @@ class _Fleet:
             return zero, zero, float(self.log_likelihood(latency, zero).sum())
         mode = self.guess() if start is None else start
         width = _log_spread(latency)
+        longest = 2 * width + spread  # longer steps only come from where the curvature says little
         for _ in range(200):
-            here, slope, bend = self._bends(latency, spread, mode, 3e-3 * width)
-            # A step this long only comes from where the curvature says little.
-            step = np.clip(-slope / bend, -2 * width - spread, 2 * width + spread)
+            _, slope, bend = self._bends(latency, spread, mode, 3e-3 * width)
+            # Where the likelihood underflows, times are far too long for the client's scale.
+            step = np.nan_to_num(np.clip(-slope / bend, -longest, longest), nan=longest)
             mode = mode + step
             if np.max(np.abs(step)) < 1e-4 * width:
                 break
@@ -231,6 +232,7 @@ class _Fleet:
         """Log-posterior, slope and curvature by every client's log s."""
         here, up, down = (self.log_likelihood(latency, at + d) for d in (0.0, step, -step))
         tightness = spread**-2.0
-        slope = (up - down) / (2 * step) - tightness * at
-        bend = np.minimum((up - 2 * here + down) / step**2, 0.0) - tightness
+        with np.errstate(invalid="ignore"):
+            slope = (up - down) / (2 * step) - tightness * at
+            bend = np.minimum((up - 2 * here + down) / step**2, 0.0) - tightness
         return here - 0.5 * tightness * at**2, slope, bend

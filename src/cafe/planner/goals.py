@@ -10,7 +10,7 @@ import numpy as np
 from cafe.errors import InputError, did_you_mean
 from cafe.theory import Expectation, Problem, Variance, rounds_to_gap
 
-SMALL_GAP = 1e-12  # so small that the start no longer counts: only the ratio of variances does
+SMALL_GAP = 1e-12  # so small that rounds are proportional to the variance
 WORTH = 1e-6  # a larger quorum must lower the cost by this share
 
 
@@ -47,9 +47,13 @@ class Prices:
 
     def cost(self, expected: Expectation) -> float:
         """J."""
-        paid = self.broadcast * expected.broadcasts + expected.age
-        # A price of 0 buys nothing, even of an infinite waste.
-        return paid + self.waste * expected.waste if self.waste else paid
+        cost = expected.age
+        # A price of 0 buys nothing, even where there is no end to what it would buy.
+        if self.waste:
+            cost += self.waste * expected.waste
+        if self.broadcast:
+            cost += self.broadcast * expected.broadcasts
+        return cost
 
     def quorum(self, expected: Expectation, low: int, high: int) -> int:
         """The lowest: waste, broadcasts and age all grow with the quorum (Corollaries 1 and 2)."""
@@ -108,7 +112,8 @@ class ToGap:
 
     def quorum(self, expected: Expectation, low: int, high: int) -> int:
         """All quorums at once, from one distribution of the number of reports."""
-        count, mass = expected.setting.turnout.distribution
+        seen, mass = expected.setting.turnout.distribution
+        count = seen.copy()
         sure = int(count[0])
         beyond = np.cumsum(mass[::-1])[::-1]
         noise = np.cumsum((mass / np.maximum(count, 1.0))[::-1])[::-1]
@@ -117,14 +122,13 @@ class ToGap:
             noise = noise + full.success / full.quorum - full.inverse_reports
         variance = Variance.from_noise(beyond, noise, expected.setting.clients)
         rounds = rounds_to_gap(self.problem, variance, self.gap)
-        quorums = np.maximum(count, 1)
-        allowed = (quorums >= low) & (quorums <= high)
+        allowed = (count >= low) & (count <= high)
         if sure > low:  # every quorum up to the fewest reports ever seen does the same
-            quorums[0], allowed[0] = low, True
+            count[0], allowed[0] = low, True
         if not allowed.any():
             return low
         rounds = np.where(allowed, rounds, np.inf)
-        return int(quorums[np.argmax(rounds <= (1 + WORTH) * rounds.min())])
+        return int(count[np.argmax(rounds <= (1 + WORTH) * rounds.min())])
 
     def bounds(self, cost: float) -> tuple[float, float]:
         """No better bound is known."""

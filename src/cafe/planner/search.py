@@ -249,7 +249,9 @@ def deadline_grid(federation: Federation, low: float, high: float) -> Floats:
 
 def reach(federation: Federation, fewest: float = FEWEST) -> tuple[float, float]:
     """The deadlines between which something is decided: the first report to the last."""
-    high = float(np.max(federation.latency.quantile(1.0 - LAST)))
+    latency = federation.latency
+    high = float(np.max(latency.quantile(1.0 - LAST)))
+    high = max([high, *latency.breaks()[-1:].tolist()])
     low = high
     while low > high * 1e-30 and _expected_reports(federation, low) > fewest:
         low /= 4.0

@@ -1,0 +1,46 @@
+"""The public surface: what is promised is there, and nothing else is."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import cafe
+
+SURFACE = {
+    "latencies": {
+        "Constant", "Empirical", "Exponential", "Gamma", "LogNormal", "Mixture",
+        "ShiftedExponential", "Uniform", "Weibull",
+    },
+    "verbs": {"expect", "fit", "frontier", "plan"},
+    "nouns": {"Federation", "Observations", "Prices", "Problem", "ToGap"},
+    "files": {"load_federation", "read_observations", "write_federation"},
+    "presets": {"phones"},
+    "errors": {"CafeError", "FileError", "InfeasibleError", "InputError"},
+    "packages": {"fitting", "latency", "planner", "scenario", "theory"},
+    "rest": {"__version__"},
+}  # fmt: skip
+
+
+def test_all_is_the_surface() -> None:
+    assert set(cafe.__all__) == set().union(*SURFACE.values())
+    assert sorted(cafe.__all__) == sorted(dir(cafe))
+
+
+@pytest.mark.parametrize("name", cafe.__all__)
+def test_every_name_resolves_and_is_documented(name: str) -> None:
+    value = getattr(cafe, name)
+    assert name == "__version__" or inspect.getdoc(value)
+
+
+def test_unknown_name() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'plam'"):
+        _ = cafe.plam
+
+
+@pytest.mark.parametrize("package", sorted(SURFACE["packages"]))
+def test_packages_list_what_they_offer(package: str) -> None:
+    module = getattr(cafe, package)
+    for name in module.__all__:
+        assert inspect.getdoc(getattr(module, name))

@@ -1,0 +1,60 @@
+"""The search: its bounds never exclude an optimum, its grid sees every basin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cafe.errors import InfeasibleError
+from cafe.federation import Federation
+from cafe.latency import Constant, Empirical, Exponential, ShiftedExponential
+from cafe.planner import Prices
+from cafe.planner.search import Search, deadline_grid, reach
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(1, 200), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3), st.floats(1e-3, 1e4))
+def test_bounds_hold_the_optimum(
+    clients: int, rate: float, waste_price: float, broadcast_price: float
+) -> None:
+    who = Federation(clients, Exponential(rate))
+    search = Search(who, Prices(waste_price, broadcast_price))
+    low, high = search.deadlines
+    wide = reach(who)
+    best = min(
+        (o for t in np.geomspace(*wide, 400) if (o := search.at(float(t)))), key=lambda o: o.cost
+    )
+    assert low * 0.95 <= best.deadline <= high * 1.05
+
+
+def test_reach_starts_at_a_jump() -> None:
+    assert reach(Federation(5, Constant(2.0))) == pytest.approx((2.0, 2.0))
+    low, high = reach(Federation(5, Empirical([1.0, 3.0])))
+    assert (low, high) == pytest.approx((1.0, 3.0))
+    low, _ = reach(Federation(5, ShiftedExponential(4.0, 1.0)))
+    assert low == pytest.approx(4.0, rel=1e-3)
+
+
+def test_the_grid_has_both_ends_and_every_jump() -> None:
+    who = Federation(5, Empirical([1.0, 2.5, 3.0]))
+    grid = deadline_grid(who, 0.5, 4.0)
+    assert grid[0] == 0.5
+    assert grid[-1] == 4.0
+    assert {1.0, 2.5, 3.0} <= set(grid.tolist())
+    assert np.all(np.diff(grid) > 0)
+
+
+def test_observed_times_do_not_make_a_basin_of_every_step() -> None:
+    times = np.random.default_rng(0).exponential(1.0, 300)
+    stairs = Search(Federation(50, Empirical(times)), Prices(20, 100)).optima()
+    smooth = Search(Federation(50, Exponential(1.0)), Prices(20, 100)).optima()
+    assert 1 <= len(stairs) <= len(smooth) + 2
+    assert stairs[0].deadline in times
+
+
+def test_a_hopeless_quorum_is_explained() -> None:
+    who = Federation(3000, Exponential(1.0), availability=0.5)
+    with pytest.raises(InfeasibleError, match="No round can succeed with the quorum 3000"):
+        Search(who, Prices(1, 1), quorum=3000).optima()

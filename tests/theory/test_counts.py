@@ -215,16 +215,16 @@ def test_far_tails(counted: Counter, small: float, quorum: int) -> None:
 def test_a_tail_of_1e_200_has_all_its_digits(counted: Counter) -> None:
     rng = np.random.default_rng(5)
     report = 10.0 ** rng.uniform(-7, -4, 400)
-    slow = counted(report, 1 - report, np.ones(400), 45)
-    assert 1e-230 < slow.success < 1e-170
-    check(counted, report, 1 - report, np.ones(400), 45)
+    slow = counted(report, 1 - report, np.ones(400), 55)
+    assert 1e-215 < slow.success < 1e-195
+    check(counted, report, 1 - report, np.ones(400), 55)
 
 
 def test_steps_between_depths(counted: Counter) -> None:
     """Between far-apart depths the tilted sum hardly varies, and one client less is far away."""
+    number = [5, 3, 2, 2]
     for depths in [(1e-10, 1e-34, 1e-57), (1e-4, 1e-17, 1e-60), (1e-12, 1e-12, 1e-80)]:
-        report, miss = [1.0, *depths], [1e-10, 1.0, 1.0, 1.0]
-        number = [5, 3, 2, 2]
+        report, miss = [1.0, *depths], [1e-10, *(1.0 - d for d in depths)]
         for quorum in range(1, 13):
             check(counted, report, miss, number, quorum)
             check(counted, miss, report, number, quorum)
@@ -251,17 +251,15 @@ def test_everybody() -> None:
 # ------------------------------------------------------------------- large federations: invariants
 
 
-@pytest.fixture(scope="module", params=[100_000, 1_000_000])
-def large(request: pytest.FixtureRequest) -> Floats:
-    clients: int = request.param
-    return np.random.default_rng(clients).beta(0.8, 1.7, clients)
-
-
-@pytest.mark.parametrize("spread", [-20.0, -1.0, 0.5, 20.0])
-def test_sums_over_a_large_federation(large: Floats, spread: float) -> None:
+@pytest.mark.parametrize(
+    ("clients", "spread"),
+    [(100_000, -20.0), (100_000, -1.0), (100_000, 0.5), (100_000, 20.0), (1_000_000, 0.5)],
+)
+def test_sums_over_a_large_federation(clients: int, spread: float) -> None:
+    large = np.random.default_rng(clients).beta(0.8, 1.7, clients)
     miss = 1.0 - large
     quorum = round(float(large.sum() + spread * (large @ miss) ** 0.5))
-    found = turnout(large, miss, np.ones(large.size), quorum)
+    found = turnout(large, miss, np.ones(clients), quorum)
     used = found.mean - found.reports_when_failed
     if spread < 10:  # else the difference has no digits
         assert found.participation.sum() == pytest.approx(used, rel=1e-11)
@@ -269,7 +267,7 @@ def test_sums_over_a_large_federation(large: Floats, spread: float) -> None:
         assert 1 < found.used / (found.success * quorum) < 1.01
     assert found.share.sum() == pytest.approx(found.success, rel=1e-10)
     assert found.success + found.failure == pytest.approx(1.0, rel=1e-14)
-    np.testing.assert_allclose(found.others_suffice + found.others_fall_short, 1.0, rtol=1e-13)
+    np.testing.assert_allclose(found.others_suffice + found.others_fall_short, 1.0, rtol=1e-11)
     order = np.argsort(large)
     assert np.all(np.diff(found.others_suffice[order]) <= 1e-9 * found.others_suffice[order][1:])
 

@@ -152,7 +152,7 @@ def _pool(fleet: _Fleet, family: str) -> _Pool:
     one = together.log_likelihood(build(alike))
     gain = height(apart) - one
     # A spread that explains nothing ends anywhere near 0: then it is 0.
-    if gain < 1e-3:
+    if not gain > 1e-3:
         return _Pool(family, build(alike), 0.0, 2 * (size + 1) - 2 * one)
     return _Pool(family, build(apart), spread(apart), 2 * (size + 1) - 2 * (one + gain))
 
@@ -218,7 +218,9 @@ class _Fleet:
         for _ in range(200):
             _, slope, bend = self._bends(latency, spread, mode, 3e-3 * width)
             # Where the likelihood underflows, times are far too long for the client's scale.
-            step = np.nan_to_num(np.clip(-slope / bend, -longest, longest), nan=longest)
+            usable = np.isfinite(bend) & np.isfinite(slope)
+            newton = np.divide(-slope, bend, out=np.full_like(bend, longest), where=usable)
+            step = np.clip(newton, -longest, longest)
             mode = mode + step
             if np.max(np.abs(step)) < 1e-4 * width:
                 break
@@ -232,7 +234,7 @@ class _Fleet:
         """Log-posterior, slope and curvature by every client's log s."""
         here, up, down = (self.log_likelihood(latency, at + d) for d in (0.0, step, -step))
         tightness = spread**-2.0
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             slope = (up - down) / (2 * step) - tightness * at
             bend = np.minimum((up - 2 * here + down) / step**2, 0.0) - tightness
         return here - 0.5 * tightness * at**2, slope, bend

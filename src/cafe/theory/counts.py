@@ -66,7 +66,7 @@ class Turnout:
     def success(self) -> float:
         """Pr(n >= M), the paper's 1 - q."""
         if self.quorum == 1:
-            return -float(np.expm1(self._log_nobody))
+            return 0.0 - float(np.expm1(self._log_nobody))  # never -0.0
         if self.quorum == self.clients:
             return self.everybody
         return self._tails[0]
@@ -77,7 +77,7 @@ class Turnout:
         if self.quorum == 1:
             return float(np.exp(self._log_nobody))
         if self.quorum == self.clients:
-            return -float(np.expm1(self._log_everybody))
+            return 0.0 - float(np.expm1(self._log_everybody))
         return self._tails[1]
 
     @cached_property

@@ -255,5 +255,7 @@ SCALARS = (
 
 
 def _over(part: float, whole: float) -> float:
-    """A ratio that is infinite where nothing ever succeeds."""
-    return part / whole if whole > 0 else float("inf")
+    """A ratio that is infinite, or undefined where it has no part, if nothing ever succeeds."""
+    if whole > 0:
+        return part / whole
+    return float("inf") if part > 0 else float("nan")

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cafe.latency.base import Floats
+from cafe.theory import tilted
+from cafe.theory.tilted import Tilted, Trials
+
+if TYPE_CHECKING:
+    from tests.theory.conftest import Counter
+
+steady = settings(derandomize=True, deadline=None, max_examples=60, database=None)
+
+
+def trials(report: Floats, number: Floats | None = None) -> Trials:
+    return Trials(report, 1.0 - report, np.ones_like(report) if number is None else number)
+
+
+def some(clients: int, seed: int = 1) -> Floats:
+    return np.random.default_rng(seed).uniform(0.02, 0.9, clients)
+
+
+@pytest.mark.parametrize("theta", [-3.0, -0.7, -1e-3, 0.0, 1e-6, 0.4, 2.5])
+@pytest.mark.parametrize(("first", "last"), [(0, 30), (4, 9), (11, 11), (0, 0), (12, 40), (9, 4)])
+def test_any_tilt_gives_the_same_sum(
+    counted: Counter, theta: float, first: int, last: int
+) -> None:
+    """A tilt is only a matter of digits: where its mass lies in the range, the sum is exact."""
+    report = some(30)
+    masses = counted(report, 1 - report, np.ones(30), 1).masses
+    n = np.arange(31.0)
+    inside = (n >= first) & (n <= last)
+    sums = Tilted(trials(report), theta)
+    assert sums.mass(first, last) == pytest.approx((masses * inside).sum(), rel=1e-9, abs=1e-13)
+    squares = sums.mass(first, last, lambda k: k**2)
+    assert squares == pytest.approx((n**2 * masses * inside).sum(), rel=1e-9, abs=1e-11)
+
+
+@pytest.mark.parametrize("theta", [-1.5, 0.0, 1.5])
+def test_without_one_of_each_kind(counted: Counter, theta: float) -> None:
+    report, number = some(5), np.array([1.0, 4.0, 2.0, 7.0, 1.0])
+    found = Tilted(trials(report, number), theta).mass_without(3, 8, lambda k: 1 / (1 + k))
+    for k in range(5):
+        fewer = number.copy()
+        fewer[k] -= 1
+        masses = counted(report, 1 - report, fewer, 1).masses
+        n = np.arange(masses.size)
+        wanted = (masses / (1 + n))[3:9].sum()
+        assert found[k] == pytest.approx(wanted, rel=1e-11)
+
+
+def test_without_one_there_is_one_less() -> None:
+    """All of the trials' own number cannot be reached by one fewer."""
+    assert np.all(Tilted(trials(some(6)), 0.5).mass_without(6, 6) == 0.0)
+
+
+@pytest.mark.parametrize("theta", [-2.0, 0.0, 0.8])
+def test_the_tilted_distribution(counted: Counter, theta: float) -> None:
+    report = some(60)
+    masses = counted(report, 1 - report, np.ones(60), 1).masses
+    wanted = masses * np.exp(theta * np.arange(61.0))
+    values, found = Tilted(trials(report), theta).distribution
+    whole = np.zeros(int(values[-1]) + 1)
+    whole[values.astype(int)] = found
+    np.testing.assert_allclose(whole[:61], wanted / wanted.sum(), atol=1e-15)
+    assert Tilted(trials(report), theta).log_total == pytest.approx(np.log(wanted.sum()), rel=1e-12)
+
+
+@pytest.mark.parametrize("clients", [3, 80, 4000])
+def test_the_characteristic_function(clients: int) -> None:
+    """The power series against the plain product over clients."""
+    rng = np.random.default_rng(2)
+    report = np.concatenate([rng.random(clients) / 50, rng.random(clients), 1 - rng.random(40) / 9])
+    sums = Tilted(trials(report), 0.0)
+    turns = np.exp(1j * sums.angles)
+    plain = np.array([np.exp(np.log(1 - report + report * z).sum()) for z in turns])
+    np.testing.assert_allclose(sums.characteristic, plain, atol=1e-13)
+
+
+def test_few_angles_carry_all() -> None:
+    """What is left out of the inversion is negligible; what is kept does not grow with N."""
+    for clients in (100, 10_000, 1_000_000):
+        sums = Tilted(Trials(np.array([0.3]), np.array([0.7]), np.array([float(clients)])), 0.0)
+        assert sums.angles.size < 100
+        assert abs(sums.characteristic[-1]) < 1e-3
+
+
+@steady
+@given(
+    st.lists(st.floats(-40, 40), min_size=1, max_size=8),
+    st.lists(st.integers(1, 50), min_size=8, max_size=8),
+    st.floats(0, 1),
+)
+def test_the_saddle_is_near_its_target(
+    logits: list[float], number: list[int], place: float
+) -> None:
+    odds = np.exp(np.array(logits))
+    many = np.array(number[: odds.size], dtype=float)
+    kinds = Trials(odds / (1 + odds), 1 / (1 + odds), many)
+    target = 0.5 + place * (kinds.total - 1)
+    theta = kinds.saddle(target)
+    assert np.isfinite(theta)
+    sums = Tilted(kinds, theta)
+    mean = float(many @ sums.chance)
+    assert abs(mean - target) <= 0.06 * max(sums.variance**0.5, 1.0)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.03])
+@pytest.mark.parametrize("theta", [-0.5, 0.0, 0.5])
+def test_the_table_is_as_good_as_doing_all_kinds(
+    monkeypatch: pytest.MonkeyPatch, scale: float, theta: float
+) -> None:
+    """With a large variance one table serves, with a small one there are three zones."""
+    rng = np.random.default_rng(4)
+    report = np.concatenate([rng.random(500) * scale, 1 - rng.random(500) * scale, rng.random(30)])
+    kinds = trials(report)
+    by_table = Tilted(kinds, theta)
+    assert (by_table.variance >= 30) == (scale == 1.0)
+    last = round(float(by_table.chance.sum()))
+    table = by_table.mass_without(0, last)
+    monkeypatch.setattr(tilted, "DIRECT", report.size)
+    np.testing.assert_allclose(table, Tilted(kinds, theta).mass_without(0, last), rtol=1e-12)
+
+
+def test_equal_kinds_beyond_the_table() -> None:
+    """A table over an interval of no width is one value."""
+    report = np.full(1000, 0.3)
+    found = Tilted(trials(report), 0.0).mass_without(0, 300)
+    assert np.all(found == found[0])
+    assert 0.4 < found[0] < 0.6

@@ -46,8 +46,10 @@ def harmonic(n: int) -> float:
     return float(digamma(n + 1) + np.euler_gamma)
 
 
-@pytest.mark.parametrize("clients", [1, 10, 1000, 100_000, 1_000_000])
-@pytest.mark.parametrize("deadline", [1e3, 1e14, 1e60])
+@pytest.mark.parametrize(
+    ("clients", "deadline"),
+    [(1, 1e3), (10, 1e3), (10, 1e14), (10, 1e60), (1000, 1e3), (1000, 1e14), (100_000, 1e3)],
+)
 def test_without_a_deadline_it_is_the_order_statistic(clients: int, deadline: float) -> None:
     """The K-th of N exponential times; a deadline that is never met is no limit however long."""
     for target in {clients, (clients + 1) // 2}:

@@ -174,18 +174,15 @@ class Plan:
     def sensitivity(self, progress: Progress | None = None) -> tuple[Robustness, ...]:
         """What the plan loses if rates are off by 10 or 50 %, either way."""
         rows = []
-        for i, error in enumerate(RATE_ERRORS):
+        for done, error in enumerate(RATE_ERRORS):
             truth = replace(self.search, federation=self.federation.scaled(1 / (1 + error)))
-            start = i
-
-            def share(done: float, start: int = start) -> None:
-                if progress:
-                    progress((start + done) / len(RATE_ERRORS))
-
-            # What is lost to a wrong rate is a matter of cost: limits are left out.
-            best = replace(truth, limits=(), quorum=self.quorum).optima(share)[0].cost
             cost = self.goal.cost(truth.expect(self.quorum, self.deadline))
+            # What is lost to a wrong rate is a matter of cost: limits are left out.
+            free = replace(truth, limits=(), quorum=self.quorum)
+            best = free.best_near(self.local_optima).cost
             rows.append(Robustness(error, cost, min(best, cost)))
+            if progress:
+                progress((done + 1) / len(RATE_ERRORS))
         return tuple(rows)
 
     def to_dict(self) -> dict[str, object]:

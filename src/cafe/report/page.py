@@ -110,6 +110,6 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, escaped: bo
 
 def _svg(drawn: Figure) -> str:
     text = io.StringIO()
-    drawn.savefig(text, format="svg")
+    plots.write(drawn, text, "svg")
     svg = text.getvalue()
     return svg[svg.index("<svg") :]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -37,9 +37,18 @@ def save(made: Figure, path: str | Path) -> None:
     if ending not in formats:
         raise FileError(path, f"a picture's name must end in one of: {', '.join(sorted(formats))}.")
     try:
-        made.savefig(path, dpi=144)
+        write(made, path, ending)
     except OSError as error:
         raise FileError(path, f"the picture cannot be written: {error.strerror}.") from None
+
+
+def write(made: Figure, target: str | Path | IO[str], ending: str) -> None:
+    """Write a figure so that the same figure gives the same bytes."""
+    from matplotlib import rc_context
+
+    dateless = {"Date": None} if ending == "svg" else {}
+    with rc_context({"svg.hashsalt": "cafe"}):
+        made.savefig(target, format=ending, dpi=144, metadata=dateless)
 
 
 def plan(made: Plan) -> Figure:

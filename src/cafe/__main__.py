@@ -1,0 +1,5 @@
+"""``python -m cafe`` is ``cafe``."""
+
+from cafe.cli import main
+
+main()

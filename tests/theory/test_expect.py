@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from cafe.federation import Federation
+from cafe.latency import Constant, Exponential
+from cafe.theory import expect
+
+if TYPE_CHECKING:
+    from tests.theory.conftest import Game
+
+
+def test_the_rest(game: Game) -> None:
+    """What has no file of its own."""
+    played, found = game.played, game.expected
+    came = played.came.sum(axis=1)
+    game.agree(found.success_probability, played.success)
+    game.agree(found.everybody_probability, came == game.federation.clients)
+    game.agree(found.expected_reports, came)
+    game.agree(found.round_duration, played.length)
+    game.agree(found.client_seconds, played.work, played.success)
+    game.agree(found.participation_by_client, played.used)
+    counts = played.came * played.success[:, None]
+    game.agree(found.share_by_client, counts / np.maximum(came, 1)[:, None])
+    others = (came[:, None] - played.came) >= game.quorum - 1
+    game.agree(found.merit, game.quorum * others.mean(axis=1))
+
+
+def test_parts_and_wholes(game: Game) -> None:
+    found = game.expected
+    assert found.share_by_client.sum() == pytest.approx(found.success_probability, rel=1e-11)
+    assert found.mean_share == pytest.approx(found.share_by_client.mean(), rel=1e-11)
+    used = found.participation_by_client.sum()
+    assert used == pytest.approx(found.reports_per_update * found.success_probability, rel=1e-11)
+    assert found.broadcasts * found.success_probability == pytest.approx(1.0)
+    assert found.waste_per_round * found.broadcasts == pytest.approx(found.waste)
+    assert found.waste_per_time * found.update_interval == pytest.approx(found.waste)
+    assert found.waste_per_gradient * found.reports_per_update == pytest.approx(found.waste)
+    even = found.success_probability / game.federation.clients
+    distance = np.abs(found.share_by_client - even).sum() / (2 * found.success_probability)
+    assert found.bias == pytest.approx(distance, abs=1e-14)
+
+
+def test_bias() -> None:
+    assert expect(Federation(9, Exponential(1.0)), quorum=3, deadline=0.5).bias < 1e-13
+    # One client always reports, the others hardly ever.
+    slow = Federation.join(Federation(1, Constant(0.1)), Federation(9, Exponential(1e-9)))
+    assert expect(slow, quorum=1, deadline=1.0).bias == pytest.approx(0.9, abs=1e-6)
+
+
+def test_as_a_dictionary(game: Game) -> None:
+    scalars = game.expected.to_dict()
+    for name, value in scalars.items():
+        assert value == getattr(game.expected, name)
+        assert value is None or type(value) in (int, float), name
+    missing = {name for name, value in scalars.items() if value is None}
+    if game.target is None or game.target == game.federation.clients:
+        assert not missing
+    else:
+        assert missing == {"absent_waste", "agu_waste", "agu_waste_union"}
+
+
+def test_figures_are_calculated_once() -> None:
+    found = expect(Federation(5, Exponential(1.0)), quorum=2, deadline=1.0)
+    assert found.age_by_client is found.age_by_client
+    assert found.setting.turnout is found.setting.turnout

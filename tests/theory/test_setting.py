@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cafe.errors import InputError
+from cafe.federation import Federation
+from cafe.latency import Exponential
+from cafe.theory import Setting, expect
+
+FEDERATION = Federation(5, Exponential(1.0))
+
+
+@pytest.mark.parametrize("quorum", [0, -3, 6, 2.0, 2.5, "2", True, None])
+def test_a_bad_quorum_is_named(quorum: object) -> None:
+    with pytest.raises(InputError, match=r"(?i)quorum.*" + str(quorum)):
+        Setting(FEDERATION, quorum, 1.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("deadline", [0, -1.5, float("nan"), float("inf"), "soon", None, 1j])
+def test_a_bad_deadline_is_named(deadline: object) -> None:
+    with pytest.raises(InputError, match=r"(?i)deadline.*" + str(deadline)):
+        Setting(FEDERATION, 2, deadline)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"(?i)deadline.*" + str(deadline)):
+        expect(FEDERATION, quorum=2, deadline=deadline)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("target", [0, 2, 6, 4.0, "4", True])
+def test_a_bad_target_is_named(target: object) -> None:
+    with pytest.raises(InputError, match=r"(?i)target.*" + str(target)):
+        Setting(FEDERATION, 3, 1.0, target)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"(?i)target.*True"):
+        Setting(FEDERATION, 1, 1.0, True)
+
+
+def test_whole_numbers_of_numpy_are_welcome() -> None:
+    quorum, target = np.int64(2), np.int32(4)
+    found = expect(FEDERATION, quorum=quorum, deadline=np.float64(1), target=target)  # type: ignore[arg-type]
+    plain = expect(FEDERATION, quorum=2, deadline=1.0, target=4)
+    assert found.to_dict() == plain.to_dict()
+    assert type(found.quorum) is int
+    assert type(found.deadline) is float
+
+
+def test_a_round_lasts_until_the_deadline_unless_there_is_a_target() -> None:
+    duration = Setting(FEDERATION, 2, 0.7).duration
+    assert (duration.mean, duration.second) == (0.7, pytest.approx(0.49))
+    assert Setting(FEDERATION, 2, 0.7, 5).duration.mean < 0.7
+
+
+def test_a_target_of_everybody_changes_no_count() -> None:
+    """All reports are used either way; only time is saved."""
+    wait, close = Setting(FEDERATION, 2, 0.7), Setting(FEDERATION, 2, 0.7, 5)
+    assert close.full is None
+    np.testing.assert_array_equal(wait.participation, close.participation)
+    assert wait.work == pytest.approx(close.work, rel=1e-10)
+
+
+def test_fewer_are_used_the_lower_the_target() -> None:
+    used = [Setting(FEDERATION, 2, 1.5, target).used for target in (2, 3, 4, 5)]
+    assert np.all(np.diff(used) > 0)
+    length = [Setting(FEDERATION, 2, 1.5, target).duration.mean for target in (2, 3, 4, 5)]
+    assert np.all(np.diff(length) > 0)
+
+
+def test_a_target_at_the_quorum_uses_the_quorum() -> None:
+    setting = Setting(Federation.exponential([0.5, 1.0, 2.0, 4.0]), 3, 0.9, 3)
+    assert setting.used == pytest.approx(3 * setting.turnout.success, rel=1e-9)

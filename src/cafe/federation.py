@@ -192,8 +192,8 @@ class Federation:
 def total(number: Floats, by_kind: Floats) -> float:
     """The sum over clients of what each kind has.
 
-    Not a BLAS product: its threads stall on long vectors when a core is busy, and pairwise summation
-    keeps more digits.
+    Not a BLAS product: its threads stall on long vectors when a core is busy, and pairwise
+    summation keeps more digits.
     """
     return float(np.sum(number * by_kind))
 

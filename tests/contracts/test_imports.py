@@ -16,6 +16,7 @@ SOURCE = Path(cafe.__file__).parent
 # A module may import from its own layer's package and from any layer above it in this list.
 LAYERS = (
     {"errors", "_version"},
+    {"files"},
     {"latency"},
     {"federation"},
     {"fleet", "fitting", "theory"},
@@ -23,6 +24,7 @@ LAYERS = (
     {"scenario"},
     {"report"},
     {"cli"},
+    {"__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

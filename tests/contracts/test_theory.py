@@ -106,7 +106,7 @@ def test_every_scalar_has_a_unit() -> None:
 
 @every_federation
 @every_target
-@pytest.mark.parametrize("scale", [1e-4, 60.0, 1e7])
+@pytest.mark.parametrize("scale", [1e-4, 1e7])
 def test_the_unit_of_time_is_free(make: Make, target: int | None, scale: float) -> None:
     federation = make()
     base = expect(federation, quorum=4, deadline=0.9, target=target)
@@ -139,7 +139,7 @@ def test_equal_clients_may_share_a_kind(target: int | None) -> None:
 
 @every_federation
 @every_target
-@pytest.mark.parametrize("deadline", [0.05, 0.9, 30.0])
+@pytest.mark.parametrize("deadline", [0.1, 4.0])
 def test_order_among_quantities(make: Make, target: int | None, deadline: float) -> None:
     for quorum in (1, 4):
         found = expect(make(), quorum=quorum, deadline=deadline, target=target)
@@ -154,7 +154,7 @@ def test_order_among_quantities(make: Make, target: int | None, deadline: float)
         assert found.reports_per_update <= (target or 9) * (1 + 1e-9)
         assert found.worst_age >= found.age * (1 - 1e-12)
         assert found.age >= 1.5 * found.round_duration * (1 - 1e-12)
-        assert 1 / 9 <= found.noise_factor / found.success_probability * (1 + 1e-9)
+        assert found.noise_factor >= found.success_probability / 9 * (1 - 1e-9)
         assert found.noise_factor <= found.success_probability / quorum * (1 + 1e-9)
         if found.agu_waste is not None and found.agu_waste_union is not None and target is None:
             assert found.agu_waste_union <= found.agu_waste * (1 + 1e-12)

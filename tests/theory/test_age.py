@@ -46,12 +46,12 @@ def test_length_and_use_are_correlated_and_it_cancels() -> None:
     given_used = (length[:, None] * used).sum(axis=0) / used.sum(axis=0)
     # The correlation is real: when the slow client is in, the round was a short one.
     assert given_used[0] < 0.9 * length.mean()
-    # The renewal argument with the correlation kept: cycle = used round + unused ones up to the next.
+    # The renewal argument with the correlation kept: a used round, then unused ones to the next.
     r = used.mean(axis=0)
     unused = (length[:, None] * ~used).sum(axis=0) / (~used).sum(axis=0)
     at_start = given_used + unused * (1 - r) / r
     kept = at_start + (length**2).mean() / (2 * length.mean())
-    np.testing.assert_allclose(age_by_kind(setting), kept, rtol=0.01)
+    np.testing.assert_allclose(age_by_kind(setting), kept, rtol=0.03)
 
 
 @steady

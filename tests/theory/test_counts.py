@@ -38,8 +38,8 @@ ZERO = 1e-290  # below this, products of doubles lose digits to underflow
 
 
 def turnout(report: ArrayLike, miss: ArrayLike, number: ArrayLike, quorum: int) -> Turnout:
-    arrays = (np.array(value, dtype=float) for value in (report, miss, number))
-    return Turnout(*arrays, quorum=quorum)
+    p, q, many = (np.array(value, dtype=float) for value in (report, miss, number))
+    return Turnout(p, q, many, quorum)
 
 
 def of_chances(report: ArrayLike, quorum: int) -> Turnout:
@@ -90,7 +90,7 @@ def test_the_oracle_is_exact_in_fractions(counted: Counter, quorum: int) -> None
 
     enough = {came: Fraction(sum(came) >= quorum) for came in outcomes}
     found = counted(report, [float(q) for _, q in chances], np.ones(6), quorum)
-    exact = {
+    exact: dict[str, ArrayLike] = {
         "success": mean(enough),
         "failure": mean({c: 1 - e for c, e in enough.items()}),
         "reports_when_failed": mean({c: sum(c) * (1 - e) for c, e in enough.items()}),
@@ -106,7 +106,7 @@ def test_the_oracle_is_exact_in_fractions(counted: Counter, quorum: int) -> None
         ],
     }
     for name, want in exact.items():
-        np.testing.assert_allclose(getattr(found, name), want, rtol=1e-14, err_msg=name)
+        np.testing.assert_allclose(getattr(found, name), np.array(want), rtol=1e-14, err_msg=name)
 
 
 # ------------------------------------------------------------------------- against the slow oracle
@@ -314,7 +314,7 @@ def test_memory_is_a_few_arrays_of_the_clients() -> None:
     assert peak < 40 * 8 * clients
 
 
-# ------------------------------------------------------------------------------------ of federations
+# ----------------------------------------------------------------------------------- of federations
 
 
 def test_of_a_federation(game: Game) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,7 +70,7 @@ def by_quadrature(open_at: Callable[[float], float], edges: Floats) -> tuple[flo
     """Integrals of a function that is smooth between the edges, and of it times 2t."""
     nodes, weights = np.polynomial.legendre.leggauss(12)
     mean = second = 0.0
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges):
         for x, w in zip(nodes, weights, strict=True):
             t = 0.5 * (low + high) + 0.5 * (high - low) * x
             part = 0.5 * (high - low) * w * open_at(t)
@@ -168,6 +169,16 @@ def test_overtaken_adds_up() -> None:
         full = Setting(federation, target, deadline).turnout
         beyond = full.used - target * full.success
         assert float(federation.number @ late) == pytest.approx(beyond, rel=1e-8)
+
+
+def test_the_slow_are_overtaken_long_after_the_round_has_closed() -> None:
+    """A round that closes within seconds; of the slow, almost all come in the hours thereafter."""
+    federation = Federation.join(
+        Federation(30, Exponential(1.0)), Federation(10, ShiftedExponential(30.0, 0.01))
+    )
+    fast, slow = overtaken(federation, 5, 200.0)
+    assert slow == pytest.approx(1 - np.exp(-1.7), rel=1e-9)
+    assert fast == pytest.approx(25 / 30, rel=1e-9)
 
 
 def test_overtaken_of_equal_clients_in_different_clothes() -> None:

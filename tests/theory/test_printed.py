@@ -42,9 +42,7 @@ def test_the_mean_share_is_success_over_clients(
 ) -> None:
     """The paper's sum for S~ is (1 - q) / N, and so it is for the general code."""
     quorum = 1 + round(place * (clients - 1))
-    exact = expect(
-        Federation(clients, Exponential(rate)), quorum=quorum, deadline=report / rate
-    )
+    exact = expect(Federation(clients, Exponential(rate)), quorum=quorum, deadline=report / rate)
     if exact.success_probability > 1e-250:
         printed = mean_share_as_printed(clients, rate, quorum, report / rate)
         assert printed == pytest.approx(exact.success_probability / clients, rel=1e-9)
@@ -56,9 +54,7 @@ def test_the_mean_share_is_success_over_clients(
 @grid
 def test_the_merit(clients: int, rate: float, report: float, place: float) -> None:
     quorum = 1 + round(place * (clients - 1))
-    exact = expect(
-        Federation(clients, Exponential(rate)), quorum=quorum, deadline=report / rate
-    )
+    exact = expect(Federation(clients, Exponential(rate)), quorum=quorum, deadline=report / rate)
     suffice = float(exact.setting.turnout.others_suffice[0])
     if suffice > 1e-250:
         args = (clients, rate, quorum, report / rate)

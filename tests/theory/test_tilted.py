@@ -27,16 +27,14 @@ def some(clients: int, seed: int = 1) -> Floats:
 
 @pytest.mark.parametrize("theta", [-0.5, -1e-3, 0.0, 1e-6, 0.5])
 @pytest.mark.parametrize(("first", "last"), [(0, 30), (4, 9), (11, 11), (0, 0), (12, 40), (9, 4)])
-def test_any_tilt_gives_the_same_sum(
-    counted: Counter, theta: float, first: int, last: int
-) -> None:
+def test_any_tilt_gives_the_same_sum(counted: Counter, theta: float, first: int, last: int) -> None:
     """A tilt is only a matter of digits: a small one costs few, whatever the range."""
     report = some(30)
     masses = counted(report, 1 - report, np.ones(30), 1).masses
     n = np.arange(31.0)
     inside = (n >= first) & (n <= last)
     sums = Tilted(trials(report), theta)
-    assert sums.mass(first, last) == pytest.approx((masses * inside).sum(), rel=1e-9, abs=1e-13)
+    assert sums.mass(first, last) == pytest.approx((masses * inside).sum(), rel=1e-9, abs=1e-12)
     squares = sums.mass(first, last, lambda k: k**2)
     assert squares == pytest.approx((n**2 * masses * inside).sum(), rel=1e-9, abs=1e-11)
 
@@ -111,22 +109,36 @@ def test_the_saddle_is_near_its_target(
     assert abs(mean - target) <= 0.06 * max(sums.variance**0.5, 1.0)
 
 
-@pytest.mark.parametrize("scale", [1.0, 0.03])
-@pytest.mark.parametrize("theta", [-0.5, 0.0, 0.5])
+@pytest.mark.parametrize("variance", [4.0, 29.0, 31.0, 150.0])
+@pytest.mark.parametrize("theta", [-0.2, 0.0, 0.2])
 def test_the_table_is_as_good_as_doing_all_kinds(
-    monkeypatch: pytest.MonkeyPatch, scale: float, theta: float
+    monkeypatch: pytest.MonkeyPatch, variance: float, theta: float
 ) -> None:
-    """With a large variance one table serves, with a small one there are three zones."""
-    rng = np.random.default_rng(4)
-    report = np.concatenate([rng.random(500) * scale, 1 - rng.random(500) * scale, rng.random(30)])
+    """From a variance of 30 on one table serves all kinds, below it there are three zones."""
+    spread = np.linspace(0.01, 0.99, int(5 * variance))
+    rest = np.linspace(0.0, 1.0, 601)[1:] * (variance - spread @ (1 - spread)) / 600
+    report = np.concatenate([spread, rest, 1 - rest])
     kinds = trials(report)
     by_table = Tilted(kinds, theta)
-    assert (by_table.variance >= 30) == (scale == 1.0)
+    assert Tilted(kinds, 0.0).variance == pytest.approx(variance, rel=0.02)
     middle = round(float(by_table.chance.sum()))
     reach = (middle, report.size) if theta > 0 else (0, middle)
     table = by_table.mass_without(*reach)
     monkeypatch.setattr(tilted, "DIRECT", report.size)
-    np.testing.assert_allclose(table, Tilted(kinds, theta).mass_without(*reach), rtol=1e-11)
+    np.testing.assert_allclose(table, Tilted(kinds, theta).mass_without(*reach), rtol=1e-12)
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_the_table_of_a_side_zone_up_to_its_edge(
+    monkeypatch: pytest.MonkeyPatch, mirrored: bool
+) -> None:
+    """Few reports, or few misses: every angle counts, and the singularities are nearest."""
+    rare = np.concatenate([np.linspace(1e-6, 1e-3, 400), [0.02, 0.06, 0.1, 0.15, 0.2, 0.25]])
+    kinds = Trials(1.0 - rare, rare, np.ones(406)) if mirrored else trials(rare)
+    reach = (0, 404) if mirrored else (1, 405)
+    table = Tilted(kinds, 0.0).mass_without(*reach)
+    monkeypatch.setattr(tilted, "DIRECT", 406)
+    np.testing.assert_allclose(table, Tilted(kinds, 0.0).mass_without(*reach), rtol=1e-13)
 
 
 def test_equal_kinds_beyond_the_table() -> None:

@@ -80,7 +80,11 @@ def test_aggregated_gradients_have_no_early_close() -> None:
 
 @steady
 @given(
-    st.integers(1, 120), st.floats(0.1, 10.0), st.floats(0.01, 4.0), st.floats(0, 1), st.floats(0, 1)
+    st.integers(1, 120),
+    st.floats(0.1, 10.0),
+    st.floats(0.01, 4.0),
+    st.floats(0, 1),
+    st.floats(0, 1),
 )
 def test_theorem_1_is_exact(
     clients: int, rate: float, report: float, low: float, high: float
@@ -123,8 +127,8 @@ def test_known_waste_of_aggregated_gradients() -> None:
 @pytest.mark.parametrize("deadline", [0.05, 0.4, 2.0])
 def test_corollary_1(deadline: float) -> None:
     """At a fixed deadline waste never falls with the quorum: per update, and per gradient."""
-    for make in (lambda m: equal(12, 1.0, m, deadline), lambda m: unequal(m, deadline)):
-        settings = [make(quorum) for quorum in range(1, 13)]
+    for federation in (Federation(12, Exponential(1.0)), unequal(1, deadline).federation):
+        settings = [Setting(federation, quorum, deadline) for quorum in range(1, 13)]
         per_round = np.array([waste_per_round(setting) for setting in settings])
         per_update = per_round / [setting.turnout.success for setting in settings]
         per_gradient = per_round / [setting.used for setting in settings]
@@ -183,5 +187,5 @@ def test_without_success_waste_is_infinite() -> None:
 
 
 def test_an_unknown_pool_is_named() -> None:
-    with pytest.raises(InputError, match="onion.*union"):
+    with pytest.raises(InputError, match=r"onion.*union"):
         agu_waste_per_update(unequal(2, 1.0), "onion")  # type: ignore[arg-type]

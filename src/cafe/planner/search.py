@@ -119,7 +119,7 @@ class Search:
         return sorted(lasting, key=lambda o: o.cost)
 
     def best_near(self, known: Sequence[Optimum]) -> Optimum:
-        """The best within a factor of 4 of known optima: where they went when rates changed a bit."""
+        """The best within a factor of 4 of known optima: where they went as rates changed."""
         spans = [deadline_grid(self.federation, o.deadline / 4, o.deadline * 4) for o in known]
         grid = np.unique(np.concatenate(spans))
         points = [self.at(float(deadline)) for deadline in grid]
@@ -152,7 +152,7 @@ class Search:
         best = self.at(inside)
         assert best is not None
         for _ in range(60):
-            middle = (inside * outside) ** 0.5
+            middle = inside**0.5 * outside**0.5
             if abs(inside - outside) <= 1e-12 * inside:
                 break
             here = self.at(middle)
@@ -271,7 +271,7 @@ def _first_time(federation: Federation, reports: float, low: float, high: float)
     if _expected_reports(federation, low) >= reports:
         return low
     while high - low > 1e-9 * high:
-        middle = (low * high) ** 0.5 if high > 2 * low else 0.5 * (low + high)
+        middle = low**0.5 * high**0.5 if high > 2 * low else 0.5 * (low + high)
         enough = _expected_reports(federation, middle) >= reports
         low, high = (low, middle) if enough else (middle, high)
     return high

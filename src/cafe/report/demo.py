@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cafe.errors import FileError
+from cafe.files import reason, writing
 from cafe.fleet import phones
 from cafe.latency.fit import fit
 from cafe.latency.observations import read_observations
@@ -30,7 +31,7 @@ def tell(output: Path, print_line: Callable[[Any], None]) -> None:
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(output, f"the folder cannot be made: {error.strerror}.") from None
+        raise FileError(output, f"the folder cannot be made: {reason(error)}.") from None
     fleet = phones(CLIENTS, seed=SEED, examples=EXAMPLES)
     log = output / "responses.csv"
     _write_log(fleet, log)
@@ -91,13 +92,10 @@ def tell(output: Path, print_line: Callable[[Any], None]) -> None:
 def _write_log(fleet: Federation, path: Path) -> None:
     """What a server would have logged: a row per phone and round, no seconds where it was late."""
     times = fleet.sample(np.random.default_rng(SEED), ROUNDS)
-    try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["client", "seconds", "deadline"])
-            for row in times:
-                for client, seconds in enumerate(row):
-                    shown = f"{seconds:.3f}" if seconds <= GUESS else ""
-                    writer.writerow([f"phone-{client}", shown, GUESS])
-    except OSError as error:
-        raise FileError(path, f"the log cannot be written: {error.strerror}.") from None
+    with writing(path) as file:
+        writer = csv.writer(file)
+        writer.writerow(["client", "seconds", "deadline"])
+        for row in times:
+            for client, seconds in enumerate(row):
+                shown = f"{seconds:.3f}" if seconds <= GUESS else ""
+                writer.writerow([f"phone-{client}", shown, GUESS])

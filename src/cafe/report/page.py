@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cafe._version import __version__
-from cafe.errors import FileError
+from cafe.files import writing
 from cafe.report import plots
 from cafe.report.words import QUANTITIES, number
 
@@ -61,10 +61,8 @@ def write_plan(
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(title)}</title>"
         f"<style>{STYLE}</style><body>{''.join(body)}</body></html>\n"
     )
-    try:
-        Path(path).write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise FileError(path, f"the report cannot be written: {error.strerror}.") from None
+    with writing(path) as file:
+        file.write(page)
 
 
 def _plan(made: Plan) -> list[str]:

@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from cafe.errors import FileError, InputError
+from cafe.files import reason
 from cafe.planner import Prices
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def save(made: Figure, path: str | Path) -> None:
     try:
         write(made, path, ending)
     except OSError as error:
-        raise FileError(path, f"the picture cannot be written: {error.strerror}.") from None
+        raise FileError(path, f"the file cannot be written: {reason(error)}.") from None
 
 
 def write(made: Figure, target: str | Path | IO[str], ending: str) -> None:

@@ -13,7 +13,7 @@ def age_as_printed(clients: int, rate: float, quorum: int, deadline: float) -> f
     """Theorem 2: T/2 + T / (p Pr(n~ >= M-1))."""
     chance = report_probability(rate, deadline)
     chance *= others_suffice_as_printed(clients, rate, quorum, deadline)
-    return deadline / 2 + deadline / chance
+    return deadline / 2 + (deadline / chance if chance > 0 else float("inf"))
 
 
 def age_by_kind(setting: Setting) -> Floats:

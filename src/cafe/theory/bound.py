@@ -166,7 +166,8 @@ def learning_rate(problem: Problem, variance: Variance) -> LearningRate:
 def bound(problem: Problem, variance: Variance, rounds: ArrayLike) -> Floats:
     """The corrected Theorem 3, after so many rounds, failed ones included."""
     smooth, a, slack, constant = _parts(problem, variance)
-    return np.asarray(smooth * constant / (2 * smooth * slack + a * (np.asarray(rounds) + 1)))
+    value = smooth * constant / (2 * smooth * slack + a * (np.asarray(rounds) + 1))
+    return np.where(a > 0, value, np.inf)
 
 
 def rounds_to_gap(problem: Problem, variance: Variance, gap: float) -> Floats:
@@ -174,7 +175,7 @@ def rounds_to_gap(problem: Problem, variance: Variance, gap: float) -> Floats:
     smooth, a, slack, constant = _parts(problem, variance)
     with np.errstate(divide="ignore", invalid="ignore"):
         rounds = (smooth * constant / gap - 2 * smooth * slack) / a - 1
-    return np.where(np.asarray(a) > 0, np.maximum(rounds, 1.0), np.inf)
+    return np.where((np.asarray(a) > 0) & (gap > 0), np.maximum(rounds, 1.0), np.inf)
 
 
 def _parts(problem: Problem, variance: Variance) -> tuple[float, Floats, Floats, Floats]:

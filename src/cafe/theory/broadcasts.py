@@ -7,9 +7,9 @@ from cafe.theory.printed import binomial, report_probability
 
 
 def broadcasts_as_printed(clients: int, rate: float, quorum: int, deadline: float) -> float:
-    """E[C_b] = 1 / (1 - q), q = sum_{n<M} p_n."""
-    q = binomial(clients, report_probability(rate, deadline))[:quorum].sum()
-    return float(1 / (1 - q))
+    """E[C_b] = 1 / (1 - q), q = sum_{n<M} p_n; 1 - q is summed, since q may round to 1."""
+    success = float(binomial(clients, report_probability(rate, deadline))[quorum:].sum())
+    return 1 / success if success > 0 else float("inf")
 
 
 def broadcasts(turnout: Turnout) -> float:

@@ -201,15 +201,15 @@ class Turnout:
 
     @cached_property
     def _upper(self) -> Tilted:
-        """Tilted towards n >= M."""
+        """Tilted towards n >= M, and M - 1 for those who are left when one is taken out."""
         trials = self._some_trials
-        return Tilted(trials, max(trials.saddle(self._needed), 0.0))
+        return Tilted(trials, max(trials.saddle(self._needed - 0.5), 0.0))
 
     @cached_property
     def _lower(self) -> Tilted:
-        """Tilted towards n < M."""
+        """Tilted towards n < M, and n < M - 1 for those who are left when one is taken out."""
         trials = self._some_trials
-        return Tilted(trials, min(trials.saddle(self._needed - 1), 0.0))
+        return Tilted(trials, min(trials.saddle(self._needed - 1.5), 0.0))
 
     @cached_property
     def _centred(self) -> Tilted:
@@ -255,15 +255,17 @@ class Turnout:
             fewer = Turnout(self.report, self.miss, self.number, self.quorum - 1)
             enough[never], short[never] = fewer.success, fewer.failure
         if self._trials is not None:
-            inside, total = self._uncertain, self._trials.total
-            if self._lower_is_summed:
-                short[inside] = np.minimum(self._lower.mass_without(0, self._needed - 2), 1.0)
+            inside, last = self._uncertain, self._trials.total - 1
             if self._upper_is_small:
-                enough[inside] = np.minimum(self._upper.mass_without(self._needed - 1, total), 1.0)
+                upper = np.minimum(self._upper.mass_without(self._needed - 1, last), 1.0)
+                lower = 1.0 - upper
+                if np.any(upper > 0.25):
+                    summed = np.minimum(self._lower.mass_without(0, self._needed - 2), 1.0)
+                    lower = np.where(upper > 0.25, summed, lower)
             else:
-                enough[inside] = 1.0 - short[inside]
-            if not self._lower_is_summed:
-                short[inside] = 1.0 - enough[inside]
+                lower = np.minimum(self._lower.mass_without(0, self._needed - 2), 1.0)
+                upper = 1.0 - lower
+            enough[inside], short[inside] = upper, lower
         return enough, short
 
 
@@ -294,8 +296,14 @@ def check_quorum(quorum: int, clients: int) -> None:
 
 def check_deadline(deadline: float) -> None:
     """Refuse a deadline that is not a positive, finite time."""
-    if not np.isreal(deadline) or not np.isfinite(deadline) or deadline <= 0:
+    number = isinstance(deadline, int | float | np.integer | np.floating)
+    if not number or not np.isfinite(deadline) or deadline <= 0:
         raise InputError(
             f"The deadline must be a positive, finite time. Got {deadline}: "
             "nobody reports at once, and no round may last for ever."
+        )
+    if not 1e-150 < deadline < 1e150:
+        raise InputError(
+            f"The deadline must lie between 1e-150 and 1e150, so that its square is a number. "
+            f"Got {deadline}: choose another unit of time."
         )

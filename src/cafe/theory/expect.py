@@ -33,7 +33,7 @@ def expect(
         deadline: how long a round waits, the paper's T.
         target: close a round as soon as so many have reported (all clients: when everybody has).
     """
-    return Expectation(Setting(federation, quorum, float(deadline), target))
+    return Expectation(Setting(federation, quorum, deadline, target))
 
 
 @dataclass(frozen=True, eq=False)

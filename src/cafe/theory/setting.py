@@ -35,16 +35,18 @@ class Setting:
     def __post_init__(self) -> None:
         check_quorum(self.quorum, self.federation.clients)
         check_deadline(self.deadline)
+        object.__setattr__(self, "quorum", int(self.quorum))
+        object.__setattr__(self, "deadline", float(self.deadline))
         if self.target is None:
             return
-        if not isinstance(self.target, int | np.integer) or not (
-            self.quorum <= self.target <= self.federation.clients
-        ):
+        whole = isinstance(self.target, int | np.integer) and not isinstance(self.target, bool)
+        if not whole or not self.quorum <= self.target <= self.federation.clients:
             raise InputError(
                 f"The target must lie between the quorum ({self.quorum}) and the number of clients "
                 f"({self.federation.clients}). Got {self.target}: "
                 "a round closes early only when it has already succeeded."
             )
+        object.__setattr__(self, "target", int(self.target))
 
     @property
     def clients(self) -> int:

@@ -203,7 +203,7 @@ class Tilted:
         self, first: int, last: int, weight: Callable[[Floats], Floats] | None = None
     ) -> Floats:
         """The same sum for the trials less one of each kind, for every kind at once."""
-        first, last = self.clip(first, last)
+        first, last = self.clip(first, min(last, self.trials.total - 1))
         if first > last:
             return np.zeros_like(self.chance)
         values = None if weight is None else weight(np.arange(first, last + 1, dtype=float))

@@ -21,8 +21,9 @@ def waste_as_printed(clients: int, rate: float, quorum: int, deadline: float) ->
     p = report_probability(rate, deadline)
     p_n = binomial(clients, p)
     n = np.arange(quorum)
-    q = p_n[:quorum].sum()
-    return float(((1 - p) * clients * deadline + deadline * (n @ p_n[:quorum])) / (1 - q))
+    success = float(p_n[quorum:].sum())  # 1 - q, which may round to 0
+    wasted = float((1 - p) * clients * deadline + deadline * (n @ p_n[:quorum]))
+    return wasted / success if success > 0 else float("inf")
 
 
 def waste_per_round(setting: Setting) -> float:
@@ -68,13 +69,14 @@ def agu_waste_per_update(setting: Setting, pool: Literal["round", "union"] = "ro
     ``"round"``: as its formula is written, a report of a failed round counts only if its client
     reports in the successful round too. ``"union"``: every report since the last update counts.
     """
-    turnout, deadline, number = setting.turnout, setting.deadline, setting.number
-    if pool == "union":
-        return deadline * turnout.mean_missing / turnout.success
-    if pool != "round":
+    if pool not in ("round", "union"):
         raise InputError(f"Unknown pool '{pool}'. {did_you_mean(pool, ['round', 'union'])}")
-    kept_later = turnout.participation / turnout.success
-    kept = total(number, turnout.report * turnout.others_fall_short * kept_later)
-    in_failed = turnout.clients * turnout.failure - kept
-    in_successful = turnout.clients * turnout.success - turnout.used
-    return deadline / turnout.success * (in_failed + in_successful)
+    turnout, deadline = setting.turnout, setting.deadline
+    if turnout.success == 0:
+        return float("inf")
+    lost = turnout.mean_missing
+    if pool == "round":
+        kept_later = turnout.participation / turnout.success
+        kept = total(setting.number, turnout.report * turnout.others_fall_short * kept_later)
+        lost += turnout.reports_when_failed - kept
+    return deadline * lost / turnout.success

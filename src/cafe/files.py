@@ -1,0 +1,46 @@
+"""Opening files, with every refusal in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from cafe.errors import FileError
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[TextIO]:
+    """The file as text, without the mark that some editors put in front."""
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            yield file
+    except OSError as error:
+        raise FileError(path, f"the file cannot be read: {reason(error)}.") from None
+    except UnicodeDecodeError as error:
+        raise FileError(
+            path,
+            "the file must be text in UTF-8. "
+            f"Got the byte 0x{error.object[error.start]:02x}: save it as UTF-8.",
+        ) from None
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[TextIO]:
+    """A new text file, its lines ended as they are written."""
+    try:
+        with Path(path).open("w", encoding="utf-8", newline="") as file:
+            yield file
+    except OSError as error:
+        raise FileError(path, f"the file cannot be written: {reason(error)}.") from None
+
+
+def reason(error: OSError) -> str:
+    """Why, and what to do."""
+    reasons = {
+        FileNotFoundError: "there is none of that name; check the path",
+        IsADirectoryError: "it is a folder; name a file in it",
+        PermissionError: "permission is denied; change its mode, or copy it",
+    }
+    return reasons.get(type(error), f"{error.strerror}")

@@ -1,0 +1,48 @@
+"""TOML and CSV files to objects and back: the only place where a string becomes an object.
+
+A federation in TOML is clients that are alike, or a preset, or groups of either::
+
+    [federation]            [[federation.group]]
+    clients = 100           clients = 40
+    rate = 1.0              latency = { family = "weibull", shape = 0.8, scale = 2.0 }
+    availability = 0.9      [[federation.group]]
+    examples = 600          preset = "phones"
+
+In CSV it has one row per client: a column ``rate``, or ``family`` and the families' parameters; if
+wanted also ``client`` (a name), ``availability`` and ``examples``. Both forms take their names from
+the latency classes: a family is a class, its parameters are the class's fields.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cafe.errors import FileError
+from cafe.federation import Federation
+from cafe.files import reading
+from cafe.scenario.names import family_name
+from cafe.scenario.rows import load_csv
+from cafe.scenario.tables import federation_from_table, latency_from_table, load_toml
+from cafe.scenario.writing import write_federation
+
+__all__ = [
+    "family_name",
+    "federation_from_table",
+    "latency_from_table",
+    "load_federation",
+    "write_federation",
+]
+
+
+def load_federation(path: str | Path) -> Federation:
+    """The federation described by a ``.toml`` or ``.csv`` file."""
+    path = Path(path)
+    loaders = {".toml": load_toml, ".csv": load_csv}
+    if path.suffix.lower() not in loaders:
+        raise FileError(
+            path,
+            "the name must end in .toml or .csv, which tells the format. "
+            f"Got '{path.name}': rename the file.",
+        )
+    with reading(path) as file:
+        return loaders[path.suffix.lower()](path, file)

@@ -1,0 +1,312 @@
+"""What the pages show is what happens: code runs, output is real, lists are complete."""
+
+from __future__ import annotations
+
+import dataclasses
+import doctest
+import inspect
+import json
+import math
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import pytest
+import typer
+
+import cafe
+from cafe import cli
+from cafe.latency import Latency, Various
+from cafe.planner import explain, limits
+from cafe.report.words import QUANTITIES
+from cafe.scenario import family_name
+from cafe.theory.expect import SCALARS
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+EXAMPLES = DOCS / "examples"
+PAGES = [
+    page
+    for page in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+    if page.exists() and "_build" not in page.parts
+]
+BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
+Cafe = Callable[[str], tuple[int, str]]
+
+
+def text(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cafe:
+    """Call the command line; its exit code and all that it printed."""
+
+    def called(command: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", shlex.split(command))
+        capsys.readouterr()
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        captured = capsys.readouterr()
+        return code, captured.out + captured.err
+
+    return called
+
+
+# ---------------------------------------------------------------- code and its output
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=name_of)
+def test_code_runs_and_prints_what_is_shown(
+    page: Path, run: Cafe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for language, code in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if language == "console":
+            check_commands(code, run)
+        elif ">>>" in code:
+            check_session(code, names)
+        else:
+            exec(compile(code, str(page), "exec"), names)
+
+
+def check_session(code: str, names: dict[str, object]) -> None:
+    """A Python session, compared by doctest."""
+    session = doctest.DocTestParser().get_doctest(code, names, "session", None, None)
+    report: list[str] = []
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    failed = runner.run(session, out=report.append, clear_globs=False).failed
+    assert not failed, "".join(report)
+    names.update(session.globs)
+
+
+def check_commands(code: str, run: Cafe) -> None:
+    """Commands, each followed by what it prints; a line of three dots stands for any lines."""
+    for part in re.split(r"^\$ ", code.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        assert command.startswith("cafe "), f"only cafe's own commands are run: {command}"
+        status, printed = run(command)
+        assert status == (2 if "Error:" in shown else 0), printed
+        if shown.strip():
+            assert appears(shown, printed), (
+                f"{command}\nprints\n{printed}\nbut is shown with\n{shown}"
+            )
+
+
+def appears(shown: str, printed: str) -> bool:
+    """Whether the words and figures shown are printed, in this order; line breaks do not count."""
+    pieces = [piece.split() for piece in re.split(r"^\.\.\.$", shown, flags=re.MULTILINE)]
+    words, at = printed.split(), 0
+    for i, piece in enumerate(pieces):
+        last = len(words) - len(piece)
+        first = at if i else 0
+        starts = range(first, last + 1) if i else range(min(1, last + 1))
+        if i and i == len(pieces) - 1 and piece:
+            starts = range(max(first, last), last + 1)
+        found = next((s for s in starts if all(map(alike, piece, words[s : s + len(piece)]))), None)
+        if found is None:
+            return False
+        at = found + len(piece)
+    return len(pieces) > 1 or at == len(words)
+
+
+def alike(shown: str, printed: str) -> bool:
+    """The same word, or the same but for the last digits of its figures."""
+    if shown == printed:
+        return True
+    ours, theirs = (
+        [float(n.replace(",", "")) for n in NUMBER.findall(word)] for word in (shown, printed)
+    )
+    return NUMBER.split(shown) == NUMBER.split(printed) and all(
+        math.isclose(a, b, rel_tol=1e-3) for a, b in zip(ours, theirs, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("shown", "same"),
+    [
+        ("a 1.000 b", True),
+        ("a 1.0001\n b", True),
+        ("a 1.01 b", False),
+        ("a 1.0", False),
+        ("...\nb", True),
+        ("a\n...", True),
+        ("a\n...\nb", True),
+        ("...\n1.0\n...", True),
+        ("...\na", False),
+        ("...\nc\n...", False),
+    ],
+)
+def test_shown_output_is_compared(shown: str, same: bool) -> None:
+    assert appears(shown, "a 1.0 b") == same
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.iterdir()), ids=lambda path: path.name)
+def test_every_example_is_used(example: Path) -> None:
+    commands = "\n".join(
+        code for page in PAGES for _, code in BLOCK.findall(page.read_text(encoding="utf-8"))
+    )
+    assert example.name in commands
+
+
+# ---------------------------------------------------------------- lists that must be complete
+
+
+def rows(page: str, section: str | None = None) -> Iterator[list[str]]:
+    """The cells of the rows of the tables on a page, or in one of its sections."""
+    content = text(page)
+    if section:
+        content = re.split(rf"^## {re.escape(section)}$", content, flags=re.MULTILINE)[1]
+        content = re.split(r"^## ", content, flags=re.MULTILINE)[0]
+    for line in content.splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if cells and not set(cells[0]) <= {"-"}:
+            yield cells
+
+
+def quoted(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+# As LaTeX numbers them, one counter for each sort; figure 8 has four parts.
+STATEMENTS = [
+    *(f"Assumption {i}," for i in range(1, 5)),
+    "Definition 1,",
+    *(f"Theorem {i}," for i in range(1, 4)),
+    *(f"Corollary {i}," for i in range(1, 4)),
+    *(f"Remark {i}," for i in range(1, 5)),
+    *(f"Fig. {i}," for i in range(1, 8)),
+    *(f"Fig. 8({part})," for part in "abcd"),
+    *(f"Table {i}," for i in (1, 2)),
+    *(f"({i}) " for i in range(1, 35)),
+]
+SYMBOLS = """
+N k M T t λ X_k p n p_n q K ñ r R Geom(q) Geom(r) S_t 1{·} C_w E[C_w] C_b E[C_b] Δ_k E[Δ_k]
+E[Δ_k]/T α_w α_b J(λ,T) J(x) x g(M) D_k l(w,d) F F_k w w_t w* ∇F_k ∇F̃_k ∇F̄_k g_t g̃_t
+η_t β γ L μ σ² Γ ε₁ F* F_k* S̃ A B Q(·)
+"""  # noqa: RUF001
+
+
+@pytest.mark.parametrize("label", STATEMENTS)
+def test_paper_statement_is_mapped(label: str) -> None:
+    found = [cells for cells in rows("paper.md") if f"{cells[0]} ".startswith(label)]
+    assert len(found) == 1, f"{label} has {len(found)} rows"
+    assert all(found[0]), "what gives it, and whether it holds"
+
+
+def test_paper_symbols_are_mapped() -> None:
+    mapped = {symbol: cells for cells in rows("paper.md", "Symbols") for symbol in quoted(cells[0])}
+    assert not set(SYMBOLS.split()) - mapped.keys()
+    assert all(all(cells) for cells in mapped.values())
+
+
+def test_surface_table_is_complete() -> None:
+    listed = [quoted(cells[0])[0] for cells in rows("reference/cafe.md") if quoted(cells[0])]
+    assert sorted(listed) == sorted(f"cafe.{name}" for name in cafe.__all__)
+
+
+@pytest.mark.parametrize("module", ["latency", "planner", "theory"])
+def test_reference_has_every_name(module: str) -> None:
+    page = text(f"reference/{module}.md")
+    for name in getattr(cafe, module).__all__:
+        assert re.search(rf"^\.\. auto\w+:: cafe\.{module}\.{name}$", page, re.MULTILINE), name
+
+
+COMMANDS = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_options_are_listed(verb: str) -> None:
+    listed = {
+        quoted(option)[0]: (default, meaning)
+        for option, _, default, meaning in rows("reference/cli.md", f"cafe {verb}")
+        if quoted(option)
+    }
+    real = {
+        p.opts[0] if isinstance(p, click.Option) else p.name.upper(): (
+            "needed" if p.required else default(p),
+            getattr(p, "help", None),
+        )
+        for p in COMMANDS[verb].params
+    }
+    assert listed == real
+
+
+def default(option: click.Parameter) -> str:
+    return "" if option.default is None or option.default is False else f"`{option.default}`"
+
+
+def test_every_verb_has_a_section() -> None:
+    assert re.findall(r"^## cafe (\w+)$", text("reference/cli.md"), re.MULTILINE) == [*COMMANDS]
+
+
+def test_expect_json_fields() -> None:
+    listed = {
+        quoted(name)[0]: unit
+        for name, unit, _ in rows("reference/json.md", "cafe expect")
+        if quoted(name)
+    }
+    assert tuple(listed) == SCALARS
+    assert {name: listed[name] for name in QUANTITIES} == {
+        name: unit for name, (_, unit, _) in QUANTITIES.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments"),
+    [
+        ("plan", "--clients 9 --rate 1 --waste-price 1 --broadcast-price 1"),
+        ("frontier", "--clients 9 --rate 1"),
+    ],
+)
+def test_json_fields(verb: str, arguments: str, run: Cafe) -> None:
+    _, printed = run(f"cafe {verb} {arguments} --json")
+    made = json.loads(printed)
+    listed = [
+        quoted(cells[0])[0]
+        for cells in rows("reference/json.md", f"cafe {verb}")
+        if quoted(cells[0])
+    ]
+    assert sorted(listed) == sorted(made[0] if isinstance(made, list) else made)
+
+
+def test_families_are_listed() -> None:
+    families = (getattr(cafe.latency, name) for name in cafe.latency.__all__)
+    real = {
+        family_name(family): [
+            f.name for f in dataclasses.fields(family) if f.init and f.name != "kinds"
+        ]
+        for family in families
+        if family not in (Latency, Various)
+    }
+    listed = {
+        quoted(family)[0]: quoted(parameters)
+        for family, parameters, _ in rows("reference/files.md", "Families")
+        if quoted(family)
+    }
+    assert listed == real
+
+
+def test_limits_are_listed() -> None:
+    listed = re.search(r"Limits can be set on: (.*?)\.\n", text("how-to/limits-and-goals.md"), re.S)
+    assert listed
+    assert sorted(quoted(listed[1])) == sorted(limits.WITH_QUORUM)
+
+
+def test_every_warning_has_a_section() -> None:
+    sections = re.findall(r"^## ", text("how-to/read-the-warnings.md"), re.MULTILINE)
+    assert len(sections) == inspect.getsource(explain.warnings).count("found.append(")

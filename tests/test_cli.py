@@ -128,7 +128,7 @@ def test_fit_then_plan(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "fit.svg").exists()
     found = run.json(f"fit {log} --per-client")
     assert found["best"]["family"] == found["candidates"][0]["family"]
-    assert len(found["clients"]) == 12
+    assert len(found["by_client"]["clients"]) == 12
     made = run.json(f"plan --federation {clients} --waste-price 1 --broadcast-price 5")
     assert 0 < made["expected"]["expected_reports"] <= 12
 
@@ -156,7 +156,9 @@ MISTAKES = {
     "unknown goal": ("plan --clients 5 --rate 1 --goal tim --noise-ratio 1", "Did you mean 'time'"),
     "goal without constants": ("plan --clients 5 --rate 1 --goal time", "--noise-ratio"),
     "constants without goal": (f"{PLAN} --gap 0.1", "--goal time"),
-    "missing file": ("plan --federation none.toml --waste-price 1 --broadcast-price 1", "none.toml"),
+    "missing file": (
+        "plan --federation none.toml --waste-price 1 --broadcast-price 1", "none.toml",
+    ),
     "odd target": (
         "expect --clients 9 --rate 1 --quorum 5 --deadline 1 --target 3", "between the quorum (5)",
     ),

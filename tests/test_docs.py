@@ -219,7 +219,7 @@ def test_surface_table_is_complete() -> None:
     assert sorted(listed) == sorted(f"cafe.{name}" for name in cafe.__all__)
 
 
-@pytest.mark.parametrize("module", ["latency", "planner", "theory"])
+@pytest.mark.parametrize("module", ["fitting", "latency", "planner", "theory"])
 def test_reference_has_every_name(module: str) -> None:
     page = text(f"reference/{module}.md")
     for name in getattr(cafe, module).__all__:
@@ -310,3 +310,12 @@ def test_limits_are_listed() -> None:
 def test_every_warning_has_a_section() -> None:
     sections = re.findall(r"^## ", text("how-to/read-the-warnings.md"), re.MULTILINE)
     assert len(sections) == inspect.getsource(explain.warnings).count("found.append(")
+
+
+def test_the_tree_is_drawn() -> None:
+    drawn = text("design.md").partition("What is to come:")[0]
+    parts = [p for p in (ROOT / "src" / "cafe").iterdir() if (p / "__init__.py").exists()]
+    parts += (ROOT / "src" / "cafe").glob("[a-z]*.py")
+    for part in parts:
+        line = f"      {part.name}{'/' if part.is_dir() else ''} "
+        assert line in drawn, f"docs/design.md does not draw {part.name}"

@@ -8,9 +8,9 @@ import pytest
 
 from cafe.errors import InputError
 from cafe.federation import Federation
+from cafe.fleet import _column, _transfers, phones
 from cafe.latency import LogNormal
 from cafe.latency.base import Floats
-from cafe.fleet import _column, _transfers, phones
 
 
 def latency_of(federation: Federation) -> LogNormal:

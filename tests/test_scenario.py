@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import cafe.latency
 from cafe.errors import FileError, InputError
 from cafe.federation import Federation
+from cafe.fleet import phones
 from cafe.latency import (
     Constant,
     Empirical,
@@ -28,7 +29,6 @@ from cafe.latency import (
     Various,
     Weibull,
 )
-from cafe.fleet import phones
 from cafe.scenario import (
     family_name,
     federation_from_table,

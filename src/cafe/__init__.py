@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from cafe._version import __version__
 
 if TYPE_CHECKING:
-    from cafe import latency, planner, scenario, theory
+    from cafe import fitting, latency, planner, scenario, theory
     from cafe.errors import CafeError, FileError, InfeasibleError, InputError
     from cafe.federation import Federation
+    from cafe.fitting import Observations, fit, read_observations
     from cafe.fleet import phones
     from cafe.latency import (
         Constant,
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
         Uniform,
         Weibull,
     )
-    from cafe.latency.fit import fit
-    from cafe.latency.observations import Observations, read_observations
     from cafe.planner import Prices, ToGap, frontier, plan
     from cafe.scenario import load_federation, write_federation
     from cafe.theory import Problem, expect
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "cafe.errors": ("CafeError", "FileError", "InfeasibleError", "InputError"),
     "cafe.federation": ("Federation",),
+    "cafe.fitting": ("Observations", "fit", "read_observations"),
     "cafe.fleet": ("phones",),
     "cafe.latency": (
         "Constant",
@@ -47,14 +47,12 @@ _HOMES = {
         "Uniform",
         "Weibull",
     ),
-    "cafe.latency.fit": ("fit",),
-    "cafe.latency.observations": ("Observations", "read_observations"),
     "cafe.planner": ("Prices", "ToGap", "frontier", "plan"),
     "cafe.scenario": ("load_federation", "write_federation"),
     "cafe.theory": ("Problem", "expect"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("latency", "planner", "scenario", "theory")
+_MODULES = ("fitting", "latency", "planner", "scenario", "theory")
 
 __all__ = [
     "CafeError",
@@ -78,6 +76,7 @@ __all__ = [
     "__version__",
     "expect",
     "fit",
+    "fitting",
     "frontier",
     "latency",
     "load_federation",

@@ -217,18 +217,19 @@ def fit(
     plot: Plot = None,
 ) -> None:
     """Fit response times; a client without seconds missed its deadline, and counts as slower."""
-    from cafe.latency.fit import fit as make_fit
-    from cafe.latency.observations import read_observations
+    from cafe.fitting import fit as make_fit
+    from cafe.fitting import read_observations
 
-    found = make_fit(read_observations(responses), criterion=criterion)
+    chosen: Any = criterion  # refused by name where it is none
+    found = make_fit(read_observations(responses), criterion=chosen)
     each = found.by_client() if per_client or output else None
     if as_json:
-        _print_json(found.to_dict() | ({"clients": each.to_dict()} if each and per_client else {}))
+        _print_json(found.to_dict() | ({"by_client": each.to_dict()} if each else {}))
     else:
         from cafe.report import tables
 
         _print(tables.fit(found))
-        if each and per_client:
+        if each:
             _print(tables.clients(each))
     if plot:
         from cafe.report import plots

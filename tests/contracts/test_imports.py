@@ -38,7 +38,7 @@ def part(path: Path) -> str:
 
 
 def imported(path: Path) -> set[str]:
-    """The parts of cafe that a file imports, inside functions too; for type checkers only is free."""
+    """The parts of cafe that a file imports, inside functions too, but not for types only."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     skipped = {
         id(inner)

@@ -8,13 +8,22 @@ import pytest
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Federation
 from cafe.latency import Exponential
-from cafe.planner import plan
+from cafe.planner import Plan
+from cafe.planner import plan as make_plan
 from cafe.planner.limits import WITH_QUORUM, allowed_quorums, limits
 from cafe.theory import Expectation, expect
 
 WHO = Federation(30, Exponential(1.0))
 UNEQUAL = Federation.exponential(np.linspace(0.3, 3, 30), np.linspace(0.6, 1, 30))
-PRICES = {"waste_price": 5.0, "broadcast_price": 20.0}
+
+
+def plan(
+    who: Federation,
+    at_most: dict[str, float] | None = None,
+    at_least: dict[str, float] | None = None,
+) -> Plan:
+    """A plan at prices that matter little here."""
+    return make_plan(who, waste_price=5.0, broadcast_price=20.0, at_most=at_most, at_least=at_least)
 
 
 @pytest.mark.parametrize("who", [WHO, UNEQUAL])
@@ -51,7 +60,7 @@ def test_limits_are_kept_and_nothing_allowed_is_better(
     who: Federation, at_most: dict[str, float], at_least: dict[str, float]
 ) -> None:
     try:
-        made = plan(who, **PRICES, at_most=at_most, at_least=at_least)
+        made = plan(who, at_most=at_most, at_least=at_least)
     except InfeasibleError:
         assert not [e for e in scan(who) if allowed(e, at_most, at_least)]
         return
@@ -73,16 +82,16 @@ def allowed(e: Expectation, at_most: dict[str, float], at_least: dict[str, float
 
 
 def test_the_edge_is_found_exactly() -> None:
-    made = plan(WHO, **PRICES, at_most={"waste": 3.0, "deadline": 8.0}, at_least={"deadline": 0.5})
+    made = plan(WHO, at_most={"waste": 3.0, "deadline": 8.0}, at_least={"deadline": 0.5})
     assert made.expected.waste <= 3.0 * (1 + 1e-9)
-    free = plan(WHO, **PRICES, at_least={"deadline": 0.5}, at_most={"deadline": 8.0})
+    free = plan(WHO, at_least={"deadline": 0.5}, at_most={"deadline": 8.0})
     if free.expected.waste > 3.0:
         assert made.expected.waste == pytest.approx(3.0, rel=1e-6)
         assert [str(limit) for limit in made.binding] == ["waste at most 3"]
 
 
 def test_a_binding_limit_is_named() -> None:
-    made = plan(WHO, **PRICES, at_most={"deadline": 0.02})
+    made = plan(WHO, at_most={"deadline": 0.02})
     assert made.deadline == pytest.approx(0.02)
     assert str(made.binding[0]) == "deadline at most 0.02"
     assert "deadline at most 0.02" in made.explanation[2]
@@ -90,7 +99,7 @@ def test_a_binding_limit_is_named() -> None:
 
 def test_one_impossible_limit_is_named_with_how_far_off_it_is() -> None:
     with pytest.raises(InfeasibleError) as caught:
-        plan(WHO, **PRICES, at_least={"success_probability": 0.9}, at_most={"deadline": 1e-3})
+        plan(WHO, at_least={"success_probability": 0.9}, at_most={"deadline": 1e-3})
     text = str(caught.value)
     assert "'success_probability at least 0.9' cannot be kept" in text
     most = expect(WHO, quorum=1, deadline=1e-3).success_probability
@@ -100,15 +109,15 @@ def test_one_impossible_limit_is_named_with_how_far_off_it_is() -> None:
 
 def test_limits_that_conflict_are_told_apart_from_impossible_ones() -> None:
     with pytest.raises(InfeasibleError, match="not all together") as caught:
-        plan(WHO, **PRICES, at_most={"age": 1.5}, at_least={"reports_per_update": 25.0})
+        plan(WHO, at_most={"age": 1.5}, at_least={"reports_per_update": 25.0})
     assert "broken by" in str(caught.value)
 
 
 def test_unknown_and_unusable_limits() -> None:
     with pytest.raises(InputError, match="Did you mean 'waste'"):
-        plan(WHO, **PRICES, at_most={"wast": 1.0})
+        plan(WHO, at_most={"wast": 1.0})
     with pytest.raises(InputError, match="finite"):
-        plan(WHO, **PRICES, at_most={"waste": float("nan")})
+        plan(WHO, at_most={"waste": float("nan")})
 
 
 def test_allowed_quorums_by_trying_all() -> None:

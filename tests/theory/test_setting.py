@@ -17,7 +17,9 @@ def test_a_bad_quorum_is_named(quorum: object) -> None:
         Setting(FEDERATION, quorum, 1.0)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("deadline", [0, -1.5, float("nan"), float("inf"), "soon", None, 1j])
+@pytest.mark.parametrize(
+    "deadline", [0, -1.5, 1e-200, float("nan"), float("inf"), "soon", None, 1j]
+)
 def test_a_bad_deadline_is_named(deadline: object) -> None:
     with pytest.raises(InputError, match=r"(?i)deadline.*" + str(deadline)):
         Setting(FEDERATION, 2, deadline)  # type: ignore[arg-type]

@@ -11,9 +11,8 @@ import numpy as np
 
 from cafe.errors import FileError
 from cafe.files import reason, writing
+from cafe.fitting import fit, read_observations
 from cafe.fleet import phones
-from cafe.latency.fit import fit
-from cafe.latency.observations import read_observations
 from cafe.planner import frontier, plan
 from cafe.report import page, plots, tables
 from cafe.scenario import write_federation

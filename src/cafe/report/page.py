@@ -16,7 +16,7 @@ from cafe.report.words import QUANTITIES, number
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from cafe.latency.fit import Fit
+    from cafe.fitting import Fit
     from cafe.planner import Frontier, Plan, Robustness
 
 STYLE = """

@@ -14,7 +14,7 @@ from cafe.planner import Prices
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from cafe.latency.fit import Fit
+    from cafe.fitting import Fit
     from cafe.planner import Frontier, Plan
 
 INK, GOOD, WARM, COOL, GREY = "#222222", "#1a7f4b", "#c2571a", "#2b6cb0", "#999999"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -13,7 +14,7 @@ from rich.text import Text
 from cafe.report.words import QUANTITIES, number
 
 if TYPE_CHECKING:
-    from cafe.latency.fit import Fit
+    from cafe.fitting import ClientFits, Fit
     from cafe.planner import Frontier, Plan, Robustness
     from cafe.theory import Expectation
 
@@ -121,6 +122,53 @@ def fit(found: Fit) -> RenderableType:
         for c in found.candidates
     ]
     columns = ["family", "AIC", "BIC", "log-likelihood", "max |KM - fit|", "parameters"]
-    parts: list[RenderableType] = [table("Families, the best first", columns, rows)]
+    seen = found.observations
+    reports = int(seen.reported.sum())
+    counted = (
+        f"{reports:,} reports and {len(seen) - reports:,} missed deadlines "
+        f"of {len(seen.clients):,} clients"
+    )
+    parts: list[RenderableType] = [Text(counted), Text()]
+    parts.append(table("Families, the best first", columns, rows))
     parts += [Text(f"left out {k}: {why}", style="dim") for k, why in found.skipped.items()]
-    return Group(*parts)
+    return Group(*parts, Text(), goodness(found))
+
+
+def goodness(found: Fit, rows: int = 8) -> Table:
+    """What was observed beside what the best family says, at times spread over the reports."""
+    times, survival, error = found.kaplan_meier()
+    picked = np.unique(np.linspace(0, times.size - 1, rows).round().astype(int))
+    cells = [
+        [
+            f"by {number(float(times[i]))} s",
+            f"{1 - survival[i]:.3f} ± {error[i]:.3f}",
+            f"{float(found.latency.cdf(times[i])):.3f}",
+        ]
+        for i in picked
+    ]
+    columns = ["have reported", "observed (Kaplan-Meier)", found.best.family]
+    return table("Goodness of fit", columns, cells)
+
+
+def clients(each: ClientFits, most: int = 12) -> RenderableType:
+    """Every client's slowness; the slowest few where they are many."""
+    order = np.argsort(-each.scale)[:most]
+    means = np.broadcast_to(each.latency.mean(), each.scale.shape)
+    rows = [
+        [
+            each.clients[i],
+            f"{each.scale[i]:.3g}",
+            f"{each.standard_error[i]:.2f}",
+            number(float(means[i])),
+            f"{each.reports[i]}",
+            f"{each.misses[i]}",
+        ]
+        for i in order
+    ]
+    columns = ["client", "times as slow", "± log", "mean, s", "reports", "missed"]
+    shown = "" if len(each.clients) <= most else f", the {most} slowest"
+    head = (
+        f"{len(each.clients):,} clients{shown}: {each.family}, "
+        f"spread between clients {each.spread:.2f} (log)"
+    )
+    return table(head, columns, rows)

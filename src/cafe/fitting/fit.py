@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cafe.errors import InputError, did_you_mean
+from cafe.fitting.families import RECIPES, UnfittableError, all_alike, natural
+from cafe.fitting.observations import Observations
+from cafe.fitting.sample import Sample
 from cafe.latency.base import Floats, Latency
 from cafe.latency.empirical import Empirical
-from cafe.latency.families import RECIPES, UnfittableError, all_alike, natural
-from cafe.latency.observations import Observations
-from cafe.latency.sample import Sample
 
 if TYPE_CHECKING:
-    from cafe.latency.pooling import ClientFits
+    from cafe.fitting.pooling import ClientFits
 
 Criterion = Literal["aic", "bic"]
 _CRITERIA = ("aic", "bic")
@@ -64,6 +64,18 @@ class FamilyFit:
         """
         return math.log(self.reports) * self.complexity - 2 * self.log_likelihood
 
+    def to_dict(self) -> dict[str, object]:
+        """The family's fit as plain values, ready for JSON."""
+        return {
+            "family": self.family,
+            "parameters": dict(self.parameters),
+            "standard_errors": dict(self.standard_errors),
+            "log_likelihood": self.log_likelihood,
+            "aic": self.aic,
+            "bic": self.bic,
+            "distance": self.distance,
+        }
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -91,6 +103,18 @@ class Fit:
         """The latency of the best family."""
         return self.best.latency
 
+    def to_dict(self) -> dict[str, object]:
+        """The fit as plain values, ready for JSON."""
+        reports = int(self.observations.reported.sum())
+        return {
+            "best": self.best.to_dict(),
+            "candidates": [each.to_dict() for each in self.candidates],
+            "skipped": dict(self.skipped),
+            "criterion": self.criterion,
+            "reports": reports,
+            "misses": len(self.observations) - reports,
+        }
+
     def kaplan_meier(self) -> tuple[Floats, Floats, Floats]:
         """Distinct report times, the share missing after each, and Greenwood's standard error.
 
@@ -110,7 +134,7 @@ class Fit:
 
     def by_client(self) -> ClientFits:
         """Each client's own slowness, pulled towards the pool where its observations are few."""
-        from cafe.latency.pooling import fit_clients
+        from cafe.fitting.pooling import fit_clients
 
         return fit_clients(self)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cafe.errors import FileError, InputError
-from cafe.latency.observations import Observations, read_observations
+from cafe.fitting.observations import Observations, read_observations
 
 NAN = float("nan")
 INF = float("inf")

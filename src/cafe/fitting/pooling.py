@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.latency.base import Floats, Latency
-from cafe.latency.fit import Fit, fit
-from cafe.latency.observations import Observations
-from cafe.latency.sample import Sample, Times
-from cafe.latency.search import climb, guarded
-from cafe.latency.starts import (
+from cafe.fitting.fit import Fit, fit
+from cafe.fitting.observations import Observations
+from cafe.fitting.sample import Sample, Times
+from cafe.fitting.search import climb, guarded
+from cafe.fitting.starts import (
     Builder,
     Starts,
     exponential_from,
@@ -32,6 +31,7 @@ from cafe.latency.starts import (
     lognormal_from,
     weibull_from,
 )
+from cafe.latency.base import Floats, Latency
 
 if TYPE_CHECKING:
     from cafe.federation import Federation
@@ -78,6 +78,19 @@ class ClientFits:
     def latency(self) -> Latency:
         """The latency with one kind per client."""
         return self.pooled.scaled(self.scale)
+
+    def to_dict(self) -> dict[str, object]:
+        """The clients as plain values, ready for JSON."""
+        rows = zip(
+            self.clients, self.scale.tolist(), self.standard_error.tolist(),
+            self.reports.tolist(), self.misses.tolist(), strict=True,
+        )  # fmt: skip
+        names = ("client", "scale", "standard_error", "reports", "misses")
+        return {
+            "family": self.family,
+            "spread": self.spread,
+            "clients": [dict(zip(names, row, strict=True)) for row in rows],
+        }
 
     def federation(self) -> Federation:
         """The federation of these clients."""

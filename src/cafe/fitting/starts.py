@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_expit, log_ndtr, ndtri
 
+from cafe.fitting.sample import Sample
 from cafe.latency.base import Floats, Latency
 from cafe.latency.exponential import Exponential
 from cafe.latency.gamma import Gamma
 from cafe.latency.lognormal import LogNormal
 from cafe.latency.mixture import Mixture
-from cafe.latency.sample import Sample
 from cafe.latency.weibull import Weibull
 
 # Maps a point to a latency. A search begins at the point 0, and steps of 1 are sensible there.

@@ -13,14 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cafe.latency.base import Family, Floats, Latency
-from cafe.latency.constant import Constant
-from cafe.latency.exponential import Exponential, ShiftedExponential
-from cafe.latency.lognormal import LogNormal
-from cafe.latency.mixture import Mixture
-from cafe.latency.sample import Sample
-from cafe.latency.search import REACH, Height, climb, guarded, slopes
-from cafe.latency.starts import (
+from cafe.fitting.sample import Sample
+from cafe.fitting.search import REACH, Height, climb, guarded, slopes
+from cafe.fitting.starts import (
     Builder,
     Starts,
     gamma_from,
@@ -28,6 +23,11 @@ from cafe.latency.starts import (
     mixture_from,
     weibull_from,
 )
+from cafe.latency.base import Family, Floats, Latency
+from cafe.latency.constant import Constant
+from cafe.latency.exponential import Exponential, ShiftedExponential
+from cafe.latency.lognormal import LogNormal
+from cafe.latency.mixture import Mixture
 from cafe.latency.uniform import Uniform
 
 # A spread below this share of the times themselves is none: likelihoods have too few digits for it,

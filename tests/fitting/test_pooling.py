@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cafe.fitting.families import natural
+from cafe.fitting.fit import fit
+from cafe.fitting.pooling import ClientFits
 from cafe.latency import Constant, Exponential, Gamma, Latency, LogNormal, Uniform, Weibull
 from cafe.latency.base import Floats
-from cafe.latency.families import natural
-from cafe.latency.fit import fit
-from cafe.latency.pooling import ClientFits
 
 NAN = float("nan")
 

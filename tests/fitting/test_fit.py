@@ -13,6 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cafe.errors import InputError
+from cafe.fitting.families import RECIPES, natural
+from cafe.fitting.fit import FamilyFit, Fit, fit
+from cafe.fitting.observations import Observations
+from cafe.fitting.sample import Sample
 from cafe.latency import (
     Constant,
     Exponential,
@@ -25,10 +29,6 @@ from cafe.latency import (
     Weibull,
 )
 from cafe.latency.base import Floats
-from cafe.latency.families import RECIPES, natural
-from cafe.latency.fit import FamilyFit, Fit, fit
-from cafe.latency.observations import Observations
-from cafe.latency.sample import Sample
 
 NAN = float("nan")
 INF = float("inf")
@@ -385,7 +385,7 @@ def test_observations_bring_their_own_deadlines() -> None:
 
 def test_importing_stays_light() -> None:
     code = (
-        "import sys, cafe.latency.fit, cafe.latency.pooling;"
+        "import sys, cafe.fitting.fit, cafe.fitting.pooling;"
         "heavy = {'scipy.optimize', 'scipy.stats', 'cafe.federation'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cafe.fitting.observations import Observations
 from cafe.latency.base import Floats, Latency
-from cafe.latency.observations import Observations
 
 # More times than this are merged with their neighbours before a search: that moves an estimate by
 # some 1e-5 of itself, far below its standard error, and bounds the cost of a search.

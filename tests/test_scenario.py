@@ -373,7 +373,7 @@ def test_the_line_is_right_far_down_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["fleet.toml", "fleet.csv"])
 def test_unreadable_files_are_refused(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    with pytest.raises(FileError, match=f"{name}: the file cannot be read: there is none"):
+    with pytest.raises(FileError, match=f"{name}: the file cannot be read: there is no such"):
         load_federation(path)
     assert "must be text in UTF-8. Got the byte 0xff" in refused(tmp_path, b"rate\n\xff", name)
     path.unlink()
@@ -455,7 +455,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
         write_federation(Federation(2, Empirical([1.0])), tmp_path / "a.csv")
     with pytest.raises(FileError, match=r"must end in .csv"):
         write_federation(federation, tmp_path / "a.toml")
-    with pytest.raises(FileError, match=r"a.csv: the file cannot be written: there is none"):
+    with pytest.raises(FileError, match=r"a.csv: the file cannot be written: there is no such"):
         write_federation(federation, tmp_path / "no" / "a.csv")
     assert list(tmp_path.iterdir()) == []
 

@@ -10,19 +10,20 @@ from typing import TextIO
 from cafe.errors import FileError
 
 
-@contextmanager
-def reading(path: str | Path) -> Iterator[TextIO]:
-    """The file as text, without the mark that some editors put in front."""
+def read_text(path: str | Path) -> str:
+    """The file's text, without the mark that some editors put in front."""
     try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            yield file
+        data = Path(path).read_bytes()
     except OSError as error:
         raise FileError(path, f"the file cannot be read: {reason(error)}.") from None
+    try:
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise FileError(
             path,
             "the file must be text in UTF-8. "
-            f"Got the byte 0x{error.object[error.start]:02x}: save it as UTF-8.",
+            f"Got the byte 0x{data[error.start]:02x}: save it as UTF-8.",
+            data.count(b"\n", 0, error.start) + 1,
         ) from None
 
 
@@ -39,7 +40,7 @@ def writing(path: str | Path) -> Iterator[TextIO]:
 def reason(error: OSError) -> str:
     """Why, and what to do."""
     reasons = {
-        FileNotFoundError: "there is none of that name; check the path",
+        FileNotFoundError: "there is no such file or folder; check the path",
         IsADirectoryError: "it is a folder; name a file in it",
         PermissionError: "permission is denied; change its mode, or copy it",
     }

@@ -176,7 +176,7 @@ def test_a_name_over_two_lines_does_not_shift_the_count(tmp_path: Path) -> None:
         ("seconds,seconds\n1,1\n", "line 1: the column 'seconds' is named twice"),
         ('seconds\n1\n"2\n3\n', "line 3: this is not CSV"),
         ('"seconds\n1\n', "line 1: this is not CSV"),
-        (b"seconds\n1\n\xff\n", "line 3: this is not UTF-8"),
+        (b"seconds\n1\n\xff\n", "line 3: the file must be text in UTF-8"),
     ],
 )
 def test_a_bad_file_is_explained(tmp_path: Path, text: str | bytes, message: str) -> None:
@@ -185,9 +185,9 @@ def test_a_bad_file_is_explained(tmp_path: Path, text: str | bytes, message: str
 
 
 def test_a_missing_file_and_a_folder_are_explained(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"none\.csv: there is no such file"):
+    with pytest.raises(FileError, match=r"none\.csv: the file cannot be read: there is no such file"):
         read_observations(tmp_path / "none.csv")
-    with pytest.raises(FileError, match="this is a folder"):
+    with pytest.raises(FileError, match="it is a folder"):
         read_observations(tmp_path)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cafe.errors import FileError, InputError, did_you_mean
+from cafe.files import read_text
 from cafe.latency.base import Floats
 
 COLUMNS = ("client", "seconds", "deadline")
@@ -190,19 +191,7 @@ def _coded(client: ArrayLike | None, size: int) -> tuple[tuple[str, ...], NDArra
 
 
 def _text(path: str | Path) -> str:
-    try:
-        data = Path(path).read_bytes()
-    except FileNotFoundError:
-        raise FileError(path, "there is no such file. Check the path.") from None
-    except IsADirectoryError:
-        raise FileError(path, "this is a folder. Give a CSV file.") from None
-    except OSError as error:
-        raise FileError(path, f"cannot be read: {error.strerror}.") from None
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise FileError(path, "this is not UTF-8 text. Save it as UTF-8.", line) from None
+    text = read_text(path)
     if not text.strip():
         raise FileError(path, "the file is empty. Its first line must name the columns.")
     return text.rstrip()  # blank lines at the end say nothing; elsewhere they are lines at fault

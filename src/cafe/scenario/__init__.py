@@ -19,7 +19,7 @@ from pathlib import Path
 
 from cafe.errors import FileError
 from cafe.federation import Federation
-from cafe.files import reading
+from cafe.files import read_text
 from cafe.scenario.names import family_name
 from cafe.scenario.rows import load_csv
 from cafe.scenario.tables import federation_from_table, latency_from_table, load_toml
@@ -44,5 +44,4 @@ def load_federation(path: str | Path) -> Federation:
             "the name must end in .toml or .csv, which tells the format. "
             f"Got '{path.name}': rename the file.",
         )
-    with reading(path) as file:
-        return loaders[path.suffix.lower()](path, file)
+    return loaders[path.suffix.lower()](path, read_text(path))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,9 +46,9 @@ class _Rows:
         return FileError(self.path, message, int(self.lines[row]))
 
 
-def load_csv(path: Path, file: TextIO) -> Federation:
-    """The federation in an open CSV file."""
-    rows = _columns(path, _lines(path, file))
+def load_csv(path: Path, text: str) -> Federation:
+    """The federation in the text of a CSV file."""
+    rows = _columns(path, _lines(path, text))
     availability, examples = _availability(rows), _examples(rows)
     parts, order = _parts(rows)
     if len(parts) == 1:
@@ -58,9 +59,9 @@ def load_csv(path: Path, file: TextIO) -> Federation:
     return Federation(rows.lines.size, Various(parts), by_kind, examples, kind)
 
 
-def _lines(path: Path, file: TextIO) -> Iterator[tuple[int, list[str]]]:
+def _lines(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
     """The rows of cells, each with the line it ends on; blank lines only at the end of the file."""
-    reader = csv.reader(file, strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     blank = 0
     try:
         for row in reader:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from cafe.errors import FileError, InputError, did_you_mean
 from cafe.federation import Federation
@@ -95,11 +95,9 @@ class _Place:
             raise self.error(f"{self.key}: {error}" if self.key else f"{error}") from None
 
 
-def load_toml(path: Path, file: TextIO) -> Federation:
-    """The federation in an open TOML file."""
-    text = file.read()
+def load_toml(path: Path, text: str) -> Federation:
+    """The federation in the text of a TOML file."""
     try:
-        # A file that was opened with newline="" keeps its CRLF, which TOML allows.
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         what, _, where = str(error).partition(" (at ")

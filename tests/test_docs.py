@@ -271,6 +271,7 @@ def test_expect_json_fields() -> None:
     [
         ("plan", "--clients 9 --rate 1 --waste-price 1 --broadcast-price 1"),
         ("frontier", "--clients 9 --rate 1"),
+        ("fit", f"'{EXAMPLES / 'responses.csv'}' --per-client"),
     ],
 )
 def test_json_fields(verb: str, arguments: str, run: Cafe) -> None:

@@ -185,7 +185,9 @@ def test_a_bad_file_is_explained(tmp_path: Path, text: str | bytes, message: str
 
 
 def test_a_missing_file_and_a_folder_are_explained(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"none\.csv: the file cannot be read: there is no such file"):
+    with pytest.raises(
+        FileError, match=r"none\.csv: the file cannot be read: there is no such file"
+    ):
         read_observations(tmp_path / "none.csv")
     with pytest.raises(FileError, match="it is a folder"):
         read_observations(tmp_path)

@@ -156,36 +156,49 @@ def bound_by_age_as_printed(
     return np.asarray(first + smooth * mu * problem.distance / (mu * t))
 
 
-def learning_rate(problem: Problem, variance: Variance) -> LearningRate:
-    """The schedule the corrected theorem needs: beta = 2/A, gamma = 2L(1 + c/Q)/A + 1, A = mu Q."""
-    a = problem.convexity * float(variance.success)
-    slack = 1 + float(variance.sampling) / float(variance.success)
-    return LearningRate(2 / a, 2 * problem.smoothness * slack / a + 1)
+def learning_rate(problem: Problem, variance: Variance, *, slack: bool = False) -> LearningRate:
+    """The schedule the corrected theorem needs: beta = 2/A, gamma = 2L/A + 1, A = mu Q.
+
+    With ``slack``, gamma = 2L (1 + c/Q)/A + 1: see :func:`bound`.
+    """
+    if not float(variance.success) > 0:
+        raise InputError("There is no learning rate for rounds that never succeed: Q is 0.")
+    a, loss, _ = _parts(problem, variance, slack=slack)
+    return LearningRate(float(2 / a), float(2 * problem.smoothness * loss / a + 1))
 
 
-def bound(problem: Problem, variance: Variance, rounds: ArrayLike) -> Floats:
-    """The corrected Theorem 3, after so many rounds, failed ones included."""
-    smooth, a, slack, constant = _parts(problem, variance)
-    value = smooth * constant / (2 * smooth * slack + a * (np.asarray(rounds) + 1))
-    return np.where(a > 0, value, np.inf)
+def bound(
+    problem: Problem, variance: Variance, rounds: ArrayLike, *, slack: bool = False
+) -> Floats:
+    """The corrected Theorem 3, after so many rounds, failed ones included.
+
+    L / (2L + A (t+1)) x (2 B'/A + (L + A) eps_1), with A = mu Q and
+    B' = 2 L Gamma c_M + sigma^2 e_M: never above the printed bound.
+
+    The clients' variance V is the mean of ||grad F_k||^2 less ||grad F||^2, so
+    V <= 2L (F - F* + Gamma) - ||grad F||^2. A proof that drops the last term pays for it by a
+    factor 1 + c/Q on L; ``slack`` gives that form.
+    """
+    a, loss, constant = _parts(problem, variance, slack=slack)
+    reached = 2 * problem.smoothness * loss + a * (np.asarray(rounds) + 1)
+    return np.where(a > 0, problem.smoothness * constant / reached, np.inf)
 
 
 def rounds_to_gap(problem: Problem, variance: Variance, gap: float) -> Floats:
     """After how many rounds (a real number, at least 1) the corrected bound falls to ``gap``."""
-    smooth, a, slack, constant = _parts(problem, variance)
+    a, loss, constant = _parts(problem, variance, slack=False)
     with np.errstate(divide="ignore", invalid="ignore"):
-        rounds = (smooth * constant / gap - 2 * smooth * slack) / a - 1
-    return np.where((np.asarray(a) > 0) & (gap > 0), np.maximum(rounds, 1.0), np.inf)
+        rounds = problem.smoothness * (constant / gap - 2 * loss) / a - 1
+    return np.where((a > 0) & (gap > 0), np.maximum(rounds, 1.0), np.inf)
 
 
-def _parts(problem: Problem, variance: Variance) -> tuple[float, Floats, Floats, Floats]:
-    """L, A, 1 + rho and 2B'/A + (L (1 + rho) + A) eps_1 of the corrected theorem."""
-    success = np.asarray(variance.success, dtype=float)
+def _parts(problem: Problem, variance: Variance, *, slack: bool) -> tuple[Floats, Floats, Floats]:
+    """A, the factor on L, and 2B'/A + (factor L + A) eps_1 of the corrected theorem."""
+    success, sampling = np.asarray(variance.success), np.asarray(variance.sampling)
     a = problem.convexity * success
+    heterogeneity = 2 * problem.smoothness * problem.heterogeneity * sampling
     with np.errstate(divide="ignore", invalid="ignore"):
-        slack = 1 + variance.sampling / success
-        noise = 2 * problem.smoothness * problem.heterogeneity * np.asarray(
-            variance.sampling
-        ) + problem.noise * np.asarray(variance.noise)
-        constant = 2 * noise / a + (problem.smoothness * slack + a) * problem.distance
-    return problem.smoothness, a, slack, constant
+        loss = 1 + sampling / success if slack else np.ones_like(success, dtype=float)
+        noise = heterogeneity + problem.noise * np.asarray(variance.noise)
+        constant = 2 * noise / a + (problem.smoothness * loss + a) * problem.distance
+    return a, loss, constant

@@ -35,6 +35,11 @@ class Setting:
     def __post_init__(self) -> None:
         check_quorum(self.quorum, self.federation.clients)
         check_deadline(self.deadline)
+        if not 1e-150 < self.deadline < 1e150:
+            raise InputError(
+                "The deadline must lie between 1e-150 and 1e150, so that its square is a number. "
+                f"Got {self.deadline}: choose another unit of time."
+            )
         object.__setattr__(self, "quorum", int(self.quorum))
         object.__setattr__(self, "deadline", float(self.deadline))
         if self.target is None:
@@ -102,7 +107,10 @@ class Setting:
 
     @cached_property
     def participation(self) -> Floats:
-        """Each kind's Pr(its report is used): in time, before the target, in a successful round."""
+        """Each kind's Pr(its report is used): in time, before the target, in a successful round.
+
+        With a target below N and clients that differ it is a difference, accurate absolutely.
+        """
         if self.full is None:
             return self.turnout.participation
         if self.federation.kinds == 1:

@@ -28,7 +28,7 @@ Complexes = NDArray[np.complex128]
 NEGLIGIBLE = 42.0  # exp(-42) is a hundredth of the last bit of 1
 DIRECT = 256  # up to so many kinds a table would cost more than it saves
 CHUNK = 1 << 15  # powers of this many numbers stay in the processor's cache
-DEGREE = 47
+DEGREE = 24
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cafe._version import __version__
-from cafe.errors import CafeError, InputError
+from cafe.errors import CafeError, InputError, did_you_mean
 
 if TYPE_CHECKING:
     from cafe.federation import Federation
@@ -290,6 +290,9 @@ def _goal(
     from cafe.planner import ToGap
     from cafe.theory import Problem
 
+    if goal not in ("time", "client-seconds"):
+        hint = did_you_mean(goal, ["cost", "time", "client-seconds"])
+        raise InputError(f"There is no goal '{goal}'. {hint}")
     spend: Any = goal
     if noise_ratio is not None:
         if given or gap is not None:
@@ -310,11 +313,14 @@ def _goal(
 
 def _limits(option: str, given: list[str] | None) -> dict[str, float]:
     """``["waste=30"]`` as ``{"waste": 30.0}``."""
-    limits = {}
+    limits: dict[str, float] = {}
     for text in given or []:
         name, _, value = text.partition("=")
+        quantity = name.strip().replace("-", "_")
+        if quantity in limits:
+            raise InputError(f"{option} is given twice for {quantity}. Keep the stricter one.")
         try:
-            limits[name.strip().replace("-", "_")] = float(value)
+            limits[quantity] = float(value)
         except ValueError:
             raise InputError(
                 f"{option} must look like waste=30. Got '{text}': there is no number in it."

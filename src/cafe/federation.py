@@ -195,7 +195,8 @@ def total(number: Floats, by_kind: Floats) -> float:
     Not a BLAS product: its threads stall on long vectors when a core is busy, and pairwise
     summation keeps more digits.
     """
-    return float(np.sum(number * by_kind))
+    with np.errstate(over="ignore"):  # what is past all numbers is infinite
+        return float(np.sum(number * by_kind))
 
 
 def _spread(latency: Latency, kinds: int) -> Latency:

@@ -82,6 +82,11 @@ def test_the_ratio_is_the_limit_of_small_gaps() -> None:
     assert short.quorum == full.quorum
 
 
+def test_without_noise_everybody_is_waited_for_but_rounds_must_succeed() -> None:
+    made = plan(WHO, goal=ToGap.from_ratio(0.0, overhead=0.05))
+    assert made.expected.success_probability > 0.1
+
+
 def test_bad_goals_are_refused() -> None:
     with pytest.raises(InputError, match="gap must be a positive"):
         ToGap(PROBLEM, 0.0)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from cafe.fitting.families import natural
 from cafe.fitting.fit import Fit, fit
 from cafe.fitting.observations import Observations
 from cafe.fitting.sample import Sample, Times
@@ -88,6 +89,7 @@ class ClientFits:
         names = ("client", "scale", "standard_error", "reports", "misses")
         return {
             "family": self.family,
+            "parameters": natural(self.pooled),
             "spread": self.spread,
             "clients": [dict(zip(names, row, strict=True)) for row in rows],
         }

@@ -101,7 +101,10 @@ class Family(Latency):
         return np.exp(self.logsf(t))
 
     def breaks(self) -> Floats:
-        """No break: the family is smooth on its whole half-line."""
+        """No break: the family is smooth everywhere.
+
+        A log-normal time after a shift begins so gently that all its derivatives are 0 there.
+        """
         return np.empty(0)
 
     def __eq__(self, other: object) -> bool:

@@ -66,7 +66,3 @@ class LogNormal(Family):
         return LogNormal(
             np.add(self.mu, np.log(factor)), self.sigma, np.multiply(self.shift, factor)
         )
-
-    def breaks(self) -> Floats:
-        """The shift, where there is one: nobody reports before it."""
-        return np.unique(self.shift) if np.any(self.shift) else np.empty(0)

@@ -26,8 +26,8 @@ def sentences(plan: Plan) -> tuple[str, str, str]:
         f"{e.success_probability:.2%} of rounds succeed."
     )
     costs = (
-        f"An update takes {e.update_interval:.4g} s and {e.broadcasts:.4g} broadcasts and throws "
-        "away "
+        f"An update takes {e.update_interval:.4g} s and {e.broadcasts:.4g} "
+        f"broadcast{'s' * (e.broadcasts > 1.00005)} and throws away "
         f"{e.waste:.4g} client-seconds, {e.waste_per_gradient:.3g} for each report used; "
         f"clients are {e.age:.4g} s old on average, the worst {e.worst_age:.4g} s."
     )
@@ -35,7 +35,6 @@ def sentences(plan: Plan) -> tuple[str, str, str]:
 
 
 def _why(plan: Plan) -> str:
-    beaten = [r for r in plan.rivals if r.cost > plan.cost]
     if plan.binding:
         reason = f"The limit '{plan.binding[0]}' decides, at a cost of {plan.cost:.4g}"
     elif len(plan.local_optima) > 1:
@@ -45,20 +44,32 @@ def _why(plan: Plan) -> str:
             f"{plan.cost:.4g} against {other.cost:.4g} at a deadline of {other.deadline:.4g} s"
         )
     else:
-        reason = (
-            "A shorter deadline fails or empties more rounds and a longer one ages the clients: "
-            f"the cost is least here, {plan.cost:.4g}"
+        longer = (
+            "takes longer than it gains" if isinstance(plan.goal, ToGap) else "ages the clients"
         )
-    if not beaten:
-        return f"{reason}; the usual guesses do no worse here."
-    nearest = min(beaten, key=lambda r: r.cost)
-    return (
-        f"{reason}; the best usual guess, {nearest.name}, costs {_more(nearest.cost / plan.cost)}."
-    )
+        reason = (
+            "A shorter deadline fails or empties more rounds and a longer one "
+            f"{longer}: the cost is least here, {plan.cost:.4g}"
+        )
+    return f"{reason}; {_against(plan)}."
 
 
-def _more(ratio: float) -> str:
-    return f"{ratio - 1:.1%} more" if ratio < 2 else f"{ratio:.3g} times as much"
+def _against(plan: Plan) -> str:
+    """How the best of the usual guesses that keep the limits compares."""
+    keeping = [rival for rival in plan.rivals if not rival.breaks and rival.cost < float("inf")]
+    if not keeping:
+        return "no usual guess keeps the limits" if plan.search.limits else "no usual guess works"
+    best = min(keeping, key=lambda rival: rival.cost)
+    ratio = best.cost / plan.cost
+    if abs(ratio - 1) < 5e-4:
+        compared = "costs as much"
+    elif ratio < 1:
+        compared = f"costs {1 - ratio:.1%} less, as it closes rounds early"
+    else:
+        compared = (
+            f"costs {ratio - 1:.1%} more" if ratio < 2 else f"costs {ratio:.3g} times as much"
+        )
+    return f"the best usual guess, {best.name}, {compared}"
 
 
 def warnings(plan: Plan) -> tuple[str, ...]:

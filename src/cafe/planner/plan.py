@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cafe.errors import InputError
+from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Federation, total
 from cafe.planner.goals import Goal, Prices
 from cafe.planner.limits import Limit, limits
@@ -66,18 +66,22 @@ def plan(
 
 @dataclass(frozen=True)
 class Rival:
-    """A choice that people make without a plan."""
+    """A choice that people make without a plan, and the limits that it would break."""
 
     name: str
     cost: float
     expected: Expectation
+    breaks: tuple[Limit, ...]
 
 
 @dataclass(frozen=True)
 class Robustness:
     """What the plan loses if true rates are ``1 + rate_error`` times the assumed ones.
 
-    ``loss`` is the relative excess of the plan's cost over the best plan for the true rates.
+    Attributes:
+        rate_error: the relative error of the rates.
+        cost: of the plan, at the true rates.
+        best_cost: of the best plan for the true rates within the same limits; NaN where none is.
     """
 
     rate_error: float
@@ -164,25 +168,30 @@ class Plan:
             ("quorum 1, deadline = p95", 1, pooled_quantile(self.federation, 0.95), target)
         )
         last = float(np.max(self.federation.latency.quantile(1 - 1e-3 / clients)))
-        choices.append(("wait for all", clients, last, clients))
+        choices.append(("wait for all, closing early", clients, last, clients))
         rivals = []
         for name, quorum, deadline, closing in choices:
             expected = expect(self.federation, quorum=quorum, deadline=deadline, target=closing)
-            rivals.append(Rival(name, self.goal.cost(expected), expected))
+            broken = tuple(x for x in self.search.limits if not x.keeps(expected))
+            rivals.append(Rival(name, self.goal.cost(expected), expected, broken))
         return tuple(rivals)
 
     def sensitivity(self, progress: Progress | None = None) -> tuple[Robustness, ...]:
         """What the plan loses if rates are off by 10 or 50 %, either way."""
         rows = []
-        for done, error in enumerate(RATE_ERRORS):
+        for start, error in enumerate(RATE_ERRORS):
+
+            def share(done: float, start: int = start) -> None:
+                if progress:
+                    progress((start + done) / len(RATE_ERRORS))
+
             truth = replace(self.search, federation=self.federation.scaled(1 / (1 + error)))
             cost = self.goal.cost(truth.expect(self.quorum, self.deadline))
-            # What is lost to a wrong rate is a matter of cost: limits are left out.
-            free = replace(truth, limits=(), quorum=self.quorum)
-            best = free.best_near(self.local_optima).cost
+            try:
+                best = truth.optima(share)[0].cost
+            except InfeasibleError:
+                best = float("nan")
             rows.append(Robustness(error, cost, min(best, cost)))
-            if progress:
-                progress((done + 1) / len(RATE_ERRORS))
         return tuple(rows)
 
     def to_dict(self) -> dict[str, object]:
@@ -206,6 +215,7 @@ class Plan:
                     "quorum": r.expected.quorum,
                     "deadline": r.expected.deadline,
                     "cost": r.cost,
+                    "breaks": [str(limit) for limit in r.breaks],
                 }
                 for r in self.rivals
             ],

@@ -118,14 +118,6 @@ class Search:
             )
         return sorted(lasting, key=lambda o: o.cost)
 
-    def best_near(self, known: Sequence[Optimum]) -> Optimum:
-        """The best within a factor of 4 of known optima: where they went as rates changed."""
-        spans = [deadline_grid(self.federation, o.deadline / 4, o.deadline * 4) for o in known]
-        grid = np.unique(np.concatenate(spans))
-        points = [self.at(float(deadline)) for deadline in grid]
-        costs = [np.inf if p is None else p.cost for p in points]
-        return self._refine(points, int(np.argmin(costs)))
-
     def _vanishing(self, optimum: Optimum) -> bool:
         """Whether this is the end of the range, not an optimum: still shorter is still better."""
         low, _ = self.deadlines

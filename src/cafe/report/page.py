@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cafe._version import __version__
 from cafe.files import writing
 from cafe.report import plots
-from cafe.report.words import QUANTITIES, number
+from cafe.report.words import QUANTITIES, number, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,7 +46,7 @@ def write_plan(
     body += _plan(made)
     if robustness:
         rows = [
-            [f"rates {r.rate_error:+.0%}", number(r.cost), number(r.best_cost), f"{r.loss:.2%}"]
+            [f"rates {r.rate_error:+.0%}", number(r.cost), number(r.best_cost), percent(r.loss)]
             for r in robustness
         ]
         columns = ["if true", "cost of the plan", "cost of the best", "lost"]
@@ -71,7 +71,7 @@ def _plan(made: Plan) -> list[str]:
         f"cost {made.cost:.4g} <span class=dim>{escape(made.goal.describe())}</span></p>"
     )
     entries = [("the plan", made.cost, made.expected)]
-    entries += [(rival.name, rival.cost, rival.expected) for rival in made.rivals]
+    entries += [(r.name + " *" * bool(r.breaks), r.cost, r.expected) for r in made.rivals]
     rows = [
         [
             name,
@@ -88,6 +88,7 @@ def _plan(made: Plan) -> list[str]:
         _svg(plots.plan(made)),
         "<h2>Against the usual guesses</h2>",
         _table(columns, rows),
+        "<p class=dim>* breaks a limit</p>" if any(r.breaks for r in made.rivals) else "",
     ]
 
 

@@ -117,7 +117,8 @@ def fit(found: Fit, most: int = 3) -> Figure:
     axes.step(edge, shown, where="post", color=INK, lw=1.2, label="observed (Kaplan-Meier)")
     grid = np.linspace(0, edge[-1] * 1.15, 400)
     for candidate, colour in zip(found.candidates[:most], (GOOD, COOL, WARM), strict=False):
-        label = f"{candidate.family}, AIC {candidate.aic:.1f}"
+        worth = getattr(candidate, found.criterion)
+        label = f"{candidate.family}, {found.criterion.upper()} {worth:.1f}"
         axes.plot(grid, candidate.latency.cdf(grid), color=colour, lw=1.6, label=label)
     axes.set(xlabel="response time", ylabel="share that has reported", ylim=(0, 1.02))
     axes.set_xlim(0, grid[-1])

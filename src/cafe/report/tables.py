@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cafe.report.words import QUANTITIES, number
+from cafe.report.words import QUANTITIES, number, percent
 
 if TYPE_CHECKING:
     from cafe.fitting import ClientFits, Fit
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from cafe.theory import Expectation
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A plain table: the first column is words, the others are figures."""
-    made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Group:
+    """A plain table below its title: the first column is words, the others are figures."""
+    made = Table(box=None, pad_edge=False)
     for i, name in enumerate(columns):
         made.add_column(name, justify="left" if i == 0 else "right", overflow="fold")
     for row in rows:
         made.add_row(*row)
-    return made
+    return Group(Text(title, style="bold"), made)
 
 
 def expectation(expected: Expectation) -> RenderableType:
@@ -68,10 +68,10 @@ def plan(made: Plan, robustness: Sequence[Robustness]) -> RenderableType:
     return Group(*parts)
 
 
-def choices(made: Plan) -> Table:
-    """The plan beside what people choose without one."""
+def choices(made: Plan) -> Group:
+    """The plan beside what people choose without one; a star marks a broken limit."""
     entries = [("the plan", made.cost, made.expected)]
-    entries += [(rival.name, rival.cost, rival.expected) for rival in made.rivals]
+    entries += [(r.name + " *" * bool(r.breaks), r.cost, r.expected) for r in made.rivals]
     rows = [
         [
             name,
@@ -81,20 +81,21 @@ def choices(made: Plan) -> Table:
         for name, cost, e in entries
     ]
     columns = ["", "quorum", "deadline", "cost", "waste", "broadcasts", "age"]
-    return table("Against the usual guesses", columns, rows)
+    note = " (* breaks a limit)" if any(r.breaks for r in made.rivals) else ""
+    return table(f"Against the usual guesses{note}", columns, rows)
 
 
-def sensitivity(rows: Sequence[Robustness]) -> Table:
+def sensitivity(rows: Sequence[Robustness]) -> Group:
     """What the plan loses if rates are off."""
     cells = [
-        [f"rates {r.rate_error:+.0%}", number(r.cost), number(r.best_cost), f"{r.loss:.2%}"]
+        [f"rates {r.rate_error:+.0%}", number(r.cost), number(r.best_cost), percent(r.loss)]
         for r in rows
     ]
     columns = ["if true", "cost of the plan", "cost of the best", "lost"]
     return table("If response rates are not what was assumed", columns, cells)
 
 
-def frontier(front: Frontier, most: int = 25) -> Table:
+def frontier(front: Frontier, most: int = 25) -> Group:
     """The Pareto frontier, thinned to fit a screen."""
     step = max(1, -(-len(front.points) // most))
     rows = [
@@ -115,7 +116,7 @@ def fit(found: Fit) -> RenderableType:
             f"{c.log_likelihood:.2f}",
             f"{c.distance:.4f}",
             ", ".join(
-                f"{name} {value:.4g} ± {c.standard_errors[name]:.2g}"
+                estimate(name, value, c.standard_errors[name])
                 for name, value in c.parameters.items()
             ),
         ]
@@ -134,7 +135,12 @@ def fit(found: Fit) -> RenderableType:
     return Group(*parts, Text(), goodness(found))
 
 
-def goodness(found: Fit, rows: int = 8) -> Table:
+def estimate(name: str, value: float, error: float) -> str:
+    """A parameter with its standard error, where it has one."""
+    return f"{name} {value:.4g} ± {error:.2g}" if error == error else f"{name} {value:.4g}"
+
+
+def goodness(found: Fit, rows: int = 8) -> Group:
     """What was observed beside what the best family says, at times spread over the reports."""
     times, survival, error = found.kaplan_meier()
     picked = np.unique(np.linspace(0, times.size - 1, rows).round().astype(int))

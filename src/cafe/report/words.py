@@ -38,6 +38,11 @@ QUANTITIES: dict[str, tuple[str, str, str]] = {
 }
 
 
+def percent(share: float) -> str:
+    """A share for people."""
+    return f"{share:.2%}" if abs(share) < 10 else "-" if share != share else "over 1,000%"
+
+
 def number(value: float | int | None) -> str:
     """A figure for people: four significant digits, and words where there is no number."""
     if value is None:

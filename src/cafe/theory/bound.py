@@ -144,7 +144,7 @@ def learning_rate_as_printed(
 def bound_by_age_as_printed(
     problem: Problem, quorum: int, deadline: float, age: float, rounds: ArrayLike
 ) -> Floats:
-    """Corollary 3 (eq. 12), with p Pr(n~ >= M-1) = T / (age - T/2) as Theorem 2 has it."""
+    """Corollary 3 (eq. 16), with p Pr(n~ >= M-1) = T / (age - T/2) as Theorem 2 has it."""
     smooth, mu, t = problem.smoothness, problem.convexity, np.asarray(rounds, dtype=float)
     chance = deadline / (age - deadline / 2)
     constant = (
@@ -185,11 +185,16 @@ def bound(
 
 
 def rounds_to_gap(problem: Problem, variance: Variance, gap: float) -> Floats:
-    """After how many rounds (a real number, at least 1) the corrected bound falls to ``gap``."""
+    """After how many rounds (a real number) the corrected bound falls to ``gap``.
+
+    At least the 1/Q rounds that one update takes: before it nothing is learned, whatever a bound
+    that starts at the optimum may say.
+    """
     a, loss, constant = _parts(problem, variance, slack=False)
     with np.errstate(divide="ignore", invalid="ignore"):
         rounds = problem.smoothness * (constant / gap - 2 * loss) / a - 1
-    return np.where((a > 0) & (gap > 0), np.maximum(rounds, 1.0), np.inf)
+        first = 1.0 / np.asarray(variance.success)
+    return np.where((a > 0) & (gap > 0), np.maximum(rounds, first), np.inf)
 
 
 def _parts(problem: Problem, variance: Variance, *, slack: bool) -> tuple[Floats, Floats, Floats]:

@@ -100,7 +100,7 @@ class Turnout:
 
     @cached_property
     def inverse_reports(self) -> float:
-        """E[1/n; n >= M], the paper notes' e_M: the noise of an update that averages n reports."""
+        """E[1/n; n >= M], e_M: the noise of an update that averages n reports."""
         if self._trials is None:
             return self.success / self.certain if self.certain else 0.0
         return self._centred.mass(max(self._needed, 0), self._trials.total, self._one_over)
@@ -138,7 +138,7 @@ class Turnout:
         """Each kind's S_k = E[1/n; k reports and n >= M]: its weight in the average update.
 
         They sum to Pr(n >= M) over the clients, so for equal clients each is exactly (1 - q) / N.
-        Where they differ the average update leans towards the fast (paper notes, Sec. 1.2).
+        Where they differ the average update leans towards the fast.
         """
         share = np.zeros_like(self.report)
         share[self.miss == 0] = self.inverse_reports

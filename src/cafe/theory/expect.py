@@ -214,6 +214,8 @@ class Expectation:
         turnout = self.setting.turnout
         if turnout.success == 0:
             return float("nan")
+        if self.setting.federation.kinds == 1:
+            return 0.0
         excess = np.abs(turnout.share / turnout.success - 1 / turnout.clients)
         return total(turnout.number, excess) / 2
 

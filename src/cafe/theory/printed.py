@@ -40,7 +40,7 @@ def merit_as_printed(clients: int, rate: float, quorum: int, deadline: float) ->
 def objective_as_printed(
     clients: int, rate: float, deadline: float, waste_price: float, broadcast_price: float
 ) -> float:
-    """J(x), x = lambda T, at M = 1 (eq. 12 and problem 13)."""
+    """J(x), x = lambda T, at M = 1 (eqs. 17 and 18)."""
     x = rate * deadline
     nobody = -np.expm1(-clients * x)
     waste = clients * x * np.exp(-x) / (rate * nobody)

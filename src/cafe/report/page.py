@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from cafe._version import __version__
 from cafe.files import writing
-from cafe.report import plots
-from cafe.report.words import QUANTITIES, number, percent
+from cafe.report import cells, plots
+from cafe.report.cells import Cells
+from cafe.report.words import QUANTITIES, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,17 +46,12 @@ def write_plan(
     body = [f"<h1>{escape(title)}</h1>", *(f"<p>{escape(line)}</p>" for line in story)]
     body += _plan(made)
     if robustness:
-        rows = [
-            [f"rates {r.rate_error:+.0%}", number(r.cost), number(r.best_cost), percent(r.loss)]
-            for r in robustness
-        ]
-        columns = ["if true", "cost of the plan", "cost of the best", "lost"]
-        body += ["<h2>If response rates are not what was assumed</h2>", _table(columns, rows)]
+        body.append(_table(cells.sensitivity(robustness)))
     if found is not None:
         body += ["<h2>The response times behind it</h2>", _svg(plots.fit(found))]
     if front is not None:
         body += ["<h2>What could be had</h2>", _svg(plots.frontier(front, made))]
-    body += ["<h2>Everything to expect</h2>", _expected(made)]
+    body.append(_expected(made))
     body.append(f"<p class=dim>Made by CAFe {__version__} for {escape(repr(made.federation))}.</p>")
     page = (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(title)}</title>"
@@ -70,41 +66,29 @@ def _plan(made: Plan) -> list[str]:
         f"<p class=big>Quorum <b>{made.quorum}</b>, deadline <b>{made.deadline:.4g}</b>, "
         f"cost {made.cost:.4g} <span class=dim>{escape(made.goal.describe())}</span></p>"
     )
-    entries = [("the plan", made.cost, made.expected)]
-    entries += [(r.name + " *" * bool(r.breaks), r.cost, r.expected) for r in made.rivals]
-    rows = [
-        [
-            name,
-            f"{e.quorum}",
-            *(number(x) for x in (e.deadline, cost, e.waste, e.broadcasts, e.age)),
-        ]
-        for name, cost, e in entries
-    ]
-    columns = ["", "quorum", "deadline", "cost", "waste", "broadcasts", "age"]
     return [
         head,
         *(f"<p>{escape(sentence)}</p>" for sentence in made.explanation),
         *(f"<p class=warn>{escape(warning)}</p>" for warning in made.warnings),
         _svg(plots.plan(made)),
-        "<h2>Against the usual guesses</h2>",
-        _table(columns, rows),
-        "<p class=dim>* breaks a limit</p>" if any(r.breaks for r in made.rivals) else "",
+        _table(cells.choices(made)),
     ]
 
 
 def _expected(made: Plan) -> str:
     rows = [
-        [label or "&nbsp;", number(getattr(made.expected, name)), unit, escape(meaning)]
+        [label, number(getattr(made.expected, name)), unit, meaning]
         for name, (label, unit, meaning) in QUANTITIES.items()
     ]
-    return _table(["", "", "", ""], rows, escaped=True)
+    return _table(Cells("Everything to expect", ["", "", "", ""], rows))
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, escaped: bool = False) -> str:
-    shown = rows if escaped else [[escape(cell) for cell in row] for row in rows]
-    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    lines = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in shown)
-    return f"<table><tr>{head}</tr>{lines}</table>"
+def _table(shown: Cells) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in shown.columns)
+    lines = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in shown.rows
+    )
+    return f"<h2>{escape(shown.title)}</h2><table><tr>{head}</tr>{lines}</table>"
 
 
 def _svg(drawn: Figure) -> str:

@@ -11,7 +11,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cafe.report.words import QUANTITIES, number, percent
+from cafe.report import cells
+from cafe.report.cells import Cells
+from cafe.report.words import QUANTITIES, number
 
 if TYPE_CHECKING:
     from cafe.fitting import ClientFits, Fit
@@ -19,14 +21,14 @@ if TYPE_CHECKING:
     from cafe.theory import Expectation
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Group:
+def table(cells: Cells) -> Group:
     """A plain table below its title: the first column is words, the others are figures."""
     made = Table(box=None, pad_edge=False)
-    for i, name in enumerate(columns):
+    for i, name in enumerate(cells.columns):
         made.add_column(name, justify="left" if i == 0 else "right", overflow="fold")
-    for row in rows:
+    for row in cells.rows:
         made.add_row(*row)
-    return Group(Text(title, style="bold"), made)
+    return Group(Text(cells.title, style="bold"), made)
 
 
 def expectation(expected: Expectation) -> RenderableType:
@@ -56,43 +58,16 @@ def plan(made: Plan, robustness: Sequence[Robustness]) -> RenderableType:
     parts += [Text(f"! {warning}", style="yellow") for warning in made.warnings]
     if made.warnings:
         parts.append(Text())
-    parts += [choices(made), Text()]
+    parts += [table(cells.choices(made)), Text()]
     if len(made.local_optima) > 1:
         rows = [
             [f"deadline {o.deadline:.6g}", f"{o.quorum}", f"{o.cost:.6g}"]
             for o in made.local_optima
         ]
-        parts += [table("Every local optimum", ["", "quorum", "cost"], rows), Text()]
+        parts += [table(Cells("Every local optimum", ["", "quorum", "cost"], rows)), Text()]
     if robustness:
-        parts.append(sensitivity(robustness))
+        parts.append(table(cells.sensitivity(robustness)))
     return Group(*parts)
-
-
-def choices(made: Plan) -> Group:
-    """The plan beside what people choose without one; a star marks a broken limit."""
-    entries = [("the plan", made.cost, made.expected)]
-    entries += [(r.name + " *" * bool(r.breaks), r.cost, r.expected) for r in made.rivals]
-    rows = [
-        [
-            name,
-            f"{e.quorum}",
-            *(number(x) for x in (e.deadline, cost, e.waste, e.broadcasts, e.age)),
-        ]
-        for name, cost, e in entries
-    ]
-    columns = ["", "quorum", "deadline", "cost", "waste", "broadcasts", "age"]
-    note = " (* breaks a limit)" if any(r.breaks for r in made.rivals) else ""
-    return table(f"Against the usual guesses{note}", columns, rows)
-
-
-def sensitivity(rows: Sequence[Robustness]) -> Group:
-    """What the plan loses if rates are off."""
-    cells = [
-        [f"rates {r.rate_error:+.0%}", number(r.cost), number(r.best_cost), percent(r.loss)]
-        for r in rows
-    ]
-    columns = ["if true", "cost of the plan", "cost of the best", "lost"]
-    return table("If response rates are not what was assumed", columns, cells)
 
 
 def frontier(front: Frontier, most: int = 25) -> Group:
@@ -103,7 +78,7 @@ def frontier(front: Frontier, most: int = 25) -> Group:
         for p in front.points[::step]
     ]
     title = f"{len(front.points)} choices, none better than another in all three"
-    return table(title, ["deadline", "quorum", "waste", "broadcasts", "age"], rows)
+    return table(Cells(title, ["deadline", "quorum", "waste", "broadcasts", "age"], rows))
 
 
 def fit(found: Fit) -> RenderableType:
@@ -130,7 +105,7 @@ def fit(found: Fit) -> RenderableType:
         f"of {len(seen.clients):,} clients"
     )
     parts: list[RenderableType] = [Text(counted), Text()]
-    parts.append(table("Families, the best first", columns, rows))
+    parts.append(table(Cells("Families, the best first", columns, rows)))
     parts += [Text(f"left out {k}: {why}", style="dim") for k, why in found.skipped.items()]
     return Group(*parts, Text(), goodness(found))
 
@@ -140,11 +115,11 @@ def estimate(name: str, value: float, error: float) -> str:
     return f"{name} {value:.4g} ± {error:.2g}" if error == error else f"{name} {value:.4g}"
 
 
-def goodness(found: Fit, rows: int = 8) -> Group:
+def goodness(found: Fit, most: int = 8) -> Group:
     """What was observed beside what the best family says, at times spread over the reports."""
     times, survival, error = found.kaplan_meier()
-    picked = np.unique(np.linspace(0, times.size - 1, rows).round().astype(int))
-    cells = [
+    picked = np.unique(np.linspace(0, times.size - 1, most).round().astype(int))
+    rows = [
         [
             f"by {number(float(times[i]))} s",
             f"{1 - survival[i]:.3f} ± {error[i]:.3f}",
@@ -153,7 +128,7 @@ def goodness(found: Fit, rows: int = 8) -> Group:
         for i in picked
     ]
     columns = ["have reported", "observed (Kaplan-Meier)", found.best.family]
-    return table("Goodness of fit", columns, cells)
+    return table(Cells("Goodness of fit", columns, rows))
 
 
 def clients(each: ClientFits, most: int = 12) -> RenderableType:
@@ -177,4 +152,4 @@ def clients(each: ClientFits, most: int = 12) -> RenderableType:
         f"{len(each.clients):,} clients{shown}: {each.family}, "
         f"spread between clients {each.spread:.2f} (log)"
     )
-    return table(head, columns, rows)
+    return table(Cells(head, columns, rows))

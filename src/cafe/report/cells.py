@@ -1,0 +1,44 @@
+"""What tables of a plan hold, as text: the same for the terminal and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cafe.report.words import number, percent
+
+if TYPE_CHECKING:
+    from cafe.planner import Plan, Robustness
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A table's title, its columns' names and its rows; the first column is words."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def choices(made: Plan) -> Cells:
+    """The plan beside what people choose without one; a star marks a broken limit."""
+    entries = [("the plan", made.cost, made.expected)]
+    entries += [(r.name + " *" * bool(r.breaks), r.cost, r.expected) for r in made.rivals]
+    rows = []
+    for name, cost, e in entries:
+        figures = (e.deadline, cost, e.waste, e.broadcasts, e.age)
+        rows.append([name, f"{e.quorum}", *(number(x) for x in figures)])
+    note = " (* breaks a limit)" if any(r.breaks for r in made.rivals) else ""
+    columns = ["", "quorum", "deadline", "cost", "waste", "broadcasts", "age"]
+    return Cells(f"Against the usual guesses{note}", columns, rows)
+
+
+def sensitivity(robustness: Sequence[Robustness]) -> Cells:
+    """What the plan loses if rates are off."""
+    rows = [
+        [f"rates {r.rate_error:+.0%}", number(r.cost), number(r.best_cost), percent(r.loss)]
+        for r in robustness
+    ]
+    columns = ["if true", "cost of the plan", "cost of the best", "lost"]
+    return Cells("If response rates are not what was assumed", columns, rows)

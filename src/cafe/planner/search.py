@@ -75,11 +75,16 @@ class Search:
         low, high = reach(self.federation)
         if not self.limits:
             low, high = self._narrowed(low, high)
-        for limit in self.limits:
-            if limit.quantity == "deadline":
-                low = max(low, limit.value) if limit.sign < 0 else low
-                high = min(high, limit.value) if limit.sign > 0 else max(high, limit.value)
-        return low, high
+        own = [limit for limit in self.limits if limit.quantity == "deadline"]
+        longest = [limit.value for limit in own if limit.sign > 0]
+        shortest = [limit.value for limit in own if limit.sign < 0]
+        if longest and shortest and min(longest) < max(shortest):
+            raise InfeasibleError(
+                f"The limits on the deadline exclude each other: at least {max(shortest):g} and "
+                f"at most {min(longest):g}, {max(shortest) - min(longest):g} too little. Relax one."
+            )
+        low, high = max([low, *shortest]), max([high, *shortest])
+        return min([low, *longest]), min([high, *longest])
 
     def _narrowed(self, low: float, high: float) -> tuple[float, float]:
         """The range without what the goal's own bounds rule out, given the cost of a few tries."""

@@ -25,7 +25,8 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 54rem; marg
        padding: 0 1rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 table { border-collapse: collapse; font-size: .9rem; } td, th { padding: .2rem .9rem .2rem 0; }
-th { text-align: left; border-bottom: 1px solid #bbb; } td:not(:first-child) { text-align: right; }
+th { text-align: left; border-bottom: 1px solid #bbb; }
+td:not(:first-child), th:not(:first-child) { text-align: right; }
 .big { font-size: 1.3rem; } .big b { color: #1a7f4b; }
 .warn { background: #fff6e5; border-left: 4px solid #c2571a; padding: .4rem .8rem; }
 .dim { color: #777; font-size: .85rem; } svg { max-width: 100%; height: auto; }

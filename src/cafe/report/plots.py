@@ -93,7 +93,8 @@ def frontier(front: Frontier, made: Plan | None = None) -> Figure:
     axes = drawn.add_subplot()
     age, waste = front.column("age"), front.column("waste")
     broadcasts = np.log10(front.column("broadcasts"))
-    dots = axes.scatter(age, waste, c=broadcasts, cmap="viridis_r", s=18)
+    most = max(1.0, float(broadcasts.max()))
+    dots = axes.scatter(age, waste, c=broadcasts, cmap="viridis_r", s=18, vmin=0, vmax=most)
     drawn.colorbar(dots, ax=axes, label="broadcasts per update, log10")
     if made is not None:
         axes.plot(made.expected.age, made.expected.waste, "*", ms=15, color=GOOD, label="the plan")

@@ -114,11 +114,11 @@ def test_limits_that_conflict_are_told_apart_from_impossible_ones() -> None:
 
 
 def test_limits_on_the_deadline_beyond_all_reports() -> None:
-    with pytest.raises(InfeasibleError, match="exclude each other.*3 too little"):
+    with pytest.raises(InfeasibleError, match=r"exclude each other.*3 too little"):
         plan(WHO, at_most={"deadline": 2.0}, at_least={"deadline": 5.0})
     assert plan(WHO, at_least={"deadline": 1e4}).deadline == pytest.approx(1e4)
     assert plan(WHO, at_most={"deadline": 1e-12}).deadline == pytest.approx(1e-12)
-    with pytest.raises(InfeasibleError, match="'quorum at least 31' cannot be kept.*30"):
+    with pytest.raises(InfeasibleError, match=r"'quorum at least 31' cannot be kept.*30"):
         plan(WHO, at_least={"quorum": 31})
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cafe._version import __version__
-from cafe.errors import CafeError, InputError, did_you_mean
+from cafe.errors import CafeError, FileError, InputError, did_you_mean
 
 if TYPE_CHECKING:
     from cafe.federation import Federation
@@ -70,7 +70,11 @@ def plan(
     ] = None,
     close_when_all: CloseWhenAll = False,
     goal: Annotated[
-        str, typer.Option(help="cost (J, by prices), time or client-seconds (to a gap).")
+        str,
+        typer.Option(
+            help="cost (J, by prices; the default), time or client-seconds (to a gap).",
+            show_default=False,
+        ),
     ] = "cost",
     noise_ratio: Annotated[
         float | None, typer.Option(help="Goal to a gap: gradient noise / heterogeneity.")
@@ -86,13 +90,17 @@ def plan(
         float | None, typer.Option(help="Goal to a gap: squared distance at the start.")
     ] = None,
     overhead: Annotated[
-        float, typer.Option(help="Goal to a gap: what a round costs beyond the waiting.")
+        float,
+        typer.Option(
+            help="Goal to a gap: what a round costs beyond the waiting.", show_default=False
+        ),
     ] = 0.0,
     as_json: Json = False,
     plot: Plot = None,
     report: Annotated[Path | None, typer.Option(help="Write one self-contained HTML page.")] = None,
 ) -> None:
     """Choose the quorum and the deadline, with what they will cost and why."""
+    _check_pictures(plot, report)
     from cafe.planner import plan as make_plan
 
     chosen = _goal(
@@ -118,7 +126,13 @@ def plan(
         robustness = made.sensitivity(progress)
     if as_json:
         rows = [
-            {"rate_error": r.rate_error, "cost": r.cost, "best_cost": r.best_cost, "loss": r.loss}
+            {
+                "rate_error": r.rate_error,
+                "cost": r.cost,
+                "best_cost": r.best_cost,
+                "loss": r.loss,
+                "breaks": [str(limit) for limit in r.breaks],
+            }
             for r in robustness
         ]
         _print_json({**made.to_dict(), "sensitivity": rows})
@@ -180,6 +194,7 @@ def frontier(
     plot: Plot = None,
 ) -> None:
     """List the choices of which none is better in waste, broadcasts and age at once."""
+    _check_pictures(plot)
     from cafe.planner import frontier as make_frontier
 
     with _progress("Following the frontier") as progress:
@@ -206,7 +221,9 @@ def frontier(
 @app.command()
 def fit(
     responses: Annotated[Path, typer.Argument(help="CSV: client,seconds,deadline.")],
-    criterion: Annotated[str, typer.Option(help="aic or bic.")] = "aic",
+    criterion: Annotated[
+        str, typer.Option(help="aic (the default) or bic.", show_default=False)
+    ] = "aic",
     per_client: Annotated[
         bool, typer.Option("--per-client", help="A latency for every client, partly pooled.")
     ] = False,
@@ -217,6 +234,8 @@ def fit(
     plot: Plot = None,
 ) -> None:
     """Fit response times; a client without seconds missed its deadline, and counts as slower."""
+    _check_pictures(plot)
+    _check_folder(output)
     from cafe.fitting import fit as make_fit
     from cafe.fitting import read_observations
 
@@ -244,9 +263,12 @@ def fit(
 
 @app.command()
 def demo(
-    output: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("demo-report"),
+    output: Annotated[
+        Path, typer.Option(help="The folder for the report.", show_default=False)
+    ] = Path("demo-report"),
 ) -> None:
     """Tell the whole story on a fleet of real phones: fit, plan, compare; write a report."""
+    _check_pictures(output / "plan.svg", folder=False)
     from cafe.report.demo import tell
 
     tell(output, print_line=lambda line: _print(line))
@@ -369,6 +391,22 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     return value
+
+
+def _check_pictures(*paths: Path | None, folder: bool = True) -> None:
+    """Refuse what could not be drawn or written in the end before any work is done."""
+    for path in paths:
+        if path:
+            from cafe.report import plots
+
+            plots.check(path if path.suffix != ".html" else path.with_suffix(".svg"))
+            if folder:
+                _check_folder(path)
+
+
+def _check_folder(path: Path | None) -> None:
+    if path and not path.parent.is_dir():
+        raise FileError(path, f"the file cannot be written: there is no folder {path.parent}.")
 
 
 def _written(*paths: Path | None) -> None:

@@ -18,6 +18,7 @@ from cafe.latency import Exponential, Latency, Various
 from cafe.latency.base import Floats, numbers
 
 Indices = NDArray[np.intp]
+MOST_CLIENTS = 10**8
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +44,7 @@ class Federation:
     def __post_init__(self) -> None:
         if isinstance(self.clients, bool) or not isinstance(self.clients, int | np.integer):
             raise InputError(f"The number of clients must be a whole number. Got {self.clients!r}.")
-        if self.clients < 1:
-            raise InputError(f"A federation needs at least 1 client. Got {self.clients}.")
+        check_clients(self.clients)
         if not isinstance(self.latency, Latency):
             raise InputError(
                 f"latency must be one of cafe's latencies, such as cafe.Exponential(rate=1.0). "
@@ -122,6 +122,7 @@ class Federation:
         """One federation out of several: the clients of the first, then those of the second, ..."""
         if not groups:
             raise InputError("A federation needs at least one group. Got none.")
+        check_clients(sum(g.clients for g in groups))
         starts = np.cumsum([0, *(g.kinds for g in groups)])
         return cls(
             sum(g.clients for g in groups),
@@ -187,6 +188,17 @@ class Federation:
     def __repr__(self) -> str:
         kinds = "1 kind" if self.kinds == 1 else f"{self.kinds} kinds"
         return f"Federation({self.clients} clients of {kinds}, {type(self.latency).__name__})"
+
+
+def check_clients(clients: int) -> None:
+    """Refuse a number of clients that is none, or more than arrays can hold."""
+    if clients < 1:
+        raise InputError(f"A federation needs at least 1 client. Got {clients}.")
+    if clients > MOST_CLIENTS:
+        raise InputError(
+            f"A federation may have at most {MOST_CLIENTS:,} clients. Got {clients:,}: "
+            "their arrays would not fit in memory. Plan for a sample of them."
+        )
 
 
 def total(number: Floats, by_kind: Floats) -> float:

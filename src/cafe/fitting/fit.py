@@ -52,8 +52,8 @@ class FamilyFit:
 
     @property
     def aic(self) -> float:
-        """Akaike's criterion, smaller is better: twice complexity less log-likelihood."""
-        return 2 * (self.complexity - self.log_likelihood)
+        """Akaike's criterion, smaller is better: 2 per parameter less twice the log-likelihood."""
+        return 2 * len(self.parameters) - 2 * self.log_likelihood
 
     @property
     def bic(self) -> float:
@@ -62,7 +62,16 @@ class FamilyFit:
         A miss carries little information, so reports are counted, not observations (Volinsky and
         Raftery, Biometrics 56, 2000).
         """
-        return math.log(self.reports) * self.complexity - 2 * self.log_likelihood
+        return math.log(self.reports) * len(self.parameters) - 2 * self.log_likelihood
+
+    def score(self, criterion: Criterion) -> float:
+        """What families are ranked by: the criterion, with complexity in place of parameters.
+
+        A shift, an end of an interval or a part of a mixture fits noise better than a regular
+        parameter does, so the plain criteria would prefer it too often.
+        """
+        price = 2.0 if criterion == "aic" else math.log(self.reports)
+        return price * self.complexity - 2 * self.log_likelihood
 
     def to_dict(self) -> dict[str, object]:
         """The family's fit as plain values, ready for JSON."""
@@ -73,6 +82,7 @@ class FamilyFit:
             "log_likelihood": self.log_likelihood,
             "aic": self.aic,
             "bic": self.bic,
+            "complexity": self.complexity,
             "distance": self.distance,
         }
 
@@ -186,7 +196,7 @@ def fit(
     if not candidates:
         reasons = "; ".join(f"{family}: {reason}" for family, reason in skipped.items())
         raise InputError(f"No family can be fitted. {reasons}. Try others, or observe more.")
-    candidates.sort(key=lambda each: (getattr(each, criterion), len(each.parameters)))
+    candidates.sort(key=lambda each: (each.score(criterion), len(each.parameters)))
     return Fit(tuple(candidates), skipped, seen, criterion)
 
 

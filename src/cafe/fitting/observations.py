@@ -281,6 +281,8 @@ def _numbers(texts: Sequence[str], empty: float) -> Floats:
     try:
         blank = np.fromiter(map(len, texts), dtype=np.intp, count=len(texts)) == 0
         values = np.array([text or "0" for text in texts], dtype=float)
+        if any("_" in text for text in texts):  # Python would read 1_0 as 10
+            raise ValueError
     except ValueError:
         blank = np.array([not text.strip() for text in texts])
         values = np.array([_number(text) for text in texts])
@@ -289,7 +291,7 @@ def _numbers(texts: Sequence[str], empty: float) -> Floats:
 
 def _number(text: str) -> float:
     try:
-        return float(text)
+        return float(text) if "_" not in text else -math.inf
     except ValueError:
         return -math.inf
 

@@ -11,7 +11,7 @@ from importlib.resources import files
 import numpy as np
 
 from cafe.errors import InputError
-from cafe.federation import Federation
+from cafe.federation import Federation, check_clients
 from cafe.latency import LogNormal
 from cafe.latency.base import Floats
 
@@ -47,6 +47,7 @@ def phones(
         availability: the probability that a client takes part in a round.
     """
     _check_whole("clients", clients, least=1)
+    check_clients(clients)
     _check_whole("seed", seed, least=0)
     _check_whole("examples", examples, least=1)
     _check_positive("seconds_per_example", seconds_per_example)

@@ -20,6 +20,7 @@ from cafe.errors import InputError
 Floats = NDArray[np.float64]
 Parameter = float | Floats
 Size = int | tuple[int, ...]
+TINY = 1e-300  # a positive parameter below this is as good as 0: its inverse overflows
 
 
 class Latency(ABC):
@@ -126,7 +127,7 @@ class Family(Latency):
             value = self._numbers(name, given)
             bad = ~np.isfinite(value)
             if name not in signed:
-                bad |= (value < 0) if name in zero else ~(value > 0)
+                bad |= (value < 0) if name in zero else ~(value >= TINY)
             if bad.any():
                 at = int(np.argmax(bad))
                 sort = "not negative and " if name in zero else "positive and "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal, Protocol
 
 import numpy as np
@@ -42,8 +43,9 @@ class Prices:
 
     def __post_init__(self) -> None:
         for name, price in (("waste", self.waste), ("broadcast", self.broadcast)):
-            if not (np.isfinite(price) and price >= 0):
-                raise InputError(f"The {name} price must be a number from 0 up. Got {price}.")
+            if not (isinstance(price, Real) and np.isfinite(price) and price >= 0):
+                raise InputError(f"The {name} price must be a number from 0 up. Got {price!r}.")
+            object.__setattr__(self, name, float(price))
 
     def cost(self, expected: Expectation) -> float:
         """J."""

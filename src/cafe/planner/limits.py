@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class Limit:
         if self.quantity not in WITH_QUORUM:
             hint = did_you_mean(self.quantity, WITH_QUORUM)
             raise InputError(f"No limit can be set on '{self.quantity}'. {hint}")
-        if not np.isfinite(self.value):
+        if not isinstance(self.value, Real) or not np.isfinite(self.value):
             raise InputError(
                 f"The limit on {self.quantity} must be a finite number. Got {self.value}."
             )
@@ -59,8 +60,8 @@ def limits(
     at_most: Mapping[str, float] | None, at_least: Mapping[str, float] | None
 ) -> tuple[Limit, ...]:
     """Limits from two mappings, quantity to value."""
-    upper = [Limit(name, +1, float(value)) for name, value in (at_most or {}).items()]
-    lower = [Limit(name, -1, float(value)) for name, value in (at_least or {}).items()]
+    upper = [Limit(name, +1, value) for name, value in (at_most or {}).items()]
+    lower = [Limit(name, -1, value) for name, value in (at_least or {}).items()]
     return (*upper, *lower)
 
 

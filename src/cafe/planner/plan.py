@@ -48,6 +48,8 @@ def plan(
     Raises:
         InfeasibleError: where no choice keeps the limits; the message names the one that binds.
     """
+    if not isinstance(federation, Federation):
+        raise InputError(f"A federation is needed, such as cafe.Federation. Got {federation!r}.")
     if quorum is not None:
         check_quorum(quorum, federation.clients)
     if goal is None:
@@ -57,7 +59,7 @@ def plan(
                 "seconds of age one would bear "
                 "to save a client-second or a broadcast, or another goal."
             )
-        goal = Prices(float(waste_price), float(broadcast_price))
+        goal = Prices(waste_price, broadcast_price)
     elif waste_price is not None or broadcast_price is not None:
         raise InputError("Give either prices or a goal, not both: prices are the goal J.")
     search = Search(federation, goal, limits(at_most, at_least), quorum, close_when_all)
@@ -82,11 +84,13 @@ class Robustness:
         rate_error: the relative error of the rates.
         cost: of the plan, at the true rates.
         best_cost: of the best plan for the true rates within the same limits; NaN where none is.
+        breaks: the limits that the plan breaks at the true rates.
     """
 
     rate_error: float
     cost: float
     best_cost: float
+    breaks: tuple[Limit, ...] = ()
 
     @property
     def loss(self) -> float:
@@ -186,12 +190,15 @@ class Plan:
                     progress((start + done) / len(RATE_ERRORS))
 
             truth = replace(self.search, federation=self.federation.scaled(1 / (1 + error)))
-            cost = self.goal.cost(truth.expect(self.quorum, self.deadline))
+            expected = truth.expect(self.quorum, self.deadline)
+            cost = self.goal.cost(expected)
+            broken = tuple(limit for limit in self.search.limits if not limit.keeps(expected))
             try:
                 best = truth.optima(share)[0].cost
             except InfeasibleError:
                 best = float("nan")
-            rows.append(Robustness(error, cost, min(best, cost)))
+            # What keeps every limit cannot be beaten by more than the search's own precision.
+            rows.append(Robustness(error, cost, best if broken else min(best, cost), broken))
         return tuple(rows)
 
     def to_dict(self) -> dict[str, object]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Federation, total
+from cafe.latency import Latency, Mixture, Various
 from cafe.latency.base import Floats
 from cafe.planner.goals import Goal
 from cafe.planner.limits import Limit, allowed_quorums
@@ -21,10 +22,12 @@ from cafe.theory import Expectation, expect
 
 PER_DECADE = 16
 FEWEST = 1e-6  # expected reports below which no deadline is of use
-LAST = 1e-9  # share of a client's reports that may come after the longest deadline
+LAST = 1e-9  # share of a client's reports that may come after a long deadline ...
+LATE = 1e-12  # ... and expected late reports of all clients after the longest
 SHALLOW = 1e-7  # a barrier this small, relatively, is rounding
 SHALLOW_STEPS = 5e-2  # ... and this small is the staircase of observed times
 MANY_STEPS = 50
+LANDMARKS = np.array([1e-3, 0.05, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 0.999, 1 - 1e-4, 1 - 1e-6])
 
 Progress = Callable[[float], None]
 
@@ -111,7 +114,7 @@ class Search:
                 progress((i + 1) / len(grid))
         if not any(found):
             raise InfeasibleError(self.why_not(grid))
-        points = list(self._with_edges(grid, found))
+        points = [*self._with_edges(grid, found), *self._beyond(found)]
         refined = [self._refine(points, i) for i in self._basins(points)]
         lasting = [o for o in refined if not self._vanishing(o)]
         best = min(refined, key=lambda o: o.cost)
@@ -122,6 +125,19 @@ class Search:
                 "Give a price or an overhead per round above 0, or a shortest deadline as a limit."
             )
         return sorted(lasting, key=lambda o: o.cost)
+
+    def _beyond(self, found: Sequence[Optimum | None]) -> list[Optimum]:
+        """Longer deadlines than the longest, as long as they are better and the limits allow."""
+        best = min((o.cost for o in found if o is not None), default=np.inf)
+        last = found[-1]
+        more: list[Optimum] = []
+        while last is not None and last.cost <= best and len(more) < 1000:
+            longer = self.at(1.2 * last.deadline)
+            if longer is None or longer.cost >= last.cost * (1 - 1e-9):
+                break
+            more.append(longer)
+            last, best = longer, longer.cost
+        return more
 
     def _vanishing(self, optimum: Optimum) -> bool:
         """Whether this is the end of the range, not an optimum: still shorter is still better."""
@@ -192,7 +208,7 @@ class Search:
             expected = self.expect(here.quorum, float(np.exp(log_deadline)))
             kept = all(limit.keeps(expected) for limit in self.limits)
             value = self.goal.cost(expected) if kept else np.inf
-            return min(value, 1e300)
+            return min(value, float(np.finfo(float).max))
 
         ends = (np.log(low), np.log(high))
         found = minimize_scalar(cost, bounds=ends, method="bounded", options={"xatol": 1e-7})
@@ -202,11 +218,9 @@ class Search:
 
     def why_not(self, grid: Floats) -> str:
         """Which limit binds, and by how much."""
-        candidates = [
-            self.expect(m, float(t))
-            for t in grid[:: max(len(grid) // 60, 1)]
-            for m in self._sample()
-        ]
+        # All quantities move one way with the quorum, so its ends hold the extremes of each alone.
+        ends = sorted(set(self.quorums()))
+        candidates = [self.expect(m, float(t)) for t in grid for m in ends]
         if not self.limits:
             return (
                 "No round can succeed with the quorum "
@@ -223,6 +237,11 @@ class Search:
                     f"(quorum {best.quorum}, deadline {best.deadline:.4g}), "
                     f"off by {abs(value - limit.value):.4g}. Relax it."
                 )
+        candidates += [
+            self.expect(m, float(t))
+            for t in grid[:: max(len(grid) // 60, 1)]
+            for m in self._sample()
+        ]
         best = min(candidates, key=lambda e: max(limit.excess(e) for limit in self.limits))
         worst = max(self.limits, key=lambda limit: limit.excess(best))
         value = getattr(best, worst.quantity)
@@ -239,17 +258,31 @@ class Search:
 
 
 def deadline_grid(federation: Federation, low: float, high: float) -> Floats:
-    """Deadlines evenly spread in the logarithm, and every jump of the response times."""
+    """Deadlines evenly spread in the logarithm, and where response times crowd or jump."""
     if low >= high:
         return np.array([high])
     points = int(PER_DECADE * np.log10(high / low)) + 2
     grid = np.geomspace(low, high, points)
     grid[0], grid[-1] = low, high
-    steps = federation.latency.breaks()
-    steps = steps[(steps > low) & (steps < high)]
-    if steps.size > 2000:  # countless jumps are as good as smooth
-        steps = steps[:0]
-    return np.unique(np.concatenate([grid, steps]))
+    marks = np.concatenate([_landmarks(federation.latency), _steps(federation.latency)])
+    return np.unique(np.concatenate([grid, marks[(marks > low) & (marks < high)]]))
+
+
+def _steps(latency: Latency) -> Floats:
+    """Every jump of the response times; countless ones are as good as none."""
+    steps = latency.breaks()
+    return steps if steps.size <= 2000 else steps[:0]
+
+
+def _landmarks(latency: Latency) -> Floats:
+    """Quantiles of a mixture's components, which may be narrower than the grid is fine."""
+    if isinstance(latency, Mixture):
+        return np.concatenate([_landmarks(part) for part in latency.components])
+    if isinstance(latency, Various):
+        return np.concatenate([_landmarks(part) for part in latency.parts[:MANY_STEPS]])
+    if latency.kinds > MANY_STEPS:
+        return np.empty(0)
+    return np.ravel(latency.quantile(LANDMARKS[:, None]))
 
 
 def reach(federation: Federation, fewest: float = FEWEST) -> tuple[float, float]:
@@ -257,6 +290,8 @@ def reach(federation: Federation, fewest: float = FEWEST) -> tuple[float, float]
     latency = federation.latency
     high = float(np.max(latency.quantile(1.0 - LAST)))
     high = max([high, *latency.breaks()[-1:].tolist()])
+    while total(federation.number, np.broadcast_to(latency.sf(high), federation.kinds)) > LATE:
+        high *= 1.5
     low = high
     while low > high * 1e-30 and _expected_reports(federation, low) > fewest:
         low /= 4.0

@@ -37,8 +37,14 @@ def choices(made: Plan) -> Cells:
 def sensitivity(robustness: Sequence[Robustness]) -> Cells:
     """What the plan loses if rates are off."""
     rows = [
-        [f"rates {r.rate_error:+.0%}", number(r.cost), number(r.best_cost), percent(r.loss)]
+        [
+            f"rates {r.rate_error:+.0%}" + " *" * bool(r.breaks),
+            number(r.cost),
+            number(r.best_cost),
+            percent(r.loss),
+        ]
         for r in robustness
     ]
     columns = ["if true", "cost of the plan", "cost of the best", "lost"]
-    return Cells("If response rates are not what was assumed", columns, rows)
+    note = " (* the plan breaks a limit)" if any(r.breaks for r in robustness) else ""
+    return Cells(f"If response rates are not what was assumed{note}", columns, rows)

@@ -31,12 +31,18 @@ def figure(width: float = 7.0, height: float = 4.2) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def save(made: Figure, path: str | Path) -> None:
-    """Write a figure; the file's ending chooses the format."""
-    formats = made.canvas.get_supported_filetypes()
+def check(path: str | Path) -> str:
+    """The format that a picture's name asks for; refused where nothing can draw it."""
+    formats = figure().canvas.get_supported_filetypes()
     ending = Path(path).suffix.lstrip(".").lower()
     if ending not in formats:
         raise FileError(path, f"a picture's name must end in one of: {', '.join(sorted(formats))}.")
+    return ending
+
+
+def save(made: Figure, path: str | Path) -> None:
+    """Write a figure; the file's ending chooses the format."""
+    ending = check(path)
     try:
         write(made, path, ending)
     except OSError as error:

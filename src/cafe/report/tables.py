@@ -106,6 +106,12 @@ def fit(found: Fit) -> RenderableType:
     )
     parts: list[RenderableType] = [Text(counted), Text()]
     parts.append(table(Cells("Families, the best first", columns, rows)))
+    if any(c.complexity > len(c.parameters) for c in found.candidates):
+        note = (
+            f"Ranked by {found.criterion.upper()}, a shift, an end or a mixture's part counted "
+            "for as many parameters as it fits noise like."
+        )
+        parts.append(Text(note, style="dim"))
     parts += [Text(f"left out {k}: {why}", style="dim") for k, why in found.skipped.items()]
     return Group(*parts, Text(), goodness(found))
 

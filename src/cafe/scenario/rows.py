@@ -179,7 +179,7 @@ def _number(cell: str) -> float:
     if not text:
         return math.nan
     number = float(text)
-    if not math.isfinite(number):
+    if not math.isfinite(number) or "_" in text:  # Python would read 1_0 as 10
         raise ValueError
     return number
 

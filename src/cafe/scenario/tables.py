@@ -185,7 +185,7 @@ def _sentence(faults: Sequence[Any], shape: Shape, place: _Place) -> str:
     key, *entry = fault["loc"]
     name = place.named(key)
     if fault["type"] == "extra_forbidden":
-        return f"the key {name} is not known. {did_you_mean(key, shape)}"
+        return f"the key {name} is not known. {_hint(key, shape)}"
     kind = shape[key][0]
     example = _EXAMPLES[key] if key in _EXAMPLES else f"{key} = {_VALUES[kind]}"
     if fault["type"] == "missing":
@@ -193,6 +193,15 @@ def _sentence(faults: Sequence[Any], shape: Shape, place: _Place) -> str:
     if entry:
         name, kind = f"{name}, entry {entry[0] + 1},", get_args(kind)[0]
     return f"{name} must be {_WORDS[kind]}. Got {_described(fault['input'])}: write {example}."
+
+
+def _hint(key: str, shape: Shape) -> str:
+    """What may have been meant; clients may also come in groups or from a preset."""
+    if shape is not _MEMBERS:
+        return did_you_mean(key, shape)
+    if key == "family":
+        return f"A family belongs into the latency: {_EXAMPLES['latency']}."
+    return did_you_mean(key, [*shape, "group", "preset"])
 
 
 def _described(value: object) -> str:

@@ -33,9 +33,13 @@ class Setting:
     target: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.federation, Federation):
+            raise InputError(
+                f"A federation is needed, such as cafe.Federation. Got {self.federation!r}."
+            )
         check_quorum(self.quorum, self.federation.clients)
         check_deadline(self.deadline)
-        if not 1e-150 < self.deadline < 1e150:
+        if not 1e-150 < float(self.deadline) < 1e150:
             raise InputError(
                 "The deadline must lie between 1e-150 and 1e150, so that its square is a number. "
                 f"Got {self.deadline}: choose another unit of time."

@@ -14,7 +14,9 @@ prints it as one sentence or two and exits with code 2; a traceback means a defe
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
+from numbers import Real
 from pathlib import Path
 
 
@@ -36,6 +38,11 @@ class FileError(InputError):
 
 class InfeasibleError(CafeError):
     """No deadline and quorum meet the constraints; the message names the one that binds."""
+
+
+def is_finite_number(value: object) -> bool:
+    """Whether a value can be used as a number: text, None and NaN cannot."""
+    return isinstance(value, Real) and math.isfinite(float(value))
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -222,8 +222,12 @@ def test_the_exponentials_by_hand() -> None:
     shifted = fit_one("shifted-exponential", times, deadline)
     assert shifted.parameters == pytest.approx({"shift": 1.0, "rate": 2 / 5})
     assert shifted.standard_errors["shift"] == pytest.approx(1 / (3 * 2 / 5))
-    assert shifted.aic == pytest.approx(6 - 2 * shifted.log_likelihood)
-    assert shifted.bic == pytest.approx(3 * np.log(2) - 2 * shifted.log_likelihood)
+    assert shifted.aic == pytest.approx(4 - 2 * shifted.log_likelihood)
+    assert shifted.bic == pytest.approx(2 * np.log(2) - 2 * shifted.log_likelihood)
+    # A shift fits noise like two regular parameters.
+    assert shifted.score("aic") == pytest.approx(6 - 2 * shifted.log_likelihood)
+    assert shifted.score("bic") == pytest.approx(3 * np.log(2) - 2 * shifted.log_likelihood)
+    assert plain.score("aic") == plain.aic
 
 
 def test_merging_neighbours_moves_an_estimate_by_far_less_than_its_standard_error() -> None:
@@ -275,8 +279,9 @@ def test_an_end_on_an_extreme_report_counts_double() -> None:
 def test_candidates_are_sorted_by_the_criterion() -> None:
     times, deadline = draw(SMOOTH["exponential"], 100, 0.3, 11)
     by_aic, by_bic = fit(times, deadline), fit(times, deadline, criterion="bic")
-    assert [f.aic for f in by_aic.candidates] == sorted(f.aic for f in by_aic.candidates)
-    assert [f.bic for f in by_bic.candidates] == sorted(f.bic for f in by_bic.candidates)
+    for found in (by_aic, by_bic):
+        scores = [f.score(found.criterion) for f in found.candidates]
+        assert scores == sorted(scores)
     assert by_aic.latency is by_aic.best.latency
     assert by_aic.criterion == "aic"
     assert {f.family for f in by_aic.candidates} | set(by_aic.skipped) == set(RECIPES) - {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cafe.errors import InfeasibleError
 from cafe.federation import Federation
-from cafe.latency import Constant, Empirical, Exponential, ShiftedExponential
+from cafe.latency import Constant, Empirical, Exponential, LogNormal, Mixture, ShiftedExponential
 from cafe.planner import Prices
 from cafe.planner.search import Search, deadline_grid, reach
 
@@ -58,3 +58,36 @@ def test_a_hopeless_quorum_is_explained() -> None:
     who = Federation(3000, Exponential(1.0), availability=0.5)
     with pytest.raises(InfeasibleError, match="No round can succeed with the quorum 3000"):
         Search(who, Prices(1, 1), quorum=3000).optima()
+
+
+def test_a_plateau_ends_where_longer_gains_nothing() -> None:
+    who = Federation(50, Exponential(1.0))
+    best, *_ = Search(who, Prices(20, 100), close_when_all=True).optima()
+    longest = Search(who, Prices(20, 100), close_when_all=True).at(100.0)
+    assert longest is not None
+    assert best.deadline < 30
+    assert best.cost == pytest.approx(longest.cost, rel=2e-6)
+
+
+@pytest.mark.parametrize("clients", [10**3, 10**6])
+def test_deadlines_longer_than_any_one_client_needs(clients: int) -> None:
+    """With everybody needed, the last of many decides, far in the tail of each."""
+    who = Federation(clients, Exponential(1.0))
+    search = Search(who, Prices(1, 1), quorum=clients)
+    best, *_ = search.optima()
+    for deadline in np.linspace(0.8, 1.3, 21) * best.deadline:
+        other = search.at(float(deadline))
+        assert other is None or other.cost >= best.cost * (1 - 1e-9)
+
+
+def test_narrow_components_are_not_overlooked() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(8):
+        parts = [LogNormal(m, 10 ** rng.uniform(-3, -1)) for m in rng.uniform(0, 3.5, 3)]
+        who = Federation(
+            int(rng.integers(1, 20)), Mixture(parts, rng.dirichlet(np.ones(3)).tolist())
+        )
+        search = Search(who, Prices(10 ** rng.uniform(-2, 2), 10 ** rng.uniform(-2, 2)))
+        best, *_ = search.optima()
+        tried = (search.at(float(t)) for t in best.deadline * np.geomspace(0.05, 20, 1500))
+        assert best.cost <= min(o.cost for o in tried if o) * (1 + 1e-6)

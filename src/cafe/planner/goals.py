@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Literal, Protocol
 
 import numpy as np
 
-from cafe.errors import InputError, did_you_mean
+from cafe.errors import InputError, did_you_mean, is_finite_number
 from cafe.theory import Expectation, Problem, Variance, rounds_to_gap
 
 SMALL_GAP = 1e-12  # so small that rounds are proportional to the variance
@@ -43,7 +42,7 @@ class Prices:
 
     def __post_init__(self) -> None:
         for name, price in (("waste", self.waste), ("broadcast", self.broadcast)):
-            if not (isinstance(price, Real) and np.isfinite(price) and price >= 0):
+            if not (is_finite_number(price) and price >= 0):
                 raise InputError(f"The {name} price must be a number from 0 up. Got {price!r}.")
             object.__setattr__(self, name, float(price))
 

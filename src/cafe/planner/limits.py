@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from numbers import Real
 
-import numpy as np
-
-from cafe.errors import InputError, did_you_mean
+from cafe.errors import InputError, did_you_mean, is_finite_number
 from cafe.theory import Expectation
 
 # How each quantity moves when the quorum grows and the deadline stays: it rises, falls or stays.
@@ -38,7 +35,7 @@ class Limit:
         if self.quantity not in WITH_QUORUM:
             hint = did_you_mean(self.quantity, WITH_QUORUM)
             raise InputError(f"No limit can be set on '{self.quantity}'. {hint}")
-        if not isinstance(self.value, Real) or not np.isfinite(self.value):
+        if not is_finite_number(self.value):
             raise InputError(
                 f"The limit on {self.quantity} must be a finite number. Got {self.value}."
             )

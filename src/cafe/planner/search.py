@@ -25,6 +25,7 @@ FEWEST = 1e-6  # expected reports below which no deadline is of use
 LAST = 1e-9  # share of a client's reports that may come after a long deadline ...
 LATE = 1e-12  # ... and expected late reports of all clients after the longest
 SHALLOW = 1e-7  # a barrier this small, relatively, is rounding
+PLATEAU = 1e-6  # a gain this small, relatively, is not worth a longer deadline
 SHALLOW_STEPS = 5e-2  # ... and this small is the staircase of observed times
 MANY_STEPS = 50
 LANDMARKS = np.array([1e-3, 0.05, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 0.999, 1 - 1e-4, 1 - 1e-6])
@@ -191,7 +192,7 @@ class Search:
                     kept[-1] = int(i) if costs[i] < costs[last] else last
                     continue
             kept.append(int(i))
-        return kept
+        return [_left_end(points, costs, i) for i in kept]
 
     def _refine(self, points: Sequence[Optimum | None], i: int) -> Optimum:
         """The least cost between a basin's neighbours, at its own quorum."""
@@ -255,6 +256,16 @@ class Search:
     def _sample(self) -> list[int]:
         low, high = self.quorums()
         return sorted({int(m) for m in np.geomspace(low, high, 12).round()})
+
+
+def _left_end(points: Sequence[Optimum | None], costs: Floats, i: int) -> int:
+    """The first point of a wide plateau: where longer gains next to nothing, do not wait."""
+    first = i
+    while first > 0 and costs[first - 1] <= (1 + PLATEAU) * costs[i]:
+        first -= 1
+    here, there = points[i], points[first]
+    wide = here is not None and there is not None and there.deadline < 0.7 * here.deadline
+    return first if wide else i
 
 
 def deadline_grid(federation: Federation, low: float, high: float) -> Floats:

@@ -26,7 +26,6 @@ def test_what_was_seen_and_what_was_missed() -> None:
     seen = Observations([1.0, NAN, 3.0], deadline=[2.0, 2.5, INF], client=["b", "a", "b"])
     assert seen.reported.tolist() == [True, False, True]
     assert seen.event_times.tolist() == [1.0, 3.0]
-    assert seen.censoring_times.tolist() == [2.5]
     assert seen.clients == ("b", "a")
     assert seen.code.tolist() == [0, 1, 0]
     assert seen.client.tolist() == ["b", "a", "b"]

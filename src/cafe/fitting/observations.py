@@ -88,11 +88,6 @@ class Observations:
         """The response times that were seen."""
         return self.seconds[self.reported]
 
-    @property
-    def censoring_times(self) -> Floats:
-        """The deadlines that were missed: those times are longer, and nothing else is known."""
-        return self.deadline[~self.reported]
-
     def __repr__(self) -> str:
         reports = int(self.reported.sum())
         return (

@@ -9,7 +9,7 @@ from cafe.planner.goals import ToGap
 if TYPE_CHECKING:
     from cafe.planner.plan import Plan
 
-EVERYBODY = 0.01
+EVERYBODY = 0.05
 LEANING = 0.1
 CLOSE = 0.05
 FLAT = 1e-3
@@ -21,9 +21,8 @@ def sentences(plan: Plan) -> tuple[str, str, str]:
     reports = "report" if plan.quorum == 1 else "reports"
     what = (
         f"Wait {plan.deadline:.4g} s and accept a round with at least {plan.quorum} {reports}: "
-        f"{e.expected_reports:.4g} of {plan.federation.clients} clients report by then on average, "
-        "and "
-        f"{e.success_probability:.2%} of rounds succeed."
+        f"{e.expected_reports:,.4g} of {plan.federation.clients:,} clients report by then "
+        f"on average, and {e.success_probability:.2%} of rounds succeed."
     )
     costs = (
         f"An update takes {e.update_interval:.4g} s and {e.broadcasts:.4g} "

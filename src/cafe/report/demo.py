@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cafe.federation import Federation
 
 CLIENTS, EXAMPLES, ROUNDS, GUESS, SEED = 200, 10, 15, 10.0, 7
-WASTE_PRICE, BROADCAST_PRICE = 0.02, 10.0
+WASTE_PRICE, BROADCAST_PRICE = 0.1, 10.0
 
 
 def tell(output: Path, print_line: Callable[[Any], None]) -> None:

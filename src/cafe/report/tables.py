@@ -13,7 +13,7 @@ from rich.text import Text
 
 from cafe.report import cells
 from cafe.report.cells import Cells
-from cafe.report.words import QUANTITIES, number
+from cafe.report.words import QUANTITIES, counted, number
 
 if TYPE_CHECKING:
     from cafe.fitting import ClientFits, Fit
@@ -42,7 +42,7 @@ def expectation(expected: Expectation) -> RenderableType:
         made.add_row(label, number(getattr(expected, name)), unit, meaning)
     head = Text.assemble(
         (f"quorum {expected.quorum}, deadline {expected.deadline:.6g}", "bold"),
-        f" for {expected.setting.clients:,} clients",
+        f" for {counted(expected.setting.clients, 'client')}",
     )
     return Group(head, Padding(made, (0, 0, 0, 2)))
 
@@ -100,11 +100,11 @@ def fit(found: Fit) -> RenderableType:
     columns = ["family", "AIC", "BIC", "log-likelihood", "max |KM - fit|", "parameters"]
     seen = found.observations
     reports = int(seen.reported.sum())
-    counted = (
-        f"{reports:,} reports and {len(seen) - reports:,} missed deadlines "
-        f"of {len(seen.clients):,} clients"
+    head = (
+        f"{counted(reports, 'report')} and {counted(len(seen) - reports, 'missed deadline')} "
+        f"of {counted(len(seen.clients), 'client')}"
     )
-    parts: list[RenderableType] = [Text(counted), Text()]
+    parts: list[RenderableType] = [Text(head), Text()]
     parts.append(table(Cells("Families, the best first", columns, rows)))
     if any(c.complexity > len(c.parameters) for c in found.candidates):
         note = (
@@ -155,7 +155,7 @@ def clients(each: ClientFits, most: int = 12) -> RenderableType:
     columns = ["client", "times as slow", "± log", "mean, s", "reports", "missed"]
     shown = "" if len(each.clients) <= most else f", the {most} slowest"
     head = (
-        f"{len(each.clients):,} clients{shown}: {each.family}, "
+        f"{counted(len(each.clients), 'client')}{shown}: {each.family}, "
         f"spread between clients {each.spread:.2f} (log)"
     )
     return table(Cells(head, columns, rows))

@@ -38,6 +38,11 @@ QUANTITIES: dict[str, tuple[str, str, str]] = {
 }
 
 
+def counted(number: int, noun: str) -> str:
+    """A count with its noun: 1 client, 2 clients."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def percent(share: float) -> str:
     """A share for people."""
     return f"{share:.2%}" if abs(share) < 10 else "-" if share != share else "over 1,000%"

@@ -139,10 +139,10 @@ class Tilted:
         log_phi = 1j * self.angles * float(np.sum(self.trials.number[common]))
         for flip, step in ((common, np.conj(turn)), (~common, turn)):
             near = small * reach <= 0.2
-            power = flip & ~near
-            if power.any():
-                terms = np.log1p(np.multiply.outer(step, small[power]))
-                log_phi = log_phi + np.einsum("ij,j->i", terms, self.trials.number[power])
+            direct = flip & ~near
+            if direct.any():
+                terms = np.log1p(np.multiply.outer(step, small[direct]))
+                log_phi = log_phi + np.einsum("ij,j->i", terms, self.trials.number[direct])
             log_phi = log_phi + _log_series(
                 step, small, np.where(flip & near, self.trials.number, 0.0)
             )
@@ -227,20 +227,20 @@ class Tilted:
         which a small variance keeps to a few kinds, is done directly and each side has a table of
         its own.
         """
-        zones = [(-1.0, 2.0)] if self.variance >= 30 else [(-1.0, 0.25), (0.25, 0.75), (0.75, 2.0)]
+        if self.variance >= 30:
+            return _evaluated(function, self.chance)
         result = np.empty_like(self.chance)
-        for low, high in zones:
-            inside = (self.chance > low) & (self.chance <= high)
-            chance = self.chance[inside] if len(zones) > 1 else self.chance
-            values = (
-                function(chance)
-                if chance.size <= DIRECT or low == 0.25
-                else _interpolated(function, chance)
-            )
-            if len(zones) == 1:
-                return values
-            result[inside] = values
+        low, high = self.chance <= 0.25, self.chance > 0.75
+        middle = ~low & ~high
+        result[low] = _evaluated(function, self.chance[low])
+        result[middle] = function(self.chance[middle])
+        result[high] = _evaluated(function, self.chance[high])
         return result
+
+
+def _evaluated(function: Callable[[Floats], Floats], at: Floats) -> Floats:
+    """The function at every point, by a table where that is cheaper."""
+    return function(at) if at.size <= DIRECT else _interpolated(function, at)
 
 
 def _interpolated(function: Callable[[Floats], Floats], at: Floats) -> Floats:

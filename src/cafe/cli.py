@@ -6,24 +6,25 @@ needs.
 
 from __future__ import annotations
 
-import json
-import math
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cafe._version import __version__
-from cafe.errors import CafeError, FileError, InputError, did_you_mean
+from cafe.console import (
+    check_folder,
+    check_pictures,
+    print_json,
+    print_shown,
+    progress_bar,
+    say_written,
+)
+from cafe.errors import CafeError, InputError, did_you_mean
 
 if TYPE_CHECKING:
     from cafe.federation import Federation
     from cafe.planner import Goal
-    from cafe.planner.search import Progress
 
 app = typer.Typer(
     name="cafe",
@@ -100,7 +101,7 @@ def plan(
     report: Annotated[Path | None, typer.Option(help="Write one self-contained HTML page.")] = None,
 ) -> None:
     """Choose the quorum and the deadline, with what they will cost and why."""
-    _check_pictures(plot, report)
+    check_pictures(plot, report)
     from cafe.planner import plan as make_plan
 
     chosen = _goal(
@@ -110,7 +111,7 @@ def plan(
             "heterogeneity": heterogeneity, "distance": distance,
         },
     )  # fmt: skip
-    with _progress("Searching deadlines") as progress:
+    with progress_bar("Searching deadlines") as progress:
         made = make_plan(
             _federation(clients, rate, federation),
             waste_price=waste_price,
@@ -122,7 +123,7 @@ def plan(
             close_when_all=close_when_all,
             progress=progress,
         )
-    with _progress("Trying other rates") as progress:
+    with progress_bar("Trying other rates") as progress:
         robustness = made.sensitivity(progress)
     if as_json:
         rows = [
@@ -135,11 +136,11 @@ def plan(
             }
             for r in robustness
         ]
-        _print_json({**made.to_dict(), "sensitivity": rows})
+        print_json({**made.to_dict(), "sensitivity": rows})
     else:
         from cafe.report import tables
 
-        _print(tables.plan(made, robustness))
+        print_shown(tables.plan(made, robustness))
     if plot:
         from cafe.report import plots
 
@@ -150,7 +151,7 @@ def plan(
 
         front = make_frontier(made.federation, quorum=quorum, close_when_all=close_when_all)
         page.write_plan(report, made, title="A plan", robustness=robustness, front=front)
-    _written(plot, report)
+    say_written(plot, report)
 
 
 @app.command()
@@ -176,11 +177,11 @@ def expect(
         target = who.clients
     expected = calculate(who, quorum=quorum, deadline=deadline, target=target)
     if as_json:
-        _print_json(expected.to_dict())
+        print_json(expected.to_dict())
     else:
         from cafe.report import tables
 
-        _print(tables.expectation(expected))
+        print_shown(tables.expectation(expected))
 
 
 @app.command()
@@ -194,10 +195,10 @@ def frontier(
     plot: Plot = None,
 ) -> None:
     """List the choices of which none is better in waste, broadcasts and age at once."""
-    _check_pictures(plot)
+    check_pictures(plot)
     from cafe.planner import frontier as make_frontier
 
-    with _progress("Following the frontier") as progress:
+    with progress_bar("Following the frontier") as progress:
         front = make_frontier(
             _federation(clients, rate, federation),
             quorum=quorum,
@@ -206,16 +207,16 @@ def frontier(
         )
     if as_json:
         names = ("quorum", "deadline", "waste", "processing_waste", "broadcasts", "age")
-        _print_json([{name: getattr(p, name) for name in names} for p in front.points])
+        print_json([{name: getattr(p, name) for name in names} for p in front.points])
     else:
         from cafe.report import tables
 
-        _print(tables.frontier(front))
+        print_shown(tables.frontier(front))
     if plot:
         from cafe.report import plots
 
         plots.save(plots.frontier(front), plot)
-    _written(plot)
+    say_written(plot)
 
 
 @app.command()
@@ -234,8 +235,8 @@ def fit(
     plot: Plot = None,
 ) -> None:
     """Fit response times; a client without seconds missed its deadline, and counts as slower."""
-    _check_pictures(plot)
-    _check_folder(output)
+    check_pictures(plot)
+    check_folder(output)
     from cafe.fitting import fit as make_fit
     from cafe.fitting import read_observations
 
@@ -243,13 +244,13 @@ def fit(
     found = make_fit(read_observations(responses), criterion=chosen)
     each = found.by_client() if per_client or output else None
     if as_json:
-        _print_json(found.to_dict() | ({"by_client": each.to_dict()} if each else {}))
+        print_json(found.to_dict() | ({"by_client": each.to_dict()} if each else {}))
     else:
         from cafe.report import tables
 
-        _print(tables.fit(found))
+        print_shown(tables.fit(found))
         if each:
-            _print(tables.clients(each))
+            print_shown(tables.clients(each))
     if plot:
         from cafe.report import plots
 
@@ -258,7 +259,7 @@ def fit(
         from cafe.scenario import write_federation
 
         write_federation(each.federation(), output, names=each.clients)
-    _written(plot, output)
+    say_written(plot, output)
 
 
 @app.command()
@@ -268,10 +269,10 @@ def demo(
     ] = Path("demo-report"),
 ) -> None:
     """Tell the whole story on a fleet of real phones: fit, plan, compare; write a report."""
-    _check_pictures(output / "plan.svg", folder=False)
+    check_pictures(output / "plan.svg", folder=False)
     from cafe.report.demo import tell
 
-    tell(output, print_line=lambda line: _print(line))
+    tell(output, print_line=print_shown)
 
 
 def _federation(clients: int | None, rate: float | None, file: Path | None) -> Federation:
@@ -348,71 +349,6 @@ def _limits(option: str, given: list[str] | None) -> dict[str, float]:
                 f"{option} must look like waste=30. Got '{text}': there is no number in it."
             ) from None
     return limits
-
-
-@contextmanager
-def _progress(label: str) -> Iterator[Progress]:
-    """A bar on the terminal for what takes more than a second; nothing in a pipe."""
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-
-    console = Console(stderr=True)
-    began, task = time.monotonic(), None
-    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
-
-        def show(share: float) -> None:
-            nonlocal task
-            if task is None and time.monotonic() - began > 1.0:
-                task = bar.add_task(label, total=1.0)
-            if task is not None:
-                bar.update(task, completed=share)
-
-        yield show
-
-
-def _print(shown: Any) -> None:
-    from rich.console import Console
-
-    # In a pipe there is no width to respect: a table must not be folded at 80 columns.
-    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 140)
-    console.print(shown)
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(_plain(value), indent=2, allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    """Values as JSON has them: what is not finite is null, since JSON has no word for it."""
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    return value
-
-
-def _check_pictures(*paths: Path | None, folder: bool = True) -> None:
-    """Refuse what could not be drawn or written in the end before any work is done."""
-    for path in paths:
-        if path:
-            from cafe.report import plots
-
-            plots.check(path if path.suffix != ".html" else path.with_suffix(".svg"))
-            if folder:
-                _check_folder(path)
-
-
-def _check_folder(path: Path | None) -> None:
-    if path and not path.parent.is_dir():
-        raise FileError(path, f"the file cannot be written: there is no folder {path.parent}.")
-
-
-def _written(*paths: Path | None) -> None:
-    for path in paths:
-        if path:
-            typer.echo(f"Wrote {path}", err=True)
 
 
 def _version(wanted: bool) -> None:

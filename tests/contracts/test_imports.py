@@ -23,6 +23,7 @@ LAYERS = (
     {"planner"},
     {"scenario"},
     {"report"},
+    {"console"},
     {"cli"},
     {"__main__"},
 )

@@ -1,0 +1,1 @@
+"""Datasets, and how their examples are spread over clients."""

@@ -1,0 +1,1 @@
+"""Learners: how a model is trained, behind one protocol."""

@@ -175,15 +175,39 @@ class Federation:
 
     def sample(self, rng: np.random.Generator, rounds: int) -> Floats:
         """Response times, a row per round and a column per client; infinite where one is absent."""
-        order = np.argsort(self.kind_of_client, kind="stable")
-        shared = self.latency.kinds == 1
-        each = self.latency.take(order * 0 if shared else self.kind_of_client[order])
-        times = np.empty((rounds, self.clients))
-        times[:, order] = each.sample(rng, rounds).reshape(rounds, self.clients)
+        return self._draw(rng, (rounds,), None)
+
+    def draw(self, rng: np.random.Generator, clients: Indices) -> Floats:
+        """One response time for each of some clients; infinite where one is absent."""
+        return self._draw(rng, (), None if len(clients) == self.clients else clients)
+
+    def _draw(
+        self, rng: np.random.Generator, lead: tuple[int, ...], clients: Indices | None
+    ) -> Floats:
+        """Draws for each of the clients, or for all, on the last axis."""
+        order, each = self._ordered if clients is None else self._in_order(clients)
+        shape = (*lead, self.clients if clients is None else len(clients))
+        if order is None:
+            times = each.sample(rng, shape)
+        else:
+            times = np.empty(shape)
+            times[..., order] = each.sample(rng, lead).reshape(shape)
         if np.any(np.less(self.availability, 1)):
-            absent = rng.random(times.shape) >= self.by_client(self.availability)
-            times[absent] = np.inf
+            share = self.by_client(self.availability)
+            times[rng.random(shape) >= (share if clients is None else share[clients])] = np.inf
         return times
+
+    @cached_property
+    def _ordered(self) -> tuple[Indices | None, Latency]:
+        return self._in_order(np.arange(self.clients))
+
+    def _in_order(self, clients: Indices) -> tuple[Indices | None, Latency]:
+        """The clients' latency with equal kinds side by side, and where each client went."""
+        if self.latency.kinds == 1:
+            return None, self.latency
+        kinds = self.kind_of_client[clients]
+        order = np.argsort(kinds, kind="stable")
+        return order, self.latency.take(kinds[order])
 
     def __repr__(self) -> str:
         kinds = "1 kind" if self.kinds == 1 else f"{self.kinds} kinds"

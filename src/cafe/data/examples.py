@@ -83,7 +83,7 @@ class Shards:
         return len(self.starts) - 1
 
     def __getitem__(self, client: int) -> Rows:
-        return self.rows[self.starts[client] : self.starts[client + 1]]
+        return self.rows[self.starts[:-1][client] : self.starts[1:][client]]
 
     @cached_property
     def counts(self) -> Rows:

@@ -1,0 +1,23 @@
+"""The decisions that the words of several recipes stand for."""
+
+from __future__ import annotations
+
+from cafe.decisions.carry import LateOnes, Nothing
+from cafe.decisions.invite import Everyone, Sample
+from cafe.errors import InputError, did_you_mean
+from cafe.rounds.jobs import Work
+
+
+def inviting(cohort: int | None, steps: int) -> Everyone | Sample:
+    """Everybody, or a cohort of a given size."""
+    work = Work(steps)
+    return Everyone(work) if cohort is None else Sample(cohort, work)
+
+
+def carrying(late: str) -> Nothing | LateOnes:
+    """What becomes of jobs that miss the deadline."""
+    if late not in ("drop", "keep"):
+        raise InputError(
+            f"Unknown fate of late jobs '{late}'. {did_you_mean(late, ['drop', 'keep'])}"
+        )
+    return Nothing() if late == "drop" else LateOnes()

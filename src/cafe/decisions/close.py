@@ -1,0 +1,77 @@
+"""When to stop waiting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cafe.errors import InputError, is_finite_number
+from cafe.federation import Federation
+from cafe.rounds.ledger import Ledger, Waiting
+from cafe.rounds.policy import COMMIT, FAIL, Verdict, Wait
+
+
+@dataclass(frozen=True)
+class DeadlineQuorum:
+    """At the deadline: commit with at least a quorum of reports, else fail.
+
+    Attributes:
+        quorum: the paper's M.
+        deadline: the paper's T; None waits for everybody who was invited.
+        target: close as soon as so many have reported.
+        all_in: close as soon as everybody who was invited, or still runs, has reported.
+    """
+
+    quorum: int
+    deadline: float | None
+    target: int | None = None
+    all_in: bool = False
+
+    def __post_init__(self) -> None:
+        _whole("quorum", self.quorum)
+        if self.target is not None:
+            _whole("target", self.target)
+            if self.target < self.quorum:
+                raise InputError(
+                    f"The target must be at least the quorum ({self.quorum}). Got {self.target}: "
+                    "a round closes early only when it has already succeeded."
+                )
+        if self.deadline is None:
+            return
+        if not is_finite_number(self.deadline) or self.deadline <= 0:
+            raise InputError(
+                f"The deadline must be a positive number. Got {self.deadline!r}: "
+                "no report could arrive by it."
+            )
+
+    def __call__(self, ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
+        until = np.inf if self.deadline is None else ledger.opened + self.deadline
+        everybody = waiting.reports + waiting.outstanding
+        enough = everybody if self.all_in or self.deadline is None else self.target
+        if enough is not None and self.target is not None:
+            enough = min(enough, self.target)
+        met = enough is not None and waiting.reports >= enough
+        if not met and ledger.now < until:
+            return Wait(until, enough)
+        return COMMIT if waiting.reports >= self.quorum else FAIL
+
+    def check(self, federation: Federation, invited: int) -> None:
+        """Refuse a quorum that can never be met, and a wait that may never end."""
+        for name, value in (("quorum", self.quorum), ("target", self.target)):
+            if value is not None and value > invited:
+                raise InputError(
+                    f"The {name} must be at most the number of clients invited ({invited}). "
+                    f"Got {value}: it could never be met."
+                )
+        if self.deadline is None and np.any(np.less(federation.availability, 1)):
+            raise InputError(
+                "Without a deadline a round waits for everybody, and an absent client would make "
+                "it last for ever. Give the policy a deadline."
+            )
+
+
+def _whole(name: str, value: object) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < 1:  # type: ignore[operator]
+        raise InputError(f"The {name} must be a whole number from 1 up. Got {value!r}.")

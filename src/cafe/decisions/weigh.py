@@ -1,0 +1,89 @@
+"""How much each report counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cafe.errors import InputError, did_you_mean
+from cafe.latency.base import Floats
+from cafe.rounds.jobs import Reports
+from cafe.rounds.ledger import Ledger
+from cafe.rounds.policy import Merge
+
+Weight = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """All reports alike: 1 / |S| each (the paper's eq. 2)."""
+
+    def __call__(self, ledger: Ledger, reports: Reports) -> Merge:
+        return Merge(np.full(len(reports), 1.0 / len(reports)))
+
+
+@dataclass(frozen=True)
+class BySize:
+    """By examples held (FedAvg).
+
+    Attributes:
+        divisor: "reported": the examples of those who reported, so that the coefficients add up to
+            1. "all": those of all clients, as if who did not report had sent the model back
+            unchanged.
+    """
+
+    divisor: Literal["reported", "all"] = "reported"
+
+    def __post_init__(self) -> None:
+        _known("divisor", self.divisor, ["reported", "all"])
+
+    def __call__(self, ledger: Ledger, reports: Reports) -> Merge:
+        held = ledger.examples[reports.client].astype(float)
+        whole = held.sum() if self.divisor == "reported" else float(ledger.examples.sum())
+        return Merge(held / whole)
+
+
+@dataclass(frozen=True)
+class ByAge:
+    """By a function of the client's age, taken before the merge resets it (Sec. 7.1).
+
+    Attributes:
+        weight: the paper's Q, from an array of ages to an array of weights.
+        unit: ages in "time", or in "rounds": R + 1 where the client was last merged R rounds ago,
+            which is the age over T where all rounds last T. "rounds since": R itself.
+        divisor: "sum" of the weights, as in the paper; or the number of "clients", a constant.
+    """
+
+    weight: Weight
+    unit: Literal["time", "rounds", "rounds since"] = "time"
+    divisor: Literal["sum", "clients"] = "sum"
+
+    def __post_init__(self) -> None:
+        _known("unit", self.unit, ["time", "rounds", "rounds since"])
+        _known("divisor", self.divisor, ["sum", "clients"])
+
+    def __call__(self, ledger: Ledger, reports: Reports) -> Merge:
+        if self.unit == "time":
+            age = ledger.age(reports.client)
+        else:
+            age = ledger.rounds_since(reports.client) + (1.0 if self.unit == "rounds" else 0.0)
+        weight = np.asarray(self.weight(age), dtype=float)
+        if weight.shape != age.shape or not np.all(np.isfinite(weight) & (weight >= 0)):
+            raise InputError(
+                "The weight function must give every age a finite weight from 0 up. Got "
+                f"{weight!r} for ages {age!r}."
+            )
+        whole = weight.sum() if self.divisor == "sum" else float(ledger.clients)
+        if whole == 0:
+            raise InputError(
+                "The weight function gave every report the weight 0: none would count."
+            )
+        return Merge(weight / whole)
+
+
+def _known(what: str, got: str, known: list[str]) -> None:
+    if got not in known:
+        raise InputError(f"Unknown {what} '{got}'. {did_you_mean(got, known)}")

@@ -1,0 +1,100 @@
+"""Which examples a job learns from: a function of the seed, the round and the client alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cafe.data.examples import Rows
+from cafe.federation import Indices
+from cafe.latency.base import Floats
+from cafe.learn.base import Walks
+from cafe.randomness import Words, below, key, mixed
+from cafe.rounds.jobs import Whole, Work
+from cafe.task import Task
+
+Picked = tuple[Rows, Floats, Floats]  # rows and weights by step and place, rates by step
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """The batches of a task under a seed."""
+
+    task: Task
+    seed: int
+
+    def walks(self, clients: Indices, rounds: Whole, rates: Floats, work: Work) -> Walks:
+        """The walks of clients, each through its own jobs.
+
+        Args:
+            clients: one per walk.
+            rounds: of shape (walks, jobs), the round of each job; -1 where a walk has fewer.
+            rates: the learning rate of each job, same shape.
+            work: what each job does.
+        """
+        words = mixed(mixed(self._key, rounds), clients[:, None])
+        if work.epochs is None:
+            rows, weight, rate = self._steps(clients, words, rounds, rates, work.steps)
+        else:
+            rows, weight, rate = self._epochs(clients, words, rounds, rates, work.epochs)
+        if work.scaled:
+            weight = weight * self.task.scale[clients][:, None, None]
+        return Walks(rows, weight.astype(np.float32), rate.astype(np.float32))
+
+    @cached_property
+    def _key(self) -> np.uint64:
+        return key(self.seed, "batches")
+
+    def _steps(
+        self, clients: Indices, words: Words, rounds: Whole, rates: Floats, steps: int
+    ) -> Picked:
+        """Independent batches, with replacement: the gradient's noise is exactly sigma^2 / batch.
+
+        Who holds no more than a batch uses all its examples.
+        """
+        held = self.task.shards.counts[clients]
+        batch = int(held.max()) if self.task.batch is None else min(self.task.batch, held.max())
+        shape = (len(clients), rounds.shape[1] * steps, batch)
+        place = np.arange(steps * batch)
+        whole = held <= batch if self.task.batch is not None else held > 0
+        if whole.all():
+            index = np.broadcast_to(np.arange(batch), shape)
+        else:
+            index = below(mixed(words[..., None], place), held[:, None, None]).reshape(shape)
+            if whole.any():
+                index = np.where(whole[:, None, None], np.arange(batch), index)
+        weight = np.full(shape, 1.0 / batch)
+        if whole.any():
+            own = np.arange(batch) < held[:, None]
+            weight[whole] = (own / held[:, None])[whole, None]
+            index = np.minimum(index, held[:, None, None] - 1)
+        rate = np.repeat(np.where(rounds < 0, 0.0, rates), steps, axis=1)
+        first = self.task.shards.starts[clients]
+        return self.task.shards.rows[first[:, None, None] + index], weight, rate
+
+    def _epochs(
+        self, clients: Indices, words: Words, rounds: Whole, rates: Floats, epochs: int
+    ) -> Picked:
+        """Passes over all a client's examples, shuffled anew in each; the last batch is smaller."""
+        held = self.task.shards.counts[clients]
+        batch = int(min(self.task.batch or held.max(), held.max()))
+        steps = -(-held // batch) * epochs
+        longest = int(np.max(steps * (rounds >= 0).sum(axis=1)))
+        rows = np.zeros((len(clients), longest, batch), dtype=np.intp)
+        weight = np.zeros(rows.shape)
+        rate = np.zeros(rows.shape[:2])
+        for k, client in enumerate(clients):
+            mine = self.task.shards[int(client)]
+            at = 0
+            for job in np.flatnonzero(rounds[k] >= 0):
+                rate[k, at : at + steps[k]] = rates[k, job]
+                for epoch in range(epochs):
+                    order = np.argsort(mixed(mixed(words[k, job], epoch), np.arange(len(mine))))
+                    for begin in range(0, len(mine), batch):
+                        some = mine[order[begin : begin + batch]]
+                        rows[k, at, : len(some)] = some
+                        weight[k, at, : len(some)] = 1.0 / len(some)
+                        at += 1
+        return rows, weight, rate

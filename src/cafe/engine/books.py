@@ -1,0 +1,253 @@
+"""The books: every job's fate, what was wasted, how old every client is. Arrays, no loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cafe.federation import Indices
+from cafe.latency.base import Floats
+from cafe.rounds.jobs import Mask, Running, Whole
+from cafe.rounds.ledger import Ledger
+from cafe.rounds.outcome import Fate, Outcome
+from cafe.rounds.policy import HOLD, LOCAL, RUN, Carried, Carry
+
+
+@dataclass(eq=False)
+class Kept:
+    """Reports and local models that clients have kept, an entry per client.
+
+    Attributes:
+        held: whose report is offered to the next merge.
+        pending: how many jobs in it have no fate yet.
+        fate: which one they will have if it is dropped.
+        charge: what they will then be charged, from start to their round's close.
+        spent: and in true processing time.
+        start: of the last job in it.
+        version: that it began from.
+        round: of the last job in it.
+        arrived: when its report came.
+    """
+
+    held: Mask
+    pending: Whole
+    fate: Whole
+    charge: Floats
+    spent: Floats
+    start: Floats
+    version: Whole
+    round: Whole
+    arrived: Floats
+
+    @classmethod
+    def none(cls, clients: int) -> Kept:
+        """Nobody has kept anything."""
+        count = np.zeros(clients, dtype=np.int64)
+        time = np.zeros(clients)
+        return cls(
+            held=np.zeros(clients, dtype=bool),
+            pending=count,
+            fate=count.copy(),
+            charge=time,
+            spent=time.copy(),
+            start=time.copy(),
+            version=count.copy(),
+            round=count.copy(),
+            arrived=time.copy(),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Used:
+    """What a merge used: fresh reports by job, held ones by client, and their coefficients."""
+
+    jobs: Indices
+    held: Indices
+    coefficient: Floats
+
+
+@dataclass(eq=False)
+class Books:
+    """The ledger's arithmetic.
+
+    Attributes:
+        ledger: what policies see of it.
+        kept: what clients have kept.
+        area: each client's age summed over time up to ``settled``.
+        settled: up to when.
+        weight: the sum of each client's coefficients.
+    """
+
+    ledger: Ledger
+    kept: Kept
+    area: Floats
+    settled: Floats
+    weight: Floats
+
+    @classmethod
+    def new(cls, examples: Whole) -> Books:
+        """Before the first round."""
+        n = len(examples)
+        return cls(Ledger.new(examples), Kept.none(n), np.zeros(n), np.zeros(n), np.zeros(n))
+
+    @property
+    def age_by_client(self) -> Floats:
+        """Each client's age, averaged over the time so far."""
+        now = self.ledger.now
+        if now == 0:
+            return np.zeros(self.ledger.clients)
+        return (self.area + self._since(slice(None), now)) / now
+
+    def _since(self, clients: Indices | slice, now: float) -> Floats:
+        """The area under the age since it was last settled: a trapezium."""
+        before = self.settled[clients]
+        return (now - before) * ((now + before) / 2 - self.ledger.last_start[clients])
+
+    def close(
+        self,
+        outcome: Outcome,
+        jobs: Running,
+        reported: Mask,
+        used: Used,
+        carried: Carried,
+        unfinished: Fate,
+    ) -> tuple[Running, Indices]:
+        """Book a closed round and move the clock.
+
+        Args:
+            outcome: when it closed and whether it succeeded; the rest is filled in.
+            jobs: all that were open.
+            reported: which of them have reported.
+            used: what the update was made of.
+            carried: the policy's answer to what outlives the round.
+            unfinished: the fate of jobs that are cut off by the close.
+
+        Returns:
+            The jobs that run on, and which of the jobs have their report or local model kept.
+        """
+        now, ledger = outcome.closed, self.ledger
+        is_used = np.zeros(len(jobs), dtype=bool)
+        is_used[used.jobs] = True
+        missing = ~reported
+        lost = missing & np.isinf(jobs.arrival) & ((jobs.stop <= now) | np.isinf(jobs.stop))
+        absent = lost & np.isinf(jobs.stop)
+        runs = missing & ~lost & _asked(carried, RUN)
+        keeps = reported & _asked(carried, HOLD | LOCAL)
+        wasted = ~(is_used | runs | keeps)
+
+        spent = np.minimum(jobs.stop, now) - jobs.start
+        charge = now - jobs.start
+        outcome.work = float(spent[~runs].sum())
+        outcome.waste = float(charge[wasted].sum())
+        outcome.processing_waste = float(spent[wasted].sum())
+        outcome.absent_waste = float(charge[absent].sum())
+
+        discarded = Fate.OVER if outcome.succeeded else Fate.FAILED
+        fates = outcome.fates
+        fates[discarded] += np.count_nonzero(reported & wasted)
+        fates[unfinished] += np.count_nonzero(missing & wasted & ~lost)
+        fates[Fate.ABSENT] += np.count_nonzero(absent)
+        fates[Fate.CRASHED] += np.count_nonzero(lost & ~absent)
+        outcome.reports = int(np.count_nonzero(reported))
+        outcome.used = len(used.coefficient)
+        if outcome.used:
+            self._merge(outcome, jobs, used)
+        kept = np.flatnonzero(keeps)
+        if self._keeping or len(kept):
+            self._keep(outcome, jobs, kept, is_used, charge, spent, discarded, carried)
+
+        running = jobs.take(np.flatnonzero(runs))
+        ledger.busy[:] = False
+        ledger.busy[running.client] = True
+        ledger.now = now
+        ledger.round += 1
+        ledger.version += int(outcome.succeeded)
+        outcome.version = ledger.version
+        outcome.age = now - float(ledger.last_start.mean())
+        return running, kept
+
+    @property
+    def _keeping(self) -> bool:
+        return bool(self.ledger.local.any() or self.kept.held.any())
+
+    def _merge(self, outcome: Outcome, jobs: Running, used: Used) -> None:
+        """Reset the ages of those who are in the update; their kept jobs are in it too."""
+        ledger, kept, fresh = self.ledger, self.kept, used.jobs
+        clients = np.concatenate([jobs.client[fresh], used.held])
+        self.area[clients] += self._since(clients, outcome.closed)
+        self.settled[clients] = outcome.closed
+        ledger.last_start[clients] = np.concatenate([jobs.start[fresh], kept.start[used.held]])
+        ledger.last_round[clients] = ledger.round
+        ledger.merged[clients] += 1
+        self.weight[clients] += used.coefficient
+
+        began = np.where(jobs.local[fresh], kept.version[jobs.client[fresh]], jobs.version[fresh])
+        stale = int(np.count_nonzero(began != ledger.version))
+        outcome.fates[Fate.FRESH] += len(fresh) - stale
+        outcome.fates[Fate.STALE] += stale
+        if not self._keeping:
+            return
+        # A newer report that began from the global model takes the place of a kept one.
+        self._drop(outcome, jobs.client[fresh][~jobs.local[fresh]])
+        for_stale = kept.version[clients] != ledger.version
+        pending = kept.pending[clients]
+        outcome.fates[Fate.FRESH] += pending[~for_stale].sum()
+        outcome.fates[Fate.STALE] += pending[for_stale].sum()
+        self._clear(clients)
+
+    def _keep(
+        self,
+        outcome: Outcome,
+        jobs: Running,
+        index: Indices,
+        is_used: Mask,
+        charge: Floats,
+        spent: Floats,
+        fate: Fate,
+        carried: Carried,
+    ) -> None:
+        """Keep the reports of the jobs at ``index``, and what was kept before if it may stay."""
+        ledger, kept = self.ledger, self.kept
+        clients, local, open_ = jobs.client[index], jobs.local[index], ~is_used[index]
+        newly = np.zeros(ledger.clients, dtype=bool)
+        newly[clients] = True
+        had = ledger.local | kept.held
+        stays = carried.kept if isinstance(carried.kept, np.ndarray) else np.full(1, carried.kept)
+        self._drop(outcome, np.flatnonzero(had & ~newly & ~stays))
+        self._drop(outcome, clients[~local])
+        kept.version[clients[~local]] = jobs.version[index][~local]
+        kept.pending[clients] += open_
+        kept.charge[clients] += np.where(open_, charge[index], 0.0)
+        kept.spent[clients] += np.where(open_, spent[index], 0.0)
+        kept.fate[clients] = fate
+        kept.start[clients] = jobs.start[index]
+        kept.round[clients] = jobs.round[index]
+        kept.arrived[clients] = jobs.arrival[index]
+        code = carried.jobs[index] if isinstance(carried.jobs, np.ndarray) else int(carried.jobs)
+        kept.held[clients] = np.bitwise_and(code, int(HOLD)) != 0
+        ledger.local[clients] = np.bitwise_and(code, int(LOCAL)) != 0
+
+    def _drop(self, outcome: Outcome, clients: Indices) -> None:
+        """Throw away what clients have kept: now its jobs have their fate, and are charged."""
+        kept = self.kept
+        some = clients[kept.pending[clients] > 0]
+        outcome.waste += float(kept.charge[some].sum())
+        outcome.processing_waste += float(kept.spent[some].sum())
+        np.add.at(outcome.fates, kept.fate[some], kept.pending[some])
+        self._clear(clients)
+
+    def _clear(self, clients: Indices) -> None:
+        kept = self.kept
+        kept.held[clients] = False
+        kept.pending[clients] = 0
+        kept.charge[clients] = 0.0
+        kept.spent[clients] = 0.0
+        self.ledger.local[clients] = False
+
+
+def _asked(carried: Carried, what: Carry) -> Mask | bool:
+    """For which jobs a policy asked this."""
+    if isinstance(carried.jobs, np.ndarray):
+        return np.bitwise_and(carried.jobs, int(what)) != 0
+    return bool(carried.jobs & what)

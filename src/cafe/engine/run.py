@@ -1,0 +1,339 @@
+"""The virtual-time loop."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from cafe.engine.books import Books, Used
+from cafe.engine.training import Training
+from cafe.errors import InfeasibleError, InputError
+from cafe.federation import Federation, Indices
+from cafe.learn.base import Score
+from cafe.randomness import Stream, check_seed
+from cafe.rounds.history import Curve, History
+from cafe.rounds.jobs import Invitation, Mask, Reports, Running
+from cafe.rounds.ledger import Ledger, Waiting
+from cafe.rounds.outcome import Fate, Outcome
+from cafe.rounds.policy import COMMIT, Closed, Merge, Policy, Verdict, Wait
+from cafe.task import Task
+
+_NOBODY = np.empty(0, dtype=np.intp)
+
+
+class Run:
+    """A run in the making: :meth:`step` plays one round.
+
+    Args:
+        federation: who takes part.
+        policy: how the server runs its rounds.
+        task: what is learned; without one only the books are kept.
+        seed: of all that is random.
+        crash: the probability that a job which was begun is never reported.
+        patience: so many failed rounds in a row end the run with an error.
+    """
+
+    def __init__(
+        self,
+        federation: Federation,
+        policy: Policy,
+        task: Task | None = None,
+        *,
+        seed: int = 0,
+        crash: float = 0.0,
+        patience: int = 1000,
+    ) -> None:
+        _check(federation, policy, task, crash, patience)
+        self.federation, self.policy, self.seed = federation, policy, check_seed(seed)
+        self.crash, self.patience = crash, patience
+        self._latency, self._crashes = Stream(self.seed, "latency"), Stream(self.seed, "crash")
+        self._choices = Stream(self.seed, "policy")
+        examples = federation.examples if task is None else task.shards.counts
+        self.books = Books.new(np.broadcast_to(examples, federation.clients).astype(np.int64))
+        self.running = _none_running()
+        self.training = None if task is None else _training(task, self.seed)
+        self.outcomes: list[Outcome] = []
+        self.scores: list[tuple[int, Score]] = []
+        self._failures = 0
+        self._fastest = (float("inf"), -1)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What the server knows."""
+        return self.books.ledger
+
+    def step(self) -> Outcome:
+        """Play one round, from the broadcast to the close."""
+        ledger, policy = self.ledger, self.policy
+        ledger.opened = ledger.now
+        invitation = policy.invite(ledger, self._choices.at(ledger.round))
+        new = self._start(invitation)
+        jobs = self.running.then(new)
+        reported, verdict, early = self._wait(jobs, len(new))
+
+        outcome = Outcome(ledger.round, ledger.opened, ledger.now, verdict is COMMIT)
+        outcome.invited = len(new)
+        index = np.flatnonzero(reported)
+        used = Used(_NOBODY, _NOBODY, np.empty(0))
+        if verdict is COMMIT:
+            used = self._merge(jobs, index)
+        is_used = np.zeros(len(jobs), dtype=bool)
+        is_used[used.jobs] = True
+        carried = policy.carry(ledger, Closed(outcome.succeeded, jobs, reported, is_used))
+        unfinished = Fate.CANCELLED if early else Fate.LATE
+        self.running, kept = self.books.close(outcome, jobs, reported, used, carried, unfinished)
+        if self.training is not None:
+            self._remember(jobs, kept)
+        self.outcomes.append(outcome)
+        if policy.observe is not None:
+            ledger.state = policy.observe(ledger, outcome)
+        self._persevere(outcome, jobs)
+        return outcome
+
+    def _start(self, invitation: Invitation) -> Running:
+        """The jobs that an invitation starts, with the arrivals that fate has in store."""
+        ledger, clients = self.ledger, np.asarray(invitation.clients, dtype=np.intp)
+        if len(clients) > 1 and not np.all(clients[1:] > clients[:-1]):
+            raise InputError("An invitation must name each client once, in rising order.")
+        if ledger.busy[clients].any():
+            busy = clients[ledger.busy[clients]]
+            raise InputError(f"Client {busy[0]} was invited while its last job still runs.")
+        n = len(clients)
+        latency = self.federation.draw(self._latency.at(ledger.round), clients)
+        arrival = ledger.now + latency
+        stop = arrival
+        if self.crash > 0:
+            rng = self._crashes.at(ledger.round)
+            crashes = (rng.random(n) < self.crash) & np.isfinite(arrival)
+            # Where in its work a client crashes is anybody's guess.
+            stop = np.where(crashes, ledger.now + latency * rng.random(n), arrival)
+            arrival = np.where(crashes, np.inf, arrival)
+        if self.training is not None:
+            self.training.works[ledger.round] = invitation.work
+        local = invitation.local
+        return Running(
+            client=clients,
+            start=np.full(n, ledger.now),
+            version=np.full(n, ledger.version),
+            round=np.full(n, ledger.round),
+            local=np.zeros(n, dtype=bool) if local is None else local & ledger.local[clients],
+            arrival=arrival,
+            stop=stop,
+        )
+
+    def _wait(self, jobs: Running, invited: int) -> tuple[Mask, Verdict, bool]:
+        """Let time pass as the policy asks. Who reported, the verdict, and whether it came early."""
+        ledger = self.ledger
+        reported = np.zeros(len(jobs), dtype=bool)
+        until = float("inf")
+        while True:
+            count = int(np.count_nonzero(reported))
+            answer = self.policy.close(ledger, Waiting(count, invited, len(jobs) - count))
+            if not isinstance(answer, Wait):
+                return reported, answer, ledger.now < until
+            until = answer.until
+            moment, reported = _await(jobs, answer)
+            if moment == float("inf"):
+                self._refuse_to_wait(jobs, answer)
+            if moment <= ledger.now and np.count_nonzero(reported) == count:
+                raise InputError(
+                    f"The policy {self.policy.name} waits for a moment that has passed: its close "
+                    "decision must commit or fail."
+                )
+            ledger.now = moment
+
+    def _refuse_to_wait(self, jobs: Running, wait: Wait) -> None:
+        coming = int(np.count_nonzero(np.isfinite(jobs.arrival)))
+        raise InfeasibleError(
+            f"Round {self.ledger.round} waits for {wait.reports} reports and only {coming} can "
+            "come: clients that are absent or crashed never report, and the round would last for "
+            "ever. Give the policy a deadline."
+        )
+
+    def _merge(self, jobs: Running, index: Indices) -> Used:
+        """Ask the policy for coefficients, and move the model if there is one."""
+        ledger, kept = self.ledger, self.books.kept
+        held = _NOBODY
+        if kept.held.any():
+            waiting = kept.held.copy()
+            waiting[jobs.client[index]] = False
+            held = np.flatnonzero(waiting)
+        reports = _reports(jobs, index, self.books, held)
+        training, chains = self.training, []
+        if training is not None:
+            chains = training.chains_of(jobs.take(index), held)
+            if "updates" in self.policy.needs:
+                object.__setattr__(reports, "updates", training.updates(reports.client, chains))
+            if "losses" in self.policy.needs:
+                object.__setattr__(reports, "losses", training.losses(reports.client, chains))
+        merge = self.policy.merge(ledger, reports)
+        _check_merge(self.policy, merge, len(reports))
+        if training is not None:
+            if reports.updates is not None:
+                versions = np.array([chain.version for chain in chains])
+                training.merge_given(reports.updates, merge, versions)
+            else:
+                training.merge(reports.client, chains, merge)
+        counted = merge.coefficient != 0
+        fresh = counted[: len(index)]
+        return Used(index[fresh], held[counted[len(index) :]], merge.coefficient[counted])
+
+    def _remember(self, jobs: Running, kept: Indices) -> None:
+        """Keep the local models that the books keep, as recipes."""
+        training = self.training
+        assert training is not None
+        if len(kept):
+            chains = training.chains_of(jobs.take(kept), _NOBODY)
+            training.chains |= dict(zip(jobs.client[kept].tolist(), chains, strict=True))
+        if training.chains:
+            has = self.ledger.local | self.books.kept.held
+            training.chains = {k: c for k, c in training.chains.items() if has[k]}
+        training.forget(self.running)
+
+    def _persevere(self, outcome: Outcome, jobs: Running) -> None:
+        """Give up after too many failures in a row, and say what would have been needed."""
+        if outcome.succeeded:
+            self._failures, self._fastest = 0, (float("inf"), -1)
+            return
+        self._failures += 1
+        if len(jobs):
+            took = jobs.arrival - jobs.start
+            first = int(np.argmin(took))
+            self._fastest = min(self._fastest, (float(took[first]), int(jobs.client[first])))
+        if self._failures < self.patience:
+            return
+        took, client = self._fastest
+        fastest = (
+            f"The fastest report in them took {took:.4g} (client {client})"
+            if np.isfinite(took)
+            else "In them nobody reported at all"
+        )
+        raise InfeasibleError(
+            f"{self.patience} rounds in a row have failed under {self.policy}. {fastest}, and the "
+            f"last round lasted {outcome.closed - outcome.opened:.4g} and had {outcome.reports} "
+            "reports. Lengthen the deadline, lower the quorum, or raise patience."
+        )
+
+    def evaluate(self) -> Score:
+        """Measure the model now; this changes nothing."""
+        if self.training is None:
+            raise InputError("There is no model to evaluate: the run has no task.")
+        score = self.training.score()
+        self.scores.append((len(self.outcomes), score))
+        return score
+
+    def history(self) -> History:
+        """What has happened so far."""
+        columns = {
+            field.name: np.array([getattr(o, field.name) for o in self.outcomes])
+            for field in fields(Outcome)
+        }
+        if not self.outcomes:
+            columns["fates"] = np.zeros((0, len(Fate)), dtype=np.int64)
+        training = self.training
+        return History(
+            policy=str(self.policy),
+            seed=self.seed,
+            by_round=columns,
+            age_by_client=self.books.age_by_client,
+            merged_by_client=self.ledger.merged.copy(),
+            weight_by_client=self.books.weight.copy(),
+            open_jobs=len(self.running) + int(self.books.kept.pending.sum()),
+            curve=None if training is None else _curve(self.scores, columns),
+            model=None if training is None else training.task.learner.save(training.model).copy(),
+        )
+
+
+def _await(jobs: Running, wait: Wait) -> tuple[float, Mask]:
+    """When a wait ends, and who has reported by then; ties go to the smaller client."""
+    if wait.reports is not None and wait.reports <= len(jobs):
+        count = max(wait.reports, 1)
+        last = float(np.partition(jobs.arrival, count - 1)[count - 1])
+        if last <= wait.until and last < float("inf"):
+            reported = jobs.arrival < last
+            ties = np.flatnonzero(jobs.arrival == last)
+            ties = ties[np.argsort(jobs.client[ties], kind="stable")]
+            reported[ties[: count - int(np.count_nonzero(reported))]] = True
+            return last, reported
+    return wait.until, jobs.arrival <= wait.until
+
+
+def _reports(jobs: Running, index: Indices, books: Books, held: Indices) -> Reports:
+    kept = books.kept
+    pairs = (
+        (jobs.client, held),
+        (jobs.start, kept.start[held]),
+        (jobs.version, kept.version[held]),
+        (jobs.round, kept.round[held]),
+        (jobs.local, np.ones(len(held), dtype=bool)),
+        (jobs.arrival, kept.arrived[held]),
+    )
+    columns: list[Any] = [
+        np.concatenate([fresh[index], old]) if len(old) else fresh[index] for fresh, old in pairs
+    ]
+    return Reports(*columns)
+
+
+def _curve(scores: list[tuple[int, Score]], columns: dict[str, Any]) -> Curve:
+    rounds = np.array([after for after, _ in scores], dtype=np.int64)
+    sums = {
+        name: np.concatenate([[0.0], np.cumsum(columns[name])]) for name in ("work", "succeeded")
+    }
+    time = np.concatenate([[0.0], columns["closed"]])
+    return Curve(
+        round=rounds,
+        time=time[rounds],
+        updates=sums["succeeded"][rounds].astype(np.int64),
+        work=sums["work"][rounds],
+        loss=np.array([score.loss for _, score in scores]),
+        accuracy=np.array(
+            [np.nan if score.accuracy is None else score.accuracy for _, score in scores]
+        ),
+    )
+
+
+def _training(task: Task, seed: int) -> Training:
+    start = task.learner.start(Stream(seed, "start").at(0))
+    return Training(task, seed, {0: start})
+
+
+def _none_running() -> Running:
+    whole, time = np.empty(0, dtype=np.int64), np.empty(0)
+    return Running(_NOBODY, time, whole, whole, np.empty(0, dtype=bool), time, time)
+
+
+def _check(
+    federation: Federation, policy: Policy, task: Task | None, crash: float, patience: int
+) -> None:
+    if not isinstance(federation, Federation):
+        raise InputError(f"A federation is needed, such as cafe.Federation. Got {federation!r}.")
+    if not isinstance(policy, Policy):
+        raise InputError(
+            f"A policy is needed, such as cafe.policies.mcu(quorum=1, deadline=0.5). Got {policy!r}."
+        )
+    if task is not None and task.clients != federation.clients:
+        raise InputError(
+            f"The task has data for {task.clients} clients and the federation has "
+            f"{federation.clients}: each client needs its own examples, and no others."
+        )
+    if not 0 <= crash < 1:
+        raise InputError(f"crash is a probability, at least 0 and below 1. Got {crash}.")
+    if patience < 1:
+        raise InputError(f"patience must be a whole number from 1 up. Got {patience}.")
+    unmet = sorted(policy.needs & {"updates", "losses"})
+    if task is None and unmet:
+        raise InputError(
+            f"The policy {policy.name} needs to see {' and '.join(unmet)}, and there are none "
+            "without a task: give one."
+        )
+    policy.check(federation)
+
+
+def _check_merge(policy: Policy, merge: Merge, reports: int) -> None:
+    if merge.coefficient.shape != (reports,) or not np.all(np.isfinite(merge.coefficient)):
+        raise InputError(
+            f"The policy {policy.name} must give each of the {reports} reports a finite "
+            f"coefficient. Got {merge.coefficient!r}."
+        )

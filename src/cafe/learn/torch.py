@@ -1,0 +1,369 @@
+"""A learner for any module and loss of PyTorch, on the CPU or on a GPU.
+
+A model is one flat tensor on the device; the module sees views of it. Where every report is one
+step from the same model, a round is one forward and backward pass. Where clients walk several
+steps, their models are stacked and stepped side by side (``torch.func.vmap``), or one after the
+other if the module does something that cannot be stacked.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cafe.data.examples import Examples, Rows
+from cafe.errors import InputError, is_finite_number
+from cafe.learn.base import Score, Walks, Weights
+
+try:
+    import torch
+except ModuleNotFoundError as missing:
+    raise InputError(
+        "cafe.learn.torch needs PyTorch, which is not installed: pip install 'cafe-fl[torch]'. "
+        "cafe.learn.mlp needs NumPy only."
+    ) from missing
+
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+
+FLOATS_AT_ONCE = 2**26  # 256 MB: what a pass may keep for its way back, more or less
+FEWEST_TO_STACK = 3  # stacking one or two models costs more than it saves
+
+
+class TorchLearner:
+    """``TorchLearner(Net, nn.CrossEntropyLoss(reduction="none"))`` trains what ``Net()`` makes.
+
+    It takes a function that makes the module, not a module: initialisation is then the module's
+    own, whatever it does when it is made, and is repeated from any seed. ``lambda: net`` starts
+    from the parameters that ``net`` has; they are copied. Parameters that do not require a gradient
+    stay as they are and are no part of the model.
+
+    The module runs in the mode in which it is made. A layer that draws random numbers or mixes the
+    examples of a batch is refused, because a learner draws none and runs the batches of several
+    clients as one; in a module made in ``.eval()`` mode it does neither, and is welcome.
+
+    All threads are PyTorch's own, as many as ``torch.set_num_threads`` says; nothing global is
+    changed. On a CPU the same call gives the same bytes; on a GPU it does if you ask PyTorch for
+    it, with ``torch.use_deterministic_algorithms``.
+
+    Args:
+        make: makes the module, on the CPU; called once here and once at each start.
+        loss: of the module's output and the targets, one value per example. Classes come as int64,
+            values as float32.
+        device: where the model and the data are kept: "cpu", "cuda", "cuda:1", ...
+        l2: adds ``l2 / 2`` times the squared length of the model to every example's loss.
+        shape: of one input, such as (1, 28, 28), where the data are flat rows.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], nn.Module],
+        loss: Callable[[Tensor, Tensor], Tensor],
+        *,
+        device: str | torch.device = "cpu",
+        l2: float = 0.0,
+        shape: tuple[int, ...] | None = None,
+    ) -> None:
+        if not is_finite_number(l2) or l2 < 0:
+            raise InputError(f"l2 must be a number, 0 or more. Got {l2!r}.")
+        self.device = _usable(device)
+        self.l2 = float(l2)
+        self.shape = shape
+        self._make = make
+        # Parameters that stay as they are must be the same in every run: hence the fixed seed.
+        self._module = copy.deepcopy(_made(make, seed=0)).to(self.device, torch.float32)
+        # The loss may hold tensors too, such as the weights of classes.
+        if isinstance(loss, nn.Module):
+            loss = copy.deepcopy(loss).to(self.device)
+        self._loss = loss
+        self._shapes = {name: p.shape for name, p in _trained(self._module).items()}
+        self._sizes = [shape.numel() for shape in self._shapes.values()]
+        self._seen: WeakKeyDictionary[Examples, tuple[Tensor, Tensor]] = WeakKeyDictionary()
+        self._row_floats = 0  # what one example takes up in a pass; 0: not tried yet
+        self._stackable: bool | None = None  # not tried yet
+
+    def start(self, rng: np.random.Generator) -> Tensor:
+        """A model as the module is when it is made, with a seed from ``rng``: on all devices alike.
+
+        PyTorch's own random state is left as it was.
+        """
+        return self._flat(_made(self._make, seed=int(rng.integers(2**63))))
+
+    def gradient(self, model: Tensor, data: Examples, rows: Rows, weight: Weights) -> Tensor:
+        """The sum over i of ``weight[i] * grad loss(model; data[rows[i]])``: one pass for all."""
+        x, y = self._on_device(data)
+        used = np.flatnonzero(weight)
+        where, weights = self._indices(rows[used]), self._floats(weight[used])
+        total = torch.zeros_like(model)
+        for part in _parts(len(used), FLOATS_AT_ONCE // self._row_floats):
+            total += self._gradient(model, x[where[part]], y[where[part]], weights[part])
+        return total
+
+    def update(self, model: Tensor, data: Examples, walks: Walks, coefficient: Weights) -> Tensor:
+        """The sum over k of ``coefficient[k] * (where walk k ends - model)``.
+
+        Walks of one step all take their gradient at the same model: they are one gradient.
+        """
+        if walks.rate.shape[1] == 1:
+            weight = -(coefficient * walks.rate[:, 0])[:, None, None] * walks.weight
+            return self.gradient(model, data, walks.rows.ravel(), weight.ravel())
+        used = np.flatnonzero(coefficient)
+        walks = Walks(walks.rows[used], walks.weight[used], walks.rate[used])
+        total = torch.zeros_like(model)
+        for part, moved in self._walk(model, data, walks):
+            total += self._floats(coefficient[used[part]]) @ moved
+        return total
+
+    def updates(self, model: Tensor, data: Examples, walks: Walks) -> Tensor:
+        """Where each walk ends minus the model, a row per walk."""
+        moved = torch.empty(len(walks), len(model), device=self.device)
+        for part, ends in self._walk(model, data, walks):
+            moved[part] = ends
+        return moved
+
+    def score(self, model: Tensor, data: Examples) -> Score:
+        """Mean loss, and the share of examples whose class has the largest output.
+
+        There is no accuracy where values are learned, or where the module has but one output.
+        """
+        x, y = self._on_device(data)
+        loss, right, classes = 0.0, 0, y.dtype == torch.int64
+        for part in _parts(len(x), FLOATS_AT_ONCE // self._row_floats):
+            with torch.no_grad():
+                output = self._output(model, x[part])
+                loss += float(self._each(model, output, y[part]).sum(dtype=torch.float64))
+                classes = classes and output.ndim > 1 and output.shape[1] > 1
+                if classes:
+                    right += int((output.argmax(1) == y[part]).sum())
+        return Score(loss / len(x), right / len(x) if classes else None)
+
+    def losses(self, model: Tensor, data: Examples, rows: Rows) -> NDArray[np.float32]:
+        """The loss of each of the rows."""
+        x, y = self._on_device(data)
+        where, found = self._indices(rows), np.empty(len(rows), dtype=np.float32)
+        for part in _parts(len(rows), FLOATS_AT_ONCE // self._row_floats):
+            with torch.no_grad():
+                output = self._output(model, x[where[part]])
+                found[part] = self._each(model, output, y[where[part]]).cpu().numpy()
+        return found
+
+    def save(self, model: Tensor) -> NDArray[np.float32]:
+        """The model as a NumPy vector, a copy."""
+        return np.array(model.detach().cpu().numpy(), dtype=np.float32)
+
+    def load(self, saved: NDArray[np.float32]) -> Tensor:
+        """The model back from :meth:`save`, on the device."""
+        if np.shape(saved) != (sum(self._sizes),):
+            raise InputError(
+                f"A model of this module is a vector of {sum(self._sizes)} parameters. "
+                f"Got shape {np.shape(saved)}: was it saved by a learner of another module?"
+            )
+        return self._floats(saved)
+
+    def _output(self, model: Tensor, x: Tensor) -> Tensor:
+        views = zip(self._shapes.items(), torch.split(model, self._sizes), strict=True)
+        named = {name: part.view(shape) for (name, shape), part in views}
+        output: Tensor = torch.func.functional_call(self._module, named, (x,))
+        return output
+
+    def _each(self, model: Tensor, output: Tensor, y: Tensor) -> Tensor:
+        """The loss of each example."""
+        each = self._loss(output, y)
+        if each.shape[:1] != y.shape[:1] or each.numel() != len(y):
+            raise InputError(
+                f"The loss must give one value per example. Got shape {tuple(each.shape)} for "
+                f"{len(y)} examples, from an output of shape {tuple(output.shape)} and targets of "
+                f'shape {tuple(y.shape)}. Pass reduction="none" to a loss of PyTorch.'
+            )
+        each = each.reshape(len(y))
+        return each + 0.5 * self.l2 * model.square().sum() if self.l2 else each
+
+    def _total(self, model: Tensor, x: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+        return (weight * self._each(model, self._output(model, x), y)).sum()
+
+    def _gradient(self, model: Tensor, x: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+        # Plain autograd, as every module supports it; torch.func.grad asks for more.
+        with torch.enable_grad():
+            at = model.detach().requires_grad_()
+            return torch.autograd.grad(self._total(at, x, y, weight), at)[0]
+
+    def _walk(self, model: Tensor, data: Examples, walks: Walks) -> Iterator[tuple[slice, Tensor]]:
+        """Where some of the walks end minus the model, as many at a time as fit."""
+        x, y = self._on_device(data)
+        each = 5 * len(model) + walks.rows.shape[2] * self._row_floats
+        for part in _parts(len(walks), FLOATS_AT_ONCE // each):
+            ends = model.repeat(len(walks.rate[part]), 1)
+            for step in range(walks.rate.shape[1]):
+                taken = np.flatnonzero(walks.rate[part, step])
+                rows = self._indices(walks.rows[part, step][taken])
+                weight = self._floats(walks.weight[part, step][taken])
+                rate = self._floats(walks.rate[part, step][taken])
+                at = ends if len(taken) == len(ends) else ends[self._indices(taken)]
+                at.addcmul_(self._gradients(at, x[rows], y[rows], weight), rate[:, None], value=-1)
+                if at is not ends:
+                    ends[self._indices(taken)] = at
+            yield part, ends.sub_(model)
+
+    def _gradients(self, models: Tensor, x: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+        """A gradient at each of the models, on a batch of its own."""
+        if len(models) >= FEWEST_TO_STACK:
+            if self._stackable is None:
+                self._stackable = self._try_stacking(models[:2], x[:2], y[:2], weight[:2])
+            if self._stackable:
+                return self._stacked(models, x, y, weight)
+        found = torch.empty_like(models)
+        for k in range(len(models)):
+            found[k] = self._gradient(models[k], x[k], y[k], weight[k])
+        return found
+
+    def _stacked(self, models: Tensor, x: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+        found: Tensor = torch.func.vmap(torch.func.grad(self._total))(models, x, y, weight)
+        return found
+
+    def _try_stacking(self, *few: Tensor) -> bool:
+        with warnings.catch_warnings():
+            # It then runs part of the module one by one, which is no gain.
+            warnings.filterwarnings("error", "There is a performance drop")
+            try:
+                self._stacked(*few)
+            except torch.cuda.OutOfMemoryError:
+                raise
+            except Exception:  # any kind; one that is not stacking's comes again without it
+                return False
+        return True
+
+    def _on_device(self, data: Examples) -> tuple[Tensor, Tensor]:
+        """The examples as tensors: on a CPU the same memory, else one copy while they live."""
+        if data not in self._seen:
+            inputs = data.x if self.shape is None else self._shaped(data.x)
+            with warnings.catch_warnings():
+                # Nothing here writes to the examples.
+                warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+                x, y = torch.from_numpy(inputs), torch.from_numpy(data.y)
+            self._seen[data] = x.to(self.device), y.to(self.device)
+        if not self._row_floats:
+            self._row_floats = self._try_out(*self._seen[data])
+        return self._seen[data]
+
+    def _shaped(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+        shape = self.shape or ()
+        if math.prod(shape) != math.prod(x.shape[1:]):
+            raise InputError(
+                f"shape must hold as many numbers as a row of the examples, "
+                f"{math.prod(x.shape[1:])}. Got {shape}, which holds {math.prod(shape)}."
+            )
+        return x.reshape(len(x), *shape)
+
+    def _try_out(self, x: Tensor, y: Tensor) -> int:
+        """Refuse what is no function of one example alone; else how many floats one keeps."""
+        before = self._state()
+        three, kept = self._pass(x, y, 3)
+        two, kept_by_two = self._pass(x, y, 2)
+        if not all(torch.equal(old, new) for old, new in zip(before, self._state(), strict=True)):
+            raise InputError(
+                "The module draws random numbers or changes its own buffers as it runs, as dropout "
+                "and running statistics do: no run could be repeated. Do without, or make the "
+                "module in .eval() mode."
+            )
+        close = 0.01 * float(three.nan_to_num(0.0, 0.0, 0.0).abs().max())
+        if not torch.allclose(three[:2], two, rtol=0.0, atol=close, equal_nan=True):
+            raise InputError(
+                "The loss of an example must not depend on the others in its batch: the batches of "
+                "several clients are run as one. Normalise with GroupNorm or LayerNorm."
+            )
+        return max(kept - kept_by_two, x[0].numel())
+
+    def _pass(self, x: Tensor, y: Tensor, number: int) -> tuple[Tensor, int]:
+        """The losses of the first so many examples, and how many floats the way back needs."""
+        sizes: list[int] = []
+
+        def keep(tensor: Tensor) -> Tensor:
+            sizes.append(tensor.numel())
+            return tensor
+
+        rows = torch.arange(number, device=self.device) % len(x)
+        with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t):
+            at = self._flat(self._module).requires_grad_()
+            each = self._each(at, self._output(at, x[rows]), y[rows])
+        return each.detach(), sum(sizes)
+
+    def _state(self) -> list[Tensor]:
+        """What a run of the module must not change."""
+        state = [torch.get_rng_state(), *(buffer.clone() for buffer in self._module.buffers())]
+        if self.device.type == "cuda":
+            state.append(torch.cuda.get_rng_state(self.device))
+        return state
+
+    def _flat(self, module: nn.Module) -> Tensor:
+        parts = [p.detach().reshape(-1) for p in _trained(module).values()]
+        return torch.cat(parts).to(self.device, torch.float32)
+
+    def _floats(self, values: NDArray[Any]) -> Tensor:
+        return torch.tensor(np.ascontiguousarray(values, dtype=np.float32), device=self.device)
+
+    def _indices(self, values: Rows) -> Tensor:
+        return torch.tensor(np.ascontiguousarray(values, dtype=np.int64), device=self.device)
+
+
+def _parts(count: int, at_once: int) -> Iterator[slice]:
+    for first in range(0, count, max(at_once, 1)):
+        yield slice(first, min(first + max(at_once, 1), count))
+
+
+def _usable(device: str | torch.device) -> torch.device:
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as why:
+        raise InputError(
+            f'device must be one that this PyTorch can use. Got "{device}": {str(why).strip()} '
+            'device="cpu" always works.'
+        ) from why
+
+
+def _made(make: Callable[[], nn.Module], seed: int) -> nn.Module:
+    """A new module, made with PyTorch's seed set, then put back."""
+    if isinstance(make, nn.Module):
+        raise InputError(
+            "TorchLearner takes a function that makes the module, so that each start can draw new "
+            f"parameters. Got a {type(make).__name__} itself: pass its class, or lambda: net to "
+            "start from the parameters that it has."
+        )
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+        torch.default_generator.manual_seed(seed)
+        module = make()
+    if not isinstance(module, nn.Module) or not _trained(module):
+        raise InputError(
+            "The function must make a torch.nn.Module with at least one parameter to train. "
+            f"Got {module!r}."
+        )
+    for name, layer in module.named_modules():
+        _check(name, layer)
+    return module
+
+
+def _trained(module: nn.Module) -> dict[str, nn.Parameter]:
+    return {name: p for name, p in module.named_parameters() if p.requires_grad}
+
+
+def _check(name: str, layer: nn.Module) -> None:
+    """Refuse the best known layers by name; others show when they are tried out."""
+    if isinstance(layer, _BatchNorm) and (layer.training or layer.running_mean is None):
+        raise InputError(
+            f"Layer '{name}' ({type(layer).__name__}) mixes the examples of a batch, and the "
+            "batches of several clients are run as one: nobody's statistics would be their own. "
+            "Use GroupNorm, or make the layer in .eval() mode to keep the statistics that it has."
+        )
+    if isinstance(layer, _DropoutNd) and layer.training and layer.p > 0:
+        raise InputError(
+            f"Layer '{name}' ({type(layer).__name__}) draws random numbers as it runs, and a "
+            "learner draws none: all learners see the same rounds. Leave it out, or make it in "
+            ".eval() mode, where it does nothing."
+        )

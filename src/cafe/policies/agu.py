@@ -1,0 +1,48 @@
+"""Aggregated-gradient update: work of failed rounds is carried on, not thrown away (Sec. 7.2)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cafe.decisions.build import inviting
+from cafe.decisions.carry import FailedReports
+from cafe.decisions.close import DeadlineQuorum
+from cafe.decisions.weigh import Mean
+from cafe.errors import InputError, did_you_mean
+from cafe.rounds.policy import Policy
+
+
+def agu(
+    *,
+    quorum: int,
+    deadline: float,
+    pool: Literal["round", "union"] = "round",
+    target: int | None = None,
+    close_when_all: bool = False,
+    cohort: int | None = None,
+    steps: int = 1,
+) -> Policy:
+    """Who reports in a failed round goes on from its local model; a success merges what is there.
+
+    Args:
+        quorum: reports needed for a round to succeed, M.
+        deadline: how long a round waits, T.
+        pool: whose accumulated gradients a success merges: the reporters of that "round", as the
+            formula is written, or the "union" of all who reported since the last update.
+        target: close a round as soon as so many have reported.
+        close_when_all: close a round as soon as everybody has reported.
+        cohort: invite so many clients, drawn anew each round, instead of everybody.
+        steps: local gradient steps before a report.
+    """
+    given = dict(locals())
+    if pool not in ("round", "union"):
+        raise InputError(f"Unknown pool '{pool}'. {did_you_mean(pool, ['round', 'union'])}")
+    return Policy(
+        "agu",
+        inviting(cohort, steps),
+        DeadlineQuorum(quorum, deadline, target, close_when_all),
+        Mean(),
+        FailedReports(pool=pool == "union"),
+        needs=frozenset({"local models"}),
+        parameters=given,
+    )

@@ -1,0 +1,42 @@
+"""M-client update: at the deadline, use all reports if there are at least M (Sec. 3)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cafe.decisions.build import carrying, inviting
+from cafe.decisions.close import DeadlineQuorum
+from cafe.decisions.weigh import Mean
+from cafe.rounds.policy import Policy
+
+
+def mcu(
+    *,
+    quorum: int,
+    deadline: float,
+    target: int | None = None,
+    close_when_all: bool = False,
+    cohort: int | None = None,
+    steps: int = 1,
+    late: Literal["drop", "keep"] = "drop",
+) -> Policy:
+    """The paper's scheme: all reports at the deadline count alike if they reach the quorum.
+
+    Args:
+        quorum: reports needed for a round to succeed, M.
+        deadline: how long a round waits, T.
+        target: close a round as soon as so many have reported.
+        close_when_all: close a round as soon as everybody has reported.
+        cohort: invite so many clients, drawn anew each round, instead of everybody.
+        steps: local gradient steps before a report.
+        late: "drop" jobs that miss the deadline, or "keep" them running until they report.
+    """
+    given = dict(locals())
+    return Policy(
+        "mcu",
+        inviting(cohort, steps),
+        DeadlineQuorum(quorum, deadline, target, close_when_all),
+        Mean(),
+        carrying(late),
+        parameters=given,
+    )

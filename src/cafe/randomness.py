@@ -1,0 +1,65 @@
+"""Random numbers with an address: a function of the seed, a name and an index, never of a past."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cafe.errors import InputError
+
+Words = NDArray[np.uint64]
+_APART = 64  # streams lie 2^64 numbers apart in a period of 2^128: they never meet
+
+
+class Stream:
+    """The streams of one name: ``stream.at(index)`` is always the same generator."""
+
+    def __init__(self, seed: int, name: str) -> None:
+        sequence = np.random.SeedSequence(seed, spawn_key=(zlib.crc32(name.encode()),))
+        self._bits = np.random.PCG64DXSM(sequence)
+        self._origin: Any = self._bits.state
+        self._generator = np.random.Generator(self._bits)
+
+    def at(self, index: int) -> np.random.Generator:
+        """The generator at an index, from its beginning; the last one handed out is void."""
+        self._bits.state = self._origin
+        self._bits.advance(index << _APART)
+        return self._generator
+
+
+def check_seed(seed: object) -> int:
+    """A seed is a whole number from 0 up."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"A seed must be a whole number from 0 up. Got {seed!r}.")
+    return int(seed)
+
+
+def key(seed: int, name: str) -> np.uint64:
+    """A word that stands for a seed and a name, to be mixed with indices."""
+    sequence = np.random.SeedSequence(seed, spawn_key=(zlib.crc32(name.encode()),))
+    return np.uint64(sequence.generate_state(1, np.uint64)[0])
+
+
+def mixed(word: Words | np.uint64, index: NDArray[Any]) -> Words:
+    """Words that look independent for every pair of a word and an index; they broadcast.
+
+    The finaliser of SplitMix64 (Steele, Lea and Flood, 2014) on a Weyl sequence that begins at
+    ``word``: what SplitMix64 seeded with ``word`` would give as its number ``index``.
+    """
+    with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is meant
+        z = word + (np.asarray(index).astype(np.uint64) + np.uint64(1)) * _GOLDEN
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+
+def below(words: Words, bound: NDArray[Any]) -> NDArray[np.intp]:
+    """Words as whole numbers from 0 to below ``bound``, uniform to one part in 2^32 / bound."""
+    high = words >> np.uint64(32)
+    return ((high * np.asarray(bound).astype(np.uint64)) >> np.uint64(32)).astype(np.intp)
+
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -1,0 +1,49 @@
+"""The nouns of a run: jobs, the ledger, a round's outcome, the history, and what a policy is."""
+
+from cafe.rounds.history import Curve, History
+from cafe.rounds.jobs import Invitation, Jobs, Reports, Work
+from cafe.rounds.ledger import Ledger, Waiting
+from cafe.rounds.outcome import Fate, Outcome
+from cafe.rounds.policy import (
+    COMMIT,
+    DROP,
+    FAIL,
+    HOLD,
+    LOCAL,
+    NEEDS,
+    RUN,
+    Carried,
+    Carry,
+    Closed,
+    Merge,
+    Policy,
+    Verdict,
+    Wait,
+)
+
+__all__ = [
+    "COMMIT",
+    "DROP",
+    "FAIL",
+    "HOLD",
+    "LOCAL",
+    "NEEDS",
+    "RUN",
+    "Carried",
+    "Carry",
+    "Closed",
+    "Curve",
+    "Fate",
+    "History",
+    "Invitation",
+    "Jobs",
+    "Ledger",
+    "Merge",
+    "Outcome",
+    "Policy",
+    "Reports",
+    "Verdict",
+    "Wait",
+    "Waiting",
+    "Work",
+]

@@ -1,0 +1,115 @@
+"""Jobs: a client's piece of work, from the broadcast to its report. Arrays, a row per job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cafe.errors import InputError
+from cafe.federation import Indices
+from cafe.latency.base import Floats
+
+Mask = NDArray[np.bool_]
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Work:
+    """How much a client does before it reports, and on which objective.
+
+    Attributes:
+        steps: gradient steps, each on a fresh batch. One step is the paper's setting.
+        epochs: passes over the client's own examples instead, in shuffled batches.
+        scaled: whether a client's objective carries the paper's factor N |D_k| / sum |D| (eq. 1),
+            so that equal coefficients minimise the mean loss over all examples. A policy that
+            weighs by examples itself leaves it out.
+    """
+
+    steps: int = 1
+    epochs: int | None = None
+    scaled: bool = True
+
+    def __post_init__(self) -> None:
+        for name, value in (("steps", self.steps), ("epochs", self.epochs)):
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise InputError(f"{name} must be a whole number from 1 up. Got {value!r}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Invitation:
+    """Who starts a job now.
+
+    Attributes:
+        clients: their numbers, in rising order; only idle ones.
+        local: which of them go on from their own local model; None: all start from the global one.
+        work: how much each does.
+    """
+
+    clients: Indices
+    local: Mask | None = None
+    work: Work = Work()
+
+
+@dataclass(frozen=True, eq=False)
+class Jobs:
+    """What a server knows about its jobs.
+
+    Attributes:
+        client: who does it.
+        start: when it was broadcast.
+        version: of the model that it was broadcast with.
+        round: in which it was broadcast.
+        local: whether it goes on from the client's local model.
+    """
+
+    client: Indices
+    start: Floats
+    version: Whole
+    round: Whole
+    local: Mask
+
+    def __len__(self) -> int:
+        return len(self.client)
+
+    def take(self, index: Indices | Mask) -> Self:
+        """Some of the jobs."""
+        return type(self)(*(getattr(self, field.name)[index] for field in fields(self)))
+
+    def then(self, others: Self) -> Self:
+        """These jobs, followed by others."""
+        if not len(self):
+            return others
+        pairs = ((getattr(self, f.name), getattr(others, f.name)) for f in fields(self))
+        return type(self)(*(np.concatenate(pair) for pair in pairs))
+
+
+@dataclass(frozen=True, eq=False)
+class Running(Jobs):
+    """Jobs with what only the simulator knows.
+
+    Attributes:
+        arrival: when the report will be there; infinite where there will be none.
+        stop: when the client stops working on it: at its arrival, or when it crashes. Infinite for
+            one that was absent and never began.
+    """
+
+    arrival: Floats
+    stop: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Reports(Jobs):
+    """Jobs that have reported and may be merged.
+
+    Attributes:
+        arrived: when the report came.
+        updates: what was reported, a row per report, for a policy that ``needs`` updates.
+        losses: the mean loss on the job's first batch, for a policy that ``needs`` losses.
+    """
+
+    arrived: Floats
+    updates: NDArray[np.float32] | None = None
+    losses: Floats | None = None

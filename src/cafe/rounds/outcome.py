@@ -1,0 +1,70 @@
+"""One round, as it went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+
+from cafe.rounds.jobs import Whole
+
+
+class Fate(IntEnum):
+    """What became of a job. Every job has exactly one fate in the end."""
+
+    FRESH = 0  # merged into the version it began from
+    STALE = 1  # merged into a later version
+    OVER = 2  # reported, and not used by a round that succeeded
+    LATE = 3  # not there at the deadline
+    FAILED = 4  # reported in a round that failed, and discarded
+    CANCELLED = 5  # still running when its round closed before the deadline
+    CRASHED = 6  # begun, and never reported
+    REFUSED = 7  # reported something that was not accepted
+    ABSENT = 8  # invited, and never began
+
+
+def no_fates() -> Whole:
+    """A count per fate, all 0."""
+    return np.zeros(len(Fate), dtype=np.int64)
+
+
+@dataclass(eq=False)
+class Outcome:
+    """One round, succeeded or failed.
+
+    Times and wastes are in the latency's unit. A job whose fate is decided in a later round than
+    the one it reported in is booked in that later round.
+
+    Attributes:
+        round: its number, from 0.
+        opened: when it began.
+        closed: when it ended.
+        succeeded: whether the model moved.
+        version: the model's version after it.
+        invited: jobs started in it.
+        reports: reports that came in it.
+        used: reports in its update, earlier ones that were held included.
+        fates: how many jobs met each :class:`Fate`.
+        waste: client time thrown away, a discarded job being charged to the close of its round (the
+            paper's C_w).
+        processing_waste: the same, charged to the job's own report.
+        absent_waste: the part of both that clients are charged who never began.
+        work: client time spent by the jobs that ended in it, used or not.
+        age: the mean over clients of the age after it.
+    """
+
+    round: int
+    opened: float
+    closed: float
+    succeeded: bool
+    version: int = 0
+    invited: int = 0
+    reports: int = 0
+    used: int = 0
+    fates: Whole = field(default_factory=no_fates)
+    waste: float = 0.0
+    processing_waste: float = 0.0
+    absent_waste: float = 0.0
+    work: float = 0.0
+    age: float = 0.0

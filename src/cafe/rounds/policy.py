@@ -1,0 +1,145 @@
+"""What a policy is: five decisions and a list of what they need to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntFlag
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cafe.errors import InputError
+from cafe.federation import Federation
+from cafe.latency.base import Floats
+from cafe.rounds.jobs import Invitation, Jobs, Mask, Reports
+from cafe.rounds.ledger import Ledger, Waiting
+from cafe.rounds.outcome import Outcome
+
+NEEDS = {
+    "local models": "clients keep their own model from one round to the next",
+    "losses": "the mean loss of each report's first batch",
+    "sizes": "how many examples each client holds",
+    "updates": "each client's update in the clear, which secure aggregation forbids",
+}
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Wait until a time, or until so many have reported in this round, whichever is first."""
+
+    until: float = float("inf")
+    reports: int | None = None
+
+
+class Verdict(Enum):
+    """What ``close`` answers when it has waited enough."""
+
+    COMMIT = "commit"
+    FAIL = "fail"
+
+
+COMMIT, FAIL = Verdict.COMMIT, Verdict.FAIL
+
+
+@dataclass(frozen=True, eq=False)
+class Merge:
+    """The next model: ``keep * w + sum over reports of coefficient * (update or model)``.
+
+    A report with coefficient 0 is not used.
+    """
+
+    coefficient: Floats
+    keep: float = 1.0
+    of: Literal["update", "model"] = "update"
+
+
+class Carry(IntFlag):
+    """What becomes of a job when its round closes."""
+
+    DROP = 0
+    RUN = 1  # a job that has not reported goes on
+    HOLD = 2  # a report is offered to the next merge too
+    LOCAL = 4  # the client keeps the local model it reported, to go on from
+
+
+DROP, RUN, HOLD, LOCAL = Carry.DROP, Carry.RUN, Carry.HOLD, Carry.LOCAL
+
+
+@dataclass(frozen=True, eq=False)
+class Closed:
+    """A round that has just closed, for ``carry``.
+
+    Attributes:
+        succeeded: whether the model moved.
+        jobs: all that were open.
+        reported: which of them have reported.
+        used: which of them are in the update.
+    """
+
+    succeeded: bool
+    jobs: Jobs
+    reported: Mask
+    used: Mask
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """What ``carry`` answers.
+
+    Attributes:
+        jobs: a :class:`Carry` for all of the closed round's jobs, or one for each.
+        kept: whether clients that kept a report or a local model earlier may keep it further; for
+            all, or one for each client of the federation.
+    """
+
+    jobs: Carry | NDArray[np.int64] = DROP
+    kept: bool | Mask = False
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How a server runs its rounds: a value, made by a recipe such as :func:`cafe.policies.mcu`.
+
+    Attributes:
+        name: of the recipe.
+        invite: whom to ask. ``invite(ledger, rng)``.
+        close: when to stop waiting, and with which verdict. ``close(ledger, waiting)``.
+        merge: how reports move the model. ``merge(ledger, reports)``.
+        carry: what outlives the round. ``carry(ledger, closed)``.
+        observe: the policy's next state, ``observe(ledger, outcome)``; None for one that has none.
+        needs: what it must know beyond who reported when; keys of :data:`NEEDS`.
+        parameters: what the recipe was called with.
+    """
+
+    name: str
+    invite: Callable[[Ledger, np.random.Generator], Invitation]
+    close: Callable[[Ledger, Waiting], Wait | Verdict]
+    merge: Callable[[Ledger, Reports], Merge]
+    carry: Callable[[Ledger, Closed], Carried]
+    observe: Callable[[Ledger, Outcome], Any] | None = None
+    needs: frozenset[str] = frozenset()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        unknown = self.needs - NEEDS.keys()
+        if unknown:
+            raise InputError(
+                f"A policy may need {', '.join(NEEDS)}. Got {', '.join(sorted(unknown))}."
+            )
+
+    def check(self, federation: Federation) -> None:
+        """Refuse a federation for which no round could succeed, where the decisions can tell."""
+        size = getattr(self.invite, "size", None)
+        refuse = getattr(self.close, "check", None)
+        if size is not None and refuse is not None:
+            refuse(federation, size(federation.clients))
+
+    def __str__(self) -> str:
+        given = (f"{k}={_shown(v)}" for k, v in self.parameters.items() if v is not None)
+        return f"{self.name}({', '.join(given)})"
+
+
+def _shown(value: Any) -> str:
+    return getattr(value, "__name__", None) or f"{value}"

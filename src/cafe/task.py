@@ -1,0 +1,85 @@
+"""A task: what is learned, from whose examples, and how fast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from cafe.data.examples import Examples, Shards
+from cafe.errors import InputError, did_you_mean
+from cafe.latency.base import Floats
+from cafe.learn.base import Learner, Model
+from cafe.learn.server import ServerOptimiser
+
+Rate = float | Callable[[Any], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is learned.
+
+    Attributes:
+        data: all training examples.
+        shards: which of them each client holds.
+        learner: the model and its loss.
+        test: what accuracy and loss are measured on; None: the examples that the clients hold.
+        batch: examples in a step, drawn with replacement from the client's own; a client that holds
+            no more than that uses all it has, and None means that every client does.
+        rate: the learning rate, or a function of t = 1, 2, ... such as
+            ``cafe.theory.LearningRate(beta, gamma)``, which is beta / (gamma + t).
+        per: what t counts: every "round", failed ones included, or every "update".
+        server: what the server does with the merged update; None adds it.
+    """
+
+    data: Examples
+    shards: Shards
+    learner: Learner
+    test: Examples | None = None
+    batch: int | None = 32
+    rate: Rate = 0.1
+    per: Literal["round", "update"] = "round"
+    server: ServerOptimiser | None = None
+
+    def __post_init__(self) -> None:
+        if self.batch is not None and (not isinstance(self.batch, int) or self.batch < 1):
+            raise InputError(f"A batch must be a whole number from 1 up. Got {self.batch!r}.")
+        if self.per not in ("round", "update"):
+            hint = did_you_mean(self.per, ["round", "update"])
+            raise InputError(f"A rate may decay per round or per update. Got '{self.per}'. {hint}")
+        if not callable(self.rate) and not 0 < self.rate < np.inf:
+            raise InputError(f"The learning rate must be positive. Got {self.rate}.")
+        if self.shards.rows.min() < 0 or self.shards.rows.max() >= len(self.data):
+            raise InputError(
+                f"The shards point to rows from 0 to {len(self.data) - 1}. "
+                f"Got {int(self.shards.rows.max())}: they belong to other examples."
+            )
+
+    @property
+    def clients(self) -> int:
+        """How many clients hold examples."""
+        return len(self.shards)
+
+    @cached_property
+    def scale(self) -> Floats:
+        """The factor N |D_k| / sum |D| of each client's objective (the paper's eq. 1)."""
+        counts = self.shards.counts
+        return counts * (len(counts) / counts.sum())
+
+    @cached_property
+    def held(self) -> Examples:
+        """All examples that clients hold, as often as they are held: F is their mean loss."""
+        return self.data.take(self.shards.rows)
+
+    def rate_at(self, round_: int, version: int) -> float:
+        """The learning rate in a round (from 0) that began with a version of the model."""
+        if not callable(self.rate):
+            return float(self.rate)
+        return float(self.rate(1 + (round_ if self.per == "round" else version)))
+
+    def objective(self, model: Model) -> float:
+        """F(w), the mean loss over all examples that clients hold."""
+        return self.learner.score(model, self.held).loss

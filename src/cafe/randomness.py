@@ -6,7 +6,7 @@ import zlib
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cafe.errors import InputError
 
@@ -43,7 +43,7 @@ def key(seed: int, name: str) -> np.uint64:
     return np.uint64(sequence.generate_state(1, np.uint64)[0])
 
 
-def mixed(word: Words | np.uint64, index: NDArray[Any]) -> Words:
+def mixed(word: Words | np.uint64, index: ArrayLike) -> Words:
     """Words that look independent for every pair of a word and an index; they broadcast.
 
     The finaliser of SplitMix64 (Steele, Lea and Flood, 2014) on a Weyl sequence that begins at

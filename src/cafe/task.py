@@ -67,7 +67,7 @@ class Task:
     def scale(self) -> Floats:
         """The factor N |D_k| / sum |D| of each client's objective (the paper's eq. 1)."""
         counts = self.shards.counts
-        return counts * (len(counts) / counts.sum())
+        return np.asarray(counts * (len(counts) / counts.sum()))
 
     @cached_property
     def held(self) -> Examples:

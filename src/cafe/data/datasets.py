@@ -43,9 +43,7 @@ class Dataset:
             raise InputError(f"seed must be a whole number, 0 or more. Got {seed!r}: give one.")
         rows = np.random.default_rng(seed).permutation(len(self.train))
         test = len(rows) // 6
-        return replace(
-            self, train=self.train.take(rows[test:]), test=self.train.take(rows[:test])
-        )
+        return replace(self, train=self.train.take(rows[test:]), test=self.train.take(rows[:test]))
 
 
 def load(

@@ -77,9 +77,14 @@ def _in_folder(folder: Path, source: Source) -> dict[str, Path]:
 
 def _present(place: Path) -> dict[str, Path]:
     """Which of the files are there; compressed or not, with a hyphen or a dot before ``idx``."""
-    found = {}
+    found: dict[str, Path] = {}
     for name in idx.FILES:
-        for spelling in (name, f"{name}.gz", dotted := name.replace("-idx", ".idx"), f"{dotted}.gz"):
+        for spelling in (
+            name,
+            f"{name}.gz",
+            dotted := name.replace("-idx", ".idx"),
+            f"{dotted}.gz",
+        ):
             if os.path.isfile(place / spelling):
                 found.setdefault(name, place / spelling)
     return found
@@ -144,5 +149,5 @@ def _nothing_worked(source: Source, folder: Path | None, failed: Mapping[str, st
     return (
         f"The dataset {source.name} cannot be had: every way to it failed.\n"
         + "".join(f"  - {way}.\n" for way in ways)
-        + "Take one of these ways, with a network where it needs one; the dataset digits needs none."
+        + "Take one of them, with a network where it needs one. The dataset digits needs none."
     )

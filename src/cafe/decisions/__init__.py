@@ -1,1 +1,19 @@
 """Pieces that policies share: whom to invite, when to close, how to weigh, what to carry over."""
+
+from cafe.decisions.carry import FailedReports, LateOnes, Nothing
+from cafe.decisions.close import DeadlineQuorum
+from cafe.decisions.invite import Everyone, Fraction, Sample
+from cafe.decisions.weigh import ByAge, BySize, Mean
+
+__all__ = [
+    "ByAge",
+    "BySize",
+    "DeadlineQuorum",
+    "Everyone",
+    "FailedReports",
+    "Fraction",
+    "LateOnes",
+    "Mean",
+    "Nothing",
+    "Sample",
+]

@@ -13,6 +13,7 @@ class Nothing:
     """Whatever was not used is discarded, as in the paper's first scheme."""
 
     def __call__(self, ledger: Ledger, closed: Closed) -> Carried:
+        """Drop."""
         return Carried(DROP)
 
 
@@ -21,6 +22,7 @@ class LateOnes:
     """Jobs that were not there in time go on, and report into a later round."""
 
     def __call__(self, ledger: Ledger, closed: Closed) -> Carried:
+        """Run on; reports that were not used are dropped all the same."""
         return Carried(RUN)
 
 
@@ -38,6 +40,7 @@ class FailedReports:
     pool: bool = False
 
     def __call__(self, ledger: Ledger, closed: Closed) -> Carried:
+        """Keep local models while rounds fail."""
         if closed.succeeded:
             return Carried(DROP)
         return Carried(LOCAL | HOLD if self.pool else LOCAL, kept=True)

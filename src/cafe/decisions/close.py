@@ -46,6 +46,7 @@ class DeadlineQuorum:
             )
 
     def __call__(self, ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
+        """Wait for the deadline or for enough reports; then the quorum decides."""
         until = np.inf if self.deadline is None else ledger.opened + self.deadline
         everybody = waiting.reports + waiting.outstanding
         enough = everybody if self.all_in or self.deadline is None else self.target

@@ -8,7 +8,7 @@ import numpy as np
 
 from cafe.errors import InputError
 from cafe.federation import Indices
-from cafe.rounds.jobs import Invitation, Work
+from cafe.rounds.jobs import ONE_STEP, Invitation, Work
 from cafe.rounds.ledger import Ledger
 
 
@@ -16,13 +16,14 @@ from cafe.rounds.ledger import Ledger
 class Everyone:
     """All clients that are idle, as in the paper. With a local model they go on from it."""
 
-    work: Work = Work()
+    work: Work = ONE_STEP
 
     def size(self, clients: int) -> int:
         """How many it invites at most."""
         return clients
 
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
+        """Everybody who is idle."""
         return _invitation(ledger, ledger.idle, self.work)
 
 
@@ -31,7 +32,7 @@ class Sample:
     """So many idle clients, uniformly without replacement; all of them where there are fewer."""
 
     cohort: int
-    work: Work = Work()
+    work: Work = ONE_STEP
 
     def __post_init__(self) -> None:
         if not isinstance(self.cohort, int) or self.cohort < 1:
@@ -47,6 +48,7 @@ class Sample:
         return self.cohort
 
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
+        """A uniform draw."""
         idle = ledger.idle
         if len(idle) > self.cohort:
             idle = np.sort(rng.choice(idle, self.cohort, replace=False, shuffle=False))
@@ -58,7 +60,7 @@ class Fraction:
     """A fraction of all clients, at least one, uniformly without replacement (FedAvg)."""
 
     fraction: float
-    work: Work = Work()
+    work: Work = ONE_STEP
 
     def __post_init__(self) -> None:
         if not 0 < self.fraction <= 1:
@@ -71,6 +73,7 @@ class Fraction:
         return max(round(self.fraction * clients), 1)
 
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
+        """A uniform draw."""
         return Sample(self.size(ledger.clients), self.work)(ledger, rng)
 
 

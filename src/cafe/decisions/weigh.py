@@ -22,6 +22,7 @@ class Mean:
     """All reports alike: 1 / |S| each (the paper's eq. 2)."""
 
     def __call__(self, ledger: Ledger, reports: Reports) -> Merge:
+        """1 / |S| each."""
         return Merge(np.full(len(reports), 1.0 / len(reports)))
 
 
@@ -41,6 +42,7 @@ class BySize:
         _known("divisor", self.divisor, ["reported", "all"])
 
     def __call__(self, ledger: Ledger, reports: Reports) -> Merge:
+        """Each client's share of the examples."""
         held = ledger.examples[reports.client].astype(float)
         whole = held.sum() if self.divisor == "reported" else float(ledger.examples.sum())
         return Merge(held / whole)
@@ -66,10 +68,13 @@ class ByAge:
         _known("divisor", self.divisor, ["sum", "clients"])
 
     def __call__(self, ledger: Ledger, reports: Reports) -> Merge:
+        """Q(age), divided."""
+        age: Floats
         if self.unit == "time":
             age = ledger.age(reports.client)
         else:
-            age = ledger.rounds_since(reports.client) + (1.0 if self.unit == "rounds" else 0.0)
+            age = ledger.rounds_since(reports.client).astype(float)
+            age += self.unit == "rounds"
         weight = np.asarray(self.weight(age), dtype=float)
         if weight.shape != age.shape or not np.all(np.isfinite(weight) & (weight >= 0)):
             raise InputError(

@@ -8,7 +8,7 @@ import numpy as np
 
 from cafe.federation import Indices
 from cafe.latency.base import Floats
-from cafe.rounds.jobs import Mask, Running, Whole
+from cafe.rounds.jobs import Mask, Running, Whole, pick
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import HOLD, LOCAL, RUN, Carried, Carry
@@ -130,23 +130,26 @@ class Books:
         is_used = np.zeros(len(jobs), dtype=bool)
         is_used[used.jobs] = True
         missing = ~reported
-        lost = missing & np.isinf(jobs.arrival) & ((jobs.stop <= now) | np.isinf(jobs.stop))
+        lost = missing & np.isinf(jobs.arrival)
+        if lost.any():  # a client that will crash later is still at work
+            lost &= (jobs.stop <= now) | np.isinf(jobs.stop)
         absent = lost & np.isinf(jobs.stop)
         runs = missing & ~lost & _asked(carried, RUN)
         keeps = reported & _asked(carried, HOLD | LOCAL)
-        wasted = ~(is_used | runs | keeps)
+        wasted = np.flatnonzero(~(is_used | runs | keeps))
 
-        spent = np.minimum(jobs.stop, now) - jobs.start
-        charge = now - jobs.start
-        outcome.work = float(spent[~runs].sum())
-        outcome.waste = float(charge[wasted].sum())
+        spent = np.minimum(jobs.stop, now)
+        spent -= jobs.start
+        outcome.work = float((spent[~runs] if runs.any() else spent).sum())
+        outcome.waste = float((now - jobs.start[wasted]).sum())
         outcome.processing_waste = float(spent[wasted].sum())
-        outcome.absent_waste = float(charge[absent].sum())
+        outcome.absent_waste = float((now - jobs.start[absent]).sum())
 
         discarded = Fate.OVER if outcome.succeeded else Fate.FAILED
         fates = outcome.fates
-        fates[discarded] += np.count_nonzero(reported & wasted)
-        fates[unfinished] += np.count_nonzero(missing & wasted & ~lost)
+        thrown = int(np.count_nonzero(reported[wasted]))
+        fates[discarded] += thrown
+        fates[unfinished] += len(wasted) - thrown - np.count_nonzero(lost)
         fates[Fate.ABSENT] += np.count_nonzero(absent)
         fates[Fate.CRASHED] += np.count_nonzero(lost & ~absent)
         outcome.reports = int(np.count_nonzero(reported))
@@ -155,7 +158,7 @@ class Books:
             self._merge(outcome, jobs, used)
         kept = np.flatnonzero(keeps)
         if self._keeping or len(kept):
-            self._keep(outcome, jobs, kept, is_used, charge, spent, discarded, carried)
+            self._keep(outcome, jobs, kept, is_used, spent, discarded, carried)
 
         running = jobs.take(np.flatnonzero(runs))
         ledger.busy[:] = False
@@ -174,15 +177,22 @@ class Books:
     def _merge(self, outcome: Outcome, jobs: Running, used: Used) -> None:
         """Reset the ages of those who are in the update; their kept jobs are in it too."""
         ledger, kept, fresh = self.ledger, self.kept, used.jobs
-        clients = np.concatenate([jobs.client[fresh], used.held])
+        clients = (
+            np.concatenate([jobs.client[fresh], used.held])
+            if len(used.held)
+            else jobs.client[fresh]
+        )
         self.area[clients] += self._since(clients, outcome.closed)
         self.settled[clients] = outcome.closed
-        ledger.last_start[clients] = np.concatenate([jobs.start[fresh], kept.start[used.held]])
+        ledger.last_start[jobs.client[fresh]] = pick(jobs.start, fresh)
+        ledger.last_start[used.held] = kept.start[used.held]
         ledger.last_round[clients] = ledger.round
         ledger.merged[clients] += 1
         self.weight[clients] += used.coefficient
 
-        began = np.where(jobs.local[fresh], kept.version[jobs.client[fresh]], jobs.version[fresh])
+        began = pick(jobs.version, fresh)
+        if jobs.local.any():
+            began = np.where(jobs.local[fresh], kept.version[jobs.client[fresh]], began)
         stale = int(np.count_nonzero(began != ledger.version))
         outcome.fates[Fate.FRESH] += len(fresh) - stale
         outcome.fates[Fate.STALE] += stale
@@ -202,7 +212,6 @@ class Books:
         jobs: Running,
         index: Indices,
         is_used: Mask,
-        charge: Floats,
         spent: Floats,
         fate: Fate,
         carried: Carried,
@@ -218,7 +227,7 @@ class Books:
         self._drop(outcome, clients[~local])
         kept.version[clients[~local]] = jobs.version[index][~local]
         kept.pending[clients] += open_
-        kept.charge[clients] += np.where(open_, charge[index], 0.0)
+        kept.charge[clients] += np.where(open_, outcome.closed - jobs.start[index], 0.0)
         kept.spent[clients] += np.where(open_, spent[index], 0.0)
         kept.fate[clients] = fate
         kept.start[clients] = jobs.start[index]
@@ -249,5 +258,5 @@ class Books:
 def _asked(carried: Carried, what: Carry) -> Mask | bool:
     """For which jobs a policy asked this."""
     if isinstance(carried.jobs, np.ndarray):
-        return np.bitwise_and(carried.jobs, int(what)) != 0
+        return np.asarray(np.bitwise_and(carried.jobs, int(what)) != 0)
     return bool(carried.jobs & what)

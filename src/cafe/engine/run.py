@@ -14,7 +14,7 @@ from cafe.federation import Federation, Indices
 from cafe.learn.base import Score
 from cafe.randomness import Stream, check_seed
 from cafe.rounds.history import Curve, History
-from cafe.rounds.jobs import Invitation, Mask, Reports, Running
+from cafe.rounds.jobs import Invitation, Mask, Reports, Running, pick
 from cafe.rounds.ledger import Ledger, Waiting
 from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import COMMIT, Closed, Merge, Policy, Verdict, Wait
@@ -56,8 +56,8 @@ class Run:
         self.training = None if task is None else _training(task, self.seed)
         self.outcomes: list[Outcome] = []
         self.scores: list[tuple[int, Score]] = []
-        self._failures = 0
-        self._fastest = (float("inf"), -1)
+        # Failed rounds in a row, and the fastest report in them with its client.
+        self.failures: tuple[int, float, int] = (0, float("inf"), -1)
 
     @property
     def ledger(self) -> Ledger:
@@ -115,16 +115,16 @@ class Run:
         local = invitation.local
         return Running(
             client=clients,
-            start=np.full(n, ledger.now),
-            version=np.full(n, ledger.version),
-            round=np.full(n, ledger.round),
-            local=np.zeros(n, dtype=bool) if local is None else local & ledger.local[clients],
+            start=np.broadcast_to(ledger.now, n),
+            version=np.broadcast_to(np.int64(ledger.version), n),
+            round=np.broadcast_to(np.int64(ledger.round), n),
+            local=np.broadcast_to(False, n) if local is None else local & ledger.local[clients],
             arrival=arrival,
             stop=stop,
         )
 
     def _wait(self, jobs: Running, invited: int) -> tuple[Mask, Verdict, bool]:
-        """Let time pass as the policy asks. Who reported, the verdict, and whether it came early."""
+        """Let time pass as the policy asks. Who reported, the verdict, and was it early."""
         ledger = self.ledger
         reported = np.zeros(len(jobs), dtype=bool)
         until = float("inf")
@@ -195,16 +195,16 @@ class Run:
     def _persevere(self, outcome: Outcome, jobs: Running) -> None:
         """Give up after too many failures in a row, and say what would have been needed."""
         if outcome.succeeded:
-            self._failures, self._fastest = 0, (float("inf"), -1)
+            self.failures = (0, float("inf"), -1)
             return
-        self._failures += 1
+        count, took, client = self.failures
         if len(jobs):
-            took = jobs.arrival - jobs.start
-            first = int(np.argmin(took))
-            self._fastest = min(self._fastest, (float(took[first]), int(jobs.client[first])))
-        if self._failures < self.patience:
+            taken = jobs.arrival - jobs.start
+            first = int(np.argmin(taken))
+            took, client = min((took, client), (float(taken[first]), int(jobs.client[first])))
+        self.failures = (count + 1, took, client)
+        if count + 1 < self.patience:
             return
-        took, client = self._fastest
         fastest = (
             f"The fastest report in them took {took:.4g} (client {client})"
             if np.isfinite(took)
@@ -271,7 +271,8 @@ def _reports(jobs: Running, index: Indices, books: Books, held: Indices) -> Repo
         (jobs.arrival, kept.arrived[held]),
     )
     columns: list[Any] = [
-        np.concatenate([fresh[index], old]) if len(old) else fresh[index] for fresh, old in pairs
+        np.concatenate([fresh[index], old]) if len(old) else pick(fresh, index)
+        for fresh, old in pairs
     ]
     return Reports(*columns)
 
@@ -311,7 +312,8 @@ def _check(
         raise InputError(f"A federation is needed, such as cafe.Federation. Got {federation!r}.")
     if not isinstance(policy, Policy):
         raise InputError(
-            f"A policy is needed, such as cafe.policies.mcu(quorum=1, deadline=0.5). Got {policy!r}."
+            "A policy is needed, such as cafe.policies.mcu(quorum=1, deadline=0.5). "
+            f"Got {policy!r}."
         )
     if task is not None and task.clients != federation.clients:
         raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,9 @@ class Work:
                 raise InputError(f"{name} must be a whole number from 1 up. Got {value!r}.")
 
 
+ONE_STEP = Work()
+
+
 @dataclass(frozen=True, eq=False)
 class Invitation:
     """Who starts a job now.
@@ -50,7 +53,7 @@ class Invitation:
 
     clients: Indices
     local: Mask | None = None
-    work: Work = Work()
+    work: Work = ONE_STEP
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +77,9 @@ class Jobs:
     def __len__(self) -> int:
         return len(self.client)
 
-    def take(self, index: Indices | Mask) -> Self:
+    def take(self, index: Indices) -> Self:
         """Some of the jobs."""
-        return type(self)(*(getattr(self, field.name)[index] for field in fields(self)))
+        return type(self)(*(pick(getattr(self, field.name), index) for field in fields(self)))
 
     def then(self, others: Self) -> Self:
         """These jobs, followed by others."""
@@ -113,3 +116,12 @@ class Reports(Jobs):
     arrived: Floats
     updates: NDArray[np.float32] | None = None
     losses: Floats | None = None
+
+
+def pick(column: NDArray[Any], index: Indices) -> NDArray[Any]:
+    """``column[index]``; free where all entries are one number that is stored once.
+
+    Most rounds' jobs share their start, version and round, and with a million clients copying what
+    all share would cost more than all else.
+    """
+    return column[: len(index)] if column.strides == (0,) else column[index]

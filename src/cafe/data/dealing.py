@@ -19,15 +19,20 @@ def deal(labels: ArrayLike, counts: ArrayLike, rng: np.random.Generator) -> Shar
     no two share one as long as there are enough to go round. Each client's rows are in the order of
     their classes.
     """
-    y, table = classes_of(labels), np.asarray(counts, dtype=np.int64)
-    sizes = np.bincount(y, minlength=table.shape[1])
-    too_many = np.argwhere(table > sizes)
-    if len(too_many):
-        client, klass = too_many[0]
+    y, table = classes_of(labels), np.asarray(counts)
+    sizes = np.bincount(y)
+    if table.dtype.kind not in "iu" or table.ndim != 2 or table.shape[1] != len(sizes):
         raise InputError(
-            "A client's examples are all different, so it can hold no more of a class than there "
-            f"are. Client {client} is to hold {table[client, klass]} of class {klass}, which has "
-            f"{sizes[klass]}: ask for fewer per client."
+            "counts must be whole numbers, a row per client and a column per class "
+            f"({len(sizes)}). Got {table.dtype} of shape {table.shape}."
+        )
+    wrong = np.argwhere((table < 0) | (table > sizes))
+    if len(wrong):
+        client, kind = wrong[0]
+        raise InputError(
+            "A client's examples are all different, so of a class it can hold 0 to as many as "
+            f"there are. Client {client} is to hold {table[client, kind]} of class {kind}, which "
+            f"has {sizes[kind]}: ask for fewer per client."
         )
     decks = np.split(np.argsort(y, kind="stable"), np.cumsum(sizes)[:-1])
     rows = [_hands(deck, hand, rng) for deck, hand in zip(decks, table.T, strict=True)]

@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING
 from cafe._version import __version__
 
 if TYPE_CHECKING:
-    from cafe import fitting, latency, planner, scenario, theory
+    from cafe import (
+        data,
+        decisions,
+        fitting,
+        latency,
+        learn,
+        planner,
+        policies,
+        rounds,
+        scenario,
+        theory,
+    )
+    from cafe.engine import simulate
     from cafe.errors import CafeError, FileError, InfeasibleError, InputError
     from cafe.federation import Federation
     from cafe.fitting import Observations, fit, read_observations
@@ -27,11 +39,15 @@ if TYPE_CHECKING:
         Uniform,
         Weibull,
     )
+    from cafe.measure import measure
     from cafe.planner import Prices, ToGap, frontier, plan
+    from cafe.rounds import History, Policy
     from cafe.scenario import load_federation, write_federation
+    from cafe.task import Task
     from cafe.theory import Problem, expect
 
 _HOMES = {
+    "cafe.engine": ("simulate",),
     "cafe.errors": ("CafeError", "FileError", "InfeasibleError", "InputError"),
     "cafe.federation": ("Federation",),
     "cafe.fitting": ("Observations", "fit", "read_observations"),
@@ -47,12 +63,26 @@ _HOMES = {
         "Uniform",
         "Weibull",
     ),
+    "cafe.measure": ("measure",),
     "cafe.planner": ("Prices", "ToGap", "frontier", "plan"),
+    "cafe.rounds": ("History", "Policy"),
     "cafe.scenario": ("load_federation", "write_federation"),
+    "cafe.task": ("Task",),
     "cafe.theory": ("Problem", "expect"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("fitting", "latency", "planner", "scenario", "theory")
+_MODULES = (
+    "data",
+    "decisions",
+    "fitting",
+    "latency",
+    "learn",
+    "planner",
+    "policies",
+    "rounds",
+    "scenario",
+    "theory",
+)
 
 __all__ = [
     "CafeError",
@@ -62,29 +92,39 @@ __all__ = [
     "Federation",
     "FileError",
     "Gamma",
+    "History",
     "InfeasibleError",
     "InputError",
     "LogNormal",
     "Mixture",
     "Observations",
+    "Policy",
     "Prices",
     "Problem",
     "ShiftedExponential",
+    "Task",
     "ToGap",
     "Uniform",
     "Weibull",
     "__version__",
+    "data",
+    "decisions",
     "expect",
     "fit",
     "fitting",
     "frontier",
     "latency",
+    "learn",
     "load_federation",
+    "measure",
     "phones",
     "plan",
     "planner",
+    "policies",
     "read_observations",
+    "rounds",
     "scenario",
+    "simulate",
     "theory",
     "write_federation",
 ]

@@ -13,12 +13,15 @@ SURFACE = {
         "Constant", "Empirical", "Exponential", "Gamma", "LogNormal", "Mixture",
         "ShiftedExponential", "Uniform", "Weibull",
     },
-    "verbs": {"expect", "fit", "frontier", "plan"},
-    "nouns": {"Federation", "Observations", "Prices", "Problem", "ToGap"},
+    "verbs": {"expect", "fit", "frontier", "measure", "plan", "simulate"},
+    "nouns": {"Federation", "History", "Observations", "Policy", "Prices", "Problem", "Task", "ToGap"},
     "files": {"load_federation", "read_observations", "write_federation"},
     "presets": {"phones"},
     "errors": {"CafeError", "FileError", "InfeasibleError", "InputError"},
-    "packages": {"fitting", "latency", "planner", "scenario", "theory"},
+    "packages": {
+        "data", "decisions", "fitting", "latency", "learn", "planner", "policies", "rounds", "scenario",
+        "theory",
+    },
     "rest": {"__version__"},
 }  # fmt: skip
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
 from cafe.decisions.carry import LateOnes, Nothing
 from cafe.decisions.invite import Everyone, Sample
 from cafe.errors import InputError, did_you_mean
 from cafe.rounds.jobs import Work
+
+
+def stated(recipe: Callable[..., object], given: dict[str, Any]) -> dict[str, Any]:
+    """What a recipe was told, without what it would have taken anyway."""
+    defaults = {k: p.default for k, p in signature(recipe).parameters.items()}
+    return {name: value for name, value in given.items() if value != defaults[name]}
 
 
 def inviting(cohort: int | None, steps: int) -> Everyone | Sample:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 from cafe.engine.run import Run
 from cafe.errors import InputError
@@ -50,7 +50,7 @@ def simulate(
     limits = Limits(rounds, updates, time)
     run = Run(federation, policy, task, seed=seed, crash=crash, patience=patience)
     every = limits.every(evaluate_every)
-    with _one_thread_each(task):
+    with one_blas_thread_if(task):
         while (share := limits.reached(run)) < 1:
             run.step()
             if progress is not None:
@@ -94,5 +94,10 @@ class Limits:
         return max((self.rounds or self.updates or 1000) // 100, 1)
 
 
-def _one_thread_each(task: Task | None) -> nullcontext[None]:
-    return nullcontext()
+def one_blas_thread_if(task: Task | None) -> AbstractContextManager[None]:
+    """Hold BLAS to one thread for as long as a model is trained; see ``learn.threads``."""
+    if task is None:
+        return nullcontext()
+    from cafe.learn.threads import one_blas_thread
+
+    return one_blas_thread()

@@ -149,7 +149,10 @@ class Books:
         fates = outcome.fates
         thrown = int(np.count_nonzero(reported[wasted]))
         fates[discarded] += thrown
-        fates[unfinished] += len(wasted) - thrown - np.count_nonzero(lost)
+        # A report that came together with the last one of a target was one too many.
+        over = int(np.count_nonzero(missing[wasted] & (jobs.arrival[wasted] <= now)))
+        fates[Fate.OVER] += over
+        fates[unfinished] += len(wasted) - thrown - over - np.count_nonzero(lost)
         fates[Fate.ABSENT] += np.count_nonzero(absent)
         fates[Fate.CRASHED] += np.count_nonzero(lost & ~absent)
         outcome.reports = int(np.count_nonzero(reported))
@@ -158,7 +161,7 @@ class Books:
             self._merge(outcome, jobs, used)
         kept = np.flatnonzero(keeps)
         if self._keeping or len(kept):
-            self._keep(outcome, jobs, kept, is_used, spent, discarded, carried)
+            self._keep(outcome, jobs, kept, runs, is_used, spent, discarded, carried)
 
         running = jobs.take(np.flatnonzero(runs))
         ledger.busy[:] = False
@@ -211,6 +214,7 @@ class Books:
         outcome: Outcome,
         jobs: Running,
         index: Indices,
+        runs: Mask,
         is_used: Mask,
         spent: Floats,
         fate: Fate,
@@ -223,7 +227,10 @@ class Books:
         newly[clients] = True
         had = ledger.local | kept.held
         stays = carried.kept if isinstance(carried.kept, np.ndarray) else np.full(1, carried.kept)
-        self._drop(outcome, np.flatnonzero(had & ~newly & ~stays))
+        # What a client is going on from cannot be taken from it while it runs.
+        going_on = np.zeros(ledger.clients, dtype=bool)
+        going_on[jobs.client[runs]] = True
+        self._drop(outcome, np.flatnonzero(had & ~newly & ~stays & ~going_on))
         self._drop(outcome, clients[~local])
         kept.version[clients[~local]] = jobs.version[index][~local]
         kept.pending[clients] += open_

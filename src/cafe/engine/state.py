@@ -45,7 +45,7 @@ def save(run: Run) -> State:
         state |= {f"model.{v}": learner.save(model) for v, model in training.models.items()}
         state |= {f"moment.{n}": learner.save(m) for n, m in enumerate(training.moments)}
         meta["trained"] = training.version
-        meta["chains"] = {k: [c.version, list(c.rounds)] for k, c in training.chains.items()}
+        meta["chains"] = {k: [c.version, c.jobs] for k, c in training.chains.items()}
         meta["works"] = {r: asdict(work) for r, work in training.works.items()}
     try:
         text = json.dumps(meta)
@@ -96,7 +96,9 @@ def restore(run: Run, state: State) -> None:
         }
         moments = sum(name.startswith("moment.") for name in state)
         training.moments = tuple(load(state[f"moment.{n}"]) for n in range(moments))
-        training.chains = {int(k): Chain(v, tuple(r)) for k, (v, r) in meta["chains"].items()}
+        training.chains = {
+            int(k): Chain(v, tuple(map(tuple, jobs))) for k, (v, jobs) in meta["chains"].items()
+        }
         training.works = {int(r): Work(**work) for r, work in meta["works"].items()}
 
 

@@ -8,6 +8,7 @@ update's jobs together. Jobs that are thrown away cost nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from cafe.engine.batches import Batches
 from cafe.federation import Indices
 from cafe.latency.base import Floats
-from cafe.learn.base import Model, Score
+from cafe.learn.base import Model, Score, Walks
 from cafe.rounds.jobs import Jobs, Whole, Work
 from cafe.rounds.policy import Merge
 from cafe.task import Task
@@ -24,10 +25,15 @@ from cafe.task import Task
 
 @dataclass(frozen=True)
 class Chain:
-    """A client's local model: the version it began from and the rounds it went on through."""
+    """A client's local model, as the jobs that lead to it.
+
+    Attributes:
+        version: of the global model that it began from.
+        jobs: the round and the global model's version when each job began.
+    """
 
     version: int
-    rounds: tuple[int, ...]
+    jobs: tuple[tuple[int, int], ...]
 
 
 @dataclass(eq=False)
@@ -63,8 +69,8 @@ class Training:
         """What a job amounts to: the client's local model gone on by a round, or a new one."""
         if local:
             before = self.chains[client]
-            return Chain(before.version, (*before.rounds, round_))
-        return Chain(version, (round_,))
+            return Chain(before.version, (*before.jobs, (round_, version)))
+        return Chain(version, ((round_, version),))
 
     def chains_of(self, jobs: Jobs, held: Indices) -> list[Chain]:
         """The chains of jobs that reported, then of clients whose kept reports are held."""
@@ -107,8 +113,8 @@ class Training:
         """The sum of coefficient times update, of chains that begin from one version."""
         learner, data, model = self.task.learner, self.task.data, self.models[version]
         total: Model = None
-        for work, some in self._by_work(chains):
-            walks = self._walks(clients[some], [chains[k] for k in some], work)
+        for works, some in self._by_work(chains):
+            walks = self._walks(clients[some], [chains[k] for k in some], works)
             share = coefficient[some].astype(np.float32)
             if walks.rate.shape[1] == 1:
                 # One step each from one model: a single weighted loss over all batches.
@@ -123,9 +129,9 @@ class Training:
         """Each chain's own update, for a policy that needs to see them."""
         rows: dict[int, NDArray[np.float32]] = {}
         for version, same in _by_version(chains, np.arange(len(chains))):
-            for work, some in self._by_work([chains[k] for k in same]):
+            for works, some in self._by_work([chains[k] for k in same]):
                 index = same[some]
-                walks = self._walks(clients[index], [chains[k] for k in index], work)
+                walks = self._walks(clients[index], [chains[k] for k in index], works)
                 learner = self.task.learner
                 found = learner.updates(self.models[version], self.task.data, walks)
                 rows |= {int(k): learner.save(row) for k, row in zip(index, found, strict=True)}
@@ -135,9 +141,9 @@ class Training:
         """The mean loss on the first batch of each chain, before any step."""
         found = np.empty(len(chains))
         for version, same in _by_version(chains, np.arange(len(chains))):
-            for work, some in self._by_work([chains[k] for k in same]):
+            for works, some in self._by_work([chains[k] for k in same]):
                 index = same[some]
-                walks = self._walks(clients[index], [chains[k] for k in index], work)
+                walks = self._walks(clients[index], [chains[k] for k in index], works)
                 rows, weight = walks.rows[:, 0], walks.weight[:, 0]
                 loss = self.task.learner.losses(
                     self.models[version], self.task.data, rows.ravel()
@@ -145,27 +151,31 @@ class Training:
                 found[index] = (loss * weight).sum(axis=1) / weight.sum(axis=1)
         return found
 
-    def _by_work(self, chains: list[Chain]) -> list[tuple[Work, Indices]]:
-        """The chains by the work of their jobs, which seldom differs."""
-        works = [self.works[chain.rounds[-1]] for chain in chains]
+    def _by_work(self, chains: list[Chain]) -> list[tuple[tuple[Work, ...], Indices]]:
+        """The chains by the work of their jobs: one kind for all of them, or one for each."""
+        works = [tuple(self.works[round_] for round_, _ in chain.jobs) for chain in chains]
+        works = [w if len(set(w)) > 1 else w[:1] for w in works]
         kinds = list(dict.fromkeys(works))
         if len(kinds) == 1:
             return [(kinds[0], np.arange(len(chains)))]
         return [(k, np.flatnonzero([w == k for w in works])) for k in kinds]
 
-    def _walks(self, clients: Indices, chains: list[Chain], work: Work) -> Any:
-        longest = max(len(chain.rounds) for chain in chains)
+    def _walks(self, clients: Indices, chains: list[Chain], works: tuple[Work, ...]) -> Walks:
+        longest = max(len(chain.jobs) for chain in chains)
         rounds = np.full((len(chains), longest), -1, dtype=np.int64)
         rates = np.zeros(rounds.shape)
-        rate = {
-            (r, chain.version): self.task.rate_at(r, chain.version)
-            for chain in chains
-            for r in chain.rounds
-        }
+        rate = {job: self.task.rate_at(*job) for chain in chains for job in chain.jobs}
         for k, chain in enumerate(chains):
-            rounds[k, : len(chain.rounds)] = chain.rounds
-            rates[k, : len(chain.rounds)] = [rate[r, chain.version] for r in chain.rounds]
-        return self.batches.walks(clients, rounds, rates, work)
+            rounds[k, : len(chain.jobs)] = [round_ for round_, _ in chain.jobs]
+            rates[k, : len(chain.jobs)] = [rate[job] for job in chain.jobs]
+        if len(works) == 1:
+            return self.batches.walks(clients, rounds, rates, works[0])
+        columns = [[at] for at in range(longest)]
+        parts = [
+            self.batches.walks(clients, rounds[:, at], rates[:, at], work)
+            for at, work in zip(columns, works, strict=True)
+        ]
+        return reduce(Walks.then, parts)
 
     def forget(self, running: Jobs) -> None:
         """Let go of versions and works that nothing refers to any more."""
@@ -173,7 +183,7 @@ class Training:
             self.models = {self.version: self.model}
             self.works.clear()
             return
-        rounds = {r for chain in self.chains.values() for r in chain.rounds}
+        rounds = {round_ for chain in self.chains.values() for round_, _ in chain.jobs}
         rounds |= set(running.round.tolist())
         versions = {chain.version for chain in self.chains.values()}
         versions |= {self.version, *running.version.tolist()}

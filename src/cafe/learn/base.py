@@ -48,6 +48,19 @@ class Walks:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def then(self, others: Walks) -> Walks:
+        """The same clients' walks, gone on by other steps; the narrower batches are padded."""
+        width = max(self.rows.shape[2], others.rows.shape[2])
+
+        def padded(column: NDArray[Any]) -> NDArray[Any]:
+            return np.pad(column, ((0, 0), (0, 0), (0, width - column.shape[2])))
+
+        return Walks(
+            np.concatenate([padded(self.rows), padded(others.rows)], axis=1),
+            np.concatenate([padded(self.weight), padded(others.weight)], axis=1),
+            np.concatenate([self.rate, others.rate], axis=1),
+        )
+
 
 class Learner(Protocol):
     """A model and its loss. No method changes a model that it is given."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cafe.decisions.build import inviting
+from cafe.decisions.build import inviting, stated
 from cafe.decisions.carry import FailedReports
 from cafe.decisions.close import DeadlineQuorum
 from cafe.decisions.weigh import Mean
@@ -34,7 +34,7 @@ def agu(
         cohort: invite so many clients, drawn anew each round, instead of everybody.
         steps: local gradient steps before a report.
     """
-    given = dict(locals())
+    given = stated(agu, locals())
     if pool not in ("round", "union"):
         raise InputError(f"Unknown pool '{pool}'. {did_you_mean(pool, ['round', 'union'])}")
     return Policy(

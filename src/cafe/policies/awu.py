@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from cafe.decisions.build import carrying, inviting
+from cafe.decisions.build import carrying, inviting, stated
 from cafe.decisions.close import DeadlineQuorum
 from cafe.decisions.weigh import ByAge, Weight
 from cafe.errors import InputError, did_you_mean
@@ -61,7 +61,7 @@ def awu(
         steps: local gradient steps before a report.
         late: "drop" jobs that miss the deadline, or "keep" them running until they report.
     """
-    given = dict(locals())
+    given = stated(awu, locals())
     if callable(weight):
         merge = ByAge(weight, unit)
     elif weight in _WEIGHTS:

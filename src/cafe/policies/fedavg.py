@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from cafe.decisions.build import stated
 from cafe.decisions.carry import Nothing
 from cafe.decisions.close import DeadlineQuorum
 from cafe.decisions.invite import Fraction
@@ -33,7 +34,7 @@ def fedavg(
         deadline: how long to wait; None waits for all that were invited.
         quorum: reports needed for a round to succeed.
     """
-    given = dict(locals())
+    given = stated(fedavg, locals())
     work = Work(epochs=epochs, scaled=False) if steps is None else Work(steps, scaled=False)
     return Policy(
         "fedavg",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cafe.decisions.build import carrying, inviting
+from cafe.decisions.build import carrying, inviting, stated
 from cafe.decisions.close import DeadlineQuorum
 from cafe.decisions.weigh import Mean
 from cafe.rounds.policy import Policy
@@ -31,7 +31,7 @@ def mcu(
         steps: local gradient steps before a report.
         late: "drop" jobs that miss the deadline, or "keep" them running until they report.
     """
-    given = dict(locals())
+    given = stated(mcu, locals())
     return Policy(
         "mcu",
         inviting(cohort, steps),

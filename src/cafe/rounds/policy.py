@@ -110,7 +110,7 @@ class Policy:
         carry: what outlives the round. ``carry(ledger, closed)``.
         observe: the policy's next state, ``observe(ledger, outcome)``; None for one that has none.
         needs: what it must know beyond who reported when; keys of :data:`NEEDS`.
-        parameters: what the recipe was called with.
+        parameters: what the recipe was told, other than its defaults.
     """
 
     name: str
@@ -137,7 +137,7 @@ class Policy:
             refuse(federation, size(federation.clients))
 
     def __str__(self) -> str:
-        given = (f"{k}={_shown(v)}" for k, v in self.parameters.items() if v is not None)
+        given = (f"{k}={_shown(v)}" for k, v in self.parameters.items())
         return f"{self.name}({', '.join(given)})"
 
 

@@ -419,7 +419,7 @@ def test_work_may_differ_within_a_local_model() -> None:
     def invite(ledger: Ledger, rng: np.random.Generator) -> Any:
         return Everyone(Work(epochs=1) if ledger.round % 2 else Work(2))(ledger, rng)
 
-    base = agu(quorum=7, deadline=0.4, pool="union")
+    base = agu(quorum=9, deadline=0.4, pool="union")
     policy = Policy("moodier", invite, base.close, base.merge, base.carry)
     who, what = federation(), task()
     ours = cafe.simulate(who, policy, what, rounds=50, seed=1)

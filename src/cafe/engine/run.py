@@ -14,7 +14,7 @@ from cafe.federation import Federation, Indices
 from cafe.learn.base import Score
 from cafe.randomness import Stream, check_seed
 from cafe.rounds.history import Curve, History
-from cafe.rounds.jobs import Invitation, Mask, Reports, Running, pick
+from cafe.rounds.jobs import Invitation, Mask, Reports, Running, pick, shared
 from cafe.rounds.ledger import Ledger, Waiting
 from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import COMMIT, Closed, Merge, Policy, Verdict, Wait
@@ -115,10 +115,10 @@ class Run:
         local = invitation.local
         return Running(
             client=clients,
-            start=np.broadcast_to(ledger.now, n),
-            version=np.broadcast_to(np.int64(ledger.version), n),
-            round=np.broadcast_to(np.int64(ledger.round), n),
-            local=np.broadcast_to(False, n) if local is None else local & ledger.local[clients],
+            start=shared(ledger.now, n),
+            version=shared(ledger.version, n),
+            round=shared(ledger.round, n),
+            local=shared(False, n) if local is None else local & ledger.local[clients],
             arrival=arrival,
             stop=stop,
         )

@@ -118,6 +118,12 @@ class Reports(Jobs):
     losses: Floats | None = None
 
 
+def shared(value: Any, count: int) -> NDArray[Any]:
+    """A column of one value, which is stored once."""
+    one = np.asarray(value)
+    return np.ndarray((count,), one.dtype, one, strides=(0,))
+
+
 def pick(column: NDArray[Any], index: Indices) -> NDArray[Any]:
     """``column[index]``; free where all entries are one number that is stored once.
 

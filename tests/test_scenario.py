@@ -229,7 +229,7 @@ BAD_TOML = {
         "federation.group 2.clients is missing"
     ),
     "groups = []": "the key federation.groups is not known|Did you mean 'group'",
-    "clients = 3\nrate = 1\n[policy]": "the key policy is not known. Known: federation.",
+    "clients = 3\nrate = 1\n[polcy]": "the key polcy is not known. Did you mean 'policy'?",
 }
 
 

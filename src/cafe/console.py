@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,9 @@ from cafe.errors import FileError
 
 if TYPE_CHECKING:
     from cafe.planner.search import Progress
+
+Show = Callable[[float, int, str], None]  # the share that is done, how many are done, and more
+LINES_APART = 10.0  # seconds between two lines about progress where there is no terminal
 
 
 @contextmanager
@@ -37,6 +41,51 @@ def progress_bar(label: str) -> Iterator[Progress]:
                 bar.update(task, completed=share)
 
         yield show
+
+
+@contextmanager
+def progress_line(label: str, noun: str) -> Iterator[Show]:
+    """How far something long is: a bar on a terminal, a line now and then in a pipe."""
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    from cafe.report.words import number
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    apart = 0.1 if console.is_terminal else LINES_APART
+    first: tuple[float, float, int] | None = None
+    said = time.monotonic()
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(label, total=1.0)
+
+        def show(share: float, done: int, more: str) -> None:
+            nonlocal first, said
+            now = time.monotonic()
+            first = first or (now, share, done)
+            if now - said < apart:
+                return
+            said, (began, ahead, before) = now, first
+            speed = (done - before) / max(now - began, 1e-9)
+            text = f"{label}: {done:,} {noun}{more}, {number(speed)}/s"
+            bar.update(task, completed=share, description=text)
+            if not console.is_terminal and share > ahead:
+                left = (now - began) * (1 - share) / (share - ahead)
+                say(f"{text}, {share:.0%}, about {left:,.0f} s left")
+
+        yield show
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Ctrl-C ends in a line that says how to go on, and in the exit code that shells expect."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        words = [word for word in sys.argv[1:] if word not in ("--resume", "--overwrite")]
+        say(f"Stopped. Go on with: cafe {shlex.join(words)} --resume")
+        raise typer.Exit(130) from None
 
 
 def print_shown(shown: Any) -> None:
@@ -81,8 +130,13 @@ def check_folder(path: Path | None) -> None:
         raise FileError(path, f"the file cannot be written: there is no folder {path.parent}.")
 
 
+def say(sentence: str) -> None:
+    """A sentence beside the output that programs read."""
+    typer.echo(sentence, err=True)
+
+
 def say_written(*paths: Path | None) -> None:
     """Name the files that were written, beside the output that programs read."""
     for path in paths:
         if path:
-            typer.echo(f"Wrote {path}", err=True)
+            say(f"Wrote {path}")

@@ -21,8 +21,8 @@ def runs(
     return [cafe.simulate(who, policy, rounds=rounds, seed=seed) for seed in range(seeds)]
 
 
-def check(measured: Sequence[float], expected: float, errors: float = 4.5) -> None:
-    """The mean over seeds lies within a few of its standard errors of what is expected."""
+def check(measured: Sequence[float], expected: float, errors: float = 6.0) -> None:
+    """The mean over seeds lies within six standard errors: Student's t with 9, p = 2e-4."""
     mean = np.mean(measured)
     error = np.std(measured, ddof=1) / np.sqrt(len(measured))
     assert abs(mean - expected) <= errors * error + 1e-6 * abs(expected), (mean, expected, error)
@@ -117,7 +117,7 @@ def test_unbiased_weights_give_every_client_the_same_say() -> None:
         if weight == "unbiased":
             np.testing.assert_allclose(run.books.weight * 12, run.ledger.last_round + 1.0)
         lean[weight] = np.abs(run.books.weight * 12 / 4000 - 1).max()
-    assert lean["unbiased"] < 0.01
+    assert lean["unbiased"] < 0.02
     assert lean["linear"] > 0.1
     assert lean["paper"] > 0.3
 

@@ -51,8 +51,8 @@ def load(
 ) -> Dataset:
     """The dataset of that name.
 
-    ``digits`` comes with scikit-learn: 1,797 images of 8 x 8. Every fifth image of each digit, in
-    their order there, tests (360); the others train (1,437).
+    ``digits`` comes with scikit-learn: 1,797 images of 8 x 8. Sorted by digit and otherwise as they
+    come, every fifth one tests (360) and the others train (1,437): always the same ones.
 
     ``mnist`` and ``fashion-mnist`` are 60,000 and 10,000 images of 28 x 28, in four files. They are
     looked for in the folder (or a folder in it named as the dataset), then in the cache

@@ -28,11 +28,11 @@ def deal(labels: ArrayLike, counts: ArrayLike, rng: np.random.Generator) -> Shar
         )
     wrong = np.argwhere((table < 0) | (table > sizes))
     if len(wrong):
-        client, kind = wrong[0]
+        client, scarce = wrong[0]
         raise InputError(
             "A client's examples are all different, so of a class it can hold 0 to as many as "
-            f"there are. Client {client} is to hold {table[client, kind]} of class {kind}, which "
-            f"has {sizes[kind]}: ask for fewer per client."
+            f"there are. Client {client} is to hold {table[client, scarce]} of one that has "
+            f"{sizes[scarce]}: ask for fewer per client."
         )
     decks = np.split(np.argsort(y, kind="stable"), np.cumsum(sizes)[:-1])
     rows = [_hands(deck, hand, rng) for deck, hand in zip(decks, table.T, strict=True)]

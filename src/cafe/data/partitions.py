@@ -12,7 +12,6 @@ letters, and its keys there are its fields.
 from __future__ import annotations
 
 import heapq
-import itertools
 import math
 from dataclasses import dataclass, is_dataclass
 from typing import Any, Protocol
@@ -21,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cafe.data.dealing import Counts, classes_of, deal
-from cafe.data.examples import Shards
+from cafe.data.examples import Rows, Shards
 from cafe.errors import InputError, is_finite_number
 
 Mask = NDArray[np.bool_]
@@ -53,10 +52,9 @@ class IID:
     def __call__(self, labels: ArrayLike, clients: int, rng: np.random.Generator) -> Shards:
         """Deal the same hand to all."""
         valued = np.asarray(labels).dtype.kind == "f"
-        y = np.zeros(len(np.asarray(labels)), dtype=np.intp) if valued else labels
-        sizes = _sizes(y, clients)
-        held = np.broadcast_to(sizes > 0, (clients, len(sizes)))
-        classes = int(np.count_nonzero(sizes))
+        y, sizes = _ready(np.zeros(np.shape(labels), dtype=int) if valued else labels, clients)
+        held = np.ones((clients, len(sizes)), dtype=bool)
+        classes = len(sizes)
         if self.per_client is None:
             number = _goes_round(sizes, held, "per_client")
         elif self.per_client % classes:
@@ -90,25 +88,24 @@ class Classes:
 
     def __call__(self, labels: ArrayLike, clients: int, rng: np.random.Generator) -> Shards:
         """Draw distinct combinations of classes, one per client."""
-        sizes = _sizes(labels, clients)
-        present = np.flatnonzero(sizes)
-        ways = math.comb(len(present), self.each)
+        y, sizes = _ready(labels, clients)
+        ways = math.comb(len(sizes), self.each)
         if clients > ways:
             raise InputError(
-                f"Classes gives every client its own combination of classes. Of {len(present)} "
+                f"Classes gives every client its own combination of classes. Of {len(sizes)} "
                 f"classes, {self.each} can be chosen in {ways} ways: too few for {clients} "
                 "clients. Change each, or have fewer clients."
             )
-        chosen = present[_combinations(len(present), self.each, clients, rng)]
+        chosen = _combinations(len(sizes), self.each, clients, rng)
         held = np.zeros((clients, len(sizes)), dtype=bool)
         np.put_along_axis(held, chosen, True, axis=1)
         if self.per_client is None:
-            return deal(labels, _goes_round(sizes, held, "per_client") * held, rng)
+            return deal(y, _goes_round(sizes, held, "per_client") * held, rng)
         number, extra = divmod(self.per_client, self.each)
         counts = number * held
         more = rng.permuted(chosen, axis=1)[:, :extra]
         np.put_along_axis(counts, more, number + 1, axis=1)
-        return deal(labels, counts, rng)
+        return deal(y, counts, rng)
 
 
 @dataclass(frozen=True)
@@ -130,10 +127,9 @@ class Single:
 
     def __call__(self, labels: ArrayLike, clients: int, rng: np.random.Generator) -> Shards:
         """Draw how many each client holds."""
-        sizes = _sizes(labels, clients)
-        present = np.flatnonzero(sizes)
-        held = _one_each(present[np.arange(clients) % len(present)], len(sizes))
-        return deal(labels, _between(self.least, self.most, sizes, held, rng), rng)
+        y, sizes = _ready(labels, clients)
+        held = _one_each(np.arange(clients) % len(sizes), len(sizes))
+        return deal(y, _between(self.least, self.most, sizes, held, rng), rng)
 
 
 @dataclass(frozen=True)
@@ -169,21 +165,21 @@ class Biased:
 
     def __call__(self, labels: ArrayLike, clients: int, rng: np.random.Generator) -> Shards:
         """Deal the few and the other classes, then repeat the few."""
-        sizes = _sizes(labels, clients)
-        first, *others = np.flatnonzero(sizes)
+        y, sizes = _ready(labels, clients)
         biased = self.biased(clients)
+        others = len(sizes) - 1
         if not others or biased.all():
             raise InputError(
                 "Biased needs a class beside the first and a client that is not biased. Got "
-                f"{1 + len(others)} classes and {np.count_nonzero(~biased)} such clients: lower "
-                "share, or take other labels."
+                f"{len(sizes)} classes and {np.count_nonzero(~biased)} such clients: lower share, "
+                "or take other labels."
             )
-        held = _one_each(np.array(others)[np.arange(clients) % len(others)], len(sizes))
+        held = _one_each(np.arange(clients) % others + 1, len(sizes))
         held[biased] = False
         number = self.per_client or _goes_round(sizes, held, "per_client", self.points)
         counts = number * held
-        counts[biased, first] = self.points
-        dealt, few = deal(labels, counts, rng).rows, np.count_nonzero(biased) * self.points
+        counts[biased, 0] = self.points
+        dealt, few = deal(y, counts, rng).rows, np.count_nonzero(biased) * self.points
         repeated = dealt[:few].reshape(-1, self.points)[:, np.arange(number) % self.points]
         return Shards(
             np.concatenate([repeated.ravel(), dealt[few:]]), np.arange(clients + 1) * number
@@ -209,13 +205,10 @@ class Random:
 
     def __call__(self, labels: ArrayLike, clients: int, rng: np.random.Generator) -> Shards:
         """Draw how many classes, which ones, and how many of each."""
-        sizes = _sizes(labels, clients)
-        present = np.flatnonzero(sizes)
-        number = rng.integers(1, len(present), size=(clients, 1), endpoint=True)
-        places = rng.permuted(np.tile(np.arange(len(present)), (clients, 1)), axis=1)
-        held = np.zeros((clients, len(sizes)), dtype=bool)
-        held[:, present] = places < number
-        return deal(labels, _between(self.least, self.most, sizes, held, rng), rng)
+        y, sizes = _ready(labels, clients)
+        number = rng.integers(1, len(sizes), size=(clients, 1), endpoint=True)
+        held = _shuffled(len(sizes), clients, rng) < number
+        return deal(y, _between(self.least, self.most, sizes, held, rng), rng)
 
 
 @dataclass(frozen=True)
@@ -239,12 +232,12 @@ class Dirichlet:
 
     def __call__(self, labels: ArrayLike, clients: int, rng: np.random.Generator) -> Shards:
         """Draw the shares of every class, and see that nobody is left with too few."""
-        sizes = _sizes(labels, clients)
-        _check_enough(self, int(sizes.sum()), clients, self.least)
+        y, sizes = _ready(labels, clients)
+        _check_enough(self, len(y), clients, self.least)
         shares = rng.dirichlet(np.full(clients, self.alpha), size=len(sizes))
         counts = rng.multinomial(sizes, shares).T.astype(np.int64)
         _fill_up(counts, self.least)
-        return deal(labels, counts, rng)
+        return deal(y, counts, rng)
 
 
 @dataclass(frozen=True)
@@ -268,12 +261,11 @@ class Quantity:
 
     def __call__(self, labels: ArrayLike, clients: int, rng: np.random.Generator) -> Shards:
         """Draw the clients' numbers; what the labels are does not matter."""
-        alike = np.zeros(len(np.asarray(labels)), dtype=np.intp)
-        _sizes(alike, clients)
-        _check_enough(self, len(alike), clients, self.least)
+        y, _ = _ready(np.zeros(np.shape(labels), dtype=int), clients)
+        _check_enough(self, len(y), clients, self.least)
         shares = rng.dirichlet(np.full(clients, self.alpha))
-        counts = self.least + rng.multinomial(len(alike) - self.least * clients, shares)
-        return deal(alike, counts[:, np.newaxis], rng)
+        counts = self.least + rng.multinomial(len(y) - self.least * clients, shares)
+        return deal(y, counts[:, np.newaxis], rng)
 
 
 PARTITIONS: dict[str, type[Any]] = {
@@ -283,14 +275,15 @@ PARTITIONS: dict[str, type[Any]] = {
 }
 
 
-def _sizes(labels: ArrayLike, clients: int) -> Counts:
-    """How many examples each class has, once labels and clients are known to be usable."""
+def _ready(labels: ArrayLike, clients: int) -> tuple[Rows, Counts]:
+    """The labels, numbered as if there were only the classes that occur; how many each has."""
     if isinstance(clients, bool) or not isinstance(clients, int | np.integer) or clients < 1:
         raise InputError(
             f"The number of clients must be a whole number, 1 or more. Got {clients!r}: there "
             "would be nobody to hold the examples."
         )
-    return np.bincount(classes_of(labels))
+    y = np.unique(classes_of(labels), return_inverse=True)[1]
+    return y, np.bincount(y)
 
 
 def _goes_round(sizes: Counts, held: Mask, option: str, least: int = 1) -> int:
@@ -301,8 +294,8 @@ def _goes_round(sizes: Counts, held: Mask, option: str, least: int = 1) -> int:
     if each[scarce] < least:
         raise InputError(
             f"There are too few examples for every client to have its own: {holders[scarce]} "
-            f"clients are to hold class {scarce}, at least {least} each, and it has "
-            f"{sizes[scarce]}. Have fewer clients, or give {option} and they share rows."
+            f"clients are to hold a class that has {sizes[scarce]}, at least {least} each. Have "
+            f"fewer clients, or give {option} and they share rows."
         )
     return int(each[scarce])
 
@@ -320,18 +313,20 @@ def _one_each(classes: Counts, width: int) -> Mask:
     return np.asarray(classes[:, np.newaxis] == np.arange(width))
 
 
-def _combinations(classes: int, each: int, clients: int, rng: np.random.Generator) -> Counts:
-    """Distinct combinations, a row each: out of all where they are few, else drawn until distinct.
+def _shuffled(classes: int, clients: int, rng: np.random.Generator) -> Counts:
+    """All classes in an order of each client's own, a row each."""
+    return rng.permuted(np.tile(np.arange(classes), (clients, 1)), axis=1)
 
-    With four times as many as are wanted, three draws in four or more find a new one.
+
+def _combinations(classes: int, each: int, clients: int, rng: np.random.Generator) -> Counts:
+    """Distinct combinations, a row each, drawn as often as it takes.
+
+    Not long: where all n combinations are wanted, about log(n) times n draws find them.
     """
-    if math.comb(classes, each) <= 4 * clients:
-        every = np.array(list(itertools.combinations(range(classes), each)))
-        return rng.permutation(every)[:clients]
     found = np.empty((0, each), dtype=np.int64)
     while len(found) < clients:
-        drawn = rng.permuted(np.tile(np.arange(classes), (clients, 1)), axis=1)[:, :each]
-        found = np.unique(np.concatenate([found, np.sort(drawn, axis=1)]), axis=0)
+        drawn = np.sort(_shuffled(classes, clients, rng)[:, :each], axis=1)
+        found = np.unique(np.concatenate([found, drawn]), axis=0)
     return rng.permutation(found)[:clients]
 
 

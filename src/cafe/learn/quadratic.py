@@ -72,7 +72,7 @@ class Quadratic(Plain):
     ) -> tuple[Vector, NDArray[np.bool_] | None]:
         """Half the squared distance to each point, by bend. There is nothing to get right."""
         away = flat(data, rows, self.inputs) - np.asarray(model, dtype=np.float32)
-        return np.square(away, out=away) @ (self._bend(np.float32) / 2), None
+        return np.asarray(away**2 @ (self._bend(np.float32) / 2)), None
 
     def curvature(self, data: Examples, rows: Rows) -> Curvature:
         """The smallest and the largest bend, whatever the rows."""

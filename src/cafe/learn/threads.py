@@ -2,22 +2,30 @@
 
 A product on two cores waits for the slower one several times inside; two products side by side wait
 once, at the end, and a core that another program takes costs its share and no more. So work is cut
-into parts, one per thread, and BLAS is held to one thread while they run.
+into shares, one per thread, and BLAS is held to one thread while they run. Which row is in whose
+share depends on nothing but sizes, and sums are taken in the order of the shares: the same bytes
+every time.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from functools import cache
+from itertools import pairwise
 from math import prod
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+Floats = NDArray[np.float32]
+Job = TypeVar("Job")
+Result = TypeVar("Result")
 
 
 def cores() -> int:
@@ -32,30 +40,69 @@ def one_blas_thread() -> AbstractContextManager[None]:
     return _hold
 
 
-def side_by_side(work: Callable[[int], None], parts: int) -> None:
-    """Do ``work(0)`` to ``work(parts - 1)`` at once, the first of them in this thread."""
+def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
+    """Do every job in a thread of its own, the first one in this thread."""
+
+    def do(job: Job) -> Result:
+        # A model that diverges is for the caller to find in its numbers, not in a warning.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return work(job)
+
     with one_blas_thread():
-        others = [_pool().submit(work, part) for part in range(1, parts)]
+        others = [_pool().submit(do, job) for job in jobs[1:]]
         try:
-            work(0)
+            first = do(jobs[0])
         finally:
-            wait(others)  # they write into the caller's arrays: never leave them running
-        for other in others:
-            other.result()
+            wait(others)  # they may write into the caller's arrays: never leave them running
+        return [first, *(other.result() for other in others)]
+
+
+def cut(start: int, stop: int, parts: int) -> list[slice]:
+    """Cut a range into parts as equal as can be."""
+    ends = [start + (stop - start) * part // parts for part in range(parts + 1)]
+    return [slice(*pair) for pair in pairwise(ends)]
+
+
+def shares(count: int, threads: int, least: int, most: int) -> list[list[slice]]:
+    """Cut ``range(count)`` into a share per thread, and each share into pieces.
+
+    No share is smaller than ``least``, where handing it over would cost more than it saves, and no
+    piece larger than ``most``, so that its arrays stay in the processor's cache.
+    """
+    each = cut(0, count, max(1, min(threads, count // least)))
+    return [cut(share.start, share.stop, -(-(share.stop - share.start) // most)) for share in each]
+
+
+def summed(work: Callable[[slice, Floats], None], each: list[list[slice]], size: int) -> Floats:
+    """The sum of the vectors that ``work(piece, vector)`` fills, over the pieces of all shares."""
+
+    def add_up(pieces: list[slice]) -> Floats:
+        total = np.empty(size, np.float32)
+        work(pieces[0], total)
+        for piece in pieces[1:]:
+            more = scratch("more", size)
+            work(piece, more)
+            total += more
+        return total
+
+    total, *others = side_by_side(add_up, each)
+    for other in others:
+        total += other
+    return total
 
 
 class Scratch(threading.local):
     """Arrays that a thread uses again and again: fresh memory costs more than the work on it."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, NDArray[np.float32]] = {}
+        self._kept: dict[str, NDArray[Any]] = {}
 
-    def __call__(self, name: str, *shape: int) -> NDArray[np.float32]:
+    def __call__(self, name: str, *shape: int, dtype: type = np.float32) -> NDArray[Any]:
         """This thread's array of that name, with whatever its last user left in it."""
         size = prod(shape)
         kept = self._kept.get(name)
         if kept is None or kept.size < size:
-            kept = self._kept[name] = np.empty(size, np.float32)
+            kept = self._kept[name] = np.empty(size, dtype)
         return kept[:size].reshape(shape)
 
 
@@ -91,5 +138,6 @@ def _pool() -> ThreadPoolExecutor:
 
 
 _hold = _Hold()
+scratch = Scratch()
 if hasattr(os, "register_at_fork"):  # a forked child has the pool's object but not its threads
     os.register_at_fork(after_in_child=_pool.cache_clear)

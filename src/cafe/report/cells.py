@@ -1,4 +1,4 @@
-"""What tables of a plan hold, as text: the same for the terminal and the page."""
+"""What tables hold, as text: the same for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -14,11 +14,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cells:
-    """A table's title, its columns' names and its rows; the first column is words."""
+    """A table: text, row by row.
+
+    Attributes:
+        title: above it.
+        columns: their names.
+        rows: a text for each column.
+        words: which columns hold words; all others hold figures.
+    """
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
+    words: frozenset[int] = frozenset({0})
 
 
 def choices(made: Plan) -> Cells:

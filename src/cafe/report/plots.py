@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from cafe.errors import FileError, InputError
 from cafe.files import reason
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from cafe.planner import Frontier, Plan
 
 INK, GOOD, WARM, COOL, GREY = "#222222", "#1a7f4b", "#c2571a", "#2b6cb0", "#999999"
+MOST_COLUMNS = 1000  # of a picture of clients: more could not be seen
 
 
 def figure(width: float = 7.0, height: float = 4.2) -> Figure:
@@ -89,7 +92,7 @@ def plan(made: Plan) -> Figure:
     axes.set(xscale="log", yscale="log", xlabel="deadline", ylabel="cost")
     shown = costs[np.isfinite(costs)]
     axes.set_ylim(least / 30, min(shown.max(), least * 30) * 1.3)
-    _tidy(axes)
+    tidy(axes)
     return drawn
 
 
@@ -105,7 +108,7 @@ def frontier(front: Frontier, made: Plan | None = None) -> Figure:
     if made is not None:
         axes.plot(made.expected.age, made.expected.waste, "*", ms=15, color=GOOD, label="the plan")
     axes.set(xscale="log", yscale="log", xlabel="mean age", ylabel="waste per update")
-    _tidy(axes)
+    tidy(axes)
     return drawn
 
 
@@ -129,11 +132,65 @@ def fit(found: Fit, most: int = 3) -> Figure:
         axes.plot(grid, candidate.latency.cdf(grid), color=colour, lw=1.6, label=label)
     axes.set(xlabel="response time", ylabel="share that has reported", ylim=(0, 1.02))
     axes.set_xlim(0, grid[-1])
-    _tidy(axes)
+    tidy(axes)
     return drawn
 
 
-def _tidy(axes: object) -> None:
+def holdings(counts: ArrayLike, *, sort: bool = True, classes: Sequence[str] = ()) -> Figure:
+    """Who holds what: a column per client, a row per class, the darker the more examples.
+
+    Args:
+        counts: how many examples of each class every client holds, of shape (clients, classes).
+        sort: bring clients that hold much of the same class side by side; else in their own order.
+        classes: their names; numbers if left out.
+    """
+    table = np.asarray(counts)
+    if table.ndim != 2 or not table.size or table.dtype.kind not in "iu" or table.min() < 0:
+        raise InputError(
+            "Holdings are whole numbers from 0 up, a row per client and a column per class. "
+            f"Got {table.dtype} of shape {table.shape}."
+        )
+    drawn = figure(9.6, 1.9 + 0.24 * min(table.shape[1], 40))
+    above, axes = drawn.subplots(2, 1, sharex=True, height_ratios=(1, 3.2))
+    clients = len(table)
+    shown = thinned(table[alike(table)] if sort else table, MOST_COLUMNS)
+    extent = (0.0, float(clients), shown.shape[1] - 0.5, -0.5)
+    image = axes.imshow(
+        np.where(shown.T > 0, shown.T, np.nan), aspect="auto", cmap="viridis_r", extent=extent,
+        interpolation="nearest", vmin=0,
+    )  # fmt: skip
+    drawn.colorbar(image, ax=axes, label="examples", pad=0.01)
+    edges = np.linspace(0, clients, len(shown) + 1)
+    above.stairs(shown.sum(axis=1), edges, fill=True, color=GREY)
+    above.set(ylabel="examples,\nall classes", ylim=(0, None))
+    order = "those who hold alike side by side" if sort else "in their own order"
+    axes.set(xlabel=f"{clients:,} clients, {order}", ylabel="class", xlim=(0, clients))
+    every = max(1, -(-shown.shape[1] // 30))
+    ticks = range(0, shown.shape[1], every)
+    axes.set_yticks(ticks, [classes[i] if classes else f"{i}" for i in ticks])
+    for part in (above, axes):
+        part.spines[["top", "right"]].set_visible(False)
+    return drawn
+
+
+def alike(table: NDArray[Any]) -> NDArray[np.intp]:
+    """An order of clients: by the class they hold most of, then by how much of all it is."""
+    most = table.argmax(axis=1)
+    share = table.max(axis=1) / np.maximum(table.sum(axis=1), 1)
+    return np.lexsort((-share, most))
+
+
+def thinned(table: NDArray[Any], most: int) -> NDArray[Any]:
+    """The means of neighbouring rows, so that there are at most so many."""
+    if len(table) <= most:
+        return table
+    starts = np.linspace(0, len(table), most, endpoint=False).astype(np.intp)
+    sizes = np.diff([*starts, len(table)])
+    return np.asarray(np.add.reduceat(table, starts) / sizes[:, None])
+
+
+def tidy(axes: object) -> None:
+    """No frame, a faint grid, and a legend where something has a name."""
     from matplotlib.axes import Axes
 
     assert isinstance(axes, Axes)

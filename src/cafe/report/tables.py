@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -11,21 +11,23 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cafe.report import cells
+from cafe.report import cells, measured, run_cells
 from cafe.report.cells import Cells
 from cafe.report.words import QUANTITIES, counted, number
+from cafe.rounds import NEEDS
 
 if TYPE_CHECKING:
     from cafe.fitting import ClientFits, Fit
     from cafe.planner import Frontier, Plan, Robustness
+    from cafe.report.measured import Result
     from cafe.theory import Expectation
 
 
 def table(cells: Cells) -> Group:
-    """A plain table below its title: the first column is words, the others are figures."""
+    """A plain table below its title."""
     made = Table(box=None, pad_edge=False)
     for i, name in enumerate(cells.columns):
-        made.add_column(name, justify="left" if i == 0 else "right", overflow="fold")
+        made.add_column(name, justify="left" if i in cells.words else "right", overflow="fold")
     for row in cells.rows:
         made.add_row(*row)
     return Group(Text(cells.title, style="bold"), made)
@@ -159,3 +161,37 @@ def clients(each: ClientFits, most: int = 12) -> RenderableType:
         f"spread between clients {each.spread:.2f} (log)"
     )
     return table(Cells(head, columns, rows))
+
+
+def runs(results: Sequence[Result], accuracy: float | None = None) -> RenderableType:
+    """Runs by policy: how they went, what they cost, and each policy against the first.
+
+    Args:
+        results: the runs; those with the same policy are repeats.
+        accuracy: the one to measure the way to; left out, the highest that every run reached.
+    """
+    groups = measured.repeats(results)
+    found: list[Cells | None] = [
+        run_cells.results(groups),
+        run_cells.until(groups, accuracy),
+        *run_cells.costs(groups),
+        run_cells.differences(groups),
+    ]
+    if len(groups) == 1:
+        found += [run_cells.fates(groups), run_cells.theory(groups[0])]
+    parts: list[RenderableType] = [Text(measured.summary(groups), style="bold"), Text()]
+    for shown in found:
+        if shown is not None:
+            parts += [table(shown), Text()]
+    return Group(*parts, Text(f"{measured.described(groups)}.", style="dim"))
+
+
+def policies(recipes: Mapping[str, Callable[..., Any]]) -> RenderableType:
+    """Every recipe: what it does, what it must know, and its parameters."""
+    head, *each = run_cells.policies(recipes)
+    parts: list[RenderableType] = [table(head), Text()]
+    for shown in each:
+        parts += [table(shown), Text()]
+    met = [need for need in NEEDS if any(need in row[-1] for row in head.rows)]
+    parts += [Text(f"{need}: {NEEDS[need]}", style="dim") for need in met]
+    return Group(*parts)

@@ -1,6 +1,8 @@
-"""What each expected quantity is called and means, once for the terminal, the page and the docs."""
+"""What each quantity is called and means, once for the terminal, the page and the docs."""
 
 from __future__ import annotations
+
+import math
 
 # name: (label, unit, one line of meaning); the order is the order of display.
 QUANTITIES: dict[str, tuple[str, str, str]] = {
@@ -37,6 +39,30 @@ QUANTITIES: dict[str, tuple[str, str, str]] = {
     "sampling_factor": ("sampling factor c_M", "", "E[(N-n)/(n(N-1)); n >= M]"),
 }
 
+# fate: (word, meaning); the order is that of cafe.rounds.Fate, and of display.
+FATES: dict[str, tuple[str, str]] = {
+    "fresh": ("merged fresh", "used for the version it began from"),
+    "stale": ("merged stale", "used for a later version"),
+    "over": ("over quota", "reported, and not used by a round that succeeded"),
+    "late": ("late", "not there at the deadline"),
+    "failed": ("in a failed round", "reported, and thrown away with its round"),
+    "cancelled": ("cancelled", "still running when its round closed early"),
+    "crashed": ("crashed", "begun, and never reported"),
+    "refused": ("refused", "reported something that was not accepted"),
+    "absent": ("absent", "invited, and never began"),
+    "open": ("open", "no fate yet when the run ended"),
+}
+
+
+def name_of(quantity: str) -> str:
+    """What a quantity is called; one without a label of its own is a variant of the one before."""
+    label = ""
+    for name, (own, _, _) in QUANTITIES.items():
+        label = own or label
+        if name == quantity:
+            return label
+    raise KeyError(quantity)
+
 
 def counted(number: int, noun: str) -> str:
     """A count with its noun: 1 client, 2 clients."""
@@ -58,4 +84,25 @@ def number(value: float | int | None) -> str:
         return "infinite"
     if isinstance(value, int) or (value == int(value) and abs(value) < 1e6):
         return f"{int(value):,}"
-    return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:.4g}"
+    if abs(value) >= 1e6:
+        return f"{value:.4g}"
+    return f"{value:,.4g}" if abs(value) < 9999.5 else f"{value:,.0f}"
+
+
+def give_or_take(mean: float, error: float) -> str:
+    """A mean with its standard error, to the error's second digit or the mean's fifth."""
+    if not math.isfinite(mean) or not (math.isfinite(error) and error > 0):
+        return number(mean)
+    digits = 1 - math.floor(math.log10(error))
+    if mean:
+        digits = min(digits, 4 - math.floor(math.log10(abs(mean))))
+    if digits > 8 or abs(mean) >= 1e9 or error >= 1e9:
+        return f"{mean:.4g} ± {error:.2g}"
+    shown = max(digits, 0)
+    around = f"{error:,.{shown}f}"
+    return f"{mean:,.{shown}f} ± {around if float(around.replace(',', '')) else f'{error:.1g}'}"
+
+
+def share(mean: float, error: float = float("nan")) -> str:
+    """A share from 0 to 1 in percent, with its standard error."""
+    return f"{give_or_take(100 * mean, 100 * error)} %" if math.isfinite(mean) else number(mean)

@@ -1,0 +1,107 @@
+"""Batches: uniform, addressed, and all of a small client's examples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cafe.data.examples import Examples, Shards
+from cafe.engine.batches import Batches
+from cafe.learn.linear import Logistic
+from cafe.rounds import Work
+from cafe.task import Task
+
+COUNTS = (3, 8, 20, 50)
+
+
+def batches(batch: int | None, seed: int = 1) -> Batches:
+    rng = np.random.default_rng(0)
+    data = Examples(rng.normal(size=(sum(COUNTS), 2)), rng.integers(2, size=sum(COUNTS)))
+    shards = Shards.of(np.split(rng.permutation(sum(COUNTS)), np.cumsum(COUNTS)[:-1]))
+    return Batches(Task(data, shards, Logistic(2, 2, l2=0.1), batch=batch), seed)
+
+
+def column(*rounds: int) -> np.ndarray:
+    return np.array([rounds], dtype=np.int64).T
+
+
+PLAIN = Work(scaled=False)
+
+
+def test_rows_belong_to_their_client_and_weights_to_a_mean() -> None:
+    made = batches(8)
+    clients = np.array([0, 1, 2, 3])
+    walks = made.walks(clients, column(5, 5, 5, 5), np.full((4, 1), 0.3), PLAIN)
+    assert walks.rows.shape == (4, 1, 8)
+    np.testing.assert_allclose(walks.weight.sum(axis=2), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(walks.rate, 0.3)
+    for k in clients:
+        used = walks.rows[k][walks.weight[k] > 0]
+        assert np.isin(used, made.task.shards[k]).all()
+    for small in (0, 1):  # no more than a batch: all of it, once
+        used = walks.rows[small][walks.weight[small] > 0]
+        assert sorted(used) == sorted(made.task.shards[small])
+
+
+@pytest.mark.parametrize("work", [PLAIN, Work(3, scaled=False), Work(epochs=2, scaled=False)])
+def test_a_job_has_the_same_batches_whoever_else_reports(work: Work) -> None:
+    made = batches(6)
+    clients = np.array([0, 1, 2, 3])
+    together = made.walks(clients, column(4, 9, 4, 2), np.full((4, 1), 0.1), work)
+    for k in clients:
+        alone = made.walks(clients[k : k + 1], column(4, 9, 4, 2)[k : k + 1], np.ones((1, 1)), work)
+        steps = alone.rate.shape[1]
+        for s in range(steps):
+            mine = alone.weight[0, s] > 0
+            np.testing.assert_array_equal(
+                alone.rows[0, s][mine], together.rows[k, s][together.weight[k, s] > 0]
+            )
+    other = batches(6, seed=2).walks(clients, column(4, 9, 4, 2), np.full((4, 1), 0.1), work)
+    assert not np.array_equal(other.rows[3], together.rows[3])
+    later = made.walks(clients, column(5, 9, 4, 3), np.full((4, 1), 0.1), work)
+    assert not np.array_equal(later.rows[3], together.rows[3])
+
+
+def test_steps_are_drawn_uniformly_with_replacement() -> None:
+    made = batches(10)
+    rounds = np.arange(3000, dtype=np.int64)[:, None]
+    walks = made.walks(np.full(3000, 3), rounds, np.ones((3000, 1)), Work(2, scaled=False))
+    counts = np.bincount(np.searchsorted(np.sort(made.task.shards[3]), walks.rows.ravel()))
+    assert len(counts) == 50
+    expected = walks.rows.size / 50
+    assert abs(((counts - expected) ** 2 / expected).sum() - 49) < 5 * np.sqrt(2 * 49)
+    repeats = [len(np.unique(rows)) < 10 for rows in walks.rows[:, 0]]
+    chance = 1 - np.prod(1 - np.arange(10) / 50)
+    assert np.mean(repeats) == pytest.approx(chance, abs=5 * np.sqrt(chance * (1 - chance) / 3000))
+
+
+def test_epochs_go_over_everything_in_new_orders() -> None:
+    made = batches(8)
+    walks = made.walks(np.array([2, 0]), column(1, 1), np.full((2, 1), 0.5), Work(epochs=3))
+    assert walks.rows.shape == (2, 9, 8)  # 20 examples: 8, 8 and 4, three times
+    passes = []
+    for epoch in range(3):
+        part = slice(3 * epoch, 3 * epoch + 3)
+        used = walks.rows[0, part][walks.weight[0, part] > 0]
+        assert sorted(used) == sorted(made.task.shards[2])
+        passes.append(tuple(used))
+    assert len(set(passes)) == 3
+    np.testing.assert_array_equal(walks.rate[1] > 0, [True] * 3 + [False] * 6)
+
+
+def test_the_scaled_objective_weighs_by_examples() -> None:
+    """Sum over clients of weights, over N, is 1: the mean loss over all examples (eq. 1)."""
+    made = batches(None)
+    walks = made.walks(np.arange(4), column(0, 0, 0, 0), np.ones((4, 1)), Work())
+    by_client = walks.weight.sum(axis=(1, 2))
+    np.testing.assert_allclose(by_client, 4 * np.array(COUNTS) / sum(COUNTS), rtol=1e-6)
+    np.testing.assert_allclose(walks.weight[walks.weight > 0], 4 / sum(COUNTS), rtol=1e-6)
+
+
+def test_walks_through_several_jobs_are_the_jobs_in_a_row() -> None:
+    made = batches(6)
+    rounds = np.array([[3, 8], [5, -1]], dtype=np.int64)
+    walks = made.walks(np.array([2, 3]), rounds, np.array([[0.1, 0.2], [0.3, 0.0]]), Work(2))
+    np.testing.assert_allclose(walks.rate, [[0.1, 0.1, 0.2, 0.2], [0.3, 0.3, 0, 0]], rtol=1e-6)
+    second = made.walks(np.array([2]), column(8), np.full((1, 1), 0.2), Work(2))
+    np.testing.assert_array_equal(walks.rows[0, 2:], second.rows[0])

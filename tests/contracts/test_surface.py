@@ -14,13 +14,15 @@ SURFACE = {
         "ShiftedExponential", "Uniform", "Weibull",
     },
     "verbs": {"expect", "fit", "frontier", "measure", "plan", "simulate"},
-    "nouns": {"Federation", "History", "Observations", "Policy", "Prices", "Problem", "Task", "ToGap"},
+    "nouns": {
+        "Federation", "History", "Observations", "Policy", "Prices", "Problem", "Task", "ToGap",
+    },
     "files": {"load_federation", "read_observations", "write_federation"},
     "presets": {"phones"},
     "errors": {"CafeError", "FileError", "InfeasibleError", "InputError"},
     "packages": {
-        "data", "decisions", "fitting", "latency", "learn", "planner", "policies", "rounds", "scenario",
-        "theory",
+        "data", "decisions", "fitting", "latency", "learn", "planner", "policies", "rounds",
+        "scenario", "theory",
     },
     "rest": {"__version__"},
 }  # fmt: skip

@@ -146,7 +146,7 @@ def test_cohorts_thin_out_participation() -> None:
 def test_late_jobs_that_are_kept_are_merged_in_the_end() -> None:
     who = cafe.Federation(30, cafe.Exponential(1.0))
     dropped, kept = (
-        cafe.simulate(who, mcu(quorum=1, deadline=0.5, late=late), rounds=2000, seed=1)  # type: ignore[arg-type]
+        cafe.simulate(who, mcu(quorum=1, deadline=0.5, late=late), rounds=2000, seed=1)
         for late in ("drop", "keep")
     )
     assert dropped.fates["late"] > 0

@@ -136,7 +136,7 @@ def test_the_divisor_of_fedavg_makes_a_smaller_step() -> None:
     steps = {
         divisor: model(
             cafe.simulate(
-                who, fedavg(fraction=0.4, steps=1, divisor=divisor), what, rounds=1, seed=1  # type: ignore[arg-type]
+                who, fedavg(fraction=0.4, steps=1, divisor=divisor), what, rounds=1, seed=1
             )
         )[0]
         for divisor in ("reported", "all")

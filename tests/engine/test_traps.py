@@ -17,6 +17,16 @@ from cafe.learn.linear import Logistic
 from cafe.policies import agu, awu, fedavg, mcu
 
 
+class ill:  # noqa: N801
+    """The functions without their types, to be called wrongly."""
+
+    simulate: Any = staticmethod(cafe.simulate)
+    mcu: Any = staticmethod(mcu)
+    awu: Any = staticmethod(awu)
+    agu: Any = staticmethod(agu)
+    fedavg: Any = staticmethod(fedavg)
+
+
 class Counting(Logistic):
     """Counts the examples whose gradient is taken."""
 
@@ -88,8 +98,10 @@ def test_the_seed_reaches_everything() -> None:
             np.testing.assert_array_equal(first, same)
             assert not np.array_equal(first, other)
         first_model, same_model, other_model = (h.model for h in ran)
-        np.testing.assert_array_equal(first_model, same_model)  # type: ignore[arg-type]
-        assert not np.array_equal(first_model, other_model)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(first_model, same_model)
+        assert first_model is not None
+        assert other_model is not None
+        assert not np.array_equal(first_model, other_model)
 
 
 def test_the_global_generator_is_neither_used_nor_touched() -> None:
@@ -99,10 +111,10 @@ def test_the_global_generator_is_neither_used_nor_touched() -> None:
     before = np.random.get_state()  # noqa: NPY002
     first = cafe.simulate(who, policy, what, rounds=10, seed=5)
     after = np.random.get_state()  # noqa: NPY002
-    assert before[1].tobytes() == after[1].tobytes()  # type: ignore[union-attr, index]
+    assert before[1].tobytes() == after[1].tobytes()  # type: ignore[index]
     np.random.seed(2)  # noqa: NPY002
     again = cafe.simulate(who, policy, what, rounds=10, seed=5)
-    np.testing.assert_array_equal(first.model, again.model)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(first.model, again.model)
 
 
 def test_policies_that_invite_everybody_meet_the_same_times() -> None:
@@ -146,7 +158,7 @@ def test_failures_must_be_in_a_row() -> None:
 
 def test_one_lost_client_does_not_stop_a_round_for_ever() -> None:
     who = cafe.Federation(6, cafe.Exponential(1.0))
-    with pytest.raises(InfeasibleError, match="would last for ever. Give the policy a deadline"):
+    with pytest.raises(InfeasibleError, match="would last for ever"):
         cafe.simulate(who, fedavg(fraction=1.0), rounds=50, crash=0.2)
     absent = cafe.Federation(6, cafe.Exponential(1.0), availability=0.9)
     with pytest.raises(InputError, match="an absent client would make it last for ever"):
@@ -160,37 +172,37 @@ def test_one_lost_client_does_not_stop_a_round_for_ever() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "why"),
+    ("attempt", "why"),
     [
-        (lambda f: cafe.simulate(f, mcu(quorum=1, deadline=1.0)), "Say when to stop"),
-        (lambda f: cafe.simulate(f, mcu(quorum=1, deadline=1.0), rounds=0), "from 1 up"),
-        (lambda f: cafe.simulate(f, mcu(quorum=1, deadline=1.0), rounds=2.5), "whole number"),
-        (lambda f: cafe.simulate(f, mcu(quorum=1, deadline=1.0), time=-1), "positive number"),
-        (lambda f: cafe.simulate(f, mcu(quorum=6, deadline=1.0), rounds=1), "at most the number"),
-        (lambda f: cafe.simulate(f, mcu(quorum=3, deadline=1.0, cohort=2), rounds=1), r"\(2\)"),
-        (lambda f: cafe.simulate(f, mcu(quorum=3, deadline=1.0, cohort=9), rounds=1), "cohort"),
-        (lambda f: cafe.simulate(f, mcu(quorum=1, deadline=1.0), rounds=1, seed=-1), "seed"),
-        (lambda f: cafe.simulate(f, mcu(quorum=1, deadline=1.0), rounds=1, crash=1.0), "crash"),
-        (lambda f: cafe.simulate(f, mcu, rounds=1), "A policy is needed"),
-        (lambda f: cafe.simulate(7, mcu(quorum=1, deadline=1.0), rounds=1), "A federation"),
-        (lambda f: cafe.simulate(f, mcu(quorum=1, deadline=1.0), task(4), rounds=1), "4 clients"),
-        (lambda _: mcu(quorum=0, deadline=1.0), "quorum must be a whole number"),
-        (lambda _: mcu(quorum=True, deadline=1.0), "quorum must be a whole number"),
-        (lambda _: mcu(quorum=1, deadline=0.0), "deadline must be a positive number"),
-        (lambda _: mcu(quorum=1, deadline=float("nan")), "deadline must be a positive number"),
-        (lambda _: mcu(quorum=3, deadline=1.0, target=2), "at least the quorum"),
-        (lambda _: mcu(quorum=1, deadline=1.0, late="kep"), "Did you mean 'keep'"),
-        (lambda _: mcu(quorum=1, deadline=1.0, steps=0), "steps"),
-        (lambda _: awu(deadline=1.0, weight="unbiassed"), "Did you mean 'unbiased'"),
-        (lambda _: awu(deadline=1.0, unit="hours"), "Unknown unit"),
-        (lambda _: agu(quorum=1, deadline=1.0, pool="onion"), "Did you mean 'union'"),
-        (lambda _: fedavg(fraction=0.0), "fraction"),
-        (lambda _: fedavg(divisor="al"), "Did you mean 'all'"),
+        (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1.0)), "Say when to stop"),
+        (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1.0), rounds=0), "from 1 up"),
+        (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1.0), rounds=2.5), "whole number"),
+        (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1.0), time=-1), "positive number"),
+        (lambda f: ill.simulate(f, ill.mcu(quorum=6, deadline=1), rounds=1), "at most the number"),
+        (lambda f: ill.simulate(f, ill.mcu(quorum=3, deadline=1.0, cohort=2), rounds=1), r"\(2\)"),
+        (lambda f: ill.simulate(f, ill.mcu(quorum=3, deadline=1.0, cohort=9), rounds=1), "cohort"),
+        (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1.0), rounds=1, seed=-1), "seed"),
+        (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1), rounds=1, crash=1.0), "crash"),
+        (lambda f: ill.simulate(f, ill.mcu, rounds=1), "A policy is needed"),
+        (lambda f: ill.simulate(7, ill.mcu(quorum=1, deadline=1.0), rounds=1), "A federation"),
+        (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1), task(4), rounds=1), "4 clients"),
+        (lambda _: ill.mcu(quorum=0, deadline=1.0), "quorum must be a whole number"),
+        (lambda _: ill.mcu(quorum=True, deadline=1.0), "quorum must be a whole number"),
+        (lambda _: ill.mcu(quorum=1, deadline=0.0), "deadline must be a positive number"),
+        (lambda _: ill.mcu(quorum=1, deadline=float("nan")), "deadline must be a positive number"),
+        (lambda _: ill.mcu(quorum=3, deadline=1.0, target=2), "at least the quorum"),
+        (lambda _: ill.mcu(quorum=1, deadline=1.0, late="kep"), "Did you mean 'keep'"),
+        (lambda _: ill.mcu(quorum=1, deadline=1.0, steps=0), "steps"),
+        (lambda _: ill.awu(deadline=1.0, weight="unbiassed"), "Did you mean 'unbiased'"),
+        (lambda _: ill.awu(deadline=1.0, unit="hours"), "Unknown unit"),
+        (lambda _: ill.agu(quorum=1, deadline=1.0, pool="onion"), "Did you mean 'union'"),
+        (lambda _: ill.fedavg(fraction=0.0), "fraction"),
+        (lambda _: ill.fedavg(divisor="al"), "Did you mean 'all'"),
     ],
 )  # fmt: skip
-def test_mistakes_are_refused_in_a_sentence(call: Any, why: str) -> None:
+def test_mistakes_are_refused_in_a_sentence(attempt: Any, why: str) -> None:
     with pytest.raises(CafeError, match=why):
-        call(cafe.Federation(5, cafe.Exponential(1.0)))
+        attempt(cafe.Federation(5, cafe.Exponential(1.0)))
 
 
 def test_a_weight_that_is_not_one_is_refused() -> None:
@@ -209,7 +221,7 @@ def test_logging_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
         loud = cafe.simulate(
             who, mcu(quorum=1, deadline=0.5), what, rounds=15, seed=1, progress=shares.append
         )
-    np.testing.assert_array_equal(quiet.model, loud.model)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(quiet.model, loud.model)
     assert shares == sorted(shares)
     assert len(shares) == 15
 

@@ -24,7 +24,7 @@ class Examples:
         y: a class (whole number) or a value (float32) per example.
     """
 
-    x: NDArray[np.float32]
+    x: NDArray[Any]
     y: NDArray[Any]
 
     def __post_init__(self) -> None:

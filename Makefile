@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help setup demo test check bench docs format clean
+.PHONY: help setup torch demo test check bench docs format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -19,7 +19,11 @@ $(READY): pyproject.toml constraints.txt
 
 setup: $(READY)  ## make .venv with everything that tests need
 
-demo: $(READY)  ## plan a fleet of phones, tell the story, write a report
+torch: $(READY)  ## add PyTorch, for its learner, its tests and examples/cnn.py
+	@$(BIN)/python -c 'import torch' 2>/dev/null || { echo "Installing PyTorch ..."; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch; }
+
+demo: $(READY)  ## plan for a fleet of phones, train under the plan and three policies, write a report
 	@$(BIN)/cafe demo --output demo-report
 
 test: $(READY)  ## run every test

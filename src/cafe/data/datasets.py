@@ -84,7 +84,7 @@ def load(
 
 
 def _digits() -> Dataset:
-    from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+    from sklearn.datasets import load_digits
 
     found = load_digits()
     every = Examples(found.data / np.float32(16), found.target)

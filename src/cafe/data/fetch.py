@@ -93,7 +93,7 @@ class OpenML:
         return {name: idx.build(part) for name, part in zip(idx.FILES, parts, strict=True)}
 
     def _table(self) -> tuple[idx.Bytes, idx.Bytes]:
-        from sklearn.datasets import fetch_openml  # type: ignore[import-untyped]
+        from sklearn.datasets import fetch_openml
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a second try; of values that the sums will refuse

@@ -79,12 +79,8 @@ def _present(place: Path) -> dict[str, Path]:
     """Which of the files are there; compressed or not, with a hyphen or a dot before ``idx``."""
     found: dict[str, Path] = {}
     for name in idx.FILES:
-        for spelling in (
-            name,
-            f"{name}.gz",
-            dotted := name.replace("-idx", ".idx"),
-            f"{dotted}.gz",
-        ):
+        dotted = name.replace("-idx", ".idx")
+        for spelling in (name, f"{name}.gz", dotted, f"{dotted}.gz"):
             if os.path.isfile(place / spelling):
                 found.setdefault(name, place / spelling)
     return found

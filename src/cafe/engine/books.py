@@ -8,7 +8,7 @@ import numpy as np
 
 from cafe.federation import Indices
 from cafe.latency.base import Floats
-from cafe.rounds.jobs import Mask, Running, Whole, pick
+from cafe.rounds.jobs import Mask, Running, Whole, pick, since
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import HOLD, LOCAL, RUN, Carried, Carry
@@ -100,9 +100,16 @@ class Books:
         return (self.area + self._since(slice(None), now)) / now
 
     def _since(self, clients: Indices | slice, now: float) -> Floats:
-        """The area under the age since it was last settled: a trapezium."""
+        """The area under the age since it was last settled: a trapezium.
+
+        (now - settled) ((now + settled) / 2 - last start), in place: these are long vectors.
+        """
         before = self.settled[clients]
-        return (now - before) * ((now + before) / 2 - self.ledger.last_start[clients])
+        height = now + before
+        height /= 2
+        height -= self.ledger.last_start[clients]
+        height *= now - before
+        return height
 
     def close(
         self,
@@ -141,16 +148,18 @@ class Books:
         spent = np.minimum(jobs.stop, now)
         spent -= jobs.start
         outcome.work = float((spent[~runs] if runs.any() else spent).sum())
-        outcome.waste = float((now - jobs.start[wasted]).sum())
+        outcome.waste = float(since(now, pick(jobs.start, wasted)).sum())
         outcome.processing_waste = float(spent[wasted].sum())
-        outcome.absent_waste = float((now - jobs.start[absent]).sum())
+        outcome.absent_waste = float(since(now, jobs.start[absent]).sum())
 
         discarded = Fate.OVER if outcome.succeeded else Fate.FAILED
         fates = outcome.fates
         thrown = int(np.count_nonzero(reported[wasted]))
         fates[discarded] += thrown
         # A report that came together with the last one of a target was one too many.
-        over = int(np.count_nonzero(missing[wasted] & (jobs.arrival[wasted] <= now)))
+        over = int(np.count_nonzero(jobs.arrival <= now)) - int(np.count_nonzero(reported))
+        if over and runs.any():
+            over = int(np.count_nonzero(missing[wasted] & (jobs.arrival[wasted] <= now)))
         fates[Fate.OVER] += over
         fates[unfinished] += len(wasted) - thrown - over - np.count_nonzero(lost)
         fates[Fate.ABSENT] += np.count_nonzero(absent)

@@ -47,7 +47,7 @@ def layers(model: Floats, widths: Widths) -> list[Layer]:
 
 def turned(matrix: Floats) -> Floats:
     """The transpose of a matrix, or of each in a stack."""
-    return np.swapaxes(matrix, -1, -2)
+    return matrix.swapaxes(-1, -2)
 
 
 def apply(layer: Layer, inputs: Floats, out: Floats) -> None:
@@ -83,7 +83,7 @@ class Tape:
         self._on = [scratch(f"on {i}", *shape, width, dtype=bool) for i, width in enumerate(hidden)]
         # Classes come first in memory: NumPy is slow at sums over a short last axis.
         self._odds = scratch("odds", widths[-1], *shape)
-        self.back.append(np.moveaxis(self._odds, 0, -1))
+        self.back.append(self._odds.transpose(1, 2, 3, 0))
         self.inputs = [x, *above]
         self.sums = [*above, self.back[-1]]
         self._labels = labels

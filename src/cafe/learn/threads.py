@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+from threadpoolctl import ThreadpoolController
 
 Floats = NDArray[np.float32]
 Job = TypeVar("Job")
@@ -59,7 +59,7 @@ def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Res
 
 def cut(start: int, stop: int, parts: int) -> list[slice]:
     """Cut a range into parts as equal as can be."""
-    ends = [start + (stop - start) * part // parts for part in range(parts + 1)]
+    ends = [start + (stop - start) * part // max(parts, 1) for part in range(parts + 1)]
     return [slice(*pair) for pair in pairwise(ends)]
 
 

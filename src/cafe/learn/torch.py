@@ -55,7 +55,8 @@ class TorchLearner:
     All threads are PyTorch's own, as many as ``torch.set_num_threads`` says (ask for one where
     other programs use the cores too); nothing global is changed. On a CPU the same call with the
     same number of threads gives the same bytes; on a GPU it does if you ask PyTorch for it, with
-    ``torch.use_deterministic_algorithms``.
+    ``torch.use_deterministic_algorithms``. Not for several threads at once: they would share the
+    module.
 
     Args:
         make: makes the module, on the CPU; called once here and once at each start.
@@ -135,16 +136,16 @@ class TorchLearner:
     def score(self, model: Tensor, data: Examples) -> Score:
         """Mean loss, and the share of examples whose class has the largest output.
 
-        There is no accuracy where values are learned, or where the module has but one output.
+        There is no accuracy but where each example has one class and each class one output.
         """
         x, y = self._on_device(data)
-        named, classes = self._named(model), y.dtype == torch.int64
+        named, classes = self._named(model), y.dtype == torch.int64 and y.ndim == 1
         loss, right = 0.0, 0
         for part in _parts(len(x), FLOATS_AT_ONCE // self._row_floats):
             with torch.no_grad():
                 output = self._output(named, x[part])
                 loss += float(self._each(named, output, y[part]).sum(dtype=torch.float64))
-                classes = classes and output.ndim > 1 and output.shape[1] > 1
+                classes = classes and output.ndim == 2 and output.shape[1] > 1
                 if classes:
                     right += int((output.argmax(1) == y[part]).sum())
         return Score(loss / len(x), right / len(x) if classes else None)

@@ -70,8 +70,10 @@ def plan(made: Plan) -> Figure:
     marks = [*optima, *(r.expected.deadline for r in rivals)]
     deadlines = np.geomspace(min(marks) / 5, max(marks) * 2.5, 300)
     points = [made.search.expect(made.quorum, float(t)) for t in deadlines]
+    least = made.cost
+    far = 1e6 * least  # above the picture: where rounds hardly succeed costs exceed what floats draw
     costs = np.array([made.goal.cost(p) for p in points])
-    axes.plot(deadlines, costs, color=INK, lw=2, label=made.goal.describe())
+    axes.plot(deadlines, np.minimum(costs, far), color=INK, lw=2, label=made.goal.describe())
     if isinstance(made.goal, Prices):
         parts = (
             (WARM, "waste", [made.goal.waste * p.waste for p in points]),
@@ -79,7 +81,8 @@ def plan(made: Plan) -> Figure:
             (GREY, "age", [p.age for p in points]),
         )
         for colour, name, values in parts:
-            axes.plot(deadlines, values, color=colour, lw=1, ls="--", label=f"its part: {name}")
+            low = np.minimum(values, far)
+            axes.plot(deadlines, low, color=colour, lw=1, ls="--", label=f"its part: {name}")
     for i, optimum in enumerate(made.local_optima):
         label = f"the plan: quorum {made.quorum}, deadline {made.deadline:.4g}"
         axes.plot(
@@ -88,7 +91,6 @@ def plan(made: Plan) -> Figure:
         )  # fmt: skip
     for rival, marker in zip(rivals, "s^v", strict=False):
         axes.plot(rival.expected.deadline, rival.cost, marker, color=WARM, label=rival.name)
-    least = made.cost
     axes.set(xscale="log", yscale="log", xlabel="deadline", ylabel="cost")
     shown = costs[np.isfinite(costs)]
     axes.set_ylim(least / 30, min(shown.max(), least * 30) * 1.3)

@@ -124,6 +124,13 @@ def shared(value: Any, count: int) -> NDArray[Any]:
     return np.ndarray((count,), one.dtype, one, strides=(0,))
 
 
+def since(now: float, start: Floats) -> Floats:
+    """``now - start``; free where all starts are one."""
+    return (
+        shared(now - start[0], len(start)) if start.strides == (0,) and len(start) else now - start
+    )
+
+
 def pick(column: NDArray[Any], index: Indices) -> NDArray[Any]:
     """``column[index]``; free where all entries are one number that is stored once.
 

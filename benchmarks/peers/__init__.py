@@ -1,0 +1,32 @@
+"""Other simulators, each a process in an environment of its own that plays rounds when asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Exactly this version, and first: whatever asks for torch later would fetch gigabytes of CUDA.
+TORCH = "torch==2.13.0"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A simulator.
+
+    Attributes:
+        name: in the tables.
+        module: in this package; what it runs.
+        requires: what pip installs for it, in this order; empty: what runs this very process.
+    """
+
+    name: str
+    module: str
+    requires: tuple[str, ...] = ()
+
+
+PLAIN_TORCH = Peer("plain torch loop", "plain_torch")
+PEERS = (
+    Peer("pfl-research 0.6", "pfl_research", (TORCH, "pfl==0.6.*")),
+    Peer("FedLab 1.3", "fedlab_", (TORCH, "fedlab==1.3.*")),
+    Peer("FedJAX 0.0.17", "fedjax_", ("fedjax==0.0.17",)),
+    Peer("Flower 1.4x", "flower", (TORCH, "flwr[simulation]>=1.40,<1.50")),
+)

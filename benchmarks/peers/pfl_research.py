@@ -1,0 +1,84 @@
+"""pfl-research: its federated averaging on its simulated backend, one process, no evaluation."""
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import torch
+from pfl.aggregate.simulate import SimulatedBackend
+from pfl.algorithm.base import NNAlgorithmParams
+from pfl.algorithm.federated_averaging import FederatedAveraging
+from pfl.callback.base import TrainingProcessCallback
+from pfl.data.dataset import Dataset
+from pfl.data.federated_dataset import FederatedDataset
+from pfl.data.sampling import get_user_sampler
+from pfl.hyperparam.base import NNTrainHyperParams
+from pfl.metrics import Metrics, Weighted
+from pfl.model.pytorch import PyTorchModel
+from torch.nn.functional import cross_entropy
+
+from benchmarks.peers.serve import Laps, Play, serve
+from benchmarks.peers.torch_model import perceptron, tensors
+from benchmarks.workloads import RATE, Workload
+
+
+class Net(torch.nn.Module):
+    """The perceptron, as pfl asks for it."""
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__()
+        self.layers = perceptron(workload)
+
+    def loss(self, x, y):
+        return cross_entropy(self.layers(x), y)
+
+    def metrics(self, x, y):
+        return {"loss": Weighted(float(self.loss(x, y)), len(x))}
+
+
+class AtRoundEnd(TrainingProcessCallback):
+    """Tells when rounds end."""
+
+    def __init__(self, laps: Laps) -> None:
+        self._laps = laps
+
+    def after_central_iteration(self, aggregate_metrics, model, *, central_iteration):
+        self._laps.end()
+        return False, Metrics()
+
+
+def prepare(workload: Workload) -> Play:
+    users = [
+        Dataset(raw_data=[x, y], user_id=f"{k}") for k, (x, y) in enumerate(tensors(workload))
+    ]
+    sampler = get_user_sampler("minimize_reuse", range(workload.clients))
+    data = FederatedDataset(users.__getitem__, sampler)
+    net = Net(workload)
+    model = PyTorchModel(net, torch.optim.SGD, torch.optim.SGD(net.parameters(), lr=1.0))
+    train = NNTrainHyperParams(
+        local_batch_size=workload.batch,
+        local_num_epochs=None,
+        local_num_steps=workload.steps,
+        local_learning_rate=RATE,
+    )
+
+    def play(rounds: int) -> float:
+        laps = Laps()
+        FederatedAveraging().run(
+            NNAlgorithmParams(
+                central_num_iterations=rounds + 1,
+                evaluation_frequency=10**9,  # it evaluates in the first round, which is not timed
+                train_cohort_size=workload.cohort,
+                val_cohort_size=0,
+            ),
+            SimulatedBackend(data, data),
+            model,
+            train,
+            callbacks=[AtRoundEnd(laps)],
+        )
+        return laps.seconds()
+
+    return play
+
+
+if __name__ == "__main__":
+    serve(prepare)

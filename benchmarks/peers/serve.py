@@ -1,0 +1,51 @@
+"""A peer's side of the pipe: a question per line on stdin, an answer per line on stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from functools import cache
+from time import perf_counter
+
+from benchmarks.workloads import Workload
+
+Play = Callable[[int], float]  # from how many rounds to how many seconds they took
+
+
+def serve(prepare: Callable[[Workload], Play]) -> None:
+    """Answer until stdin ends: ``{"workload": ..., "rounds": 3}`` with ``{"seconds": 1.2}``.
+
+    Args:
+        prepare: gets a workload ready, once, and returns what plays its rounds.
+    """
+    with os.fdopen(os.dup(1), "w", buffering=1) as answers:
+        os.dup2(2, 1)  # what a framework prints is no answer
+        prepared = cache(prepare)
+        for question in sys.stdin:
+            asked = json.loads(question)
+            try:
+                play = prepared(Workload(**asked["workload"]))
+                answer: dict[str, object] = {"seconds": play(asked["rounds"])}
+            except Exception as error:
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            print(json.dumps(answer), file=answers)
+
+
+class Laps:
+    """Times at the ends of rounds, where a framework owns the loop.
+
+    Ask it for a round more than is to be timed: the first one is when it gets going.
+    """
+
+    def __init__(self) -> None:
+        self._ends: list[float] = []
+
+    def end(self) -> None:
+        """A round has ended."""
+        self._ends.append(perf_counter())
+
+    def seconds(self) -> float:
+        """From the end of the first round to the end of the last."""
+        return self._ends[-1] - self._ends[0]

@@ -1,0 +1,87 @@
+"""All contestants in turn, again and again: a slow spell of the machine hits all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from benchmarks.workloads import Workload
+
+Rates = dict[str, dict[str, list[float]]]  # by workload and contestant, one per repetition
+
+
+class DropsOutError(Exception):
+    """A contestant cannot go on; the reason goes into the table."""
+
+
+class Contestant(Protocol):
+    """Someone who can play rounds of a workload."""
+
+    name: str
+
+    def seconds(self, workload: Workload, rounds: int) -> float:
+        """How long so many rounds took; what is done once per run may be left out."""
+
+
+@dataclass
+class Finish:
+    """How a race ended.
+
+    Attributes:
+        rates: rounds per second.
+        dropped: why a contestant dropped out, by its name.
+    """
+
+    rates: Rates
+    dropped: dict[str, str] = field(default_factory=dict)
+
+    def ratios(self, workload: str, ours: str, other: str) -> list[float]:
+        """How many times as fast one is as another, repetition by repetition."""
+        rates = self.rates[workload]
+        return [a / b for a, b in zip(rates[ours], rates.get(other, []), strict=False)]
+
+
+def race(
+    contestants: Sequence[Contestant],
+    workloads: Sequence[Workload],
+    repetitions: int,
+    slot: float,
+    say: Callable[[str], None],
+) -> Finish:
+    """Let every contestant play every workload ``repetitions`` times for about ``slot`` seconds."""
+    finish = Finish({workload.name: {} for workload in workloads})
+    rounds: dict[tuple[str, str], int] = {}
+    running = list(contestants)
+    for repetition in range(repetitions + 1):  # the first finds out how many rounds fill a slot
+        say(f"repetition {repetition} of {repetitions}" if repetition else "warming up")
+        for workload in workloads:
+            for one in list(running):
+                key = (workload.name, one.name)
+                try:
+                    if not repetition:
+                        rounds[key] = _fill(one, workload, slot)
+                        continue
+                    rate = rounds[key] / one.seconds(workload, rounds[key])
+                except DropsOutError as reason:
+                    running.remove(one)
+                    finish.dropped[one.name] = str(reason)
+                    continue
+                finish.rates[workload.name].setdefault(one.name, []).append(rate)
+    return finish
+
+
+def _fill(one: Contestant, workload: Workload, slot: float) -> int:
+    """How many rounds fill a slot, once caches are warm and compilers have done their work."""
+    first = one.seconds(workload, 1)
+    rounds = 1 if first > slot else max(int(slot / 4 / first), 1)
+    took = one.seconds(workload, rounds)
+    return max(round(rounds * slot / took), 1)
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """The median and the quartiles around it."""
+    low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
+    return {"median": float(median), "low": float(low), "high": float(high)}

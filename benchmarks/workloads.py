@@ -1,0 +1,87 @@
+"""What every contestant is asked to do. NumPy alone: the peers' environments hold little else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from math import exp
+
+import numpy as np
+from numpy.typing import NDArray
+
+Data = tuple[NDArray[np.float32], NDArray[np.int64]]
+
+RATE = 0.01  # of learning: small, so that no model diverges and slow numbers never appear
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Rounds of a federation in which every client reports in time with one and the same chance.
+
+    Attributes:
+        name: in the tables.
+        clients: the paper's N.
+        steps: local gradient steps before a report.
+        deadline: the paper's T; latencies are exponential with rate 1.
+        batch: examples in a step.
+        widths: of the perceptron's input, hidden layers and output.
+        examples: how many there are in all; every client holds equally many.
+    """
+
+    name: str
+    clients: int
+    steps: int = 1
+    deadline: float = 0.5
+    batch: int = 32
+    widths: tuple[int, ...] = (784, 200, 100, 50, 10)
+    examples: int = 60_000
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "widths", tuple(self.widths))  # JSON knows lists only
+
+    @property
+    def reports(self) -> float:
+        """How many clients report in a round, on average."""
+        return self.clients * (1.0 - exp(-self.deadline))
+
+    @property
+    def cohort(self) -> int:
+        """The same as a whole number, for those who take a fixed number of clients."""
+        return max(round(self.reports), 1)
+
+    @property
+    def held(self) -> int:
+        """How many examples a client holds."""
+        return self.examples // self.clients
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations in a round's matrix products, as a textbook counts them.
+
+        Forward, the weights' gradients, and the inputs' gradients of all layers but the first.
+        """
+        rows = self.reports * self.steps * self.batch
+        products = [inputs * outputs for inputs, outputs in pairwise(self.widths)]
+        return 2.0 * rows * (2 * sum(products) + sum(products[1:]))
+
+    def data(self) -> Data:
+        """Random inputs, and classes in turn; client k's are the k-th part."""
+        return _data(self.examples, self.widths[0], self.widths[-1])
+
+    def part(self, client: int) -> slice:
+        """Which examples a client holds."""
+        return slice(client * self.held, (client + 1) * self.held)
+
+
+WORKLOADS = (
+    Workload("W1: 100 clients, 1 step", 100),
+    Workload("W2: 100 clients, 5 steps", 100, steps=5),
+    Workload("W3: 1000 clients, 1 step", 1000),
+)
+
+
+@cache
+def _data(examples: int, inputs: int, classes: int) -> Data:
+    x = np.random.default_rng(0).random((examples, inputs), dtype=np.float32)
+    return x, np.arange(examples) % classes

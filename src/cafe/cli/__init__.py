@@ -1,0 +1,61 @@
+"""The command line: each verb reads its arguments, calls the library and prints. Nothing more.
+
+Every verb imports what it needs inside itself, so that ``cafe plan`` loads no more than planning
+needs.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cafe._version import __version__
+from cafe.cli import planning, running
+from cafe.errors import CafeError
+
+app = typer.Typer(
+    name="cafe",
+    help="How long to wait, and for how many clients: cost and age aware federated learning.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for verb in (
+    planning.plan,
+    planning.expect,
+    planning.frontier,
+    planning.fit,
+    running.simulate,
+    running.compare,
+    running.report,
+    running.policies,
+    planning.demo,
+):
+    app.command()(verb)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cafe {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """How long to wait, and for how many clients."""
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one message and exit code 2, never a traceback."""
+    try:
+        app()
+    except CafeError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise SystemExit(2) from None

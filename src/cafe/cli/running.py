@@ -1,0 +1,158 @@
+"""The verbs of running: simulate, compare, report, policies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cafe.cli.options import Json, Output, Overwrite, Resume, Rounds, ScenarioFile
+from cafe.console import (
+    check_pictures,
+    print_json,
+    print_shown,
+    progress_line,
+    resumable,
+    say,
+    say_written,
+)
+from cafe.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cafe.console import Show
+    from cafe.results import Moment
+
+
+def simulate(
+    file: ScenarioFile,
+    output: Output = None,
+    seed: Annotated[int | None, typer.Option(help="This seed instead of the scenario's.")] = None,
+    rounds: Rounds = None,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Run a scenario's policy, once for every seed, and keep all that happens on disk."""
+    from cafe.cli import shown
+    from cafe.results import execute, planned
+    from cafe.scenario import load_scenario
+
+    scenario = load_scenario(file).but(rounds=rounds, seeds=None if seed is None else [seed])
+    folder = output or Path("results") / scenario.name
+    runs = planned(scenario, [scenario.label], folder, resume=resume, overwrite=overwrite)
+    results = []
+    with resumable():
+        for label, one, place in runs:
+            with progress_line(place.name, "rounds") as show:
+                results.append(
+                    execute(
+                        scenario,
+                        label,
+                        one,
+                        place,
+                        resume=resume,
+                        overwrite=overwrite,
+                        progress=_shown(show),
+                        say=say,
+                    )
+                )
+    if as_json:
+        print_json(shown.as_json(results)[0])
+    else:
+        print_shown(shown.simulated(results))
+    _say_where(folder)
+
+
+def compare(
+    file: ScenarioFile,
+    policies: Annotated[
+        str | None,
+        typer.Option(help="Which, separated by commas; all in the scenario if left out."),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="The seeds 0, 1, ... up to so many, for all policies.")
+    ] = None,
+    rounds: Rounds = None,
+    output: Output = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Runs side by side; one per core if left out.")
+    ] = None,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Run several policies with the same seeds, and say how they differ."""
+    from cafe.cli import shown
+    from cafe.results import planned, sweep
+    from cafe.scenario import load_scenario
+
+    if seeds is not None and seeds < 1:
+        raise InputError(f"--seeds must be at least 1. Got {seeds}: there would be no run.")
+    chosen = None if seeds is None else range(seeds)
+    scenario = load_scenario(file).but(rounds=rounds, seeds=chosen)
+    labels = [*scenario.policies] if policies is None else policies.replace(" ", "").split(",")
+    folder = output or Path("results") / scenario.name
+    runs = planned(scenario, labels, folder, resume=resume, overwrite=overwrite)
+    with resumable(), progress_line(scenario.name, "runs") as show:
+        results = sweep(
+            scenario,
+            runs,
+            jobs=jobs,
+            resume=resume,
+            overwrite=overwrite,
+            progress=lambda done: show(done / len(runs), done, f" of {len(runs)}"),
+            say=say,
+        )
+    if as_json:
+        print_json(shown.as_json(results))
+    else:
+        print_shown(shown.compared(results))
+    _say_where(folder)
+
+
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="Folders with runs, at any depth.")],
+    output: Annotated[Path, typer.Option(help="The page to write.", show_default=False)] = Path(
+        "report.html"
+    ),
+    title: Annotated[str, typer.Option(help="Above the page.", show_default=False)] = "Runs",
+) -> None:
+    """Write one self-contained HTML page about runs that are on disk."""
+    check_pictures(output)
+    from cafe.report import runs
+    from cafe.results import find
+
+    runs.write(output, [result for folder in folders for result in find(folder)], title=title)
+    say_written(output)
+
+
+def policies(as_json: Json = False) -> None:
+    """List the policies, their parameters, and what must leave the clients for them."""
+    from cafe.cli import shown
+    from cafe.policies import recipes
+
+    if as_json:
+        print_json(shown.policies_as_json(recipes()))
+    else:
+        print_shown(shown.policies(recipes()))
+
+
+def _shown(show: Show) -> Callable[[Moment], None]:
+    """A run's progress in words."""
+
+    def moment(now: Moment) -> None:
+        learned = "" if now.accuracy is None else f", accuracy {now.accuracy:.1%}"
+        show(now.share, now.rounds, learned)
+
+    return moment
+
+
+def _say_where(folder: Path) -> None:
+    from cafe.results import parquet_possible
+
+    if not parquet_possible():
+        say("No Parquet tables were written: pip install 'cafe-fl[parquet]' lets them be.")
+    say_written(folder)

@@ -1,0 +1,108 @@
+"""What runs and policies come to, as tables for people and as JSON for programs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from cafe.report import run_cells, statistics
+from cafe.report.cells import Cells
+from cafe.report.measured import RATIOS, Repeats, described, repeats
+from cafe.report.tables import table
+from cafe.results import Result, summary
+
+Recipes = Mapping[str, Callable[..., Any]]
+
+
+def simulated(results: Sequence[Result]) -> RenderableType:
+    """One policy: every run, then what they come to together."""
+    groups = repeats(results)
+    return _tables([run_cells.runs(groups), *_together(groups)], described(groups))
+
+
+def compared(results: Sequence[Result]) -> RenderableType:
+    """Several policies side by side, and how the others differ from the first."""
+    groups = repeats(results)
+    cells = [*_together(groups), run_cells.differences(groups)]
+    return _tables([some for some in cells if some is not None], described(groups))
+
+
+def policies(recipes: Recipes) -> RenderableType:
+    """Every policy, then the parameters of each."""
+    return _tables(run_cells.policies(recipes))
+
+
+def as_json(results: Sequence[Result]) -> list[dict[str, Any]]:
+    """Each policy: its figures with their standard errors, the same as differences, its runs."""
+    groups = repeats(results)
+    found = [_values(group) for group in groups]
+    paired = len({tuple(group.seeds) for group in groups}) == 1
+    return [
+        {
+            "label": group.runs[0].provenance["label"],
+            "policy": group.policy,
+            "figures": {name: _estimate(statistics.mean(each)) for name, each in values.items()},
+            "differences": {
+                name: _estimate(statistics.paired(each, found[0][name]))
+                for name, each in values.items()
+            }
+            if paired and group is not groups[0]
+            else None,
+            "runs": [summary(history) for history in group.histories],
+        }
+        for group, values in zip(groups, found, strict=True)
+    ]
+
+
+def policies_as_json(recipes: Recipes) -> list[dict[str, Any]]:
+    """Each policy: what it does and needs, and its parameters."""
+    heads, *_ = run_cells.policies(recipes)
+    return [
+        {
+            "name": name,
+            "does": does,
+            "needs": [] if needs == "-" else needs.split(", "),
+            "parameters": _parameters(recipes[name]),
+        }
+        for name, does, needs in heads.rows
+    ]
+
+
+def _together(groups: Sequence[Repeats]) -> list[Cells]:
+    reached = run_cells.until(groups)
+    return [run_cells.results(groups), *([reached] if reached else []), *run_cells.costs(groups)]
+
+
+def _tables(cells: Sequence[Cells], note: str = "") -> RenderableType:
+    parts: list[RenderableType] = []
+    for some in cells:
+        parts += [table(some), Text()]
+    return Group(*parts, Text(f"{note}.", style="dim")) if note else Group(*parts)
+
+
+def _values(group: Repeats) -> dict[str, Any]:
+    """Values of each figure whose mean is the figure, one per run or per block of rounds."""
+    found: dict[str, Any] = {name: group.values(name) for name in RATIOS}
+    found |= {name: group.final(name) for name in ("accuracy", "loss")}
+    return found | {"virtual_time": [history.virtual_time for history in group.histories]}
+
+
+def _estimate(estimate: statistics.Estimate) -> dict[str, float]:
+    return {"mean": estimate.mean, "error": estimate.error}
+
+
+def _parameters(recipe: Callable[..., Any]) -> list[dict[str, Any]]:
+    meanings = run_cells.documented(recipe)[1]
+    return [
+        {
+            "name": name,
+            "needed": parameter.default is parameter.empty,
+            "default": None if parameter.default is parameter.empty else parameter.default,
+            "meaning": meanings.get(name, ""),
+        }
+        for name, parameter in inspect.signature(recipe).parameters.items()
+    ]

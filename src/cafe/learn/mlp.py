@@ -1,0 +1,247 @@
+"""A multilayer perceptron in NumPy, at the speed of the machine's matrix product.
+
+ReLU between layers, softmax and cross entropy at the end; without hidden layers, softmax
+regression. A round's examples, whichever clients they belong to, go through the layers together, a
+share of them in each thread, copied and passed in pieces that stay in the processor's cache, into
+arrays that are there from last time. How clients that take several steps share products all the
+same is told in :mod:`cafe.learn.walks`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cafe.data.examples import Examples, Rows
+from cafe.errors import InputError
+from cafe.learn.base import Score, Walks, Weights
+from cafe.learn.layers import Labels, Tape, Widths, gather, layers, parameters, read
+from cafe.learn.threads import Floats, cores, scratch, shares, side_by_side, summed
+from cafe.learn.walks import Cohort, dealt, merge, move
+
+CACHE = 2**22  # numbers in a piece's arrays: 16 MiB, as large as the gain from larger pieces lasts
+FEWEST = 64  # rows that are worth a thread of their own
+
+
+@dataclass(frozen=True)
+class MLP:
+    """Layers of ReLU units under a softmax: ``MLP(784, 10)`` for 28 x 28 pixels and 10 digits.
+
+    A model is one vector of float32: each layer's weights (outputs x inputs), then its biases, as
+    torch's ``parameters_to_vector`` has them.
+
+    Attributes:
+        inputs: numbers in an example; more axes than one are flattened.
+        classes: labels run from 0 to one less.
+        hidden: units in each hidden layer.
+        l2: adds l2 / 2 times the sum of all squared parameters to the loss of an example.
+        threads: as many as there are cores, unless given. Results agree between numbers of threads
+            to rounding, and to the byte for the same number.
+    """
+
+    inputs: int
+    classes: int
+    hidden: tuple[int, ...] = (200, 100, 50)
+    l2: float = 0.0
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))
+        wrong = [width for width in self.widths if width != int(width) or width < 1]
+        if wrong or self.classes < 2:
+            raise InputError(
+                "An MLP needs at least 1 input, 2 classes, and 1 unit in each hidden layer, all "
+                f"whole numbers. Got inputs={self.inputs}, classes={self.classes}, "
+                f"hidden={self.hidden}. For no hidden layer give hidden=()."
+            )
+        if not self.l2 >= 0:
+            raise InputError(f"l2 must be 0 or more. Got {self.l2}: it would reward large weights.")
+        if self.threads is not None and self.threads < 1:
+            raise InputError(f"threads must be at least 1, or None for all. Got {self.threads}.")
+
+    @property
+    def widths(self) -> Widths:
+        """Of the input, the hidden layers and the output."""
+        return (self.inputs, *self.hidden, self.classes)
+
+    @property
+    def size(self) -> int:
+        """How many parameters a model has."""
+        return parameters(self.widths)
+
+    def start(self, rng: np.random.Generator) -> Floats:
+        """Normal weights of variance 2 / inputs (He et al. 2015), biases 0."""
+        model = np.zeros(self.size, np.float32)
+        for weight, _ in layers(model, self.widths):
+            weight[:] = rng.standard_normal(weight.shape, np.float32)
+            weight *= np.sqrt(2.0 / weight.shape[1])
+        return model
+
+    def gradient(self, model: Floats, data: Examples, rows: Rows, weight: Weights) -> Floats:
+        """The sum over i of ``weight[i] * grad loss(model; data[rows[i]])``."""
+        model, x, labels = self._model(model), self._inputs(data), self._labels(data, rows)
+        weight = _floats("weight", weight, labels.shape)
+        used = np.flatnonzero(weight)
+        if not used.size:
+            return np.zeros(self.size, np.float32)
+        first, *upper = layers(model, self.widths)
+
+        def of_piece(piece: slice, out: Floats) -> None:
+            some = used[None, None, piece]
+            tape = read(x, rows[some], labels[some], self.widths)
+            tape.enter(first)
+            tape.forward(0, upper)
+            tape.backward(0, upper, weight[some[0]])
+            for i, layer in enumerate(layers(out, self.widths)):
+                gather(tape.back[i][0, 0], tape.inputs[i][0, 0], out=layer)
+
+        total = summed(of_piece, self._shares_of_rows(used.size), self.size)
+        return total + self.l2 * weight.sum() * model if self.l2 else total
+
+    def update(self, model: Floats, data: Examples, walks: Walks, coefficient: Weights) -> Floats:
+        """The sum over k of ``coefficient[k] * (where walk k ends - model)``."""
+        model, cohort = self._model(model), self._cohort(data, walks)
+        coefficient = _floats("coefficient", coefficient, (len(walks),))
+        lengths = np.where(coefficient == 0.0, 0, cohort.lengths())
+        if lengths.max(initial=0) <= 1:  # no walk leaves the model before its only gradient
+            pull = coefficient[:, None] * cohort.pull[:, 0]
+            return self.gradient(model, data, cohort.rows[:, 0].ravel(), pull.ravel())
+        order = dealt(lengths, self._threads)
+
+        def of_piece(piece: slice, out: Floats) -> None:
+            clients = order[piece]
+            merge(model, cohort.select(clients), coefficient[clients], self.widths, out)
+
+        return summed(of_piece, self._shares_of_walks(order.size, cohort), self.size)
+
+    def updates(self, model: Floats, data: Examples, walks: Walks) -> Floats:
+        """Where each walk ends minus the model, a row per walk."""
+        model, cohort = self._model(model), self._cohort(data, walks)
+        order = dealt(cohort.lengths(), self._threads)
+        found = np.zeros((len(walks), self.size), np.float32)
+
+        def of_share(pieces: list[slice]) -> None:
+            for clients in (order[piece] for piece in pieces):
+                moves = scratch("moves", clients.size, self.size)
+                move(model, cohort.select(clients), self.widths, moves)
+                found[clients] = moves
+
+        side_by_side(of_share, self._shares_of_walks(order.size, cohort))
+        return found
+
+    def score(self, model: Floats, data: Examples) -> Score:
+        """Mean loss and accuracy on all the examples."""
+        losses, hits = self._evaluate(model, data, None)
+        return Score(float(losses.mean(dtype=float)), float(hits.mean()))
+
+    def losses(self, model: Floats, data: Examples, rows: Rows) -> Floats:
+        """The loss of each of the rows."""
+        return self._evaluate(model, data, rows)[0]
+
+    def save(self, model: Floats) -> Floats:
+        """The model as a NumPy vector of its own."""
+        return self._model(model).copy()
+
+    def load(self, saved: Floats) -> Floats:
+        """The model back from :meth:`save`."""
+        return self._model(saved).copy()
+
+    def _evaluate(
+        self, model: Floats, data: Examples, rows: Rows | None
+    ) -> tuple[Floats, NDArray[np.bool_]]:
+        """The loss of each of the rows (None: of all), and whether its label is foretold."""
+        model, x = self._model(model), self._inputs(data)
+        labels = self._labels(data, slice(None) if rows is None else rows)
+        first, *upper = layers(model, self.widths)
+        losses, hits = np.empty(labels.shape, np.float32), np.empty(labels.shape, bool)
+
+        def of_share(pieces: list[slice]) -> None:
+            for piece in pieces:
+                some = (None, None, piece)
+                if rows is None:
+                    tape = Tape(x[some], labels[some], self.widths)
+                else:
+                    tape = read(x, rows[some], labels[some], self.widths)
+                tape.enter(first)
+                tape.forward(0, upper)
+                losses[piece], hits[piece] = tape.losses(), tape.hits()
+
+        side_by_side(of_share, self._shares_of_rows(labels.size))
+        if self.l2:
+            losses += self.l2 / 2 * np.sum(np.square(model), dtype=float)
+        return losses, hits
+
+    @property
+    def _threads(self) -> int:
+        return self.threads or cores()
+
+    @property
+    def _per_row(self) -> int:
+        """Numbers that an example takes in a piece: one per input, two per unit."""
+        return 2 * sum(self.widths) - self.inputs
+
+    def _shares_of_rows(self, rows: int) -> list[list[slice]]:
+        return shares(rows, self._threads, FEWEST, max(FEWEST, CACHE // self._per_row))
+
+    def _shares_of_walks(self, walks: int, cohort: Cohort) -> list[list[slice]]:
+        _, steps, batch = cohort.windows(self.widths[1])[0].rows.shape
+        rows = steps * batch
+        upper = self.size - parameters(self.widths[:2])
+        per_walk = rows * (self._per_row + rows) + 2 * upper
+        return shares(walks, self._threads, 1, max(1, CACHE // per_walk))
+
+    def _model(self, model: Floats) -> Floats:
+        return np.ascontiguousarray(_floats("model", model, (self.size,)))
+
+    def _inputs(self, data: Examples) -> Floats:
+        x = data.x.reshape(len(data), -1)
+        if x.shape[1] != self.inputs:
+            raise InputError(
+                f"This MLP takes {self.inputs} inputs. Got examples of {x.shape[1]} numbers each, "
+                f"of shape {data.x.shape[1:]}: give the MLP inputs={x.shape[1]}."
+            )
+        return x
+
+    def _labels(self, data: Examples, rows: Rows | slice) -> Labels:
+        """The labels of the rows, of which both are checked: a wrong one would go unnoticed."""
+        if not isinstance(rows, slice):
+            last = len(data) - 1
+            if rows.size and (rows.min() < 0 or rows.max() > last):
+                raise InputError(
+                    f"Rows must be from 0 to {last}, as there are {last + 1} examples. "
+                    f"Got {rows.min()} to {rows.max()}."
+                )
+        labels: Labels = data.y[rows]
+        if data.y.dtype.kind != "i":
+            raise InputError(
+                f"This MLP learns classes, whole numbers from 0 to {self.classes - 1}. Got values "
+                f"of type {data.y.dtype}: it does not learn values."
+            )
+        if labels.size and (labels.min() < 0 or labels.max() >= self.classes):
+            raise InputError(
+                f"Labels must be from 0 to {self.classes - 1}, as the MLP has {self.classes} "
+                f"classes. Got {labels.min()} to {labels.max()}."
+            )
+        return labels
+
+    def _cohort(self, data: Examples, walks: Walks) -> Cohort:
+        shape = np.shape(walks.rows)
+        if len(shape) != 3 or not shape[1] * shape[2]:
+            raise InputError(
+                "Walks need rows of shape (clients, steps, batch), with a step and an example at "
+                f"least. Got shape {shape}."
+            )
+        weight = _floats("weight", walks.weight, shape)
+        rate = _floats("rate", walks.rate, shape[:2])
+        keep = 1.0 - np.float32(self.l2) * rate * weight.sum(axis=2) if self.l2 else None
+        labels = self._labels(data, walks.rows)
+        return Cohort(self._inputs(data), walks.rows, labels, -rate[..., None] * weight, keep)
+
+
+def _floats(name: str, given: Weights, shape: tuple[int, ...]) -> Floats:
+    floats = np.asarray(given, dtype=np.float32)
+    if floats.shape != shape:
+        raise InputError(f"{name} must be of shape {shape}. Got shape {floats.shape}.")
+    return floats

@@ -1,0 +1,106 @@
+"""Means and their standard errors: over runs, or over blocks of rounds where there is one run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cafe.latency.base import Floats
+
+BLOCKS = 20  # enough to estimate a spread, few enough for rounds in different ones to be strangers
+LEAST_BLOCK = 2
+ROUNDING = 1e-12  # relatively, what equal values may differ by when they are sums
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean of independent values.
+
+    Attributes:
+        mean: of all.
+        error: its standard error; not a number where there are too few values to tell.
+        count: how many values.
+    """
+
+    mean: float
+    error: float
+    count: int
+
+    def interval(self, level: float = 0.95) -> float:
+        """How far to either side the truth may lie, at a level of confidence (Student's t)."""
+        from scipy.special import stdtrit
+
+        if not self.error >= 0:
+            return float("nan")
+        return self.error * float(stdtrit(self.count - 1, (1 + level) / 2))
+
+    def off_by(self, expected: float) -> float:
+        """How far the mean is from what was expected, in standard errors.
+
+        Not a number where values do not vary at all: then nothing says how far chance can go.
+        """
+        if not self.error > 0 or not np.isfinite(expected):
+            return float("nan")
+        return (self.mean - expected) / self.error
+
+    def chance(self, expected: float) -> float:
+        """How often pure chance brings the mean at least so far off (Student's t, two-sided)."""
+        from scipy.special import stdtr
+
+        off = self.off_by(expected)
+        return 2 * float(stdtr(self.count - 1, -abs(off))) if off == off else off
+
+
+def mean(values: ArrayLike) -> Estimate:
+    """The mean of independent values. One that is infinite makes the mean infinite."""
+    found = np.asarray(values, dtype=float)
+    if not found.size:
+        return Estimate(float("nan"), float("nan"), 0)
+    if not np.all(np.isfinite(found)):
+        whole = float("nan") if np.isnan(found).any() else float(found.sum())
+        return Estimate(whole, float("nan"), len(found))
+    spread = float(found.std(ddof=1)) if len(found) > 1 else float("nan")
+    if spread <= ROUNDING * float(np.abs(found).max()):
+        spread = 0.0
+    return Estimate(float(found.mean()), spread / len(found) ** 0.5, len(found))
+
+
+def ratio_values(over: ArrayLike, under: ArrayLike) -> Floats:
+    """Values whose mean is sum(over) / sum(under), and whose spread is that of the ratio.
+
+    A mean of ratios is off where a part has few updates, and infinite where it has none. The ratio
+    of sums is neither. To first order it is a mean of these values (the delta method), so their
+    standard error is its own, and pairs of them can be compared.
+    """
+    above, below = np.asarray(over, dtype=float), np.asarray(under, dtype=float)
+    whole = float(below.sum())
+    if whole == 0:
+        return np.full(above.shape, np.inf if above.sum() > 0 else np.nan)
+    ratio = float(above.sum()) / whole
+    return np.asarray(ratio + (above - ratio * below) * (len(below) / whole))
+
+
+def ratio(over: ArrayLike, under: ArrayLike) -> Estimate:
+    """sum(over) / sum(under) of independent pairs, with its standard error."""
+    return mean(ratio_values(over, under))
+
+
+def paired(values: ArrayLike, others: ArrayLike) -> Estimate:
+    """The mean difference of values that belong together, such as runs of the same seed."""
+    first, second = np.asarray(values, dtype=float), np.asarray(others, dtype=float)
+    with np.errstate(invalid="ignore"):
+        return mean(first - second)
+
+
+def blocks(column: NDArray[np.generic]) -> Floats:
+    """The sums over blocks of consecutive entries, for a standard error from one run.
+
+    Where consecutive rounds depend on each other, as ages do, blocks hardly do (batch means).
+    """
+    number = min(BLOCKS, len(column) // LEAST_BLOCK)
+    if number < 2:
+        return np.asarray([np.sum(column)], dtype=float)
+    starts = np.linspace(0, len(column), number, endpoint=False).astype(np.intp)
+    return np.asarray(np.add.reduceat(np.asarray(column, dtype=float), starts))

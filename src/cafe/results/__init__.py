@@ -1,0 +1,32 @@
+"""Runs on disk: every round as it goes, checkpoints to resume from, and what it all came to.
+
+A run has a folder of its own::
+
+    run.json            where it comes from, written first
+    events.jsonl        a line per round and per evaluation, as it goes
+    checkpoint.npz      to resume from
+    clients.npz         age, updates and weight of each client; written at the end, as all below
+    model.npz           the parameters
+    rounds.parquet      the rounds as a table, where pyarrow is there
+    clients.parquet     the clients as a table, where pyarrow is there
+    result.json         what it came to, written last
+"""
+
+from cafe.results.execution import Moment, execute
+from cafe.results.figures import summary
+from cafe.results.reading import Result, find, load
+from cafe.results.sweeps import Planned, planned, sweep
+from cafe.results.tables import parquet_possible
+
+__all__ = [
+    "Moment",
+    "Planned",
+    "Result",
+    "execute",
+    "find",
+    "load",
+    "parquet_possible",
+    "planned",
+    "summary",
+    "sweep",
+]

@@ -1,0 +1,200 @@
+"""A run that leaves its traces on disk, and goes on from them after a crash."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from cafe.engine import Limits, Run, one_blas_thread_if
+from cafe.errors import FileError, InputError
+from cafe.learn.threads import cores
+from cafe.randomness import check_seed
+from cafe.results import checkpoint, clients, events, figures, provenance, tables
+from cafe.results.clients import Clients
+from cafe.results.reading import MODEL, Result, finished, load
+from cafe.results.storage import locked, make_folder, write, write_arrays, writing_to
+from cafe.rounds.history import History
+from cafe.scenario import Scenario
+
+CHECKPOINT_SECONDS = 5.0  # between two checkpoints, at least
+CHECKPOINT_SHARE = 0.05  # of the time that may go into them
+FLUSH_SECONDS = 1.0
+
+_FILES = (
+    figures.NAME,  # first: without it the run is not taken for a finished one
+    provenance.NAME,
+    events.NAME,
+    checkpoint.NAME,
+    clients.NAME,
+    MODEL,
+    tables.ROUNDS,
+    tables.CLIENTS,
+)
+
+
+class Moment(NamedTuple):
+    """How far a run is: the share that is done, its rounds, and the last accuracy if known."""
+
+    share: float
+    rounds: int
+    accuracy: float | None
+
+
+Progress = Callable[[Moment], None]
+Say = Callable[[str], None]
+
+
+def execute(
+    scenario: Scenario,
+    policy: str,
+    seed: int,
+    folder: str | Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Result:
+    """Run a scenario as :func:`cafe.simulate` would, with every step on disk.
+
+    A run that was stopped, even by a power cut, goes on from its last checkpoint if ``resume`` is
+    set, and ends with the same bytes as if nothing had happened.
+
+    Args:
+        scenario: what to run.
+        policy: its label, as in :meth:`cafe.scenario.Scenario.policy`.
+        seed: of all that is random.
+        folder: for this run alone; made if it is not there.
+        resume: go on with the run in the folder. One that is finished is left as it is.
+        overwrite: begin anew, and remove what the folder has of another run.
+        threads: for the learner; one per core if left out. The last bits of a model depend on
+            their number, so a resumed run has as many as it began with.
+        progress: called after every round.
+        say: told, in a sentence, what a resumed run goes on from.
+    """
+    folder, seed = Path(folder), check_seed(seed)
+    check_free([folder], resume=resume, overwrite=overwrite)
+    if resume and finished(folder):
+        provenance.check_same(folder, scenario, policy, seed)
+        _say(say, f"{folder} is finished: nothing is left to do.")
+        return load(folder)
+    make_folder(folder)
+    with locked(folder):
+        check_free([folder], resume=resume, overwrite=overwrite)  # it may have changed meanwhile
+        goes_on = resume and provenance.exists(folder)
+        if goes_on:
+            begun = provenance.check_same(folder, scenario, policy, seed)
+        else:
+            begun = provenance.collected(scenario, policy, seed, threads or cores())
+        run = _new_run(scenario, policy, seed, begun["threads"])
+        if not goes_on:
+            _clear(folder)
+            provenance.write(folder, begun)
+        with _log(folder, run, say if goes_on else None) as log:
+            _play(run, scenario, folder, log, progress)
+        history = run.history()
+        _finish(folder, history)
+    return Result(history, begun, folder)
+
+
+def check_free(folders: Iterable[Path], *, resume: bool, overwrite: bool) -> None:
+    """Refuse to touch results that are there already, unless told what to do with them."""
+    if resume and overwrite:
+        raise InputError("Go on with results (--resume) or begin anew (--overwrite), not both.")
+    for folder in folders:
+        if provenance.exists(folder) and not (resume or overwrite):
+            raise FileError(
+                folder,
+                "there are results here already, and nothing is overwritten unasked. Go on with "
+                "them (--resume), begin anew (--overwrite), or choose another folder (--output).",
+            )
+
+
+def _new_run(scenario: Scenario, policy: str, seed: int, threads: int) -> Run:
+    told = {name: scenario.run[name] for name in ("crash", "patience") if name in scenario.run}
+    task = scenario.task(seed, threads)
+    return Run(scenario.federation, scenario.policy(policy), task, seed=seed, **told)
+
+
+def _clear(folder: Path) -> None:
+    """Remove what another run has left, and nothing else."""
+    with writing_to(folder):
+        for name in _FILES:
+            (folder / name).unlink(missing_ok=True)
+
+
+def _log(folder: Path, run: Run, say: Say | None) -> events.Log:
+    """The log, and the run, as they were at the last checkpoint."""
+    path, kept = folder / events.NAME, checkpoint.read(folder / checkpoint.NAME)
+    if kept is None:
+        _say(say, f"{folder} has no checkpoint yet: it begins at the beginning.")
+        return events.Log(path)
+    events.read(path, kept.events)  # refuses a log that has lost something
+    kept.put_into(run)
+    _say(say, f"{folder} goes on from round {run.ledger.round:,}.")
+    return events.Log(path, kept.events)
+
+
+def _play(
+    run: Run, scenario: Scenario, folder: Path, log: events.Log, progress: Progress | None
+) -> None:
+    """Play to the end as ``simulate`` does, with checkpoints on the way and one at the end."""
+    limits = Limits(*(scenario.run.get(name) for name in ("rounds", "updates", "time")))
+    every = limits.every(scenario.run.get("evaluate_every"))
+    task = None if run.training is None else run.training.task
+    saver = _Saver(folder / checkpoint.NAME, run, log)
+    with one_blas_thread_if(task):
+        while limits.reached(run) < 1:
+            log.outcome(run.step())
+            if task is not None and run.ledger.round % every == 0:
+                log.score(run.ledger.round, run.evaluate())
+            saver.save_if_due()
+            if progress is not None:
+                accuracy = run.scores[-1][1].accuracy if run.scores else None
+                progress(Moment(min(limits.reached(run), 1.0), run.ledger.round, accuracy))
+        if task is not None and (not run.scores or run.scores[-1][0] != run.ledger.round):
+            log.score(run.ledger.round, run.evaluate())
+    saver.save()
+
+
+class _Saver:
+    """Checkpoints now and then: a few seconds may be lost, and a small share of time is spent."""
+
+    def __init__(self, path: Path, run: Run, log: events.Log) -> None:
+        self._path, self._run, self._log = path, run, log
+        self._saved = self._flushed = time.monotonic()
+        self._pause = CHECKPOINT_SECONDS
+
+    def save_if_due(self) -> None:
+        now = time.monotonic()
+        if now - self._saved >= self._pause:
+            self.save()
+        elif now - self._flushed >= FLUSH_SECONDS:
+            self._log.flush()
+            self._flushed = now
+
+    def save(self) -> None:
+        """The log is safe before the checkpoint that counts on it."""
+        began = time.monotonic()
+        checkpoint.write(self._path, self._run, self._log.sync())
+        self._saved = self._flushed = time.monotonic()
+        self._pause = max(CHECKPOINT_SECONDS, (self._saved - began) / CHECKPOINT_SHARE)
+
+
+def _finish(folder: Path, history: History) -> None:
+    """What is read when the run is over; the summary last, for it says that the run is over."""
+    write_arrays(folder / clients.NAME, Clients.of(history).arrays())
+    if history.model is not None:
+        write_arrays(folder / MODEL, {"model": history.model})
+    tables.write_tables(folder, history)
+    text = json.dumps(figures.summary(history), indent=2, allow_nan=False) + "\n"
+    write(folder / figures.NAME, text.encode())
+
+
+def _say(say: Say | None, sentence: str) -> None:
+    if say is not None:
+        say(sentence)

@@ -1,0 +1,119 @@
+"""Writing so that nothing is lost: whole files or none, and one process at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cafe.errors import FileError
+from cafe.files import reason
+
+LOCK = ".lock"
+
+_REASONS = {
+    errno.ENOSPC: "the disk is full; make room",
+    errno.EDQUOT: "the quota is used up; make room",
+    errno.EROFS: "the disk can only be read; choose another folder",
+    errno.ENOTDIR: "there is a file where a folder should be; choose another folder",
+    errno.EEXIST: "there is a file where a folder should be; choose another folder",
+}
+
+
+@contextmanager
+def writing_to(path: Path) -> Iterator[None]:
+    """Say in a sentence why something cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        why = _REASONS.get(error.errno or 0) or reason(error)
+        raise FileError(path, f"this cannot be written: {why}. What was saved is kept.") from None
+
+
+def make_folder(folder: Path) -> None:
+    """The folder, and those that it lies in."""
+    with writing_to(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def write(path: Path, data: bytes) -> None:
+    """The file as a whole: whoever reads it sees the old one or the new one, after a crash too."""
+    new = path.with_name(f".{path.name}.new")
+    with writing_to(path):
+        try:
+            with new.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(new, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                new.unlink()
+            raise
+        _sync_folder(path.parent)
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """An ``.npz`` file. The same arrays give the same bytes: it has no dates."""
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    write(path, buffer.getvalue())
+
+
+def read_arrays(path: Path, remedy: str) -> dict[str, NDArray[Any]]:
+    """What :func:`write_arrays` wrote; nothing in a file is ever run as code."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file.items())
+    except OSError as error:
+        raise FileError(path, f"the file cannot be read: {reason(error)}.") from None
+    except Exception as error:  # a damaged archive fails in many ways
+        raise FileError(
+            path,
+            f"the file is damaged, or not one of CAFe's ({error}). {remedy}",
+        ) from None
+
+
+def _sync_folder(folder: Path) -> None:
+    """A new name is on the disk only when its folder is; other systems cannot open folders."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes out of the folder; the lock ends with the process, however that ends."""
+    with writing_to(folder / LOCK):
+        file = (folder / LOCK).open("ab")
+    with file:
+        _lock(file.fileno(), folder)
+        yield
+
+
+def _lock(handle: int, folder: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows has other locks, and few who share a folder
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise FileError(
+            folder,
+            "another process is at work in this folder. Wait until it has ended, or choose another "
+            "folder.",
+        ) from None
+    except OSError:  # a file system that has no locks
+        return

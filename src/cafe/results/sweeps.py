@@ -1,0 +1,129 @@
+"""Many runs of one scenario: several policies with the same seeds, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cafe.errors import CafeError, InputError
+from cafe.learn.threads import cores
+from cafe.results.execution import Say, check_free, execute
+from cafe.results.reading import Result, load
+from cafe.scenario import Scenario, scenario_from_text
+
+
+class Planned(NamedTuple):
+    """A run to come: the policy's label, the seed, and the run's own folder."""
+
+    label: str
+    seed: int
+    folder: Path
+
+
+def planned(
+    scenario: Scenario,
+    labels: Sequence[str],
+    folder: str | Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+) -> list[Planned]:
+    """Every policy with every seed of a scenario, once nothing speaks against any of them."""
+    if len({*labels}) < len(labels):
+        raise InputError(f"Each policy can be compared once. Got {', '.join(labels)}.")
+    for label in labels:
+        scenario.policy(label)  # refused by name where there is none
+    runs = [
+        Planned(label, seed, Path(folder) / f"{label}-seed-{seed}")
+        for label in labels
+        for seed in scenario.seeds
+    ]
+    check_free((run.folder for run in runs), resume=resume, overwrite=overwrite)
+    return runs
+
+
+def sweep(
+    scenario: Scenario,
+    runs: Sequence[Planned],
+    *,
+    jobs: int | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: Callable[[int], None] | None = None,
+    say: Say | None = None,
+) -> list[Result]:
+    """Execute runs side by side, each in a process of its own with a fair share of the cores.
+
+    A run that fails does not stop the others; it is reported when they are done.
+
+    Args:
+        scenario: what to run.
+        runs: from :func:`planned`.
+        jobs: how many at a time; one per core if left out.
+        resume: go on with runs that were begun.
+        overwrite: begin anew.
+        progress: called with the number of runs that are done.
+        say: told what resumed runs go on from.
+    """
+    if jobs is not None and jobs < 1:
+        raise InputError(f"At least 1 run must be at work at a time. Got {jobs}.")
+    workers = min(jobs or cores(), len(runs))
+    one = partial(
+        _one,
+        _Text(scenario.path, scenario.text, scenario.run.get("rounds")),
+        resume=resume,
+        overwrite=overwrite,
+        threads=max(cores() // workers, 1),
+        say=say,
+    )
+    failed = {}
+    for done, (run, sentence) in enumerate(_each(one, runs, workers), 1):
+        if sentence is not None:
+            failed[run] = sentence
+        if progress is not None:
+            progress(done)
+    for run, sentence in failed.items():
+        raise InputError(
+            f"{run.label}, seed {run.seed}: {sentence} Of {len(runs)} runs {len(failed)} failed; the "
+            "others are done."
+        )
+    return [load(run.folder) for run in runs]
+
+
+class _Text(NamedTuple):
+    """A scenario as other processes are told of it: its file may change while they run."""
+
+    path: Path
+    text: str
+    rounds: int | None
+
+
+@lru_cache(maxsize=1)
+def _scenario(told: _Text) -> Scenario:
+    """Made once in every process, with its examples."""
+    return scenario_from_text(told.path, told.text).but(rounds=told.rounds)
+
+
+def _one(told: _Text, run: Planned, **options: Any) -> tuple[Planned, str | None]:
+    """Execute a run; what it was refused for, if it was, as errors do not travel well."""
+    try:
+        execute(_scenario(told), *run, **options)
+    except CafeError as error:
+        return run, f"{error}"
+    return run, None
+
+
+def _each(
+    one: Callable[[Planned], tuple[Planned, str | None]], runs: Sequence[Planned], workers: int
+) -> Iterator[tuple[Planned, str | None]]:
+    """The runs as they get done."""
+    if workers == 1:
+        yield from map(one, runs)
+        return
+    from joblib import Parallel, delayed
+
+    yield from Parallel(n_jobs=workers, return_as="generator_unordered")(
+        delayed(one)(run) for run in runs
+    )

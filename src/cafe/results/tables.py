@@ -1,0 +1,55 @@
+"""``rounds.parquet`` and ``clients.parquet``: a run as tables, for other programs."""
+
+from __future__ import annotations
+
+import io
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cafe.results.clients import Clients
+from cafe.results.storage import write
+from cafe.rounds.history import History
+from cafe.rounds.outcome import Fate
+
+ROUNDS, CLIENTS = "rounds.parquet", "clients.parquet"
+
+
+def parquet_possible() -> bool:
+    """Whether pyarrow is there, which writes Parquet."""
+    return find_spec("pyarrow") is not None
+
+
+def write_tables(folder: Path, history: History) -> None:
+    """Both tables, if they can be written."""
+    if parquet_possible():
+        _write(folder / ROUNDS, _rounds(history))
+        of = Clients.of(history)
+        number = np.arange(len(of.age))
+        columns = {"client": number, "age": of.age, "merged": of.merged, "weight": of.weight}
+        _write(folder / CLIENTS, columns)
+
+
+def _rounds(history: History) -> dict[str, Any]:
+    """A row per round, a column per fate; loss and accuracy where the model was evaluated."""
+    columns = {name: column for name, column in history.by_round.items() if name != "fates"}
+    fates = history.by_round["fates"]
+    columns |= {fate.name.lower(): fates[:, fate] for fate in Fate}
+    if history.curve is not None:
+        for name in ("loss", "accuracy"):
+            figures = np.full(history.rounds, np.nan)
+            figures[history.curve.round - 1] = getattr(history.curve, name)
+            columns[name] = figures
+    return columns
+
+
+def _write(path: Path, columns: dict[str, Any]) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    table = {name: pyarrow.array(column, from_pandas=True) for name, column in columns.items()}
+    buffer = io.BytesIO()
+    parquet.write_table(pyarrow.table(table), buffer)
+    write(path, buffer.getvalue())

@@ -1,0 +1,23 @@
+"""A TOML document: which tables it may have, and the federation in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cafe.federation import Federation
+from cafe.scenario.names import REQUIRED, Shape, Table
+from cafe.scenario.reading import Place, parsed, validated
+from cafe.scenario.tables import federation_from_table
+
+TABLES = ("federation", "policy", "policies", "task", "learner", "run")
+
+
+def tables_in(path: str | Path, text: str, needed: tuple[str, ...]) -> Table:
+    """The tables of the document; unknown ones are refused, and so is one without the needed."""
+    shape: Shape = {name: (Table, REQUIRED if name in needed else None) for name in TABLES}
+    return validated(shape, parsed(path, text), Place(path))
+
+
+def federation_in(path: Path, text: str) -> Federation:
+    """The federation of a document; what else it has is for others to read."""
+    return federation_from_table(tables_in(path, text, ("federation",))["federation"], path)

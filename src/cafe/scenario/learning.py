@@ -1,0 +1,136 @@
+"""The tables ``[task]`` and ``[learner]``: what is learned, from which examples, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, is_dataclass
+from functools import cached_property, partial
+from importlib import import_module
+from inspect import signature
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from cafe.randomness import Stream
+from cafe.scenario.names import REQUIRED, Shape, Table
+from cafe.scenario.reading import Place, chosen
+from cafe.scenario.signatures import arguments, call_named, shape_of
+
+if TYPE_CHECKING:
+    from cafe.data import Dataset, Partition
+    from cafe.learn.base import Learner
+    from cafe.task import Task
+
+# By name: the module and the class, and what the name itself says about its parameters.
+_LEARNERS: dict[str, tuple[str, str, Table]] = {
+    "logistic": ("cafe.learn.linear", "Logistic", {}),
+    "mlp": ("cafe.learn.mlp", "MLP", {}),
+    "ridge": ("cafe.learn.linear", "Ridge", {}),
+    "softmax": ("cafe.learn.mlp", "MLP", {"hidden": ()}),
+}
+_FROM_EXAMPLES = ("inputs", "classes")  # what the examples decide about a learner
+THREADS = "threads"  # what a scenario, which is read on many machines, cannot know about it
+
+
+@dataclass(frozen=True, eq=False)
+class Learning:
+    """What is learned, before the examples are dealt: how they are depends on the seed.
+
+    Attributes:
+        place: of the table ``[task]``.
+        dataset: its name.
+        partition: how its examples are spread over the clients.
+        learner: makes a learner from the numbers of inputs, of classes and of threads.
+        options: the other fields of the task.
+    """
+
+    place: Place
+    dataset: str
+    partition: Partition
+    learner: Callable[[int, int, int | None], Learner]
+    options: Table
+
+    @cached_property
+    def data(self) -> Dataset:
+        """The examples, loaded when first asked for."""
+        from cafe.data import load
+
+        return load(self.dataset)
+
+    def task(self, clients: int, seed: int, threads: int | None = None) -> Task:
+        """The task under a seed, which decides who holds what."""
+        from cafe.task import Task
+
+        train = self.data.train
+        with self.place.inside("partition").explaining():
+            shards = self.partition(train.y, clients, Stream(seed, "partition").at(0))
+        learner = self.learner(prod(train.x.shape[1:]), train.classes, threads)
+        with self.place.explaining():
+            return Task(train, shards, learner, self.data.test, **self.options)
+
+
+def learning_from_tables(task: Table, learner: Table, place: Place) -> Learning:
+    """What the two tables describe; ``place`` is the document's."""
+    from cafe.data import DATASETS, PARTITIONS
+
+    here = place.inside("task")
+    given = arguments(_task_shape(), task, here)
+    dataset = chosen("dataset", {name: name for name in DATASETS}, given, here)
+    partition = _named(PARTITIONS, given["partition"], here.inside("partition"))
+    options = {k: v for k, v in given.items() if k not in ("dataset", "partition")}
+    if isinstance(options.get("rate"), dict):
+        options["rate"] = _falling_rate(options["rate"], here.inside("rate"))
+    if "server" in options:
+        options["server"] = _named(_servers(), options["server"], here.inside("server"))
+    return Learning(here, dataset, partition, _learner(learner, place.inside("learner")), options)
+
+
+def _task_shape() -> Shape:
+    """A task's own fields, with names and tables for those that TOML has no values for."""
+    from cafe.task import Task
+
+    return {
+        "dataset": (str, REQUIRED),
+        "partition": (str | Table, REQUIRED),
+        **shape_of(Task),
+        "rate": (float | Table, None),
+        "server": (str | Table, None),
+    }
+
+
+def _named(known: Mapping[str, Callable[..., Any]], value: str | Table, place: Place) -> Any:
+    """What a name stands for, alone or in a table with its parameters."""
+    return call_named(known, {"name": value} if isinstance(value, str) else value, place)
+
+
+def _falling_rate(table: Table, place: Place) -> Callable[[Any], Any]:
+    from cafe.theory import LearningRate
+
+    return LearningRate(**arguments(shape_of(LearningRate), table, place))
+
+
+def _servers() -> dict[str, type[Any]]:
+    """Every server optimiser, by the name of its class in small letters."""
+    from cafe.learn import server
+
+    classes = (found for found in vars(server).values() if isinstance(found, type))
+    return {found.__name__.lower(): found for found in classes if is_dataclass(found)}
+
+
+def _learner(table: Table, place: Place) -> Callable[[int, int, int | None], Learner]:
+    """Makes a learner, once the examples have said how many inputs and classes there are."""
+    module, name, said = chosen("name", _LEARNERS, table, place)
+    learner: Callable[..., Learner] = getattr(import_module(module), name)
+    shape = shape_of(learner, {*_FROM_EXAMPLES, THREADS, *said})
+    rest = {key: value for key, value in table.items() if key != "name"}
+    given = said | arguments(shape, rest, place, ("name",))
+    given |= {key: tuple(value) for key, value in given.items() if isinstance(value, list)}
+    with place.explaining():  # the smallest of learners refuses what any would refuse
+        learner(inputs=1, classes=2, **given)
+    return partial(_made, learner, given)
+
+
+def _made(
+    learner: Callable[..., Learner], given: Table, inputs: int, classes: int, threads: int | None
+) -> Learner:
+    own = {THREADS: threads} if THREADS in signature(learner).parameters else {}
+    return learner(inputs=inputs, classes=classes, **given, **own)

@@ -1,0 +1,210 @@
+"""A scenario: who takes part, how the server runs its rounds, what is learned, and until when."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cafe.errors import InputError, did_you_mean
+from cafe.federation import Federation
+from cafe.files import read_text
+from cafe.randomness import check_seed
+from cafe.scenario.document import tables_in
+from cafe.scenario.learning import Learning, learning_from_tables
+from cafe.scenario.names import REQUIRED, Table
+from cafe.scenario.reading import Place, validated
+from cafe.scenario.signatures import arguments, call_named, shape_of
+from cafe.scenario.tables import federation_from_table, file_of
+
+if TYPE_CHECKING:
+    from cafe.rounds.policy import Policy
+    from cafe.task import Task
+
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # it becomes part of a folder's name
+
+
+@dataclass(frozen=True, eq=False)
+class Scenario:
+    """What a TOML file describes.
+
+    Attributes:
+        path: of the file.
+        text: of the file.
+        tables: of the file, as TOML has them.
+        federation: who takes part.
+        policies: those that have a table, by label; the first is that of ``[policy]``.
+        run: what :func:`cafe.simulate` is told: limits, crash, evaluate_every and patience.
+        seeds: of the runs.
+        learning: what is learned; None where only the books are kept.
+    """
+
+    path: Path
+    text: str
+    tables: Table
+    federation: Federation
+    policies: Mapping[str, Policy]
+    run: Table
+    seeds: tuple[int, ...]
+    learning: Learning | None = None
+
+    @property
+    def name(self) -> str:
+        """The file's name without its ending."""
+        return self.path.stem
+
+    @property
+    def label(self) -> str:
+        """Of the policy in ``[policy]``."""
+        return next(iter(self.policies))
+
+    def policy(self, label: str) -> Policy:
+        """The policy of that label; a recipe without a table takes what it knows of ``[policy]``.
+
+        So ``[policy]`` alone serves to compare policies that share their parameters.
+        """
+        from cafe.policies import recipes
+
+        if label in self.policies:
+            return self.policies[label]
+        known = recipes()
+        if label not in known:
+            raise InputError(
+                f"There is no policy '{label}'. {did_you_mean(label, {*self.policies, *known})}"
+            )
+        shared = shape_of(known[label])
+        table = {key: value for key, value in self.tables["policy"].items() if key in shared}
+        place = Place(self.path, f"policies.{label}")
+        return _policy({**table, "name": label}, self.federation, place)
+
+    def task(self, seed: int, threads: int | None = None) -> Task | None:
+        """What is learned under a seed, which decides who holds which examples.
+
+        Args:
+            seed: a whole number from 0 up.
+            threads: for a learner that has its own; one per core if left out.
+        """
+        if self.learning is None:
+            return None
+        return self.learning.task(self.federation.clients, seed, threads)
+
+    def settings(self, label: str) -> Table:
+        """All that the runs of a policy depend on, but for their seed, as JSON has it."""
+        policy = self.policy(label)
+        found = {
+            "federation": self.tables["federation"],
+            "files": _sums(self.tables["federation"], self.path),
+            "policy": {"name": policy.name, **policy.parameters},
+            "run": self.run,
+        }
+        return found | {key: self.tables[key] for key in ("task", "learner") if key in self.tables}
+
+    def but(self, *, rounds: int | None = None, seeds: Sequence[int] | None = None) -> Scenario:
+        """The same with another number of rounds, or other seeds."""
+        run = self.run if rounds is None else {**self.run, "rounds": rounds}
+        _check_limits(run)
+        return replace(self, run=run, seeds=self.seeds if seeds is None else _checked(seeds))
+
+
+def load_scenario(path: str | Path) -> Scenario:
+    """The scenario described by a ``.toml`` file."""
+    return scenario_from_text(path, read_text(path))
+
+
+def scenario_from_text(path: str | Path, text: str) -> Scenario:
+    """The scenario in the text of a file."""
+    path = Path(path)
+    tables, place = tables_in(path, text, ("federation", "policy", "run")), Place(path)
+    federation = federation_from_table(tables["federation"], path)
+    run, seeds = _run(tables["run"], place.inside("run"))
+    return Scenario(
+        path=path,
+        text=text,
+        tables=tables,
+        federation=federation,
+        policies=_policies(tables, federation, place),
+        run=run,
+        seeds=seeds,
+        learning=_learning(tables, place),
+    )
+
+
+def _policies(tables: Table, federation: Federation, place: Place) -> dict[str, Policy]:
+    """The policy of ``[policy]`` under its name, then those of ``[policies.LABEL]``."""
+    first = _policy(tables["policy"], federation, place.inside("policy"))
+    found = {first.name: first}
+    others = place.inside("policies")
+    for label, table in tables.get("policies", {}).items():
+        here = others.inside(label)
+        if not _LABEL.fullmatch(label):
+            raise here.error(
+                f"'{label}' cannot be a folder's name, which it is to become: use letters, digits "
+                "and hyphens."
+            )
+        if label in found:
+            raise here.error(
+                f"{here.key} is the label of [policy] too: choose another, and say in the table "
+                f'which policy it is, name = "{label}".'
+            )
+        validated({label: (Table, REQUIRED)}, {label: table}, others)
+        found[label] = _policy({"name": label, **table}, federation, here)
+    return found
+
+
+def _policy(table: Table, federation: Federation, place: Place) -> Policy:
+    from cafe.policies import recipes
+
+    policy = call_named(recipes(), table, place)
+    with place.explaining():
+        policy.check(federation)
+    return policy
+
+
+def _run(table: Table, place: Place) -> tuple[Table, tuple[int, ...]]:
+    """What ``simulate`` is told, and the seeds."""
+    from cafe.engine import simulate
+
+    shape = {"seeds": (list[int], None), **shape_of(simulate, ("seed",))}
+    given = arguments(shape, table, place)
+    with place.explaining():
+        seeds = _checked(given.pop("seeds", [0]))
+        _check_limits(given)
+    return given, seeds
+
+
+def _check_limits(run: Table) -> None:
+    from cafe.engine import Limits
+
+    limits = Limits(run.get("rounds"), run.get("updates"), run.get("time"))
+    limits.every(run.get("evaluate_every"))
+
+
+def _checked(seeds: Sequence[int]) -> tuple[int, ...]:
+    found = tuple(check_seed(seed) for seed in seeds)
+    if not found or len({*found}) < len(found):
+        raise InputError(
+            f"seeds must be one or more, all different. Got {[*found]}: each is one run."
+        )
+    return found
+
+
+def _learning(tables: Table, place: Place) -> Learning | None:
+    if "task" not in tables and "learner" not in tables:
+        return None
+    for name, other in (("task", "learner"), ("learner", "task")):
+        if name not in tables:
+            raise place.error(
+                f"[{other}] needs [{name}] beside it: what is learned and how belong together. "
+                "Add it, or take both out and only the books are kept."
+            )
+    return learning_from_tables(tables["task"], tables["learner"], place)
+
+
+def _sums(federation: Table, path: Path) -> dict[str, str]:
+    """The SHA-256 of each file that a federation is read from."""
+    parts = [table for table in (federation, *federation.get("group", ())) if "file" in table]
+    read = {table["file"]: read_text(file_of(table, Place(path))) for table in parts}
+    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in read.items()}

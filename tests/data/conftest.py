@@ -1,0 +1,84 @@
+"""A dataset of a few pixels in MNIST's form, and a place without network, npm or a home's cache."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cafe.data import idx
+from cafe.data.fetch import Files, NotFetchedError
+from cafe.data.sources import SOURCES, Source
+
+Fill = Callable[..., Path]
+
+
+@dataclass
+class Shelf:
+    """A way to files that counts how often it is taken, or leads nowhere."""
+
+    files: Files | None
+    taken: int = field(default=0)
+
+    def __str__(self) -> str:
+        return "the shelf"
+
+    def __call__(self) -> Files:
+        self.taken += 1
+        if self.files is None:
+            raise NotFetchedError("it is empty")
+        return self.files
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CAFE_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache" / "cafe" / "mnist"
+
+
+@pytest.fixture
+def files() -> Files:
+    """Twelve images to train with and six to test with, of 2 x 3 pixels."""
+    rng = np.random.default_rng(5)
+    parts = []
+    for examples in (12, 6):
+        parts.append(rng.integers(256, size=(examples, 2, 3), dtype=np.uint8))
+        parts.append((np.arange(examples) % 3).astype(np.uint8))
+    return {name: idx.build(part) for name, part in zip(idx.FILES, parts, strict=True)}
+
+
+@pytest.fixture
+def shelf(files: Files, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    """The only way to fetch mnist, which is the tiny dataset for the test."""
+    shelf = Shelf(files)
+    sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    monkeypatch.setitem(SOURCES, "mnist", Source("mnist", sums, (shelf,)))
+    return shelf
+
+
+@pytest.fixture
+def fill(files: Files, tmp_path: Path) -> Fill:
+    """Put the files into a folder, compressed and spelled as asked."""
+
+    def put(inside: str = "", *, compressed: bool = True, dotted: bool = False) -> Path:
+        folder = tmp_path / "mine"
+        (folder / inside).mkdir(parents=True)
+        for name, data in files.items():
+            spelled = name.replace("-idx", ".idx") if dotted else name
+            path = folder / inside / (f"{spelled}.gz" if compressed else spelled)
+            path.write_bytes(gzip.compress(data) if compressed else data)
+        return folder
+
+    return put

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cafe.data import Examples, Shards
+from cafe.errors import InputError
+
+
+def test_classes_are_whole_and_values_are_not() -> None:
+    x = np.zeros((3, 2), dtype=np.float32)
+    assert Examples(x, np.array([0, 4, 1], dtype=np.uint8)).classes == 5
+    assert Examples(x, np.array([0.0, 4.0, 1.0])).classes == 0
+
+
+def test_a_row_may_be_taken_twice() -> None:
+    taken = Examples(np.eye(3, dtype=np.float32), np.array([5, 6, 7])).take(np.array([2, 2]))
+    assert taken.y.tolist() == [7, 7]
+    assert taken.x.tolist() == [[0, 0, 1], [0, 0, 1]]
+
+
+@pytest.mark.parametrize(("rows", "labels"), [(3, 2), (0, 0)])
+def test_every_label_needs_a_row(rows: int, labels: int) -> None:
+    with pytest.raises(InputError, match="a row of x for every entry of y"):
+        Examples(np.zeros((rows, 2), dtype=np.float32), np.zeros(labels, dtype=int))
+
+
+def test_shards_are_a_sequence() -> None:
+    shards = Shards.of([np.array([4]), np.array([1, 2]), np.array([0, 0, 3])])
+    assert [shards[k].tolist() for k in range(len(shards))] == [[4], [1, 2], [0, 0, 3]]
+    assert shards[-1].tolist() == [0, 0, 3]
+    assert shards.counts.tolist() == [1, 2, 3]
+    with pytest.raises(IndexError):
+        shards[3]
+
+
+def test_no_client_is_empty() -> None:
+    with pytest.raises(InputError, match="Client 1 has none"):
+        Shards.of([np.array([4]), np.array([], dtype=int)])

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
+
+from cafe.learn.threads import (
+    Scratch,
+    cores,
+    cut,
+    one_blas_thread,
+    shares,
+    side_by_side,
+    summed,
+)
+
+counts = st.integers(0, 300)
+few = st.integers(1, 9)
+
+
+@given(counts, few)
+def test_a_cut_is_into_equal_parts(count: int, parts: int) -> None:
+    pieces = cut(5, 5 + count, parts)
+    sizes = [piece.stop - piece.start for piece in pieces]
+    assert [i for p in pieces for i in range(p.start, p.stop)] == list(range(5, 5 + count))
+    assert max(sizes) - min(sizes) <= 1
+
+
+@given(counts, few, few, few)
+def test_shares_hold_everything_once(count: int, threads: int, least: int, most: int) -> None:
+    each = shares(count, threads, least, most)
+    found = [i for pieces in each for p in pieces for i in range(p.start, p.stop)]
+    assert found == list(range(count))
+    assert len(each) <= threads
+    assert all(0 < p.stop - p.start <= most for pieces in each for p in pieces)
+    if len(each) > 1:
+        assert min(sum(p.stop - p.start for p in pieces) for pieces in each) >= least
+
+
+def test_summed_is_the_sum_whoever_does_it() -> None:
+    def ones_of(piece: slice, out: object) -> None:
+        assert isinstance(out, np.ndarray)
+        out[:] = 0.0
+        out[piece] = 1.0
+
+    for threads in (1, 2, 3):
+        assert np.array_equal(summed(ones_of, shares(50, threads, 1, 7), 50), np.ones(50))
+
+
+def test_jobs_are_done_in_threads_and_answered_in_order() -> None:
+    meet = threading.Barrier(2, timeout=30)
+
+    def work(job: int) -> tuple[int, int]:
+        if cores() > 1:
+            meet.wait()  # passes only if both are at it at once
+        return job, threading.get_ident()
+
+    (first, here), (second, there) = side_by_side(work, [1, 2])
+    assert (first, second) == (1, 2)
+    assert here == threading.get_ident() != there
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+def test_what_fails_in_a_thread_fails_here_when_all_are_done(bad: int) -> None:
+    done = []
+
+    def work(job: int) -> None:
+        if job == bad:
+            raise ZeroDivisionError
+        done.append(job)
+
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(work, [0, 1])
+    assert done == [1 - bad]
+    assert blas_threads() == before
+
+
+def blas_threads() -> set[int]:
+    return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
+
+
+before = blas_threads()
+
+
+def test_one_blas_thread_inside_and_as_before_outside() -> None:
+    with one_blas_thread():
+        assert blas_threads() == {1}
+        with one_blas_thread():
+            assert blas_threads() == {1}
+        assert blas_threads() == {1}
+    assert blas_threads() == before
+
+
+def test_scratch_is_reused_by_its_thread_alone() -> None:
+    scratch = Scratch()
+    large = scratch("a", 4, 5)
+    assert np.shares_memory(large, scratch("a", 3, 2))
+    assert not np.shares_memory(large, scratch("b", 3, 2))
+    assert scratch("a", 50).shape == (50,)
+    assert scratch("on", 2, 3, dtype=bool).dtype == bool
+    found = []
+    thread = threading.Thread(target=lambda: found.append(scratch("a", 50)))
+    thread.start()
+    thread.join()
+    assert not np.shares_memory(found[0], scratch("a", 50))
+
+
+def child() -> None:
+    sys.exit(0 if side_by_side(abs, [-1, -2]) == [1, 2] else 1)
+
+
+@pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork here"
+)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # newer Pythons warn of forks
+def test_a_forked_child_has_threads_of_its_own() -> None:
+    side_by_side(abs, [1, 2])  # so that the pool is there, and its threads are not in the child
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join(30)
+    alive = process.is_alive()
+    process.kill()
+    assert not alive
+    assert process.exitcode == 0

@@ -1,0 +1,549 @@
+"""Against a plain loop over clients with copies of the module and PyTorch's own SGD."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import importlib
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from cafe.data.examples import Examples
+from cafe.errors import InputError
+from cafe.learn.base import Learner, Walks
+
+pytest.importorskip("torch")
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+import cafe.learn.torch as under_test
+from cafe.learn.torch import TorchLearner
+
+PER_CLASS = nn.CrossEntropyLoss(reduction="none")
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """For models this small a second thread is only waited for."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def squares(output: Tensor, target: Tensor) -> Tensor:
+    return (output[:, 0] - target).square()
+
+
+class Mlp(nn.Sequential):
+    def __init__(self) -> None:
+        super().__init__(nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 5))
+
+
+class Cnn(nn.Sequential):
+    def __init__(self) -> None:
+        convolve, norm = nn.Conv2d(1, 4, 3, padding=1), nn.GroupNorm(2, 4)
+        super().__init__(convolve, norm, nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
+        self.append(nn.Linear(8, 5))
+
+
+class Regression(nn.Sequential):
+    def __init__(self) -> None:
+        super().__init__(nn.Linear(12, 6), nn.Tanh(), nn.Linear(6, 1))
+
+
+class Tied(nn.Module):
+    """One weight used twice, one layer that is not trained."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fixed = nn.Linear(12, 12).requires_grad_(False)
+        self.inner, self.again = nn.Linear(12, 12, bias=False), nn.Linear(12, 12)
+        self.again.weight = self.inner.weight
+        self.head = nn.Linear(12, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.head(self.again(torch.tanh(self.inner(self.fixed(x)))))
+        return out
+
+
+class OldFunction(torch.autograd.Function):
+    """Written before torch.func: it can be run and differentiated, but not stacked."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        slope: Tensor = 2 * x * grad
+        return slope
+
+
+old_square: Callable[[Tensor], Tensor] = OldFunction.apply
+
+
+class NotStackable(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(12, 6), nn.Linear(6, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.last(old_square(self.first(x)))
+        return out
+
+
+class Attention(nn.Module):
+    """Partly stackable: PyTorch warns that it will be slow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix, self.last = nn.MultiheadAttention(4, 2, batch_first=True), nn.Linear(4, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.last(self.mix(x, x, x, need_weights=False)[0].mean(1))
+        return out
+
+
+class Case(NamedTuple):
+    make: Callable[[], nn.Module]
+    loss: Loss = PER_CLASS
+    shape: tuple[int, ...] | None = None
+    l2: float = 0.0
+    classes: bool = True
+
+    def learner(self) -> TorchLearner:
+        return TorchLearner(self.make, self.loss, l2=self.l2, shape=self.shape)
+
+    def data(self) -> Examples:
+        rng = np.random.default_rng(7)
+        y = rng.integers(5, size=40) if self.classes else rng.normal(size=40)
+        return Examples(rng.normal(size=(40, 12)).astype(np.float32), y)
+
+
+CASES = {
+    "mlp": Case(Mlp),
+    "mlp with l2": Case(Mlp, l2=0.1),
+    "cnn": Case(Cnn, shape=(1, 3, 4), l2=0.01),
+    "values": Case(Regression, squares, classes=False),
+    "tied and fixed": Case(Tied),
+    "old function": Case(NotStackable, l2=0.1),
+    "attention": Case(Attention, shape=(3, 4)),
+}
+every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+
+
+def ragged_walks(steps: int = 3, clients: int = 6) -> Walks:
+    """Batches of 1 to 4 examples with weights of their own, and clients that stop early."""
+    rng = np.random.default_rng(3)
+    rows = rng.integers(40, size=(clients, steps, 4))
+    weight = rng.uniform(0.1, 0.4, size=rows.shape).astype(np.float32)
+    weight[np.arange(4) > rng.integers(4, size=(clients, steps, 1))] = 0
+    rate = rng.uniform(0.05, 0.3, size=(clients, steps)).astype(np.float32)
+    if steps > 1:
+        rate[1, 1:], rate[4] = 0, 0
+    return Walks(rows, weight, rate)
+
+
+def coefficients(clients: int = 6) -> np.ndarray[Any, np.dtype[np.float32]]:
+    values = np.random.default_rng(5).uniform(-0.5, 1.0, size=clients).astype(np.float32)
+    values[2 % clients] = 0
+    return values
+
+
+def module_of(learner: TorchLearner, model: Tensor) -> nn.Module:
+    """A module of its own with the model's parameters."""
+    module = copy.deepcopy(learner._module)
+    trained = [p for p in module.parameters() if p.requires_grad]
+    nn.utils.vector_to_parameters(model.clone(), trained)
+    return module
+
+
+def vector_of(module: nn.Module) -> Tensor:
+    trained = [p for p in module.parameters() if p.requires_grad]
+    return nn.utils.parameters_to_vector(trained).detach()
+
+
+def plain_updates(case: Case, learner: TorchLearner, model: Tensor, walks: Walks) -> Tensor:
+    data = case.data()
+    x, y = torch.from_numpy(data.x).reshape(40, *(case.shape or (12,))), torch.from_numpy(data.y)
+    moved = []
+    for rows, weight, rate in zip(walks.rows, walks.weight, walks.rate, strict=True):
+        module = module_of(learner, model)
+        for step in np.flatnonzero(rate):
+            real = weight[step] > 0
+            here, each = torch.from_numpy(rows[step][real]), torch.from_numpy(weight[step][real])
+            decay = case.l2 * float(each.sum())
+            trained = [p for p in module.parameters() if p.requires_grad]
+            sgd = torch.optim.SGD(trained, lr=float(rate[step]), weight_decay=decay)
+            sgd.zero_grad()
+            torch.autograd.backward((each * case.loss(module(x[here]), y[here])).sum())
+            sgd.step()
+        moved.append(vector_of(module) - model)
+    return torch.stack(moved)
+
+
+def close(found: Tensor, expected: Tensor) -> None:
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-6)
+
+
+@every_case
+def test_updates_are_those_of_a_plain_loop(case: Case) -> None:
+    learner, walks = case.learner(), ragged_walks()
+    model = learner.start(np.random.default_rng(1))
+    expected = plain_updates(case, learner, model, walks)
+    close(learner.updates(model, case.data(), walks), expected)
+    assert not expected[4].any()
+
+
+@every_case
+@pytest.mark.parametrize("steps", [1, 3])
+def test_update_is_the_weighted_sum_of_updates(case: Case, steps: int) -> None:
+    learner, walks, weights = case.learner(), ragged_walks(steps), coefficients()
+    model = learner.start(np.random.default_rng(1))
+    expected = torch.from_numpy(weights) @ plain_updates(case, learner, model, walks)
+    close(learner.update(model, case.data(), walks, weights), expected)
+
+
+@every_case
+def test_gradient_is_that_of_the_weighted_loss(case: Case) -> None:
+    learner, rng = case.learner(), np.random.default_rng(2)
+    model, rows = learner.start(rng), rng.integers(40, size=9)
+    weight = rng.normal(size=9).astype(np.float32)
+    weight[3] = 0
+    step = Walks(rows[None, None], weight[None, None], np.ones((1, 1), dtype=np.float32))
+    found = learner.gradient(model, case.data(), rows, weight)
+    # By differences of the losses, in the direction where they change most.
+    along, h = found / found.norm(), 1e-2
+    up = learner.losses(model + h * along, case.data(), rows)
+    down = learner.losses(model - h * along, case.data(), rows)
+    assert float(found.norm()) == pytest.approx(float(weight @ (up - down)) / (2 * h), rel=5e-3)
+    close(found, -learner.updates(model, case.data(), step)[0])
+
+
+def test_what_cannot_be_stacked_is_found_out_without_a_word() -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for name, case in CASES.items():
+            learner = case.learner()
+            assert learner._stackable is None
+            learner.updates(learner.start(np.random.default_rng(1)), case.data(), ragged_walks())
+            assert learner._stackable is (name != "old function"), name
+    assert not seen
+
+
+def test_stacking_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = CASES["old function"]
+    learner, model = case.learner(), case.learner().start(np.random.default_rng(1))
+    before = learner.updates(model, case.data(), ragged_walks())
+    monkeypatch.setattr(learner, "_stacked", None)
+    assert torch.equal(learner.updates(model, case.data(), ragged_walks()), before)
+
+
+def test_an_error_that_is_not_of_stacking_is_the_users_to_see() -> None:
+    case, learner = CASES["mlp"], CASES["mlp"].learner()
+    model, walks = learner.start(np.random.default_rng(1)), ragged_walks()
+    walks.rows[0, 0, 0] = 40
+    with pytest.raises(IndexError):
+        learner.updates(model, case.data(), walks)
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        learner.updates(
+            model, Examples(np.ones((40, 11), dtype=np.float32), case.data().y), ragged_walks()
+        )
+
+
+@every_case
+def test_memory_bounds_change_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, walks, weights = case.learner(), ragged_walks(), coefficients()
+    data, model = case.data(), learner.start(np.random.default_rng(1))
+    rows, one = np.arange(40), ragged_walks(steps=1)
+
+    def all_of_it() -> list[Any]:
+        return [
+            learner.updates(model, data, walks),
+            learner.update(model, data, walks, weights),
+            learner.update(model, data, one, weights),
+            learner.losses(model, data, rows),
+            torch.tensor(learner.score(model, data)[0]),
+        ]
+
+    whole = all_of_it()
+    each = 4 * len(model) + 4 * learner._row_floats
+    for floats in (1, 4 * each):  # one at a time; four walks at a time, then two
+        monkeypatch.setattr(under_test, "FLOATS_AT_ONCE", floats)
+        for found, expected in zip(all_of_it(), whole, strict=True):
+            close(torch.as_tensor(found), torch.as_tensor(expected))
+
+
+def test_what_a_row_keeps_is_measured() -> None:
+    learner = CASES["mlp"].learner()
+    learner.score(learner.start(np.random.default_rng(1)), CASES["mlp"].data())
+    assert 12 + 8 + 5 <= learner._row_floats <= 4 * (12 + 8 + 5)
+
+
+@every_case
+def test_score_and_losses(case: Case) -> None:
+    learner, data = case.learner(), case.data()
+    model = learner.start(np.random.default_rng(1))
+    x, y = torch.from_numpy(data.x).reshape(40, *(case.shape or (12,))), torch.from_numpy(data.y)
+    with torch.no_grad():
+        output = module_of(learner, model)(x)
+        expected = case.loss(output, y) + case.l2 / 2 * float(model @ model)
+    rows = np.array([5, 0, 5, 39])
+    losses = learner.losses(model, data, rows)
+    assert losses.dtype == np.float32
+    np.testing.assert_allclose(losses, expected[rows], rtol=1e-5)
+    loss, accuracy = learner.score(model, data)
+    assert loss == pytest.approx(float(expected.mean()), rel=1e-5)
+    assert accuracy == (int((output.argmax(1) == y).sum()) / 40 if case.classes else None)
+
+
+@pytest.mark.parametrize(
+    "make", [Regression, lambda: nn.Sequential(Mlp(), nn.Unflatten(1, (5, 1)))]
+)
+def test_accuracy_needs_one_class_per_example_and_one_output_per_class(
+    make: Callable[[], nn.Module],
+) -> None:
+    data = CASES["mlp"].data()
+    learner = TorchLearner(make, lambda output, y: (output.flatten(1)[:, 0] - y.flatten()).square())
+    model = learner.start(np.random.default_rng(0))
+    assert learner.score(model, data).accuracy is None
+    assert learner.score(model, Examples(data.x, data.y[:, None] * 0)).accuracy is None
+
+
+@every_case
+def test_nothing_given_is_changed_and_bytes_repeat(case: Case) -> None:
+    net = case.make()
+    net_before = copy.deepcopy(net.state_dict())
+    learner = TorchLearner(lambda: net, case.loss, l2=case.l2, shape=case.shape)
+    data, walks, weights = case.data(), ragged_walks(), coefficients()
+    model = learner.start(np.random.default_rng(1))
+    assert torch.equal(model, vector_of(net))
+    before = (model.clone(), data.x.copy(), walks.rows.copy(), walks.weight.copy())
+    seed = torch.get_rng_state()
+
+    def once() -> list[bytes]:
+        return [
+            learner.updates(model, data, walks).numpy().tobytes(),
+            learner.update(model, data, walks, weights).numpy().tobytes(),
+            learner.gradient(model, data, walks.rows[0, 0], walks.weight[0, 0]).numpy().tobytes(),
+            learner.losses(model, data, np.arange(40)).tobytes(),
+            repr(learner.score(model, data)).encode(),
+        ]
+
+    assert once() == once()
+    again = TorchLearner(lambda: net, case.loss, l2=case.l2, shape=case.shape)
+    assert again.updates(model, case.data(), walks).numpy().tobytes() == once()[0]
+    for now, then in zip((model, data.x, walks.rows, walks.weight), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+    assert all(torch.equal(net_before[name], now) for name, now in net.state_dict().items())
+    assert all(p.grad is None for p in net.parameters())
+    assert torch.equal(torch.get_rng_state(), seed)
+    assert not model.requires_grad
+
+
+def test_start_follows_the_seed_alone() -> None:
+    learner = CASES["cnn"].learner()
+    first = learner.start(np.random.default_rng(4))
+    torch.rand(3)
+    assert torch.equal(first, CASES["cnn"].learner().start(np.random.default_rng(4)))
+    assert not torch.equal(first, learner.start(np.random.default_rng(5)))
+    rng = np.random.default_rng(4)
+    assert torch.equal(first, learner.start(rng))
+    assert not torch.equal(first, learner.start(rng))
+
+
+def test_what_is_not_trained_is_the_same_in_every_run() -> None:
+    case = CASES["tied and fixed"]
+    model = case.learner().start(np.random.default_rng(4))
+    torch.rand(3)
+    assert case.learner().score(model, case.data()) == case.learner().score(model, case.data())
+    assert len(model) == 12 * 12 + 12 + 12 * 5 + 5
+
+
+def test_a_module_of_ones_own_stays_ones_own() -> None:
+    case, net = CASES["tied and fixed"], Tied().double()
+    learner = TorchLearner(lambda: net, PER_CLASS)
+    model = learner.start(np.random.default_rng(4))
+    before = learner.score(model, case.data())
+    assert model.dtype == torch.float32
+    assert {p.dtype for p in net.parameters()} == {torch.float64}
+    with torch.no_grad():
+        for p in net.parameters():
+            p.add_(1)
+    assert learner.score(model, case.data()) == before
+
+
+def test_save_and_load() -> None:
+    learner: Learner = CASES["cnn"].learner()
+    model = learner.start(np.random.default_rng(4))
+    saved = learner.save(model)
+    assert saved.dtype == np.float32
+    assert learner.save(learner.load(saved)).tobytes() == saved.tobytes()
+    kept = saved.copy()
+    learner.load(saved).add_(1)
+    model.add_(1)
+    np.testing.assert_array_equal(saved, kept)
+    saved.setflags(write=False)
+    learner.load(saved)
+    with pytest.raises(InputError, match=r"vector of 93 parameters.*\(92,\)"):
+        learner.load(saved[1:])
+
+
+def test_examples_are_shared_and_let_go() -> None:
+    case, learner = CASES["cnn"], CASES["cnn"].learner()
+    data = case.data()
+    data.x.setflags(write=False)
+    learner.score(learner.start(np.random.default_rng(4)), data)
+    x, y = learner._on_device(data)
+    assert x.data_ptr() == data.x.ctypes.data
+    assert y.data_ptr() == data.y.ctypes.data
+    assert learner._on_device(data)[0] is x
+    del data
+    gc.collect()
+    assert not len(learner._seen)
+
+
+def test_nothing_to_do() -> None:
+    case, learner = CASES["mlp"], CASES["mlp"].learner()
+    model, none = learner.start(np.random.default_rng(4)), np.empty(0, dtype=np.float32)
+    rows = np.empty(0, dtype=np.intp)
+    assert not learner.gradient(model, case.data(), rows, none).any()
+    assert learner.losses(model, case.data(), rows).shape == (0,)
+    for steps in (1, 2):
+        walks = Walks(*(part[:0] for part in vars(ragged_walks(steps)).values()))
+        assert learner.updates(model, case.data(), walks).shape == (0, len(model))
+        assert not learner.update(model, case.data(), walks, none).any()
+    walks = ragged_walks()
+    walks.rate[:] = 0
+    assert not learner.updates(model, case.data(), walks).any()
+
+
+def test_a_loss_may_hold_tensors_and_keep_a_column() -> None:
+    weighted = nn.CrossEntropyLoss(weight=torch.arange(5.0), reduction="none")
+    learner, data = TorchLearner(Mlp, weighted), CASES["mlp"].data()
+    model = learner.start(np.random.default_rng(4))
+    assert not learner.losses(model, data, np.flatnonzero(data.y == 0)).any()
+    column = Examples(data.x, data.x[:, :1])
+    learner = TorchLearner(Regression, nn.MSELoss(reduction="none"))
+    assert learner.losses(learner.start(np.random.default_rng(4)), column, np.arange(3)).all()
+
+
+class Around(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Mlp()
+        self.register_buffer("runs", torch.zeros(1))
+
+
+class Noisy(Around):
+    def forward(self, x: Tensor) -> Tensor:
+        return F.dropout(self.inner(x), training=self.training)
+
+
+class Counting(Around):
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.inner(x + 0 * self.get_buffer("runs").add_(1))
+        return out
+
+
+class Mixing(Around):
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.inner(x - x.mean(0))
+        return out
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda: nn.Sequential(Mlp(), nn.BatchNorm1d(5)), r"'1' \(BatchNorm1d\).*Use GroupNorm"),
+        (
+            lambda: nn.BatchNorm1d(12, track_running_stats=False).eval(),
+            r"Layer '' \(BatchNorm1d\) mixes",
+        ),
+        (lambda: nn.Sequential(Mlp(), nn.Dropout(0.1)), r"'1' \(Dropout\) draws random numbers"),
+        (Mlp(), "Got a Mlp itself: pass its class, or lambda: net"),
+        (lambda: nn.ReLU(), r"at least one parameter to train. Got ReLU\(\)"),
+        (lambda: torch.ones(3), "must make a torch.nn.Module"),
+    ],
+)
+def test_refused_when_made(make: Any, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        TorchLearner(make, PER_CLASS)
+
+
+@pytest.mark.parametrize(
+    ("make", "loss", "why"),
+    [
+        (Noisy, PER_CLASS, "draws random numbers or changes its own buffers"),
+        (Counting, PER_CLASS, "draws random numbers or changes its own buffers"),
+        (Mixing, PER_CLASS, "must not depend on the others in its batch"),
+        (Mlp, nn.CrossEntropyLoss(), r'Got shape \(\) for 3 examples.*Pass reduction="none"'),
+        (Regression, lambda out, y: (out - y).square(), r"Got shape \(3, 3\) for 3 examples"),
+    ],
+)
+def test_refused_when_tried(make: Callable[[], nn.Module], loss: Loss, why: str) -> None:
+    learner, data = TorchLearner(make, loss), CASES["mlp"].data()
+    model = learner.start(np.random.default_rng(4))
+    for _ in range(2):  # and not only at the first try
+        with pytest.raises(InputError, match=why):
+            learner.updates(model, data, ragged_walks())
+
+
+def test_random_layers_that_are_switched_off_are_welcome() -> None:
+    def make() -> nn.Module:
+        return nn.Sequential(Noisy(), nn.BatchNorm1d(5), nn.Dropout(0.5)).eval()
+
+    case = Case(make)
+    learner, walks = case.learner(), ragged_walks()
+    model = learner.start(np.random.default_rng(4))
+    expected = plain_updates(case, learner, model, walks)
+    close(learner.updates(model, case.data(), walks), expected)
+    TorchLearner(lambda: nn.Sequential(Mlp(), nn.Dropout(0.0)), PER_CLASS)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_no_gpu() -> None:
+    with pytest.raises(InputError, match='Got "cuda", and it finds 0 CUDA devices'):
+        TorchLearner(Mlp, PER_CLASS, device="cuda")
+
+
+def test_refused_arguments() -> None:
+    with pytest.raises(InputError, match='Got "cud", '):
+        TorchLearner(Mlp, PER_CLASS, device="cud")
+    with pytest.raises(InputError, match=r"l2 must be a number, 0 or more. Got -1"):
+        TorchLearner(Mlp, PER_CLASS, l2=-1)
+    learner = TorchLearner(Mlp, PER_CLASS, shape=(1, 28, 28))
+    with pytest.raises(InputError, match=r"a row of the examples, 12. Got \(1, 28, 28\).*784"):
+        learner.score(learner.start(np.random.default_rng(0)), CASES["mlp"].data())
+
+
+def test_without_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "cafe.learn.torch")
+    with pytest.raises(InputError, match=r"pip install 'cafe-fl\[torch\]'"):
+        importlib.import_module("cafe.learn.torch")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+@every_case
+def test_a_gpu_gives_the_same(case: Case) -> None:
+    here, there = (
+        case.learner(),
+        TorchLearner(case.make, case.loss, device="cuda", l2=case.l2, shape=case.shape),
+    )
+    model, walks, data = here.start(np.random.default_rng(1)), ragged_walks(), case.data()
+    assert torch.equal(model, there.start(np.random.default_rng(1)).cpu())
+    found = there.updates(there.load(here.save(model)), data, walks)
+    np.testing.assert_allclose(found.cpu(), here.updates(model, data, walks), rtol=0.02, atol=1e-3)

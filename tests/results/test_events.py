@@ -1,0 +1,117 @@
+"""The log: what is written is read, a torn end is dropped, anything else that is wrong is named."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cafe.errors import FileError
+from cafe.learn.base import Score
+from cafe.results.events import Log, read
+from cafe.rounds import Fate, Outcome
+
+times = st.floats(0, 1e300)
+counts = st.integers(0, 2**62)
+
+
+@st.composite
+def outcomes(draw: st.DrawFn) -> list[Outcome]:
+    """Rounds that follow each other, with any figures."""
+    return [
+        Outcome(
+            n, draw(times), draw(times), draw(st.booleans()), *(draw(counts) for _ in range(4)),
+            np.array([draw(counts) for _ in Fate]), *(draw(times) for _ in range(5)),
+        )
+        for n in range(draw(st.integers(0, 5)))
+    ]  # fmt: skip
+
+
+@settings(derandomize=True, deadline=None, max_examples=50, database=None)
+@given(rounds=outcomes(), loss=st.floats(), accuracy=st.none() | st.floats(0, 1))
+def test_what_is_written_is_read(
+    tmp_path_factory: pytest.TempPathFactory,
+    rounds: list[Outcome],
+    loss: float,
+    accuracy: float | None,
+) -> None:
+    path = tmp_path_factory.mktemp("log") / "events.jsonl"
+    with Log(path) as log:
+        for outcome in rounds:
+            log.outcome(outcome)
+        log.score(len(rounds), Score(loss, accuracy))
+        assert log.sync() == path.stat().st_size
+    found = read(path)
+    for line, outcome in zip(found.rounds, rounds, strict=True):
+        for field in fields(Outcome):
+            assert np.array_equal(line[field.name], getattr(outcome, field.name))
+    [(after, score)] = found.scores
+    assert after == len(rounds)
+    assert score.accuracy == accuracy
+    assert score.loss == loss or (math.isnan(score.loss) and math.isnan(loss))
+    for text in path.read_text().splitlines():
+        json.loads(text, parse_constant=pytest.fail)
+
+
+def written(path: Path, rounds: int) -> bytes:
+    with Log(path) as log:
+        for n in range(rounds):
+            log.outcome(Outcome(n, n, n + 1, True))
+        log.sync()
+    return path.read_bytes()
+
+
+def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    data = written(path, 3)
+    ends = [i + 1 for i, byte in enumerate(data) if byte == ord("\n")]
+    for length in range(len(data)):
+        path.write_bytes(data[:length])
+        assert len(read(path).rounds) == sum(end <= length for end in ends)
+
+
+def test_a_log_is_cut_where_it_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    data = written(path, 3)
+    keep = data.index(b"\n") + 1
+    with Log(path, keep) as log:
+        log.outcome(Outcome(1, 1, 2, False))
+        log.sync()
+    found = read(path)
+    assert [line["succeeded"] for line in found.rounds] == [True, False]
+    assert path.read_bytes()[:keep] == data[:keep]
+
+
+BAD = {
+    "not JSON": (b"{]\n", "line 2: the line must be an object in JSON"),
+    "no object": (b"3\n", "line 2: the line must be an object in JSON"),
+    "no bytes": (b"\xff\xfe\n", "line 2: the line must be an object in JSON"),
+    "a round twice": (b"first\n", "line 2: the line must be the next round"),
+    "other keys": (b'{"round": 1}\n', "line 2: the line must be the next round"),
+    "a score too early": (b'{"after": 2, "loss": 1, "accuracy": 1}\n', "line 2: the line must be"),
+    "a score of nothing": (b'{"after": 1, "loss": null, "accuracy": 1}\n', "line 2: the line must"),
+}
+
+
+@pytest.mark.parametrize(("line", "said"), BAD.values(), ids=BAD)
+def test_a_damaged_line_is_named(tmp_path: Path, line: bytes, said: str) -> None:
+    path = tmp_path / "events.jsonl"
+    data = written(path, 1)
+    path.write_bytes(data + line.replace(b"first\n", data))
+    with pytest.raises(FileError, match=said):
+        read(path)
+
+
+def test_a_log_that_has_lost_something_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    data = written(path, 3)
+    with pytest.raises(FileError, match=rf"at least the {len(data) + 1} bytes.* Got {len(data)}"):
+        read(path, len(data) + 1)
+    with pytest.raises(FileError, match="the file cannot be read"):
+        read(tmp_path / "none.jsonl")

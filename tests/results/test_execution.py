@@ -1,0 +1,267 @@
+"""A run on disk is the run that ``simulate`` plays, whatever happens to it on the way."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from cafe.engine import simulate
+from cafe.errors import FileError, InfeasibleError, InputError
+from cafe.results import execute, execution, find, load
+from cafe.rounds import History
+
+if TYPE_CHECKING:
+    from tests.results.conftest import Lab
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint after every round."""
+    monkeypatch.setattr(execution, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(execution, "CHECKPOINT_SHARE", 1e9)
+
+
+def assert_same(one: History, other: History) -> None:
+    """Equal in every number, its type included."""
+    assert (one.policy, one.seed, one.open_jobs) == (other.policy, other.seed, other.open_jobs)
+    arrays = [
+        {**history.by_round, **vars(history), **(vars(history.curve) if history.curve else {})}
+        for history in (one, other)
+    ]
+    for name, column in arrays[0].items():
+        if isinstance(column, np.ndarray):
+            assert column.dtype == arrays[1][name].dtype, name
+            np.testing.assert_array_equal(column, arrays[1][name], err_msg=name)
+    assert (one.model is None, one.curve is None) == (other.model is None, other.curve is None)
+
+
+@pytest.mark.parametrize("label", ["agu", "awu", "fedavg", "mcu"])
+@pytest.mark.parametrize("learning", [False, True], ids=["ledger", "learning"])
+def test_it_is_what_simulate_plays(lab: Lab, tmp_path: Path, learning: bool, label: str) -> None:
+    scenario = lab.scenario(learning=learning)
+    result = execute(scenario, label, 1, tmp_path / "run")
+    played = simulate(
+        scenario.federation, scenario.policy(label), scenario.task(1), seed=1, **scenario.run
+    )
+    assert_same(result.history, played)
+    read = load(tmp_path / "run")
+    assert_same(read.history, played)
+    assert read.finished
+    assert read.provenance == result.provenance
+    assert read.federation is not None
+    assert read.federation.latency == scenario.federation.latency
+
+
+@pytest.mark.parametrize(
+    "limits",
+    ["updates = 7", "time = 11.3", "rounds = 50\nevaluate_every = 7", "rounds = 9\ntime = 99"],
+)
+def test_limits_and_evaluations_are_those_of_simulate(
+    lab: Lab, tmp_path: Path, limits: str
+) -> None:
+    scenario = lab.scenario(("rounds = 60", limits), learning=True)
+    result = execute(scenario, "agu", 0, tmp_path / "run")
+    played = simulate(
+        scenario.federation, scenario.policy("agu"), scenario.task(0), seed=0, **scenario.run
+    )
+    assert_same(result.history, played)
+
+
+# ---------------------------------------------------------------- stopping and going on
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("learning", [False, True], ids=["ledger", "learning"])
+def test_a_run_that_is_resumed_leaves_the_same_bytes(
+    lab: Lab, tmp_path: Path, learning: bool
+) -> None:
+    scenario, broken, whole = (
+        lab.scenario(learning=learning),
+        tmp_path / "broken",
+        tmp_path / "whole",
+    )
+    execute(scenario, "agu", 0, whole)
+    lab.stop_after(23, scenario, broken)
+    said: list[str] = []
+    assert not load(broken).finished
+    assert load(broken).history.rounds == 23
+    result = execute(scenario, "agu", 0, broken, resume=True, say=said.append)
+    assert said == [f"{broken} goes on from round 23."]
+    assert lab.contents(broken) == lab.contents(whole)
+    assert_same(result.history, load(whole).history)
+
+
+def test_what_came_after_the_checkpoint_is_played_again(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario, broken, whole = lab.scenario(learning=True), tmp_path / "broken", tmp_path / "whole"
+    execute(scenario, "agu", 0, whole)
+    with monkeypatch.context() as patch:
+        patch.setattr(execution, "CHECKPOINT_SECONDS", 0.0)
+        lab.stop_after(10, scenario, broken)
+    log = broken / "events.jsonl"
+    with log.open("ab") as file:  # rounds that no checkpoint knows of, the last one torn
+        file.write((whole / "events.jsonl").read_bytes()[log.stat().st_size :][:1234])
+    execute(scenario, "agu", 0, broken, resume=True)
+    assert lab.contents(broken) == lab.contents(whole)
+
+
+def test_a_run_without_a_checkpoint_begins_at_the_beginning(lab: Lab, tmp_path: Path) -> None:
+    scenario, broken, whole = lab.scenario(), tmp_path / "broken", tmp_path / "whole"
+    execute(scenario, "agu", 0, whole)
+    lab.stop_after(10, scenario, broken)
+    said: list[str] = []
+    execute(scenario, "agu", 0, broken, resume=True, say=said.append)
+    assert said == [f"{broken} has no checkpoint yet: it begins at the beginning."]
+    assert lab.contents(broken) == lab.contents(whole)
+
+
+def test_resuming_where_nothing_is_begins(lab: Lab, tmp_path: Path) -> None:
+    said: list[str] = []
+    result = execute(lab.scenario(), "agu", 0, tmp_path / "new", resume=True, say=said.append)
+    assert result.finished
+    assert not said
+
+
+def test_a_finished_run_is_left_alone(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario, folder = lab.scenario(), tmp_path / "run"
+    first = execute(scenario, "agu", 0, folder)
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    monkeypatch.setattr(execution, "Run", None)
+    said: list[str] = []
+    again = execute(scenario, "agu", 0, folder, resume=True, say=said.append)
+    assert said == [f"{folder} is finished: nothing is left to do."]
+    assert_same(again.history, first.history)
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+
+
+def test_results_are_never_overwritten_unasked(lab: Lab, tmp_path: Path) -> None:
+    scenario, folder = lab.scenario(), tmp_path / "run"
+    execute(scenario, "agu", 0, folder)
+    before = lab.contents(folder)
+    with pytest.raises(FileError, match=r"run: there are results here already.*--resume"):
+        execute(scenario, "agu", 1, folder)
+    with pytest.raises(InputError, match="not both"):
+        execute(scenario, "agu", 1, folder, resume=True, overwrite=True)
+    assert lab.contents(folder) == before
+    (folder / "mine.txt").write_text("kept")
+    assert execute(scenario, "agu", 1, folder, overwrite=True).history.seed == 1
+    assert (folder / "mine.txt").read_text() == "kept"
+
+
+CHANGES = {
+    "run.rounds was 60 and is 61": ("rounds = 60", "rounds = 61"),
+    "run.crash was 0.1 and is not given": ("crash = 0.1", ""),
+    "policy.quorum was 9 and is 8": ("quorum = 9", "quorum = 8"),
+    "federation.rate was 1.0 and is 2.0; task.batch was 5 and is 6": ("rate = 1.0", "rate = 2.0"),
+    "task.partition.each was 3 and is 4": ("each = 3", "each = 4"),
+    'learner.name was "softmax" and is "mlp"': ('"softmax"', '"mlp"'),
+    'policy.name was "agu" and is "mcu"': ('"agu"', '"mcu"'),
+}
+
+
+@pytest.mark.parametrize(("said", "change"), CHANGES.items())
+def test_a_scenario_that_has_changed_is_refused(
+    lab: Lab, tmp_path: Path, said: str, change: tuple[str, str]
+) -> None:
+    lab.stop_after(5, lab.scenario(learning=True), tmp_path / "run")
+    also = (("batch = 5", "batch = 6"),) if "batch" in said else ()
+    changed = lab.scenario(change, *also, learning=True)
+    with pytest.raises(FileError, match=re.escape(f"something else: {said}. A run is of one")):
+        execute(changed, changed.label, 0, tmp_path / "run", resume=True)
+
+
+def test_what_does_not_concern_a_run_may_change(lab: Lab, tmp_path: Path) -> None:
+    lab.stop_after(5, lab.scenario(), tmp_path / "run")
+    changed = lab.scenario(
+        ("[run]", "# a comment\n[policies.awu]\ndeadline = 1.0\n\n[run]"),
+        ("seeds = [0, 1]", "seeds = [0, 1, 2]"),
+        ("rate = 1.0", "rate = 1"),
+    )
+    assert execute(changed, "agu", 0, tmp_path / "run", resume=True).finished
+
+
+def test_another_seed_or_version_is_refused(lab: Lab, tmp_path: Path) -> None:
+    scenario, folder = lab.scenario(), tmp_path / "run"
+    lab.stop_after(5, scenario, folder)
+    with pytest.raises(FileError, match="seed was 0 and is 1"):
+        execute(scenario, "agu", 1, folder, resume=True)
+    begun = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**begun, "version": "0.0.1"}))
+    with pytest.raises(FileError, match=r'version was "0.0.1" and is'):
+        execute(scenario, "agu", 0, folder, resume=True)
+
+
+def test_a_resumed_run_has_as_many_threads_as_it_began_with(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario, folder = lab.scenario(learning=True), tmp_path / "run"
+    monkeypatch.setattr(execution, "cores", lambda: 1)
+    lab.stop_after(5, scenario, folder)
+    monkeypatch.setattr(execution, "cores", lambda: 2)
+    result = execute(scenario, "agu", 0, folder, resume=True)
+    assert result.provenance["threads"] == 1
+
+
+# ---------------------------------------------------------------- what goes wrong on the way
+
+
+def test_a_run_that_gives_up_says_why_and_keeps_its_events(lab: Lab, tmp_path: Path) -> None:
+    scenario = lab.scenario(("quorum = 9", "quorum = 20"), ("crash = 0.1", "patience = 30"))
+    with pytest.raises(InfeasibleError, match="30 rounds in a row have failed"):
+        execute(scenario, "agu", 0, tmp_path / "run")
+    read = load(tmp_path / "run")
+    assert not read.finished
+    assert read.history.rounds == 29
+    assert np.isnan(read.history.mean_age), "no checkpoint says how old the clients were"
+
+
+def test_nothing_is_written_for_a_run_that_cannot_begin(lab: Lab, tmp_path: Path) -> None:
+    scenario = lab.scenario(("crash = 0.1", "crash = 1.0"))
+    with pytest.raises(InputError, match="crash is a probability"):
+        execute(scenario, "agu", 0, tmp_path / "run")
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+def test_provenance_says_where_a_run_comes_from(lab: Lab, tmp_path: Path) -> None:
+    scenario = lab.scenario(learning=True)
+    found = execute(scenario, "mcu", 1, tmp_path / "run").provenance
+    assert found["text"] == scenario.text
+    assert (found["label"], found["seed"], found["clients"]) == ("mcu", 1, 20)
+    assert found["policy"] == "mcu(quorum=9, deadline=0.5)"
+    assert found["settings"]["policy"] == {"name": "mcu", "quorum": 9, "deadline": 0.5}
+    text = (tmp_path / "run" / "run.json").read_text()
+    assert str(tmp_path) not in text
+
+
+def test_the_summary_has_every_figure(lab: Lab, tmp_path: Path) -> None:
+    result = execute(lab.scenario(learning=True), "agu", 0, tmp_path / "run")
+    found = json.loads((tmp_path / "run" / "result.json").read_text())
+    figures = {name for name, value in vars(History).items() if isinstance(value, property)}
+    assert figures <= found.keys()
+    assert found["waste_per_gradient"] == result.history.waste_per_gradient
+    assert sum(found["fates"].values()) + found["open_jobs"] == found["jobs"]
+
+
+def test_a_summary_without_updates_is_valid_json(lab: Lab, tmp_path: Path) -> None:
+    scenario = lab.scenario(("quorum = 9", "quorum = 20"))
+    execute(scenario, "agu", 0, tmp_path / "run")
+    found = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert found["updates"] == 0
+    assert found["waste_per_update"] is None
+
+
+def test_all_runs_below_a_folder_are_found(lab: Lab, tmp_path: Path) -> None:
+    scenario = lab.scenario()
+    for seed in (0, 1):
+        execute(scenario, "agu", seed, tmp_path / "out" / f"agu-seed-{seed}")
+    assert [result.history.seed for result in find(tmp_path / "out")] == [0, 1]
+    with pytest.raises(FileError, match="there are no runs"):
+        find(tmp_path / "nowhere")

@@ -1,0 +1,392 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cafe.data.examples import Examples, Rows, Shards
+from cafe.errors import InputError
+from cafe.federation import Federation
+from cafe.latency import Exponential
+from cafe.latency.base import Floats
+from cafe.learn.base import Learner, Weights
+from cafe.learn.convex import Convex
+from cafe.learn.linear import Logistic, Ridge
+from cafe.learn.quadratic import Quadratic
+from cafe.measure import Measured, measure, measure_at
+from cafe.theory import (
+    LearningRate,
+    Setting,
+    Variance,
+    bound,
+    bound_as_printed,
+    learning_rate,
+    learning_rate_as_printed,
+)
+
+steady = settings(derandomize=True, deadline=None, max_examples=30, database=None)
+
+BEND = np.array([0.5, 1.0, 3.0])
+LEARNERS: dict[str, Convex] = {
+    "quadratic": Quadratic(3, BEND),
+    "ridge": Ridge(3, 0.1),
+    "logistic": Logistic(3, 3, 0.1),
+}
+COUNTS = (2, 5, 5, 12)
+
+
+def world(name: str, counts: tuple[int, ...] = COUNTS, seed: int = 0) -> tuple[Examples, Shards]:
+    """Clients around places of their own; rows are dealt out in no order."""
+    rng, number = np.random.default_rng(seed), sum(counts)
+    client = np.repeat(np.arange(len(counts)), counts)
+    x = rng.normal(rng.normal(0, 1.5, (len(counts), 3))[client], 1.0).astype(np.float32)
+    if name == "logistic":
+        y: Any = rng.integers(0, 3, number)
+    else:
+        y = x @ rng.normal(size=3) + rng.normal(size=number)
+    order = rng.permutation(number)
+    data = Examples(x[np.argsort(order)], y[np.argsort(order)])
+    return data, Shards.of(np.split(order, np.cumsum(counts)[:-1]))
+
+
+@pytest.fixture(params=LEARNERS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def each(shards: Shards) -> list[Rows]:
+    return [shards[client] for client in range(len(shards))]
+
+
+def start_of(learner: Learner, seed: int = 3) -> Any:
+    size = len(learner.start(np.random.default_rng(0)))
+    return np.random.default_rng(seed).normal(size=size).astype(np.float32)
+
+
+def losses_of(learner: Learner, model: Any, data: Examples, shards: Shards) -> Floats:
+    """Each client's mean loss."""
+    return np.array([learner.losses(model, data, rows).mean(dtype=float) for rows in each(shards)])
+
+
+class Plainer:
+    """A learner that has a gradient and no more, as a network has."""
+
+    def __init__(self, inner: Learner) -> None:
+        self._inner = inner
+
+    def gradient(self, model: Any, data: Examples, rows: Rows, weight: Weights) -> Any:
+        return self._inner.gradient(model, data, rows, weight)
+
+    def save(self, model: Any) -> Any:
+        return self._inner.save(model)
+
+
+def plainer(inner: Learner) -> Any:
+    return Plainer(inner)
+
+
+# ---------------------------------------------------------------------- quadratics, in closed form
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_quadratics_have_the_constants_that_theory_says(scaled: bool) -> None:
+    data, shards = world("quadratic")
+    start = start_of(LEARNERS["quadratic"])
+    found = measure(LEARNERS["quadratic"], data, shards, batch=4, start=start, scaled=scaled)
+
+    x = [data.x[rows].astype(float) for rows in each(shards)]
+    sizes = np.array(COUNTS)
+    scale = sizes * 4 / 24 if scaled else np.ones(4)
+    means = np.array([points.mean(axis=0) for points in x])
+    spreads = np.array([points.var(axis=0) for points in x])
+    centre = np.average(means, axis=0, weights=scale)
+    between = np.average((means - centre) ** 2, axis=0, weights=scale)
+    within = np.average(spreads, axis=0, weights=scale)
+    slopes = scale[:, None] * BEND * (start - means)
+    slope = BEND * (start - centre)
+
+    assert found.smoothness == pytest.approx(3.0 * scale.max())
+    assert found.convexity == pytest.approx(0.5 * scale.min())
+    np.testing.assert_allclose(found.model, centre, rtol=1e-12)
+    assert found.optimum == pytest.approx(BEND @ (between + within) / 2)
+    np.testing.assert_allclose(found.optima, scale * (spreads @ BEND) / 2)
+    assert found.heterogeneity == pytest.approx(BEND @ between / 2)
+    np.testing.assert_allclose(found.start.noises, scale**2 * (spreads @ BEND**2) / 4)
+    np.testing.assert_allclose(found.start.noises, found.end.noises)
+    assert found.noise == pytest.approx((scale**2 * (spreads @ BEND**2)).max() / 4)
+    assert found.start.dissimilarity == pytest.approx(((slopes - slope) ** 2).sum(axis=1).mean())
+    assert found.start.steepness == pytest.approx(slope @ slope)
+    assert found.end.steepness == pytest.approx(0, abs=1e-20)
+    assert found.distance == pytest.approx(((start - centre) ** 2).sum())
+
+
+def test_the_problem_is_what_was_measured() -> None:
+    data, shards = world("quadratic")
+    found = measure(LEARNERS["quadratic"], data, shards, batch=4, start=np.ones(3, np.float32))
+    problem = found.problem()
+    for name in ("smoothness", "convexity", "noise", "heterogeneity", "distance"):
+        assert getattr(problem, name) == getattr(found, name)
+
+
+def test_start_is_the_learners_own_unless_given(name: str) -> None:
+    data, shards = world(name)
+    found = measure(LEARNERS[name], data, shards)
+    assert found.distance == pytest.approx(found.model @ found.model)
+
+
+# ---------------------------------------------------------------------------- the scaled objective
+
+
+def test_clients_scaled_losses_average_to_the_pooled_mean(name: str) -> None:
+    learner, (data, shards) = LEARNERS[name], world(name)
+    found = measure(learner, data, shards)
+    pooled = learner.losses(found.model.astype(np.float32), data, shards.rows).mean(dtype=float)
+    assert found.optimum == pytest.approx(pooled, rel=1e-5)
+    own = losses_of(learner, found.model.astype(np.float32), data, shards)
+    assert np.mean(np.array(COUNTS) * 4 / 24 * own) == pytest.approx(pooled, rel=1e-5)
+    for away in np.random.default_rng(0).normal(size=(5, found.model.size)) / 3:
+        assert learner.score(found.model + away, data).loss > found.optimum
+
+
+def test_unscaled_clients_count_alike(name: str) -> None:
+    """As if each had as many examples as any other: 2, 5, 5, 12 become 60 each."""
+    learner, (data, shards) = LEARNERS[name], world(name)
+    alike = Shards.of([np.repeat(rows, 60 // len(rows)) for rows in each(shards)])
+    one = measure(learner, data, shards, batch=3, scaled=False)
+    other = measure(learner, data, alike, batch=3)
+    np.testing.assert_allclose(one.model, other.model, atol=1e-6)
+    np.testing.assert_allclose(one.optima, other.optima, rtol=1e-9)
+    for constant in ("smoothness", "convexity", "optimum", "heterogeneity", "noise", "distance"):
+        assert getattr(one, constant) == pytest.approx(getattr(other, constant), rel=1e-5)
+
+
+def test_a_clients_optimum_is_below_all_else(name: str) -> None:
+    learner, (data, shards) = LEARNERS[name], world(name)
+    found = measure(learner, data, shards)
+    scale = np.array(COUNTS) * 4 / 24
+    for model in (found.model.astype(np.float32), start_of(learner), 0 * start_of(learner)):
+        assert np.all(found.optima <= scale * losses_of(learner, model, data, shards) + 1e-6)
+
+
+# --------------------------------------------------------------------------- heterogeneity and V
+
+
+@steady
+@given(
+    st.sampled_from(sorted(LEARNERS)),
+    st.lists(st.integers(1, 9), min_size=1, max_size=6),
+    st.integers(0, 10**6),
+)
+def test_heterogeneity_and_dissimilarity(name: str, counts: list[int], seed: int) -> None:
+    """Gamma is not negative, and V(w*) <= 2 L Gamma: each F_k is L-smooth, F's gradient is 0."""
+    data, shards = world(name, tuple(counts), seed)
+    found = measure(LEARNERS[name], data, shards)
+    assert found.optimum - found.optima.mean() >= -1e-9
+    assert found.end.dissimilarity <= 2 * found.smoothness * found.heterogeneity + 1e-9
+    assert found.end.steepness <= 1e-12
+    assert found.convexity <= found.smoothness
+
+
+def test_equal_clients_are_not_heterogeneous(name: str) -> None:
+    data, shards = world(name)
+    same = Shards.of([shards[3]] * 5)
+    found = measure(LEARNERS[name], data, same)
+    assert found.heterogeneity == pytest.approx(0, abs=1e-9)
+    assert found.start.dissimilarity == 0
+    assert found.end.dissimilarity == 0
+
+
+def test_round_quadratics_attain_the_limit_of_dissimilarity() -> None:
+    data, shards = world("quadratic", (6, 6, 6))
+    found = measure(Quadratic(3, 2.0), data, shards)
+    limit = 2 * found.smoothness * found.heterogeneity
+    assert found.end.dissimilarity == pytest.approx(limit)
+    assert found.start.dissimilarity == pytest.approx(limit)
+
+
+# ----------------------------------------------------------------------------------------- noise
+
+
+@pytest.mark.parametrize("batch", [1, 7])
+def test_noise_is_the_variance_of_batches(name: str, batch: int) -> None:
+    """Batches as a run draws them, through the learner's own gradient."""
+    learner, (data, shards) = LEARNERS[name], world(name)
+    model, rng, draws = start_of(learner), np.random.default_rng(5), 4000
+    found = measure_at(learner, model, data, shards, batch=batch)
+    for client, rows in enumerate(each(shards)):
+        scale = len(rows) * 4 / 24
+        even = np.full(len(rows), scale / len(rows), dtype=np.float32)
+        mean = learner.gradient(model, data, rows, even).astype(float)
+        share = np.full(batch, scale / batch, dtype=np.float32)
+        away = [
+            learner.gradient(model, data, picked, share) - mean
+            for picked in rng.choice(rows, (draws, batch))
+        ]
+        squares = np.square(away).sum(axis=1)
+        error = squares.std() / np.sqrt(draws)
+        assert abs(squares.mean() - found.noises[client]) <= 4 * error + 1e-6
+
+
+def test_whole_clients_have_no_noise(name: str) -> None:
+    data, shards = world(name)
+    found = measure(LEARNERS[name], data, shards)
+    assert found.noise == 0
+    assert found.start.mean_noise == 0
+
+
+def test_noise_is_the_noisiest_clients_at_the_noisier_end(name: str) -> None:
+    data, shards = world(name)
+    found = measure(LEARNERS[name], data, shards, batch=2)
+    assert found.noise == max(found.start.noises.max(), found.end.noises.max())
+    assert found.start.mean_noise == found.start.noises.mean()
+
+
+def test_ridges_noise_is_convex_in_the_model() -> None:
+    """So that no model between the ends is noisier than both."""
+    learner, (data, shards) = LEARNERS["ridge"], world("ridge")
+    one, other = start_of(learner, 1), start_of(learner, 2)
+    ends = [measure_at(learner, w, data, shards, batch=1).noises for w in (one, other)]
+    for share in (0.1, 0.5, 0.8):
+        between = measure_at(learner, (1 - share) * one + share * other, data, shards, batch=1)
+        assert np.all(between.noises <= (1 - share) * ends[0] + share * ends[1] + 1e-4)
+
+
+def test_any_learner_is_measured_by_its_gradients(name: str) -> None:
+    """With as many probes as examples, as exactly as float32 allows."""
+    learner, (data, shards) = LEARNERS[name], world(name)
+    model = start_of(learner)
+    known = measure_at(learner, model, data, shards, batch=4)
+    probed = measure_at(plainer(learner), model, data, shards, batch=4)
+    np.testing.assert_allclose(known.noises, probed.noises, rtol=1e-4)
+    assert known.dissimilarity == pytest.approx(probed.dissimilarity, rel=1e-4)
+    assert known.steepness == pytest.approx(probed.steepness, rel=1e-4)
+    assert measure_at(plainer(learner), model, data, shards).noise == 0
+
+
+def test_a_few_probes_are_right_on_average() -> None:
+    learner, (data, shards) = LEARNERS["ridge"], world("ridge")
+    model = start_of(learner)
+    exact = measure_at(learner, model, data, shards, batch=4).noises
+    tries = np.array(
+        [
+            measure_at(plainer(learner), model, data, shards, batch=4, probes=4, seed=seed).noises
+            for seed in range(200)
+        ]
+    )
+    error = tries.std(axis=0) / np.sqrt(200)
+    assert np.all(error[1:] > 0)  # clients with more examples than probes
+    assert np.all(np.abs(tries.mean(axis=0) - exact) <= 4 * error + 1e-4 * exact)
+
+
+# --------------------------------------------------------------------------- bounds against a run
+
+
+QUORUM, DEADLINE, ROUNDS, RUNS = 2, 0.7, 120, 40
+
+
+def mean_gaps(
+    learner: Quadratic | Ridge,
+    found: Measured,
+    data: Examples,
+    shards: Shards,
+    start: Any,
+    batch: int | None,
+    rate: LearningRate,
+) -> tuple[Floats, Floats]:
+    """E[F(w_t)] - F* of the paper's MCU scheme with memoryless clients, and its standard error.
+
+    Both losses are squares, so that F(w) - F* is half the Hessian's form of w - w*, without
+    cancellation.
+    """
+    rng, gaps = np.random.default_rng(11), np.zeros((RUNS, ROUNDS))
+    points = data.x[shards.rows].astype(float)
+    for run in range(RUNS):
+        model = np.array(start, dtype=np.float32)
+        for t in range(1, ROUNDS + 1):
+            away = model - found.model
+            if isinstance(learner, Quadratic):
+                gaps[run, t - 1] = np.sum(np.asarray(learner.bend) * away**2) / 2
+            else:
+                turn = points @ away[:-1] + away[-1]
+                gaps[run, t - 1] = (np.mean(turn**2) + learner.l2 * away @ away) / 2
+            reports = np.flatnonzero(rng.exponential(1.0, len(shards)) <= DEADLINE).tolist()
+            if len(reports) < QUORUM:
+                continue
+            drawn = [shards[k] if batch is None else rng.choice(shards[k], batch) for k in reports]
+            rows = np.concatenate(drawn)
+            weight = np.full(len(rows), 1 / len(rows), dtype=np.float32)
+            model = model - np.float32(rate(t)) * learner.gradient(model, data, rows, weight)
+    return gaps.mean(axis=0), gaps.std(axis=0) / np.sqrt(RUNS)
+
+
+def terms(clients: int) -> Variance:
+    return Variance.of(Setting(Federation(clients, Exponential(1.0)), QUORUM, DEADLINE))
+
+
+@pytest.mark.parametrize("far", [True, False])
+@pytest.mark.parametrize("name", ["quadratic", "ridge"])
+def test_measured_constants_bound_a_run(name: str, far: bool) -> None:
+    """MCU, equal clients, one step: both bounds, each with the schedule it asks for."""
+    learner = Quadratic(3, BEND) if name == "quadratic" else Ridge(3, 0.5)
+    data, shards = world(name, (8,) * 6)
+    optimum = measure(learner, data, shards).model.astype(np.float32)
+    start = optimum + np.float32(4) if far else optimum
+    found = measure(learner, data, shards, batch=2, start=start)
+    problem, t, args = found.problem(), np.arange(1, ROUNDS + 1), (6, 1.0, QUORUM, DEADLINE)
+    for limit, rate in (
+        (bound(problem, terms(6), t), learning_rate(problem, terms(6))),
+        (bound_as_printed(problem, *args, t), learning_rate_as_printed(problem, *args)),
+    ):
+        gap, error = mean_gaps(learner, found, data, shards, start, 2, rate)
+        assert np.all(gap + 4 * error <= limit + 1e-9)
+
+
+@pytest.mark.parametrize("cause", ["noise", "heterogeneity", "distance"])
+def test_each_constant_is_as_large_as_it_must_be(cause: str) -> None:
+    """With L = mu, and but one reason for a gap, a tenth of that constant is too little."""
+    data, shards = world("quadratic", (8,) * 6)
+    if cause != "heterogeneity":
+        shards = Shards.of([shards[0]] * 6)
+    learner, batch = Quadratic(3), 2 if cause == "noise" else None
+    start = measure(learner, data, shards).model.astype(np.float32)
+    if cause == "distance":
+        start = start + np.float32(1)
+    found = measure(learner, data, shards, batch=batch, start=start)
+    problem, t = found.problem(), np.arange(1, ROUNDS + 1)
+    rate = learning_rate(problem, terms(6))
+    gap, error = mean_gaps(learner, found, data, shards, start, batch, rate)
+    assert np.all(gap + 4 * error <= bound(problem, terms(6), t) + 1e-9)
+    less = replace(problem, **{cause: getattr(problem, cause) / 10})
+    assert np.any(gap - 4 * error > bound(less, terms(6), t))
+
+
+# ------------------------------------------------------------------------------------- the rest
+
+
+def test_progress_rises_to_one() -> None:
+    data, shards = world("ridge")
+    shares: list[float] = []
+    measure(LEARNERS["ridge"], data, shards, progress=shares.append)
+    assert shares == sorted(shares)
+    assert len(shares) == 5
+    assert shares[-1] == 1.0
+    shares.clear()
+    measure_at(LEARNERS["ridge"], start_of(LEARNERS["ridge"]), data, shards, progress=shares.append)
+    assert shares[-1] == 1.0
+
+
+def test_no_bound_for_what_is_not_convex() -> None:
+    data, shards = world("ridge")
+    with pytest.raises(InputError, match=r"convex learner, .*Got Plainer.*measure_at"):
+        measure(plainer(LEARNERS["ridge"]), data, shards)
+
+
+@pytest.mark.parametrize("wrong", [{"batch": 0}, {"probes": 0}])
+def test_no_examples_no_gradient(wrong: dict[str, int]) -> None:
+    data, shards = world("ridge")
+    with pytest.raises(InputError, match=f"{next(iter(wrong))} must be at least 1"):
+        measure_at(LEARNERS["ridge"], start_of(LEARNERS["ridge"]), data, shards, **wrong)  # type: ignore[arg-type]

@@ -310,16 +310,21 @@ def test_score_and_losses(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [Regression, lambda: nn.Sequential(Mlp(), nn.Unflatten(1, (5, 1)))]
+    ("make", "column"),
+    [
+        (Regression, False),
+        (lambda: nn.Sequential(Mlp(), nn.Unflatten(1, (5, 1))), False),
+        (Mlp, True),
+    ],
 )
 def test_accuracy_needs_one_class_per_example_and_one_output_per_class(
-    make: Callable[[], nn.Module],
+    make: Callable[[], nn.Module], column: bool
 ) -> None:
     data = CASES["mlp"].data()
     learner = TorchLearner(make, lambda output, y: (output.flatten(1)[:, 0] - y.flatten()).square())
     model = learner.start(np.random.default_rng(0))
+    data = Examples(data.x, data.y[:, None]) if column else data
     assert learner.score(model, data).accuracy is None
-    assert learner.score(model, Examples(data.x, data.y[:, None] * 0)).accuracy is None
 
 
 @every_case

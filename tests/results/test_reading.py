@@ -81,7 +81,7 @@ def test_a_damaged_checkpoint_is_refused_and_can_be_done_without(
         arrays = dict(file.items())
     for missing in ("events", "run.books.area"):
         write_arrays(checkpoint, {k: v for k, v in arrays.items() if k != missing})
-        with pytest.raises(FileError, match=rf"there is no .* in this checkpoint. Remove it"):
+        with pytest.raises(FileError, match=r"there is no .* in this checkpoint. Remove it"):
             execute(scenario, "agu", 0, folder, resume=True)
     checkpoint.unlink()
     execute(scenario, "agu", 0, folder, resume=True)

@@ -47,9 +47,9 @@ def test_a_run_that_fails_does_not_stop_the_others(lab: Lab, tmp_path: Path) -> 
 
 def test_all_is_refused_before_anything_is_run(lab: Lab, tmp_path: Path) -> None:
     scenario = lab.scenario()
-    with pytest.raises(InputError, match="There is no policy 'mcuu'. Did you mean 'mcu'"):
+    with pytest.raises(InputError, match=r"There is no policy 'mcuu'. Did you mean 'mcu'"):
         planned(scenario, ["agu", "mcuu"], tmp_path)
-    with pytest.raises(InputError, match="Each policy can be compared once. Got agu, agu"):
+    with pytest.raises(InputError, match=r"Each policy can be compared once. Got agu, agu"):
         planned(scenario, ["agu", "agu"], tmp_path)
     execute(scenario, "mcu", 1, tmp_path / "mcu-seed-1")
     with pytest.raises(FileError, match="mcu-seed-1: there are results here already"):

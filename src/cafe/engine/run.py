@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -162,21 +162,21 @@ class Run:
             waiting[jobs.client[index]] = False
             held = np.flatnonzero(waiting)
         reports = _reports(jobs, index, self.books, held)
-        training, chains = self.training, []
+        training, needs = self.training, self.policy.needs
         if training is not None:
-            chains = training.chains_of(jobs.take(index), held)
-            if "updates" in self.policy.needs:
-                object.__setattr__(reports, "updates", training.updates(reports.client, chains))
-            if "losses" in self.policy.needs:
-                object.__setattr__(reports, "losses", training.losses(reports.client, chains))
+            paths = training.paths(jobs.take(index), held)
+            reports = replace(
+                reports,
+                updates=training.updates(paths) if "updates" in needs else None,
+                losses=training.losses(paths) if "losses" in needs else None,
+            )
         merge = self.policy.merge(ledger, reports)
         _check_merge(self.policy, merge, len(reports))
         if training is not None:
             if reports.updates is not None:
-                versions = np.array([chain.version for chain in chains])
-                training.merge_given(reports.updates, merge, versions)
+                training.merge_given(paths, merge, reports.updates)
             else:
-                training.merge(reports.client, chains, merge)
+                training.merge(paths, merge)
         counted = merge.coefficient != 0
         if counted.all():
             return Used(index, held, merge.coefficient)
@@ -188,12 +188,8 @@ class Run:
         training = self.training
         assert training is not None
         if len(kept):
-            chains = training.chains_of(jobs.take(kept), _NOBODY)
-            training.chains |= dict(zip(jobs.client[kept].tolist(), chains, strict=True))
-        if training.chains:
-            has = self.ledger.local | self.books.kept.held
-            training.chains = {k: c for k, c in training.chains.items() if has[k]}
-        training.forget(self.running)
+            training.keep(training.paths(jobs.take(kept), _NOBODY))
+        training.forget(self.running, self.ledger.local | self.books.kept.held)
 
     def _persevere(self, outcome: Outcome, jobs: Running) -> None:
         """Give up after too many failures in a row, and say what would have been needed."""

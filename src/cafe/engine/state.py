@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.engine.run import Run
-from cafe.engine.training import Chain
 from cafe.errors import InputError
 from cafe.learn.base import Score
 from cafe.rounds.jobs import Running, Work
@@ -45,7 +44,7 @@ def save(run: Run) -> State:
         state |= {f"model.{v}": learner.save(model) for v, model in training.models.items()}
         state |= {f"moment.{n}": learner.save(m) for n, m in enumerate(training.moments)}
         meta["trained"] = training.version
-        meta["chains"] = {k: [c.version, c.jobs] for k, c in training.chains.items()}
+        meta["chains"] = training.chains
         meta["works"] = {r: asdict(work) for r, work in training.works.items()}
     try:
         text = json.dumps(meta)
@@ -97,7 +96,7 @@ def restore(run: Run, state: State) -> None:
         moments = sum(name.startswith("moment.") for name in state)
         training.moments = tuple(load(state[f"moment.{n}"]) for n in range(moments))
         training.chains = {
-            int(k): Chain(v, tuple(map(tuple, jobs))) for k, (v, jobs) in meta["chains"].items()
+            int(k): tuple((job[0], job[1]) for job in jobs) for k, jobs in meta["chains"].items()
         }
         training.works = {int(r): Work(**work) for r, work in meta["works"].items()}
 

@@ -17,23 +17,41 @@ from numpy.typing import NDArray
 from cafe.engine.batches import Batches
 from cafe.federation import Indices
 from cafe.latency.base import Floats
-from cafe.learn.base import Model, Score, Walks
-from cafe.rounds.jobs import Jobs, Whole, Work
+from cafe.learn.base import Model, Score, Walks, Weights
+from cafe.rounds.jobs import Jobs, Mask, Whole, Work
 from cafe.rounds.policy import Merge
 from cafe.task import Task
 
+Chain = tuple[tuple[int, int], ...]  # the round and version in which each of its jobs began
 
-@dataclass(frozen=True)
-class Chain:
-    """A client's local model, as the jobs that lead to it.
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """The ways from a global model to what was reported, a row per report.
+
+    Most are one job long. A client that went on from its local model has a chain of them.
 
     Attributes:
-        version: of the global model that it began from.
-        jobs: the round and the global model's version when each job began.
+        client: whose.
+        rounds: in which each job began; -1 where a path has fewer.
+        versions: of the global model when each job began. A path begins from the first.
     """
 
-    version: int
-    jobs: tuple[tuple[int, int], ...]
+    client: Indices
+    rounds: Whole
+    versions: Whole
+
+    def __len__(self) -> int:
+        return len(self.client)
+
+    def take(self, index: Indices) -> Paths:
+        """Some of the paths."""
+        return Paths(self.client[index], self.rounds[index], self.versions[index])
+
+    def chain(self, row: int) -> Chain:
+        """One path as numbers."""
+        jobs = zip(self.rounds[row].tolist(), self.versions[row].tolist(), strict=True)
+        return tuple(job for job in jobs if job[0] >= 0)
 
 
 @dataclass(eq=False)
@@ -65,128 +83,135 @@ class Training:
         """The global model."""
         return self.models[self.version]
 
-    def chain(self, client: int, version: int, round_: int, local: bool) -> Chain:
-        """What a job amounts to: the client's local model gone on by a round, or a new one."""
-        if local:
-            before = self.chains[client]
-            return Chain(before.version, (*before.jobs, (round_, version)))
-        return Chain(version, ((round_, version),))
+    def paths(self, jobs: Jobs, held: Indices) -> Paths:
+        """The paths of jobs that reported, then of clients whose kept reports are held."""
+        if not len(held) and not jobs.local.any():
+            return Paths(jobs.client, jobs.round[:, None], jobs.version[:, None])
+        columns = (jobs.client, jobs.round, jobs.version, jobs.local)
+        reported = zip(*(column.tolist() for column in columns), strict=True)
+        chains = [
+            (*(self.chains[client] if local else ()), (round_, version))
+            for client, round_, version, local in reported
+        ]
+        chains += [self.chains[client] for client in held.tolist()]
+        longest = max(map(len, chains))
+        padded = np.array([chain + ((-1, -1),) * (longest - len(chain)) for chain in chains])
+        clients = np.concatenate([jobs.client, held])
+        return Paths(clients, padded[:, :, 0], padded[:, :, 1])
 
-    def chains_of(self, jobs: Jobs, held: Indices) -> list[Chain]:
-        """The chains of jobs that reported, then of clients whose kept reports are held."""
-        columns = (jobs.client, jobs.version, jobs.round, jobs.local)
-        new = zip(*(column.tolist() for column in columns), strict=True)
-        return [*(self.chain(*job) for job in new), *(self.chains[k] for k in held.tolist())]
-
-    def merge(self, clients: Indices, chains: list[Chain], merge: Merge) -> None:
+    def merge(self, paths: Paths, merge: Merge) -> None:
         """Move the global model by what the reports amount to, times their coefficients."""
         used = np.flatnonzero(merge.coefficient)
+        coefficient = merge.coefficient[used].astype(np.float32)
         whole: Model = None
-        for version, some in _by_version(chains, used):
-            coefficient = merge.coefficient[some]
-            part = self._update(clients[some], [chains[k] for k in some], version, coefficient)
+        for version, works, some in self._alike(paths.take(used)):
+            part = self._update(paths.take(used[some]), version, works, coefficient[some])
             if merge.of == "model":
-                part = part + self.models[version] * float(coefficient.sum())
+                part = part + self.models[version] * float(coefficient[some].sum())
             whole = part if whole is None else whole + part
         self._advance(whole, merge.keep)
 
-    def merge_given(self, updates: NDArray[np.float32], merge: Merge, versions: Whole) -> None:
+    def merge_given(self, paths: Paths, merge: Merge, updates: NDArray[np.float32]) -> None:
         """The same with updates that are known already."""
         saved = np.asarray(merge.coefficient, dtype=np.float32) @ updates
         whole = self.task.learner.load(saved)
         if merge.of == "model":
             for k in np.flatnonzero(merge.coefficient):
-                whole = whole + self.models[int(versions[k])] * float(merge.coefficient[k])
+                model = self.models[int(paths.versions[k, 0])]
+                whole = whole + model * float(merge.coefficient[k])
         self._advance(whole, merge.keep)
 
     def _advance(self, change: Model, keep: float) -> None:
-        change = change if keep == 1.0 else change - self.model * (1.0 - keep)
+        """The next version. ``change`` is nobody else's: it may become the model."""
+        if keep != 1.0:
+            change = change - self.model * (1.0 - keep)
         if self.task.server is not None:
-            change, self.moments = self.task.server.step(change, self.moments)
-        moved = self.model + change
+            step, self.moments = self.task.server.step(change, self.moments)
+            moved = self.model + step
+        else:
+            change += self.model
+            moved = change
         self.version += 1
         self.models[self.version] = moved
 
     def _update(
-        self, clients: Indices, chains: list[Chain], version: int, coefficient: Floats
+        self, paths: Paths, version: int, works: tuple[Work, ...], coefficient: Weights
     ) -> Model:
-        """The sum of coefficient times update, of chains that begin from one version."""
+        """The sum of coefficient times update, of paths that begin from one version."""
         learner, data, model = self.task.learner, self.task.data, self.models[version]
-        total: Model = None
-        for works, some in self._by_work(chains):
-            walks = self._walks(clients[some], [chains[k] for k in some], works)
-            share = coefficient[some].astype(np.float32)
-            if walks.rate.shape[1] == 1:
-                # One step each from one model: a single weighted loss over all batches.
-                weight = walks.weight[:, 0] * (walks.rate * -share[:, None])
-                part = learner.gradient(model, data, walks.rows.ravel(), weight.ravel())
-            else:
-                part = learner.update(model, data, walks, share)
-            total = part if total is None else total + part
-        return total
+        walks = self._walks(paths, works)
+        if walks.rate.shape[1] > 1:
+            return learner.update(model, data, walks, coefficient)
+        # One step each from one model: a single weighted loss over all batches.
+        weight = walks.weight[:, 0] * (walks.rate * -coefficient[:, None])
+        return learner.gradient(model, data, walks.rows.ravel(), weight.ravel())
 
-    def updates(self, clients: Indices, chains: list[Chain]) -> NDArray[np.float32]:
-        """Each chain's own update, for a policy that needs to see them."""
+    def updates(self, paths: Paths) -> NDArray[np.float32]:
+        """Each path's own update, for a policy that needs to see them."""
         rows: dict[int, NDArray[np.float32]] = {}
-        for version, same in _by_version(chains, np.arange(len(chains))):
-            for works, some in self._by_work([chains[k] for k in same]):
-                index = same[some]
-                walks = self._walks(clients[index], [chains[k] for k in index], works)
-                learner = self.task.learner
-                found = learner.updates(self.models[version], self.task.data, walks)
-                rows |= {int(k): learner.save(row) for k, row in zip(index, found, strict=True)}
-        return np.stack([rows[k] for k in range(len(chains))])
+        for version, works, some in self._alike(paths):
+            walks, learner = self._walks(paths.take(some), works), self.task.learner
+            found = learner.updates(self.models[version], self.task.data, walks)
+            rows |= {int(k): learner.save(row) for k, row in zip(some, found, strict=True)}
+        return np.stack([rows[k] for k in range(len(paths))])
 
-    def losses(self, clients: Indices, chains: list[Chain]) -> Floats:
-        """The mean loss on the first batch of each chain, before any step."""
-        found = np.empty(len(chains))
-        for version, same in _by_version(chains, np.arange(len(chains))):
-            for works, some in self._by_work([chains[k] for k in same]):
-                index = same[some]
-                walks = self._walks(clients[index], [chains[k] for k in index], works)
-                rows, weight = walks.rows[:, 0], walks.weight[:, 0]
-                loss = self.task.learner.losses(
-                    self.models[version], self.task.data, rows.ravel()
-                ).reshape(rows.shape)
-                found[index] = (loss * weight).sum(axis=1) / weight.sum(axis=1)
+    def losses(self, paths: Paths) -> Floats:
+        """The mean loss on the first batch of each path, before any step."""
+        found = np.empty(len(paths))
+        for version, works, some in self._alike(paths):
+            walks = self._walks(paths.take(some), works)
+            rows, weight = walks.rows[:, 0], walks.weight[:, 0]
+            loss = self.task.learner.losses(self.models[version], self.task.data, rows.ravel())
+            found[some] = (loss.reshape(rows.shape) * weight).sum(axis=1) / weight.sum(axis=1)
         return found
 
-    def _by_work(self, chains: list[Chain]) -> list[tuple[tuple[Work, ...], Indices]]:
-        """The chains by the work of their jobs: one kind for all of them, or one for each."""
-        works = [tuple(self.works[round_] for round_, _ in chain.jobs) for chain in chains]
-        works = [w if len(set(w)) > 1 else w[:1] for w in works]
-        kinds = list(dict.fromkeys(works))
-        if len(kinds) == 1:
-            return [(kinds[0], np.arange(len(chains)))]
-        return [(k, np.flatnonzero([w == k for w in works])) for k in kinds]
+    def _alike(self, paths: Paths) -> list[tuple[int, tuple[Work, ...], Indices]]:
+        """Which paths can be walked side by side: those from one version with the same work.
 
-    def _walks(self, clients: Indices, chains: list[Chain], works: tuple[Work, ...]) -> Walks:
-        longest = max(len(chain.jobs) for chain in chains)
-        rounds = np.full((len(chains), longest), -1, dtype=np.int64)
-        rates = np.zeros(rounds.shape)
-        rate = {job: self.task.rate_at(*job) for chain in chains for job in chain.jobs}
-        for k, chain in enumerate(chains):
-            rounds[k, : len(chain.jobs)] = [round_ for round_, _ in chain.jobs]
-            rates[k, : len(chain.jobs)] = [rate[job] for job in chain.jobs]
+        One kind of work for all their jobs, however many these are, or one for each.
+        """
+        everyone = np.arange(len(paths))
+        rounds = np.unique(paths.rounds)
+        works = {self.works[int(r)] for r in rounds if r >= 0}
+        first = paths.versions[:, 0]
+        if len(works) == 1 and (first == first[0]).all():
+            return [(int(first[0]), tuple(works), everyone)]
+        kinds: dict[tuple[int, tuple[Work, ...]], list[int]] = {}
+        for k in everyone.tolist():
+            each = tuple(self.works[round_] for round_, _ in paths.chain(k))
+            kind = (int(first[k]), each if len(set(each)) > 1 else each[:1])
+            kinds.setdefault(kind, []).append(k)
+        return [(version, each, np.array(some)) for (version, each), some in kinds.items()]
+
+    def _walks(self, paths: Paths, works: tuple[Work, ...]) -> Walks:
+        rates = np.zeros(paths.rounds.shape)
+        jobs = {(r, v) for r in np.unique(paths.rounds) for v in np.unique(paths.versions)}
+        for round_, version in jobs:
+            same = (paths.rounds == round_) & (paths.versions == version)
+            if round_ >= 0 and same.any():
+                rates[same] = self.task.rate_at(int(round_), int(version))
         if len(works) == 1:
-            return self.batches.walks(clients, rounds, rates, works[0])
-        columns = [[at] for at in range(longest)]
+            return self.batches.walks(paths.client, paths.rounds, rates, works[0])
         parts = [
-            self.batches.walks(clients, rounds[:, at], rates[:, at], work)
-            for at, work in zip(columns, works, strict=True)
+            self.batches.walks(
+                paths.client, paths.rounds[:, at : at + 1], rates[:, at : at + 1], work
+            )
+            for at, work in enumerate(works)
         ]
         return reduce(Walks.then, parts)
 
-    def forget(self, running: Jobs) -> None:
-        """Let go of versions and works that nothing refers to any more."""
-        if not len(running) and not self.chains:
-            self.models = {self.version: self.model}
-            self.works.clear()
-            return
-        rounds = {round_ for chain in self.chains.values() for round_, _ in chain.jobs}
+    def keep(self, paths: Paths) -> None:
+        """Remember the local models that paths lead to, as the paths."""
+        self.chains |= {int(k): paths.chain(row) for row, k in enumerate(paths.client)}
+
+    def forget(self, running: Jobs, keeps: Mask) -> None:
+        """Let go of all that nothing refers to: chains, versions of the model, works of rounds."""
+        if self.chains:
+            self.chains = {k: chain for k, chain in self.chains.items() if keeps[k]}
+        rounds = {round_ for chain in self.chains.values() for round_, _ in chain}
         rounds |= set(running.round.tolist())
-        versions = {chain.version for chain in self.chains.values()}
-        versions |= {self.version, *running.version.tolist()}
+        versions = {self.version, *running.version.tolist()}
+        versions |= {chain[0][1] for chain in self.chains.values()}
         self.works = {r: w for r, w in self.works.items() if r in rounds}
         self.models = {v: m for v, m in self.models.items() if v in versions}
 
@@ -194,9 +219,3 @@ class Training:
         """How good the global model is on the task's test examples."""
         test = self.task.held if self.task.test is None else self.task.test
         return self.task.learner.score(self.model, test)
-
-
-def _by_version(chains: list[Chain], which: Indices) -> list[tuple[int, Indices]]:
-    """Some of the chains, by the version that they begin from."""
-    versions = np.array([chains[k].version for k in which])
-    return [(int(v), which[versions == v]) for v in np.unique(versions)]

@@ -71,7 +71,9 @@ def plan(made: Plan) -> Figure:
     deadlines = np.geomspace(min(marks) / 5, max(marks) * 2.5, 300)
     points = [made.search.expect(made.quorum, float(t)) for t in deadlines]
     least = made.cost
-    far = 1e6 * least  # above the picture: where rounds hardly succeed costs exceed what floats draw
+    far = (
+        1e6 * least
+    )  # above the picture: where rounds hardly succeed costs exceed what floats draw
     costs = np.array([made.goal.cost(p) for p in points])
     axes.plot(deadlines, np.minimum(costs, far), color=INK, lw=2, label=made.goal.describe())
     if isinstance(made.goal, Prices):

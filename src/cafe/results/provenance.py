@@ -62,22 +62,19 @@ def exists(folder: Path) -> bool:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """What :func:`begin` wrote."""
+    """What :func:`write` wrote."""
     path = folder / NAME
+    text = read_text(path)
     try:
-        found = json.loads(read_text(path))
+        found = json.loads(text)
         form = found["format"]
-    except (ValueError, KeyError, TypeError) as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(
-            path, "this is no file of CAFe's: a run is elsewhere, or it is damaged."
-        ) from None
+    except (ValueError, KeyError, TypeError):
+        raise FileError(path, "this must say where a run comes from: it is damaged.") from None
     if form != FORMAT:
         raise FileError(
             path,
-            f"runs of format {FORMAT} can be read. Got {form}: it was written by CAFe "
-            f"{found.get('cafe')}, read it with that version.",
+            f"the run must be of format {FORMAT}. Got {form}: it was written by CAFe "
+            f"{found.get('version')}; read it with that version.",
         )
     return dict(found)
 

@@ -71,8 +71,8 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 def read_arrays(path: Path, remedy: str) -> dict[str, NDArray[Any]]:
     """What :func:`write_arrays` wrote; nothing in a file is ever run as code."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return dict(file.items())
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return dict(arrays.items())
     except OSError as error:
         raise FileError(path, f"the file cannot be read: {reason(error)}.") from None
     except Exception as error:  # a damaged archive fails in many ways

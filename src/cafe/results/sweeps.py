@@ -86,8 +86,8 @@ def sweep(
             progress(done)
     for run, sentence in failed.items():
         raise InputError(
-            f"{run.label}, seed {run.seed}: {sentence} Of {len(runs)} runs {len(failed)} failed; the "
-            "others are done."
+            f"{run.label}, seed {run.seed}: {sentence} Of {len(runs)} runs {len(failed)} failed; "
+            "the others are done."
         )
     return [load(run.folder) for run in runs]
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cafe import cli
+import cafe
+from cafe import cli, console
+from cafe.policies import recipes
+from cafe.results import find, parquet_possible, tables
 
 PLAN = "plan --clients 50 --rate 1 --waste-price 20 --broadcast-price 100"
 
@@ -24,6 +30,7 @@ class Run:
         self.code, self.out, self.err = 0, "", ""
 
     def __call__(self, command: str) -> Run:
+        self.code = 0
         self._monkeypatch.setattr(sys, "argv", ["cafe", *command.split()])
         try:
             cli.main()
@@ -210,3 +217,197 @@ def test_the_installed_command() -> None:
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith(
         "cafe "
     )
+
+
+# ---------------------------------------------------------------- runs
+
+SCENARIO = """
+[federation]
+clients = 20
+rate = 1.0
+[policy]
+name = "mcu"
+quorum = 3
+deadline = 0.5
+[policies.slow]
+name = "mcu"
+quorum = 3
+deadline = 1.0
+[task]
+dataset = "digits"
+partition = "iid"
+[learner]
+name = "softmax"
+[run]
+rounds = 20
+seeds = [0, 1]
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A scenario in the present folder."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "small.toml"
+    path.write_text(SCENARIO)
+    return path
+
+
+def test_simulate_is_what_python_simulates(run: Run, scenario: Path) -> None:
+    made = run.json("simulate small.toml")
+    assert run.err == "Wrote results/small\n"
+    read = cafe.scenario.load_scenario(scenario)
+    for seed, found in enumerate(made["runs"]):
+        task = read.task(seed)
+        history = cafe.simulate(read.federation, read.policy("mcu"), task, rounds=20, seed=seed)
+        assert found["seed"] == seed
+        assert found["waste_per_update"] == history.waste_per_update
+        assert found["accuracy"] == history.accuracy
+        assert found["mean_age"] == history.mean_age
+    accuracies = [found["accuracy"] for found in made["runs"]]
+    assert made["figures"]["accuracy"]["mean"] == pytest.approx(np.mean(accuracies))
+    error = np.std(accuracies, ddof=1) / np.sqrt(2)
+    assert made["figures"]["accuracy"]["error"] == pytest.approx(error)
+    assert [r.folder.name for r in find("results/small")] == ["mcu-seed-0", "mcu-seed-1"]
+
+
+@pytest.mark.usefixtures("scenario")
+def test_simulate_prints_a_table(run: Run) -> None:
+    ran = run("simulate small.toml --seed 7 --rounds 5 --output here")
+    assert ran.code == 0
+    assert "mcu, quorum 3, deadline 0.5" in ran.out
+    assert "per used report" in ran.out
+    [result] = find("here")
+    assert (result.history.seed, result.history.rounds) == (7, 5)
+
+
+@pytest.mark.usefixtures("scenario")
+def test_results_are_kept_unless_told_otherwise(run: Run) -> None:
+    first = run.json("simulate small.toml --seed 0")
+    ran = run("simulate small.toml")
+    assert ran.code == 2
+    assert "mcu-seed-0: there are results here already" in ran.err
+    assert run("simulate small.toml --resume --overwrite").code == 2
+    assert run("simulate small.toml --resume --rounds 30").code == 2
+    assert "run.rounds was 20 and is 30" in run.err
+    both = run.json("simulate small.toml --resume")
+    assert both["runs"][0] == first["runs"][0]
+    assert "mcu-seed-0 is finished: nothing is left to do." in run.err
+    assert run.json("simulate small.toml --overwrite --seed 0") == first
+
+
+@pytest.mark.usefixtures("scenario")
+def test_compare_pairs_the_seeds(run: Run) -> None:
+    made = run.json("compare small.toml --policies mcu,slow,agu --seeds 3 --jobs 1 --rounds 10")
+    assert [policy["label"] for policy in made] == ["mcu", "slow", "agu"]
+    assert [found["seed"] for found in made[2]["runs"]] == [0, 1, 2]
+    first, slow, _ = made
+    assert first["differences"] is None
+    own = [[found["accuracy"] for found in policy["runs"]] for policy in (slow, first)]
+    apart = np.subtract(*own)
+    assert slow["differences"]["accuracy"]["mean"] == pytest.approx(apart.mean())
+    error = apart.std(ddof=1) / np.sqrt(3)
+    assert slow["differences"]["accuracy"]["error"] == pytest.approx(error)
+    assert slow["figures"]["virtual_time"]["mean"] == 10.0
+    out = run("compare small.toml --seeds 3 --rounds 10 --jobs 1 --resume").out
+    assert "Difference to mcu" in out
+    assert "agu" not in out, "only those of the scenario, unless named"
+
+
+@pytest.mark.usefixtures("scenario")
+def test_report_is_one_page(run: Run) -> None:
+    run("compare small.toml --jobs 1 --rounds 10")
+    ran = run("report results --output page.html --title Two")
+    assert ran.code == 0, ran.err
+    page = Path("page.html").read_text()
+    assert "<svg" in page
+    assert "Two" in page
+
+
+def test_policies_are_listed_with_all_that_they_take(run: Run) -> None:
+    listed = {policy["name"]: policy for policy in run.json("policies")}
+    assert listed.keys() == recipes().keys()
+    for name, recipe in recipes().items():
+        parameters = listed[name]["parameters"]
+        assert [p["name"] for p in parameters] == [*inspect.signature(recipe).parameters]
+        assert all(p["meaning"] for p in parameters)
+    assert listed["agu"]["needs"] == ["local models"]
+    assert listed["mcu"]["parameters"][0]["needed"]
+    out = run("policies").out
+    assert "age-weighted" in out.lower() or "weighed by their client's age" in out
+
+
+@pytest.mark.usefixtures("scenario")
+def test_progress_in_a_pipe_leaves_the_output_alone(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console, "LINES_APART", 0.0)
+    made = run.json("simulate small.toml --seed 0")
+    assert made["runs"][0]["rounds"] == 20
+    lines = run.err.splitlines()
+    assert lines[-1] == "Wrote results/small"
+    assert all(line.startswith("mcu-seed-0: ") and "s left" in line for line in lines[:-1])
+    assert "accuracy" in lines[-2]
+
+
+@pytest.mark.usefixtures("scenario")
+def test_one_line_says_how_to_get_tables(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "find_spec", lambda _: None)
+    assert not parquet_possible()
+    ran = run("simulate small.toml --rounds 2")
+    assert ran.code == 0
+    assert ran.err.count("cafe-fl[parquet]") == 1
+
+
+@pytest.mark.parametrize("verb", ["simulate", "compare"])
+def test_an_interrupt_says_how_to_go_on(scenario: Path, verb: str) -> None:
+    scenario.write_text(SCENARIO.partition("[task]")[0] + "[run]\nrounds = 10_000_000\n")
+    options = {"simulate": ["--seed", "0"], "compare": ["--jobs", "2"]}[verb]
+    code = (
+        "from cafe.results import execution; execution.CHECKPOINT_SECONDS = 0.0\n"
+        "from cafe.cli import main; main()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, verb, "small.toml", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        began = time.monotonic()
+        while not list(Path("results").rglob("checkpoint.npz")):
+            assert time.monotonic() - began < 60
+            time.sleep(0.05)
+        # A terminal tells every process of the group.
+        subprocess.run(["kill", "-INT", "--", f"-{process.pid}"], check=True)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGINT
+    assert out == ""
+    words = " ".join(options)
+    assert err.splitlines()[-1] == f"Stopped. Go on with: cafe {verb} small.toml {words} --resume"
+    assert "Traceback" not in err
+    assert not find("results")[0].finished
+
+
+RUN_MISTAKES = {
+    "no such file": ("simulate none.toml", "none.toml: the file cannot be read"),
+    "no such policy": ("compare small.toml --policies mcu,awuu", "Did you mean 'awu'"),
+    "a policy twice": ("compare small.toml --policies mcu,mcu", "compared once"),
+    "no seeds": ("compare small.toml --seeds 0", "--seeds must be at least 1. Got 0"),
+    "no jobs": ("compare small.toml --jobs 0", "At least 1 run must be at work"),
+    "a bad seed": ("simulate small.toml --seed -1", "A seed must be a whole number from 0 up"),
+    "no rounds": ("simulate small.toml --rounds 0", "rounds must be a whole number from 1 up"),
+    "a file in the way": ("simulate small.toml --output small.toml/x", "where a folder should be"),
+    "no runs": ("report .", "there are no runs in this folder"),
+    "no folder for the page": ("report . --output no/page.html", "there is no folder no"),
+}
+
+
+@pytest.mark.usefixtures("scenario")
+@pytest.mark.parametrize(("command", "words"), RUN_MISTAKES.values(), ids=RUN_MISTAKES)
+def test_mistakes_about_runs(run: Run, command: str, words: str) -> None:
+    ran = run(command)
+    assert ran.code == 2
+    assert words in ran.err
+    assert "Traceback" not in ran.err
+    assert not Path("results").exists()

@@ -26,11 +26,17 @@ def outcomes(draw: st.DrawFn) -> list[Outcome]:
     """Rounds that follow each other, with any figures."""
     return [
         Outcome(
-            n, draw(times), draw(times), draw(st.booleans()), *(draw(counts) for _ in range(4)),
-            np.array([draw(counts) for _ in Fate]), *(draw(times) for _ in range(5)),
+            n,
+            opened=draw(times),
+            closed=draw(times),
+            succeeded=draw(st.booleans()),
+            invited=draw(counts),
+            fates=np.array([draw(counts) for _ in Fate]),
+            waste=draw(times),
+            age=draw(times),
         )
         for n in range(draw(st.integers(0, 5)))
-    ]  # fmt: skip
+    ]
 
 
 @settings(derandomize=True, deadline=None, max_examples=50, database=None)

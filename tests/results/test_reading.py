@@ -11,7 +11,7 @@ import pytest
 
 from cafe.errors import FileError
 from cafe.results import Result, execute, execution, load, parquet_possible, tables
-from cafe.results.storage import write_arrays
+from cafe.results.storage import read_arrays, write_arrays
 from cafe.rounds import Fate
 
 if TYPE_CHECKING:
@@ -71,14 +71,12 @@ def test_a_damaged_checkpoint_is_refused_and_can_be_done_without(
     said = "checkpoint.npz: the file is damaged.* Remove it and resume: the run begins at the"
     for bad in (b"", b"nonsense", good[: len(good) // 2], good[:-30], good[:200] + good[260:]):
         checkpoint.write_bytes(bad)
-        for read in (
-            lambda: load(folder),
-            lambda: execute(scenario, "agu", 0, folder, resume=True),
-        ):
-            with pytest.raises(FileError, match=said):
-                read()
-    with np.load(tmp_path / "whole" / "checkpoint.npz") as file:
-        arrays = dict(file.items())
+        with pytest.raises(FileError, match=said):
+            load(folder)
+        with pytest.raises(FileError, match=said):
+            execute(scenario, "agu", 0, folder, resume=True)
+    checkpoint.write_bytes(good)
+    arrays = read_arrays(checkpoint, "")
     for missing in ("events", "run.books.area"):
         write_arrays(checkpoint, {k: v for k, v in arrays.items() if k != missing})
         with pytest.raises(FileError, match=r"there is no .* in this checkpoint. Remove it"):

@@ -27,7 +27,7 @@ try:
 except ModuleNotFoundError as missing:
     raise InputError(
         "cafe.learn.torch needs PyTorch, which is not installed: pip install 'cafe-fl[torch]'. "
-        "cafe.learn.mlp needs NumPy only."
+        "cafe.learn.mlp does without."
     ) from missing
 
 from torch import Tensor, nn

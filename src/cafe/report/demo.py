@@ -119,7 +119,8 @@ def tell(
     write_federation(each.federation(), output / "federation.csv", names=each.clients)
     plots.save(plots.plan(made), output / "plan.svg")
     with bar("Drawing the report") as show:
-        body = page.paragraphs([*begins, *ends])
+        first, *story = page.paragraphs([*begins, *ends])
+        body = [first.replace("<p>", "<p class=big>", 1), *story]
         body += runs.parts(results, holdings=held, accuracy=GOAL)
         show(0.6)
         body.append("<h1>The plan</h1>")

@@ -206,7 +206,7 @@ def spent_until(history: History, accuracy: float) -> Spent:
 
 
 def common_accuracy(groups: Sequence[Repeats]) -> float | None:
-    """The highest multiple of 5 % that every run reached; None where that is nothing."""
+    """The highest multiple of 5% that every run reached; None where that is nothing."""
     best = [
         float(np.max(h.curve.accuracy, initial=-1.0)) if h.curve is not None else -1.0
         for group in groups
@@ -227,15 +227,16 @@ def parsed(policy: str) -> tuple[str, dict[str, str]]:
 
 
 def labels(policies: Sequence[str]) -> list[str]:
-    """Policies for people: ``mcu, quorum 1, deadline 0.5``."""
-    shown = []
+    """Policies for people: ``mcu, quorum 1, deadline 0.5``; in full where that is ambiguous."""
+    shown: dict[str, str] = {}
     for policy in policies:
         name, told = parsed(policy)
         first = [key for key in ("quorum", "deadline") if key in told]
         order = [*first, *(key for key in told if key not in first)]
         pairs = (f"{key.replace('_', ' ')} {_short(told[key])}" for key in order)
-        shown.append(", ".join([name, *pairs]))
-    return [s if shown.count(s) == 1 else p for s, p in zip(shown, policies, strict=True)]
+        shown[policy] = ", ".join([name, *pairs])
+    all_shown = list(shown.values())
+    return [shown[p] if all_shown.count(shown[p]) == 1 else p for p in policies]
 
 
 def described(groups: Sequence[Repeats]) -> str:

@@ -155,15 +155,19 @@ def holdings(counts: ArrayLike, *, sort: bool = True, classes: Sequence[str] = (
             f"Got {table.dtype} of shape {table.shape}."
         )
     drawn = figure(9.6, 1.9 + 0.24 * min(table.shape[1], 40))
+    from matplotlib.colors import PowerNorm
+    from matplotlib.ticker import MaxNLocator
+
     above, axes = drawn.subplots(2, 1, sharex=True, height_ratios=(1, 3.2))
     clients = len(table)
     shown = thinned(table[alike(table)] if sort else table, MOST_COLUMNS)
     extent = (0.0, float(clients), shown.shape[1] - 0.5, -0.5)
     image = axes.imshow(
         np.where(shown.T > 0, shown.T, np.nan), aspect="auto", cmap="viridis_r", extent=extent,
-        interpolation="nearest", vmin=0,
+        interpolation="nearest", norm=PowerNorm(0.5, vmin=0),  # most hold few of most classes
     )  # fmt: skip
-    drawn.colorbar(image, ax=axes, label="examples", pad=0.01)
+    whole = MaxNLocator(6, integer=True)
+    drawn.colorbar(image, ax=axes, label="examples", pad=0.01, ticks=whole)
     edges = np.linspace(0, clients, len(shown) + 1)
     above.stairs(shown.sum(axis=1), edges, fill=True, color=GREY)
     above.set(ylabel="examples,\nall classes", ylim=(0, None))

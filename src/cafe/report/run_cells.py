@@ -20,7 +20,7 @@ PER = ("per update", "per used report", "per second")
 # Three costs, each in three denominators: which policy is best changes between them.
 COSTS = (
     (
-        "Waste, client-seconds thrown away: a discarded job is charged until its round closed",
+        "Waste, client-seconds: a discarded job is charged until its round closed",
         ("waste", "waste_per_gradient", "waste_per_time"),
     ),
     (

@@ -193,7 +193,7 @@ def weight(groups: Sequence[Repeats]) -> Figure:
 
 
 def theory(groups: Sequence[Repeats]) -> Figure | None:
-    """How far measured quantities are from the expected ones, with 95 % intervals."""
+    """How far measured quantities are from the expected ones, with 95% intervals."""
     known = [(i, group) for i, group in enumerate(groups) if group.expected]
     rows = [name for name in THEORY if any(_off(group, name) for _, group in known)]
     if not rows:
@@ -223,7 +223,7 @@ def theory(groups: Sequence[Repeats]) -> Figure | None:
 
 
 def _off(group: Repeats, quantity: str) -> tuple[float, float] | None:
-    """How far a quantity is from what was expected, and its 95 % interval, in percent."""
+    """How far a quantity is from what was expected, and its 95% interval, in percent."""
     expected = group.expected.get(quantity)
     if not expected or not np.isfinite(expected):
         return None

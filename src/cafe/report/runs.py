@@ -93,7 +93,7 @@ HOLDINGS = (
     "Columns that look alike are clients that could stand in for each other."
 )
 THEORY = (
-    "Each mark is what was measured, as a difference from what theory expects; bars are 95 % "
+    "Each mark is what was measured, as a difference from what theory expects; bars are 95% "
     "intervals. About 19 bars in 20 should cross the line; marks without a bar did not vary at all."
 )
 
@@ -111,12 +111,13 @@ def short(groups: Sequence[Repeats]) -> list[str]:
     """What each policy was best at, a line per policy; nothing where there is only one."""
     if len(groups) < 2:
         return []
+    moved = np.array([any(h.updates for h in group.histories) for group in groups])
     found = [(words, np.array([g.estimate(k).mean for g in groups])) for k, words in BEST.items()]
     accuracy = np.array([float(np.mean(group.final("accuracy"))) for group in groups])
     found.insert(0, ("highest accuracy in the end", -accuracy))
     best: dict[str, list[str]] = {}
     for words, values in found:
-        usable = np.where(np.isfinite(values), values, np.inf)
+        usable = np.where(np.isfinite(values) & moved, values, np.inf)
         if usable.min() < usable.max():
             winners = np.flatnonzero(usable == usable.min())
             best.setdefault(" and ".join(groups[i].label for i in winners.tolist()), []).append(

@@ -105,4 +105,4 @@ def give_or_take(mean: float, error: float) -> str:
 
 def share(mean: float, error: float = float("nan")) -> str:
     """A share from 0 to 1 in percent, with its standard error."""
-    return f"{give_or_take(100 * mean, 100 * error)} %" if math.isfinite(mean) else number(mean)
+    return f"{give_or_take(100 * mean, 100 * error)}%" if math.isfinite(mean) else number(mean)

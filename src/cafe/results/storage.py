@@ -71,10 +71,12 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 def read_arrays(path: Path, remedy: str) -> dict[str, NDArray[Any]]:
     """What :func:`write_arrays` wrote; nothing in a file is ever run as code."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return dict(arrays.items())
+        data = path.read_bytes()
     except OSError as error:
         raise FileError(path, f"the file cannot be read: {reason(error)}.") from None
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            return dict(arrays.items())
     except Exception as error:  # a damaged archive fails in many ways
         raise FileError(
             path,

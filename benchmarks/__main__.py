@@ -1,29 +1,44 @@
-"""``python -m benchmarks``: the table that ``make bench`` prints."""
+"""``python -m benchmarks [growth | simulate]``: tables on the terminal, results in a folder."""
 
 from __future__ import annotations
 
-import numpy as np
-from rich.console import Console
-from rich.table import Table
+import argparse
+import sys
+import tempfile
+from pathlib import Path
 
-from benchmarks import growth
+from benchmarks import growth, report, simulate
+
+RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
-    seconds = growth.measure()
-    table = Table(title="Unequal clients: median seconds (spread: min to max)", box=None)
-    table.add_column("N", justify="right")
-    for case in growth.CASES:
-        table.add_column(case.name, justify="right")
-    for size in growth.SIZES:
-        cells = [
-            f"{np.median(t):.4f} ({min(t):.4f} to {max(t):.4f})"
-            for t in (seconds[case.name][size] for case in growth.CASES)
-        ]
-        table.add_row(f"{size:,}", *cells)
-    slopes = [f"{growth.exponent(seconds[case.name]):.2f}" for case in growth.CASES]
-    table.add_row("growth from 10,000", *(f"N^{slope}" for slope in slopes))
-    Console(width=150, markup=False).print(table)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("which", nargs="?", choices=["growth", "simulate"], help="default: both")
+    parser.add_argument("--peers", action="store_true", help="race other simulators too")
+    parser.add_argument(
+        "--peers-dir", type=Path, help="keep their environments here (about 5 GB), not in /tmp"
+    )
+    parser.add_argument("--repetitions", type=int, default=simulate.Sizes.repetitions)
+    parser.add_argument("--slot", type=float, default=simulate.Sizes.slot, help="seconds per turn")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    given = parser.parse_args()
+    if given.which != "simulate":
+        growth.sheet(growth.measure()).print()
+    if given.which != "growth":
+        _simulate(given)
+
+
+def _simulate(given: argparse.Namespace) -> None:
+    folder = None
+    if given.peers or given.peers_dir:
+        folder = given.peers_dir or Path(tempfile.gettempdir()) / "cafe-peers"
+    sizes = simulate.Sizes(repetitions=given.repetitions, slot=given.slot)
+    measured = simulate.measure(sizes, folder, lambda what: print(f"... {what}", file=sys.stderr))
+    sheets = report.sheets(measured)
+    for sheet in sheets:
+        sheet.print()
+    report.write("simulate-peers" if folder else "simulate", measured, sheets, given.output)
 
 
 if __name__ == "__main__":

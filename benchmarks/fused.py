@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from time import perf_counter
 
@@ -52,19 +53,18 @@ class Fused:
                 change = one_step if workload.steps == 1 else several_steps
                 share = RATE / len(clients)
                 parts = np.array_split(rows, THREADS)
-                moves = pool.map(lambda part: change(params, x, y, part, share), parts)
-                for move in moves:  # noqa: B023 (used up before the next round)
+                for move in list(pool.map(partial(change, params, x, y, share), parts)):
                     add(params, move)
             return perf_counter() - began
 
 
-def one_step(params: Params, x: Floats, y: Rows, rows: Rows, share: float) -> Params:
+def one_step(params: Params, x: Floats, y: Rows, share: float, rows: Rows) -> Params:
     """The sum of some clients' steps, as one pass over all their batches."""
     flat = rows.ravel()
     return gradient(params, x[flat], y[flat], -share / rows.shape[2])
 
 
-def several_steps(params: Params, x: Floats, y: Rows, rows: Rows, share: float) -> Params:
+def several_steps(params: Params, x: Floats, y: Rows, share: float, rows: Rows) -> Params:
     """The sum of some clients' walks, client after client, each with a copy of the parameters."""
     total = [(np.zeros_like(w), np.zeros_like(b)) for w, b in params]
     for client in rows:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import cafe
+from benchmarks.report import Sheet
 from cafe.federation import Federation
 
 RNG_SEED = 0
@@ -71,3 +72,15 @@ def exponent(by_size: dict[int, list[float]], least: int = 10**4) -> float:
     sizes = [size for size in by_size if size >= least]
     medians = [float(np.median(by_size[size])) for size in sizes]
     return float(np.polyfit(np.log(sizes), np.log(medians), 1)[0])
+
+
+def sheet(seconds: dict[str, dict[int, list[float]]]) -> Sheet:
+    """The table that ``make bench`` prints."""
+    names = [case.name for case in CASES]
+    rows = [
+        [f"{size:,}", *(f"{np.median(t):.4f} ({min(t):.4f} to {max(t):.4f})" for t in times)]
+        for size in SIZES
+        if (times := [seconds[name][size] for name in names])
+    ]
+    rows.append(["growth from 10,000", *(f"N^{exponent(seconds[name]):.2f}" for name in names)])
+    return Sheet("Unequal clients: median seconds (min to max)", ["N", *names], rows)

@@ -1,7 +1,7 @@
 """This project, through its public door and with everything that a user gets.
 
-Latencies are drawn, the ledger is kept, the policy decides, batches are dealt. What is done once per
-run counts too: the start, and one evaluation at the end, on as many test examples as a batch has.
+Latencies are drawn, the ledger is kept, the policy decides, batches are dealt. What is done once
+per run counts too: the start, and one evaluation at the end, of as many examples as a batch has.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -67,10 +68,15 @@ def race(
                     rate = rounds[key] / one.seconds(workload, rounds[key])
                 except DropsOutError as reason:
                     running.remove(one)
-                    finish.dropped[one.name] = str(reason)
+                    finish.dropped[one.name] = _without_places(str(reason))
                     continue
                 finish.rates[workload.name].setdefault(one.name, []).append(rate)
     return finish
+
+
+def _without_places(reason: str) -> str:
+    """A reason without paths and addresses, which say where it was and not what."""
+    return re.sub(r"(\w+:/)?(/[^\s'\":,]+)+", "...", reason)
 
 
 def _fill(one: Contestant, workload: Workload, slot: float) -> int:

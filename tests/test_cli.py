@@ -303,8 +303,8 @@ def test_compare_pairs_the_seeds(run: Run) -> None:
     assert [found["seed"] for found in made[2]["runs"]] == [0, 1, 2]
     first, slow, _ = made
     assert first["differences"] is None
-    own = [[found["accuracy"] for found in policy["runs"]] for policy in (slow, first)]
-    apart = np.subtract(*own)
+    own = np.array([[r["accuracy"] for r in policy["runs"]] for policy in (slow, first)])
+    apart = own[0] - own[1]
     assert slow["differences"]["accuracy"]["mean"] == pytest.approx(apart.mean())
     error = apart.std(ddof=1) / np.sqrt(3)
     assert slow["differences"]["accuracy"]["error"] == pytest.approx(error)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Exactly this version, and first: whatever asks for torch later would fetch gigabytes of CUDA.
+# Exactly this version, named to pip together with whatever asks for torch: left the choice, it
+# would fetch another one, with gigabytes of CUDA.
 TORCH = "torch==2.13.0"
 
 
@@ -15,7 +16,7 @@ class Peer:
     Attributes:
         name: in the tables.
         module: in this package; what it runs.
-        requires: what pip installs for it, in this order; empty: what runs this very process.
+        requires: what pip installs for it; nothing: it runs in the environment of the benchmark.
     """
 
     name: str
@@ -27,6 +28,8 @@ PLAIN_TORCH = Peer("plain torch loop", "plain_torch")
 PEERS = (
     Peer("pfl-research 0.6", "pfl_research", (TORCH, "pfl==0.6.*")),
     Peer("FedLab 1.3", "fedlab_", (TORCH, "fedlab==1.3.*")),
-    Peer("FedJAX 0.0.17", "fedjax_", ("fedjax==0.0.17",)),
+    Peer(
+        "FedJAX 0.0.17", "fedjax_", ("fedjax==0.0.17", "jax==0.5.3")
+    ),  # newer ones lack jax.tree_map
     Peer("Flower 1.4x", "flower", (TORCH, "flwr[simulation]>=1.40,<1.50")),
 )

@@ -33,6 +33,7 @@ class Batches:
         self._steps = workload.steps
 
     def get_dataloader(self, client, batch_size):
+        """One batch per step, drawn with replacement."""
         x, y = self._held[client]
         for _ in range(self._steps):
             rows = torch.randint(len(x), (batch_size,))
@@ -47,6 +48,7 @@ class Timed(StandalonePipeline):
         self.laps = Laps()
 
     def evaluate(self) -> None:
+        """A round has ended."""
         self.laps.end()
 
 

@@ -29,9 +29,11 @@ class Net(torch.nn.Module):
         self.layers = perceptron(workload)
 
     def loss(self, x, y):
+        """What is minimised."""
         return cross_entropy(self.layers(x), y)
 
     def metrics(self, x, y):
+        """What is measured in the first round."""
         return {"loss": Weighted(float(self.loss(x, y)), len(x))}
 
 
@@ -42,14 +44,13 @@ class AtRoundEnd(TrainingProcessCallback):
         self._laps = laps
 
     def after_central_iteration(self, aggregate_metrics, model, *, central_iteration):
+        """A round has ended; go on."""
         self._laps.end()
         return False, Metrics()
 
 
 def prepare(workload: Workload) -> Play:
-    users = [
-        Dataset(raw_data=[x, y], user_id=f"{k}") for k, (x, y) in enumerate(tensors(workload))
-    ]
+    users = [Dataset(raw_data=[x, y], user_id=f"{k}") for k, (x, y) in enumerate(tensors(workload))]
     sampler = get_user_sampler("minimize_reuse", range(workload.clients))
     data = FederatedDataset(users.__getitem__, sampler)
     net = Net(workload)

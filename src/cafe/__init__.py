@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         Uniform,
         Weibull,
     )
-    from cafe.measure import measure
+    from cafe.measuring import measure
     from cafe.planner import Prices, ToGap, frontier, plan
     from cafe.rounds import History, Policy
     from cafe.scenario import load_federation, write_federation
@@ -63,7 +63,7 @@ _HOMES = {
         "Uniform",
         "Weibull",
     ),
-    "cafe.measure": ("measure",),
+    "cafe.measuring": ("measure",),
     "cafe.planner": ("Prices", "ToGap", "frontier", "plan"),
     "cafe.rounds": ("History", "Policy"),
     "cafe.scenario": ("load_federation", "write_federation"),

@@ -21,7 +21,7 @@ Vector = NDArray[np.float32]
 Exact = NDArray[np.float64]
 Array = NDArray[Any]  # either: float32 on the way to a model, float64 where constants are measured
 
-BLOCK_BYTES = 2**25  # a block, its copy in float64 and its outputs stay below 64 MB
+BLOCK_BYTES = 2**24  # a block, its copy in float64 and its outputs stay below 64 MB
 
 
 class Curvature(NamedTuple):

@@ -143,8 +143,9 @@ def _theory(groups: Sequence[Repeats]) -> list[str]:
     tables = [table(cells) for cells in map(run_cells.theory, groups) if cells is not None]
     note = (
         "Ages are expected for runs of this length, which begin with all ages 0. The last column "
-        "says how often chance alone brings a mean at least so far off: small figures here and "
-        "there are chance too, many of them are not."
+        "says how often chance alone brings a mean at least so many errors off, given how few "
+        "values the error itself comes from: small figures here and there are chance too, many "
+        "of them are not."
     )
     return [
         "<h2>Theory against the runs</h2>",

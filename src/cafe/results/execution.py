@@ -43,10 +43,6 @@ class Moment(NamedTuple):
     accuracy: float | None
 
 
-Progress = Callable[[Moment], None]
-Say = Callable[[str], None]
-
-
 def execute(
     scenario: Scenario,
     policy: str,
@@ -56,8 +52,8 @@ def execute(
     resume: bool = False,
     overwrite: bool = False,
     threads: int | None = None,
-    progress: Progress | None = None,
-    say: Say | None = None,
+    progress: Callable[[Moment], None] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Result:
     """Run a scenario as :func:`cafe.simulate` would, with every step on disk.
 
@@ -127,7 +123,7 @@ def _clear(folder: Path) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
-def _log(folder: Path, run: Run, say: Say | None) -> events.Log:
+def _log(folder: Path, run: Run, say: Callable[[str], None] | None) -> events.Log:
     """The log, and the run, as they were at the last checkpoint."""
     path, kept = folder / events.NAME, checkpoint.read(folder / checkpoint.NAME)
     if kept is None:
@@ -140,7 +136,11 @@ def _log(folder: Path, run: Run, say: Say | None) -> events.Log:
 
 
 def _play(
-    run: Run, scenario: Scenario, folder: Path, log: events.Log, progress: Progress | None
+    run: Run,
+    scenario: Scenario,
+    folder: Path,
+    log: events.Log,
+    progress: Callable[[Moment], None] | None,
 ) -> None:
     """Play to the end as ``simulate`` does, with checkpoints on the way and one at the end."""
     limits = Limits(*(scenario.run.get(name) for name in ("rounds", "updates", "time")))
@@ -195,6 +195,6 @@ def _finish(folder: Path, history: History) -> None:
     write(folder / figures.NAME, text.encode())
 
 
-def _say(say: Say | None, sentence: str) -> None:
+def _say(say: Callable[[str], None] | None, sentence: str) -> None:
     if say is not None:
         say(sentence)

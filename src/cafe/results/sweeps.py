@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from cafe.errors import CafeError, InputError
 from cafe.learn.threads import cores
-from cafe.results.execution import Say, check_free, execute
+from cafe.results.execution import check_free, execute
 from cafe.results.reading import Result, load
 from cafe.scenario import Scenario, scenario_from_text
 
@@ -52,7 +52,7 @@ def sweep(
     resume: bool = False,
     overwrite: bool = False,
     progress: Callable[[int], None] | None = None,
-    say: Say | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> list[Result]:
     """Execute runs side by side, each in a process of its own with a fair share of the cores.
 
@@ -72,7 +72,7 @@ def sweep(
     workers = min(jobs or cores(), len(runs))
     one = partial(
         _one,
-        _Text(scenario.path, scenario.text, scenario.run.get("rounds")),
+        _Text(scenario.path.absolute(), scenario.text, scenario.run.get("rounds")),
         resume=resume,
         overwrite=overwrite,
         threads=max(cores() // workers, 1),
@@ -124,6 +124,6 @@ def _each(
         return
     from joblib import Parallel, delayed
 
-    yield from Parallel(n_jobs=workers, return_as="generator_unordered")(
-        delayed(one)(run) for run in runs
-    )
+    # Processes are kept for the next time, and may have begun in another working folder.
+    calls = (delayed(one)(run._replace(folder=run.folder.absolute())) for run in runs)
+    yield from Parallel(n_jobs=workers, return_as="generator_unordered")(calls)

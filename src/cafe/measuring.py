@@ -16,6 +16,8 @@ from cafe.errors import InputError
 from cafe.latency.base import Floats
 from cafe.learn.base import Learner, Model
 from cafe.learn.convex import Convex, Spread
+from cafe.learn.threads import one_blas_thread
+from cafe.task import Task
 from cafe.theory import Problem
 
 Progress = Callable[[float], object]
@@ -98,11 +100,8 @@ class Measured:
 
 
 def measure(
-    learner: Learner,
-    data: Examples,
-    shards: Shards,
+    task: Task,
     *,
-    batch: int | None = None,
     start: Model | None = None,
     scaled: bool = True,
     progress: Progress | None = None,
@@ -110,57 +109,54 @@ def measure(
     """The constants of a convex task. Takes an optimum per client and one for all.
 
     Args:
-        learner: one with a ``curvature`` and an ``optimum``, such as ``Ridge`` or ``Logistic``.
-        data: the examples.
-        shards: who holds which.
-        batch: how many examples a gradient is taken of, drawn evenly with replacement (without, the
-            noise is less); left out, all that a client holds, which has no noise.
+        task: one whose learner has a ``curvature`` and an ``optimum``, such as ``Ridge`` or
+            ``Logistic``.
         start: the model that training starts from; left out, the learner's own.
         scaled: whether a client counts by its examples, as in the paper, or as much as any other.
         progress: called now and then with the share that is done.
     """
+    learner, data, shards = task.learner, task.data, task.shards
     if not isinstance(learner, Convex):
         raise InputError(
             "A bound needs a convex learner, such as Ridge or Logistic. "
             f"Got {type(learner).__name__}, whose optimum and curvature are not known: "
-            "cafe.measure.measure_at gives its noise and dissimilarity at a model."
+            "cafe.measuring.measure_at gives its noise and dissimilarity at a model."
         )
+    first = learner.save(learner.start(np.random.default_rng(0)) if start is None else start)
+    # The quick part comes first: it finds what is wrong with the arguments.
+    begin = measure_at(task, first, scaled=scaled)
     scales, counts = _scales(shards, scaled=scaled), shards.counts
     tell = _Teller(progress, 2 * len(shards.rows))
     weight = np.repeat(scales / (len(shards) * counts), counts)
-    best = learner.optimum(data, shards.rows, weight)
-    tell.done(len(shards.rows))
-
     optima, low, high = np.empty(len(shards)), np.inf, 0.0
-    for client, scale in enumerate(scales):
-        rows = shards[client]
-        even = np.full(len(rows), 1 / len(rows))
-        optima[client] = scale * learner.optimum(data, rows, even).loss
-        curvature = learner.curvature(data, rows)
-        low = min(low, scale * curvature.convexity)
-        high = max(high, scale * curvature.smoothness)
-        tell.done(len(rows))
+    with one_blas_thread():  # a client's matrices are small: threads cost more than they bring
+        best = learner.optimum(data, shards.rows, weight)
+        tell.done(len(shards.rows))
+        for client, scale in enumerate(scales):
+            rows = shards[client]
+            even = np.full(len(rows), 1 / len(rows))
+            optima[client] = scale * learner.optimum(data, rows, even).loss
+            curvature = learner.curvature(data, rows)
+            low = min(low, scale * curvature.convexity)
+            high = max(high, scale * curvature.smoothness)
+            tell.done(len(rows))
 
-    first = learner.save(learner.start(np.random.default_rng(0)) if start is None else start)
     return Measured(
         smoothness=float(high),
         convexity=float(low),
         model=best.model,
         optimum=best.loss,
         optima=optima,
-        start=measure_at(learner, first, data, shards, batch=batch, scaled=scaled),
-        end=measure_at(learner, best.model, data, shards, batch=batch, scaled=scaled),
+        start=begin,
+        end=measure_at(task, best.model, scaled=scaled),
         distance=float(np.sum((first - best.model) ** 2)),
     )
 
 
 def measure_at(
-    learner: Learner,
+    task: Task,
     model: Model,
-    data: Examples,
-    shards: Shards,
     *,
-    batch: int | None = None,
     scaled: bool = True,
     probes: int = 64,
     seed: int = 0,
@@ -168,36 +164,34 @@ def measure_at(
 ) -> Gradients:
     """Noise and dissimilarity at one model, of any learner.
 
-    Exact where the learner knows the spread of its gradients. Else each client's noise is estimated
-    from ``probes`` of its examples (exact where it holds no more), one gradient each: without bias,
-    but the largest of many estimates tends to be too large.
+    The noise is that of the task's batches: drawn with replacement, and none for a client that uses
+    all its examples. Exact where the learner knows the spread of its gradients. Else each client's
+    is estimated from ``probes`` of its examples (exact where it holds no more), one gradient each:
+    without bias, but the largest of many estimates tends to be too large.
 
     Args:
-        learner: any.
+        task: any.
         model: where to measure.
-        data: the examples.
-        shards: who holds which.
-        batch: how many examples a gradient is taken of, see :func:`measure`.
         scaled: whether a client counts by its examples, see :func:`measure`.
         probes: how many examples to try.
         seed: for the choice of them.
         progress: called now and then with the share that is done.
     """
-    for name, value in (("batch", batch), ("probes", probes)):
-        if value is not None and value < 1:
-            raise InputError(
-                f"{name} must be at least 1. Got {value}: no gradient has no examples."
-            )
+    if probes < 1:
+        raise InputError(f"probes must be at least 1. Got {probes}: no gradient has no examples.")
+    learner, data, shards = task.learner, task.data, task.shards
     rng, tell = np.random.default_rng(seed), _Teller(progress, len(shards.rows))
     noises, apart, mean = np.zeros(len(shards)), 0.0, np.zeros(1)
     for client, scale in enumerate(_scales(shards, scaled=scaled)):
         rows = shards[client]
-        if isinstance(learner, Convex):
-            found = learner.spread(model, data, rows)
-        else:
-            found = _probe(learner, model, data, rows, 0 if batch is None else probes, rng)
-        if batch is not None:
-            noises[client] = scale**2 * found.variance / batch
+        noisy = task.batch is not None and len(rows) > task.batch
+        with one_blas_thread():
+            if isinstance(learner, Convex):
+                found = learner.spread(model, data, rows)
+            else:
+                found = _probe(learner, model, data, rows, probes if noisy else 0, rng)
+        if task.batch is not None and noisy:
+            noises[client] = scale**2 * found.variance / task.batch
         # Welford's recursion: equal clients are then equal to the last digit.
         away = scale * found.gradient - mean
         mean = mean + away / (client + 1)

@@ -1,0 +1,57 @@
+"""The books alone: rounds without a task, of many clients.
+
+``python -m benchmarks.ledger CLIENTS ROUNDS`` plays a run and prints its seconds and its largest
+memory as JSON: memory is counted from a process's first moment, so a run needs one to itself.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import cafe
+from cafe.policies import mcu
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def seconds(clients: int, rounds: int) -> float:
+    """How long a run without a task takes."""
+    federation = cafe.Federation(clients, cafe.Exponential(rate=1.0))
+    began = perf_counter()
+    cafe.simulate(federation, mcu(quorum=1, deadline=0.5), rounds=rounds)
+    return perf_counter() - began
+
+
+def measure(
+    clients: int, rounds: int, large: tuple[int, int], repetitions: int
+) -> dict[str, object]:
+    """Client-rounds per second, over and over; and one large run with its memory."""
+    seconds(clients, 1)
+    many, more = large
+    command = [sys.executable, "-m", "benchmarks.ledger", str(many), str(more)]
+    found = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return {
+        "clients": clients,
+        "rounds": rounds,
+        "client_rounds_per_second": [
+            clients * rounds / seconds(clients, rounds) for _ in range(repetitions)
+        ],
+        "large": {"clients": many, "rounds": more, **json.loads(found.stdout)},
+    }
+
+
+def main() -> None:
+    import resource  # of Unix alone
+
+    took = seconds(int(sys.argv[1]), int(sys.argv[2]))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB; on macOS bytes
+    scale = 2**30 if sys.platform == "darwin" else 2**20
+    print(json.dumps({"seconds": took, "peak_gib": peak / scale}))
+
+
+if __name__ == "__main__":
+    main()

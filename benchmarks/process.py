@@ -1,0 +1,88 @@
+"""A contestant in a process of its own, started when first asked and idle between its turns."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from threading import Timer
+from typing import IO
+
+from benchmarks.environments import python_of
+from benchmarks.peers import Peer
+from benchmarks.race import DropsOutError
+from benchmarks.workloads import Workload
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST_SECONDS = 900.0  # for one answer
+
+
+class Process:
+    """A peer as a contestant.
+
+    Args:
+        peer: what to run.
+        folder: where its environment is, or will be made; None for one that needs none.
+    """
+
+    def __init__(self, peer: Peer, folder: Path | None) -> None:
+        self.name = peer.name
+        self._peer, self._folder = peer, folder
+        self._child: subprocess.Popen[str] | None = None
+        self._said: IO[str] = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by close)
+
+    def seconds(self, workload: Workload, rounds: int) -> float:
+        """Ask the process to play so many rounds."""
+        child = self._child = self._child or self._start()
+        assert child.stdin is not None
+        assert child.stdout is not None
+        late = Timer(MOST_SECONDS, child.kill)
+        late.start()
+        try:
+            print(json.dumps({"workload": asdict(workload), "rounds": rounds}), file=child.stdin)
+            answer = json.loads(child.stdout.readline() or "{}")
+        except BrokenPipeError:
+            answer = {}
+        finally:
+            late.cancel()
+        if "seconds" not in answer:
+            raise DropsOutError(answer.get("error", "") or self._last_words())
+        return float(answer["seconds"])
+
+    def close(self) -> None:
+        """End the process by closing its stdin; if it will not, kill it."""
+        if self._child is not None:
+            assert self._child.stdin is not None
+            self._child.stdin.close()
+            try:
+                self._child.wait(30)
+            except subprocess.TimeoutExpired:
+                self._child.kill()
+                self._child.wait()
+            assert self._child.stdout is not None
+            self._child.stdout.close()
+        self._said.close()
+
+    def _start(self) -> subprocess.Popen[str]:
+        python = sys.executable
+        if self._peer.requires and self._folder is not None:
+            python = str(python_of(self._peer, self._folder))
+        return subprocess.Popen(
+            [python, "-m", f"benchmarks.peers.{self._peer.module}"],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},  # Ray's workers begin elsewhere
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            text=True,
+            bufsize=1,
+        )
+
+    def _last_words(self) -> str:
+        self._said.seek(0)
+        lines = [line.strip() for line in self._said if line.strip()]
+        return lines[-1] if lines else "it ended without a word"

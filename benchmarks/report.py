@@ -1,0 +1,117 @@
+"""Measurements as tables: rows of text, which the terminal and a Markdown file both show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.race import spread
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of text; the first column is left-aligned, the others right-aligned."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def print(self) -> None:
+        """To the terminal."""
+        table = Table(title=self.title, box=None)
+        for number, name in enumerate(self.head):
+            table.add_column(name, justify="right" if number else "left")
+        for row in self.rows:
+            table.add_row(*row)
+        Console(width=150, markup=False).print(table)
+
+    def markdown(self) -> str:
+        """As Markdown."""
+        rule = ["---", *["---:"] * (len(self.head) - 1)]
+        lines = ["| " + " | ".join(row) + " |" for row in (self.head, rule, *self.rows)]
+        return "\n".join([f"## {self.title}", "", *lines, ""])
+
+
+def write(name: str, measured: Mapping[str, Any], sheets: Sequence[Sheet], folder: Path) -> None:
+    """Write FOLDER/name.json and FOLDER/name.md."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(measured, indent=1) + "\n")
+    text = [f"# {name}", "", _machine(measured["machine"]), ""]
+    text += [sheet.markdown() for sheet in sheets]
+    (folder / f"{name}.md").write_text("\n".join(text))
+
+
+def sheets(measured: Mapping[str, Any]) -> list[Sheet]:
+    """What ``benchmarks.simulate.measure`` found."""
+    return [_speed(measured), _ratios(measured), _others(measured)]
+
+
+def cell(values: Sequence[float], digits: int = 3) -> str:
+    """The median, and the quartiles in brackets."""
+    return _cell(spread(values), digits)
+
+
+def _cell(of: Mapping[str, float], digits: int = 3) -> str:
+    low, median, high = (f"{of[k]:#.{digits}g}".rstrip(".") for k in ("low", "median", "high"))
+    return f"{median} ({low} to {high})"
+
+
+def _speed(measured: Mapping[str, Any]) -> Sheet:
+    rates = measured["rounds_per_second"]
+    dropped = measured["dropped_out"]
+    names = dict.fromkeys([*(name for by in rates.values() for name in by), *dropped])
+    rows = [
+        [name, *(cell(by[name]) if name in by else "none" for by in rates.values())]
+        for name in names
+        if name not in dropped
+    ]
+    rows += [[f"{name}: {why}", *["none"] * len(rates)] for name, why in dropped.items()]
+    return Sheet("Rounds per second: median (quartiles)", ["", *rates], rows)
+
+
+def _ratios(measured: Mapping[str, Any]) -> Sheet:
+    over = measured["cafe_over"]
+    names = dict.fromkeys(name for by in over.values() for name in by)
+    rows = [
+        [f"cafe over {name}", *(_cell(by[name]) if name in by else "none" for by in over.values())]
+        for name in names
+    ]
+    title = "How many times as fast: median (quartiles) of the ratios within a repetition"
+    return Sheet(title, ["", *over], rows)
+
+
+def _others(measured: Mapping[str, Any]) -> Sheet:
+    books, failing = measured["ledger"], measured["failing_rounds"]
+    large = books["large"]
+    rows = [
+        [
+            f"Books alone, {books['clients']:,} clients: million client-rounds per second",
+            cell([rate / 1e6 for rate in books["client_rounds_per_second"]]),
+        ],
+        [
+            f"Books alone, {large['clients']:,} clients, {large['rounds']} rounds: seconds",
+            f"{large['seconds']:.3g}",
+        ],
+        ["The same run: largest memory of the process, GiB", f"{large['peak_gib']:.2f}"],
+        [
+            f"Quorum {failing['quorum']}, deadline {failing['deadline']}: "
+            "share of rounds that succeed",
+            cell(failing["share_of_rounds_that_succeeded"], 2),
+        ],
+        ["The same: time over that with a quorum of 1", cell(failing["share_of_time"], 2)],
+    ]
+    return Sheet("Books and failing rounds: median (quartiles)", ["", ""], rows)
+
+
+def _machine(about: Mapping[str, Any]) -> str:
+    return (
+        f"{about['processor']}, {about['cores']} cores, {about['system']}; "
+        f"Python {about['python']}, NumPy {about['numpy']}, {', '.join(about['blas'])}; "
+        f"cafe {about['cafe']}; {about['date']}; load before: {about['load_before']}."
+    )

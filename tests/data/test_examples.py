@@ -37,3 +37,8 @@ def test_shards_are_a_sequence() -> None:
 def test_no_client_is_empty() -> None:
     with pytest.raises(InputError, match="Client 1 has none"):
         Shards.of([np.array([4]), np.array([], dtype=int)])
+
+
+def test_classes_begin_at_0() -> None:
+    with pytest.raises(InputError, match="Classes are whole numbers from 0 up. Got -1"):
+        Examples(np.zeros((2, 1)), np.array([0, -1]))

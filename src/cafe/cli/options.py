@@ -18,9 +18,6 @@ CloseWhenAll = Annotated[
     bool, typer.Option("--close-when-all", help="Rounds close when everybody has reported.")
 ]
 ScenarioFile = Annotated[Path, typer.Argument(help="The scenario, a .toml file.")]
-Output = Annotated[
-    Path | None, typer.Option(help="The folder for results; results/NAME if left out.")
-]
 Rounds = Annotated[int | None, typer.Option(help="So many rounds instead of the scenario's.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the runs that are there.")]
 Overwrite = Annotated[

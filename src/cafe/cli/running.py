@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cafe.cli.options import Json, Output, Overwrite, Resume, Rounds, ScenarioFile
+from cafe.cli.options import Json, Overwrite, Resume, Rounds, ScenarioFile
 from cafe.console import (
     check_pictures,
     print_json,
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 def simulate(
     file: ScenarioFile,
-    output: Output = None,
+    output: Annotated[
+        Path | None, typer.Option(help="The folder for results; results/NAME if left out.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="This seed instead of the scenario's.")] = None,
     rounds: Rounds = None,
     resume: Resume = False,
@@ -45,20 +47,19 @@ def simulate(
     runs = planned(scenario, [scenario.label], folder, resume=resume, overwrite=overwrite)
     results = []
     with resumable():
-        for label, one, place in runs:
-            with progress_line(place.name, "rounds") as show:
-                results.append(
-                    execute(
-                        scenario,
-                        label,
-                        one,
-                        place,
-                        resume=resume,
-                        overwrite=overwrite,
-                        progress=_shown(show),
-                        say=say,
-                    )
+        for run in runs:
+            with progress_line(run.folder.name, "rounds") as show:
+                result = execute(
+                    scenario,
+                    run.label,
+                    run.seed,
+                    run.folder,
+                    resume=resume,
+                    overwrite=overwrite,
+                    progress=_shown(show),
+                    say=say,
                 )
+            results.append(result)
     if as_json:
         print_json(shown.as_json(results)[0])
     else:
@@ -76,7 +77,9 @@ def compare(
         int | None, typer.Option(help="The seeds 0, 1, ... up to so many, for all policies.")
     ] = None,
     rounds: Rounds = None,
-    output: Output = None,
+    output: Annotated[
+        Path | None, typer.Option(help="The folder for results; results/NAME-compared if left out.")
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option(help="Runs side by side; one per core if left out.")
     ] = None,
@@ -94,7 +97,7 @@ def compare(
     chosen = None if seeds is None else range(seeds)
     scenario = load_scenario(file).but(rounds=rounds, seeds=chosen)
     labels = [*scenario.policies] if policies is None else policies.replace(" ", "").split(",")
-    folder = output or Path("results") / scenario.name
+    folder = output or Path("results") / f"{scenario.name}-compared"
     runs = planned(scenario, labels, folder, resume=resume, overwrite=overwrite)
     with resumable(), progress_line(scenario.name, "runs") as show:
         results = sweep(

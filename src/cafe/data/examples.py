@@ -35,6 +35,8 @@ class Examples:
                 f"Got x of shape {x.shape} and y of shape {y.shape}."
             )
         whole = y.dtype.kind in "iub"
+        if whole and y.min() < 0:
+            raise InputError(f"Classes are whole numbers from 0 up. Got {y.min()} among them.")
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "y", y.astype(np.int64 if whole else np.float32))
 

@@ -55,7 +55,7 @@ def execute(
     progress: Callable[[Moment], None] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Result:
-    """Run a scenario as :func:`cafe.simulate` would, with every step on disk.
+    """Run a scenario as :func:`cafe.engine.simulate` would, with every step on disk.
 
     A run that was stopped, even by a power cut, goes on from its last checkpoint if ``resume`` is
     set, and ends with the same bytes as if nothing had happened.

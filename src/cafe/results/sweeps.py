@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,8 @@ from cafe.results.reading import Result, load
 from cafe.scenario import Scenario, scenario_from_text
 
 
-class Planned(NamedTuple):
+@dataclass(frozen=True)
+class Planned:
     """A run to come: the policy's label, the seed, and the run's own folder."""
 
     label: str
@@ -109,7 +111,7 @@ def _scenario(told: _Text) -> Scenario:
 def _one(told: _Text, run: Planned, **options: Any) -> tuple[Planned, str | None]:
     """Execute a run; what it was refused for, if it was, as errors do not travel well."""
     try:
-        execute(_scenario(told), *run, **options)
+        execute(_scenario(told), run.label, run.seed, run.folder, **options)
     except CafeError as error:
         return run, f"{error}"
     return run, None
@@ -125,5 +127,5 @@ def _each(
     from joblib import Parallel, delayed
 
     # Processes are kept for the next time, and may have begun in another working folder.
-    calls = (delayed(one)(run._replace(folder=run.folder.absolute())) for run in runs)
+    calls = (delayed(one)(replace(run, folder=run.folder.absolute())) for run in runs)
     yield from Parallel(n_jobs=workers, return_as="generator_unordered")(calls)

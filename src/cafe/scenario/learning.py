@@ -36,18 +36,18 @@ class Learning:
     """What is learned, before the examples are dealt: how they are depends on the seed.
 
     Attributes:
-        place: of the table ``[task]``.
+        source: the file's name, for messages.
         dataset: its name.
         partition: how its examples are spread over the clients.
         learner: makes a learner from the numbers of inputs, of classes and of threads.
         options: the other fields of the task.
     """
 
-    place: Place
+    source: str
     dataset: str
     partition: Partition
     learner: Callable[[int, int, int | None], Learner]
-    options: Table
+    options: dict[str, Any]
 
     @cached_property
     def data(self) -> Dataset:
@@ -61,10 +61,11 @@ class Learning:
         from cafe.task import Task
 
         train = self.data.train
-        with self.place.inside("partition").explaining():
+        place = Place(self.source, "task")
+        with place.inside("partition").explaining():
             shards = self.partition(train.y, clients, Stream(seed, "partition").at(0))
         learner = self.learner(prod(train.x.shape[1:]), train.classes, threads)
-        with self.place.explaining():
+        with place.explaining():
             return Task(train, shards, learner, self.data.test, **self.options)
 
 
@@ -81,7 +82,8 @@ def learning_from_tables(task: Table, learner: Table, place: Place) -> Learning:
         options["rate"] = _falling_rate(options["rate"], here.inside("rate"))
     if "server" in options:
         options["server"] = _named(_servers(), options["server"], here.inside("server"))
-    return Learning(here, dataset, partition, _learner(learner, place.inside("learner")), options)
+    maker = _learner(learner, place.inside("learner"))
+    return Learning(f"{place.where}", dataset, partition, maker, options)
 
 
 def _task_shape() -> Shape:

@@ -7,12 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cafe.errors import InputError, did_you_mean
 from cafe.federation import Federation
 from cafe.files import read_text
 from cafe.randomness import check_seed
+from cafe.rounds.policy import Policy
 from cafe.scenario.document import tables_in
 from cafe.scenario.learning import Learning, learning_from_tables
 from cafe.scenario.names import REQUIRED, Table
@@ -21,7 +22,6 @@ from cafe.scenario.signatures import arguments, call_named, shape_of
 from cafe.scenario.tables import federation_from_table, file_of
 
 if TYPE_CHECKING:
-    from cafe.rounds.policy import Policy
     from cafe.task import Task
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # it becomes part of a folder's name
@@ -37,17 +37,17 @@ class Scenario:
         tables: of the file, as TOML has them.
         federation: who takes part.
         policies: those that have a table, by label; the first is that of ``[policy]``.
-        run: what :func:`cafe.simulate` is told: limits, crash, evaluate_every and patience.
+        run: what :func:`cafe.engine.simulate` is told: limits, crash, evaluate_every and patience.
         seeds: of the runs.
         learning: what is learned; None where only the books are kept.
     """
 
     path: Path
     text: str
-    tables: Table
+    tables: dict[str, Any]
     federation: Federation
     policies: Mapping[str, Policy]
-    run: Table
+    run: dict[str, Any]
     seeds: tuple[int, ...]
     learning: Learning | None = None
 
@@ -91,7 +91,7 @@ class Scenario:
             return None
         return self.learning.task(self.federation.clients, seed, threads)
 
-    def settings(self, label: str) -> Table:
+    def settings(self, label: str) -> dict[str, Any]:
         """All that the runs of a policy depend on, but for their seed, as JSON has it."""
         policy = self.policy(label)
         found = {

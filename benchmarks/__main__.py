@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import growth, report, simulate
+from benchmarks.peers import PEERS, PLAIN_TORCH
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -17,7 +18,7 @@ def main() -> None:
     parser.add_argument("which", nargs="?", choices=["growth", "simulate"], help="default: both")
     parser.add_argument("--peers", action="store_true", help="race other simulators too")
     parser.add_argument(
-        "--peers-dir", type=Path, help="keep their environments here (about 5 GB), not in /tmp"
+        "--peers-dir", type=Path, help="where their environments are kept (about 5 GB)"
     )
     parser.add_argument("--repetitions", type=int, default=simulate.Sizes.repetitions)
     parser.add_argument("--slot", type=float, default=simulate.Sizes.slot, help="seconds per turn")
@@ -30,15 +31,16 @@ def main() -> None:
 
 
 def _simulate(given: argparse.Namespace) -> None:
-    folder = None
-    if given.peers or given.peers_dir:
-        folder = given.peers_dir or Path(tempfile.gettempdir()) / "cafe-peers"
+    peers = (PLAIN_TORCH, *(PEERS if given.peers else ()))
+    folder = given.peers_dir or Path(tempfile.gettempdir()) / "cafe-peers"
     sizes = simulate.Sizes(repetitions=given.repetitions, slot=given.slot)
-    measured = simulate.measure(sizes, folder, lambda what: print(f"... {what}", file=sys.stderr))
+    measured = simulate.measure(
+        sizes, peers, folder, lambda what: print(f"... {what}", file=sys.stderr)
+    )
     sheets = report.sheets(measured)
     for sheet in sheets:
         sheet.print()
-    report.write("simulate-peers" if folder else "simulate", measured, sheets, given.output)
+    report.write("simulate-peers" if given.peers else "simulate", measured, sheets, given.output)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ MOST_SECONDS = 1800.0  # for an installation: wheels of torch and Ray are large
 
 def python_of(peer: Peer, folder: Path) -> Path:
     """The Python that runs a peer, with what it requires installed."""
+    if not peer.requires:
+        return Path(sys.executable)
     home = folder / peer.module
     python, ready = home / "bin" / "python", home / "ready.txt"
     wanted = "\n".join(peer.requires)

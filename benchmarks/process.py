@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -26,10 +25,10 @@ class Process:
 
     Args:
         peer: what to run.
-        folder: where its environment is, or will be made; None for one that needs none.
+        folder: where its environment is, or will be made.
     """
 
-    def __init__(self, peer: Peer, folder: Path | None) -> None:
+    def __init__(self, peer: Peer, folder: Path) -> None:
         self.name = peer.name
         self._peer, self._folder = peer, folder
         self._child: subprocess.Popen[str] | None = None
@@ -68,9 +67,7 @@ class Process:
         self._said.close()
 
     def _start(self) -> subprocess.Popen[str]:
-        python = sys.executable
-        if self._peer.requires and self._folder is not None:
-            python = str(python_of(self._peer, self._folder))
+        python = str(python_of(self._peer, self._folder))
         return subprocess.Popen(
             [python, "-m", f"benchmarks.peers.{self._peer.module}"],
             cwd=ROOT,

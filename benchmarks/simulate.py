@@ -11,7 +11,7 @@ from benchmarks import ledger, machine, thrift
 from benchmarks.fused import Fused
 from benchmarks.ours import Ours
 from benchmarks.peak import Peak
-from benchmarks.peers import PEERS, PLAIN_TORCH
+from benchmarks.peers import Peer
 from benchmarks.process import Process
 from benchmarks.race import Contestant, race, spread
 from benchmarks.workloads import WORKLOADS, Workload
@@ -39,20 +39,20 @@ class Sizes:
 
 
 def measure(
-    sizes: Sizes, peers: Path | None = None, say: Callable[[str], None] = print
+    sizes: Sizes, peers: Sequence[Peer], folder: Path, say: Callable[[str], None]
 ) -> dict[str, object]:
     """Everything, as it goes into the JSON file.
 
     Args:
         sizes: how much.
-        peers: the folder of the peers' environments; None leaves the peers out.
+        peers: who takes part beside the bound, the reference and this project.
+        folder: where their environments are, or will be made.
         say: is told what goes on.
     """
     about = machine.describe()
     with ExitStack() as stack:
         contestants: list[Contestant] = [Peak(), Fused(), Ours()]
-        for peer in (PLAIN_TORCH, *(PEERS if peers else ())):
-            contestants.append(stack.enter_context(closing(Process(peer, peers))))
+        contestants += [stack.enter_context(closing(Process(peer, folder))) for peer in peers]
         finish = race(contestants, sizes.workloads, sizes.repetitions, sizes.slot, say)
     say("the books alone")
     books = ledger.measure(*sizes.books, sizes.large, sizes.repetitions)

@@ -303,6 +303,8 @@ def test_compare_pairs_the_seeds(run: Run) -> None:
     assert [found["seed"] for found in made[2]["runs"]] == [0, 1, 2]
     first, slow, _ = made
     assert first["differences"] is None
+    [_, alone] = run.json("compare small.toml --seeds 1 --rounds 9 --jobs 1 --output one")
+    assert alone["differences"] is None, "one seed tells nothing"
     own = np.array([[r["accuracy"] for r in policy["runs"]] for policy in (slow, first)])
     apart = own[0] - own[1]
     assert slow["differences"]["accuracy"]["mean"] == pytest.approx(apart.mean())
@@ -317,11 +319,12 @@ def test_compare_pairs_the_seeds(run: Run) -> None:
 @pytest.mark.usefixtures("scenario")
 def test_report_is_one_page(run: Run) -> None:
     run("compare small.toml --jobs 1 --rounds 10")
-    ran = run("report results --output page.html --title Two")
+    ran = run("report results results/small-compared --output page.html --title Two")
     assert ran.code == 0, ran.err
     page = Path("page.html").read_text()
     assert "<svg" in page
     assert "Two" in page
+    assert "4 runs" in page, "a folder that is named twice counts once"
 
 
 def test_policies_are_listed_with_all_that_they_take(run: Run) -> None:

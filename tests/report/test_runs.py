@@ -239,6 +239,20 @@ def test_thinned_ages_keep_their_mean(rounds: int) -> None:
     assert line.mean.mean() == pytest.approx(history.mean_age)
 
 
+def test_the_area_under_the_age_is_exact_within_rounds_too() -> None:
+    history = played(mcu(quorum=11, deadline=0.7), rounds=12).history
+    closed, after = history.by_round["closed"], history.by_round["age"]
+    step = closed[-1] / 120_000
+    moments = (np.arange(120_000) + 0.5) * step
+    last = np.searchsorted(closed, moments)
+    ages = np.concatenate([[0.0], after])[last] + moments - np.concatenate([[0.0], closed])[last]
+    for time in (0.2, 0.7, 1.0, 3.3, float(closed[-1])):
+        expected = float(ages[moments < time].sum() * step)
+        assert run_plots.area_until(history, np.array([time]))[0] == pytest.approx(
+            expected, rel=1e-3
+        )
+
+
 def test_curves_are_means_over_seeds_as_far_as_all_go() -> None:
     long, short = (made_up("p(a=1)", seed, rounds, 5) for seed, rounds in ((0, 100), (1, 50)))
     line = run_plots.curve([long, short], "round", "accuracy")

@@ -96,6 +96,16 @@ def test_a_log_that_is_shorter_than_the_checkpoint_says_is_refused(
         execute(lab.scenario(learning=True), "agu", 0, run.folder, resume=True)
 
 
+def test_a_finished_run_whose_log_is_cut_is_refused(run: Result) -> None:
+    log = run.folder / "events.jsonl"
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:30]))
+    with pytest.raises(FileError, match=r"must have the 60 rounds that result.json counts. Got"):
+        load(run.folder)
+    (run.folder / "result.json").write_text("{}")
+    with pytest.raises(FileError, match=r"result.json: this must be what a run came to"):
+        load(run.folder)
+
+
 def test_tables_hold_the_run(run: Result) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     history = run.history

@@ -239,11 +239,11 @@ def demo(
         Path, typer.Option(help="The folder for the report.", show_default=False)
     ] = Path("demo-report"),
 ) -> None:
-    """Tell the whole story on a fleet of real phones: fit, plan, compare; write a report."""
+    """Tell the whole story on a fleet of real phones: fit, plan, train, compare; write a report."""
     check_pictures(output / "plan.svg", folder=False)
     from cafe.report.demo import tell
 
-    tell(output, print_line=print_shown)
+    tell(output, print_line=print_shown, progress=progress_bar)
 
 
 def _federation(clients: int | None, rate: float | None, file: Path | None) -> Federation:

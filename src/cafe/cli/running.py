@@ -128,7 +128,9 @@ def report(
     from cafe.report import runs
     from cafe.results import find
 
-    runs.write(output, [result for folder in folders for result in find(folder)], title=title)
+    found = [result for folder in folders for result in find(folder)]
+    once = {result.folder.resolve(): result for result in found}
+    runs.write(output, [*once.values()], title=title)
     say_written(output)
 
 
@@ -157,5 +159,5 @@ def _say_where(folder: Path) -> None:
     from cafe.results import parquet_possible
 
     if not parquet_possible():
-        say("No Parquet tables were written: pip install 'cafe-fl[parquet]' lets them be.")
+        say("No Parquet tables were written. To have them: pip install 'cafe-fl[parquet]'.")
     say_written(folder)

@@ -28,7 +28,7 @@ _LEARNERS: dict[str, tuple[str, str, Table]] = {
     "softmax": ("cafe.learn.mlp", "MLP", {"hidden": ()}),
 }
 _FROM_EXAMPLES = ("inputs", "classes")  # what the examples decide about a learner
-THREADS = "threads"  # what a scenario, which is read on many machines, cannot know about it
+_THREADS = "threads"  # what a scenario, which is read on many machines, cannot know about it
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,10 +122,9 @@ def _learner(table: Table, place: Place) -> Callable[[int, int, int | None], Lea
     """Makes a learner, once the examples have said how many inputs and classes there are."""
     module, name, said = chosen("name", _LEARNERS, table, place)
     learner: Callable[..., Learner] = getattr(import_module(module), name)
-    shape = shape_of(learner, {*_FROM_EXAMPLES, THREADS, *said})
+    shape = shape_of(learner, {*_FROM_EXAMPLES, _THREADS, *said})
     rest = {key: value for key, value in table.items() if key != "name"}
     given = said | arguments(shape, rest, place, ("name",))
-    given |= {key: tuple(value) for key, value in given.items() if isinstance(value, list)}
     with place.explaining():  # the smallest of learners refuses what any would refuse
         learner(inputs=1, classes=2, **given)
     return partial(_made, learner, given)
@@ -134,5 +133,5 @@ def _learner(table: Table, place: Place) -> Callable[[int, int, int | None], Lea
 def _made(
     learner: Callable[..., Learner], given: Table, inputs: int, classes: int, threads: int | None
 ) -> Learner:
-    own = {THREADS: threads} if THREADS in signature(learner).parameters else {}
+    own = {_THREADS: threads} if _THREADS in signature(learner).parameters else {}
     return learner(inputs=inputs, classes=classes, **given, **own)

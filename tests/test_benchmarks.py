@@ -1,0 +1,95 @@
+"""The benchmarks run; what they measure is for people to read, never a pass or a fail."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import fused, report, simulate
+from benchmarks.peers import Peer
+from benchmarks.race import DropsOutError, race
+from benchmarks.workloads import Workload
+
+ONE = Workload("one step", 8, batch=4, widths=(6, 5, 3), examples=240)
+SOME = Workload("some steps", 8, steps=3, batch=4, widths=(6, 5, 3), examples=240)
+
+
+def test_everything_is_measured_and_written(tmp_path: Path) -> None:
+    sizes = simulate.Sizes((ONE, SOME), 2, 0.001, (100, 2), (1000, 2), (5, 10))
+    nobody = Peer("nobody", "nobody")
+    said: list[str] = []
+    measured = simulate.measure(sizes, [nobody], tmp_path, said.append)
+    sheets = report.sheets(measured)
+    report.write("simulate", measured, sheets, tmp_path)
+
+    found = json.loads((tmp_path / "simulate.json").read_text())
+    names = {"matrix-product peak", "hand-fused NumPy", "cafe"}
+    for workload in (ONE, SOME):
+        rates = found["rounds_per_second"][workload.name]
+        assert set(rates) == names
+        assert all(len(of) == 2 and min(of) > 0 for of in rates.values())
+        assert set(found["cafe_over"][workload.name]) == names - {"cafe"}
+    assert "nobody" in found["dropped_out"]["nobody"]  # and the run went on
+    assert 0 < found["ledger"]["large"]["peak_gib"] < 4
+    assert len(found["failing_rounds"]["share_of_time"]) == 2
+    text = (tmp_path / "simulate.md").read_text()
+    assert "| cafe |" in text
+    assert str(Path.cwd()) not in text + json.dumps(found)
+
+
+class Fake:
+    """A contestant whose clock is made up: two seconds to get going, then one per round."""
+
+    def __init__(self, name: str, breaks: int = 10**9) -> None:
+        self.name, self.left, self.started = name, breaks, False
+        self.asked: list[int] = []
+
+    def seconds(self, workload: Workload, rounds: int) -> float:
+        self.left -= 1
+        if self.left < 0:
+            raise DropsOutError("lost /some/where/file.py")
+        self.asked.append(rounds)
+        self.started, before = True, self.started
+        return rounds + 2.0 * (not before)
+
+
+def test_a_race_fills_slots_and_goes_on_without_who_drops_out() -> None:
+    steady, weak = Fake("steady"), Fake("weak", breaks=3)
+    finish = race([weak, steady], [ONE], repetitions=3, slot=20.0, say=lambda what: None)
+    assert steady.asked == [1, 1, 20, 20, 20]
+    assert finish.rates["one step"] == {"steady": [1.0] * 3, "weak": [1.0]}
+    assert finish.dropped == {"weak": "lost ..."}
+    assert finish.ratios("one step", "steady", "weak") == [1.0]
+
+
+def test_operations_are_those_of_the_matrix_products() -> None:
+    paper = Workload("paper", 100)
+    assert paper.reports == pytest.approx(39.35, abs=0.005)
+    assert paper.flops == pytest.approx(2 * 39.35 * 32 * (2 * 182_300 + 25_500), rel=1e-3)
+    assert Workload("five", 100, steps=5).flops == pytest.approx(5 * paper.flops)
+
+
+def test_the_reference_takes_the_right_gradient() -> None:
+    rng = np.random.default_rng(0)
+    params = [
+        (rng.normal(size=shape).astype(np.float32), rng.normal(size=shape[1]).astype(np.float32))
+        for shape in ((6, 5), (5, 3))
+    ]
+    x, y = ONE.data()
+    rows = np.arange(8).reshape(2, 1, 4)
+
+    def loss(shift: float) -> float:
+        weight, bias = (array.astype(float) for array in params[0])
+        weight[2, 1] += shift
+        out = np.maximum(x[:8] @ weight + bias, 0) @ params[1][0] + params[1][1]
+        return float((np.log(np.exp(out).sum(axis=1)) - out[np.arange(8), y[:8]]).mean())
+
+    share = 0.5  # of each of two clients: together the mean over all eight rows
+    move = fused.one_step(params, x, y, share, rows)
+    assert -move[0][0][2, 1] == pytest.approx((loss(1e-4) - loss(-1e-4)) / 2e-4, rel=1e-3)
+    walked = fused.several_steps(params, x, y, share, rows)
+    for one, other in zip(move, walked, strict=True):
+        np.testing.assert_allclose(one[0], other[0], atol=1e-4)

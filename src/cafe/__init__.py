@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         learn,
         planner,
         policies,
+        results,
         rounds,
         scenario,
         theory,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from cafe.measuring import measure
     from cafe.planner import Prices, ToGap, frontier, plan
     from cafe.rounds import History, Policy
-    from cafe.scenario import load_federation, write_federation
+    from cafe.scenario import load_federation, load_scenario, write_federation
     from cafe.task import Task
     from cafe.theory import Problem, expect
 
@@ -66,7 +67,7 @@ _HOMES = {
     "cafe.measuring": ("measure",),
     "cafe.planner": ("Prices", "ToGap", "frontier", "plan"),
     "cafe.rounds": ("History", "Policy"),
-    "cafe.scenario": ("load_federation", "write_federation"),
+    "cafe.scenario": ("load_federation", "load_scenario", "write_federation"),
     "cafe.task": ("Task",),
     "cafe.theory": ("Problem", "expect"),
 }
@@ -79,6 +80,7 @@ _MODULES = (
     "learn",
     "planner",
     "policies",
+    "results",
     "rounds",
     "scenario",
     "theory",
@@ -116,12 +118,14 @@ __all__ = [
     "latency",
     "learn",
     "load_federation",
+    "load_scenario",
     "measure",
     "phones",
     "plan",
     "planner",
     "policies",
     "read_observations",
+    "results",
     "rounds",
     "scenario",
     "simulate",

@@ -34,6 +34,11 @@ class FileError(InputError):
     def __init__(self, path: str | Path, message: str, line: int | None = None) -> None:
         where = f"{path}, line {line}" if line is not None else f"{path}"
         super().__init__(f"{where}: {message}")
+        self._given = (path, message, line)
+
+    def __reduce__(self) -> tuple[type[FileError], tuple[str | Path, str, int | None]]:
+        """So that it comes back from another process as it was."""
+        return type(self), self._given
 
 
 class InfeasibleError(CafeError):

@@ -17,12 +17,12 @@ SURFACE = {
     "nouns": {
         "Federation", "History", "Observations", "Policy", "Prices", "Problem", "Task", "ToGap",
     },
-    "files": {"load_federation", "read_observations", "write_federation"},
+    "files": {"load_federation", "load_scenario", "read_observations", "write_federation"},
     "presets": {"phones"},
     "errors": {"CafeError", "FileError", "InfeasibleError", "InputError"},
     "packages": {
-        "data", "decisions", "fitting", "latency", "learn", "planner", "policies", "rounds",
-        "scenario", "theory",
+        "data", "decisions", "fitting", "latency", "learn", "planner", "policies", "results",
+        "rounds", "scenario", "theory",
     },
     "rest": {"__version__"},
 }  # fmt: skip

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 from cafe.engine.run import Run
 from cafe.errors import InputError
 from cafe.federation import Federation
+from cafe.learn.base import Score
 from cafe.rounds.history import History
+from cafe.rounds.outcome import Outcome
 from cafe.rounds.policy import Policy
 from cafe.task import Task
 
-__all__ = ["Run", "simulate"]
+__all__ = ["Limits", "Run", "play", "simulate"]
 
 
 def simulate(
@@ -49,17 +51,22 @@ def simulate(
     """
     limits = Limits(rounds, updates, time)
     run = Run(federation, policy, task, seed=seed, crash=crash, patience=patience)
-    every = limits.every(evaluate_every)
-    with one_blas_thread_if(task):
-        while (share := limits.reached(run)) < 1:
-            run.step()
-            if progress is not None:
-                progress(share)
-            if task is not None and run.ledger.round % every == 0:
-                run.evaluate()
-        if task is not None and (not run.scores or run.scores[-1][0] != run.ledger.round):
-            run.evaluate()
+    for _ in play(run, limits, limits.every(evaluate_every)):
+        if progress is not None:
+            progress(min(limits.reached(run), 1.0))
     return run.history()
+
+
+def play(run: Run, limits: Limits, every: int) -> Iterator[tuple[Outcome, Score | None]]:
+    """Play to the end: each round's outcome, with the model's score where it was measured then.
+
+    It is measured after every so many rounds, and after the last.
+    """
+    with _one_blas_thread_if(run.training is not None):
+        while limits.reached(run) < 1:
+            outcome = run.step()
+            due = run.ledger.round % every == 0 or limits.reached(run) >= 1
+            yield outcome, run.evaluate() if due and run.training is not None else None
 
 
 class Limits:
@@ -94,9 +101,9 @@ class Limits:
         return max((self.rounds or self.updates or 1000) // 100, 1)
 
 
-def one_blas_thread_if(task: Task | None) -> AbstractContextManager[None]:
+def _one_blas_thread_if(trained: bool) -> AbstractContextManager[None]:
     """Hold BLAS to one thread for as long as a model is trained; see ``learn.threads``."""
-    if task is None:
+    if not trained:
         return nullcontext()
     from cafe.learn.threads import one_blas_thread
 

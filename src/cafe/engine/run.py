@@ -240,7 +240,7 @@ class Run:
             merged_by_client=self.ledger.merged.copy(),
             weight_by_client=self.books.weight.copy(),
             open_jobs=len(self.running) + int(self.books.kept.pending.sum()),
-            curve=None if training is None else _curve(self.scores, columns),
+            curve=None if training is None else Curve.of(self.scores, columns),
             model=None if training is None else training.task.learner.save(training.model).copy(),
         )
 
@@ -274,24 +274,6 @@ def _reports(jobs: Running, index: Indices, books: Books, held: Indices) -> Repo
         for fresh, old in pairs
     ]
     return Reports(*columns)
-
-
-def _curve(scores: list[tuple[int, Score]], columns: dict[str, Any]) -> Curve:
-    rounds = np.array([after for after, _ in scores], dtype=np.int64)
-    sums = {
-        name: np.concatenate([[0.0], np.cumsum(columns[name])]) for name in ("work", "succeeded")
-    }
-    time = np.concatenate([[0.0], columns["closed"]])
-    return Curve(
-        round=rounds,
-        time=time[rounds],
-        updates=sums["succeeded"][rounds].astype(np.int64),
-        work=sums["work"][rounds],
-        loss=np.array([score.loss for _, score in scores]),
-        accuracy=np.array(
-            [np.nan if score.accuracy is None else score.accuracy for _, score in scores]
-        ),
-    )
 
 
 def _training(task: Task, seed: int) -> Training:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from cafe.engine import Limits, Run, one_blas_thread_if
+from cafe.engine import Limits, Run, play
 from cafe.errors import FileError, InputError
 from cafe.learn.threads import cores
 from cafe.randomness import check_seed
@@ -145,19 +145,15 @@ def _play(
     """Play to the end as ``simulate`` does, with checkpoints on the way and one at the end."""
     limits = Limits(*(scenario.run.get(name) for name in ("rounds", "updates", "time")))
     every = limits.every(scenario.run.get("evaluate_every"))
-    task = None if run.training is None else run.training.task
     saver = _Saver(folder / checkpoint.NAME, run, log)
-    with one_blas_thread_if(task):
-        while limits.reached(run) < 1:
-            log.outcome(run.step())
-            if task is not None and run.ledger.round % every == 0:
-                log.score(run.ledger.round, run.evaluate())
-            saver.save_if_due()
-            if progress is not None:
-                accuracy = run.scores[-1][1].accuracy if run.scores else None
-                progress(Moment(min(limits.reached(run), 1.0), run.ledger.round, accuracy))
-        if task is not None and (not run.scores or run.scores[-1][0] != run.ledger.round):
-            log.score(run.ledger.round, run.evaluate())
+    for outcome, score in play(run, limits, every):
+        log.outcome(outcome)
+        if score is not None:
+            log.score(run.ledger.round, score)
+        saver.save_if_due()
+        if progress is not None:
+            accuracy = run.scores[-1][1].accuracy if run.scores else None
+            progress(Moment(min(limits.reached(run), 1.0), run.ledger.round, accuracy))
     saver.save()
 
 

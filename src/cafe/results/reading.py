@@ -11,7 +11,6 @@ import numpy as np
 
 from cafe.errors import FileError, InputError
 from cafe.federation import Federation
-from cafe.learn.base import Score
 from cafe.results import checkpoint, clients, events, figures, provenance
 from cafe.results.clients import Clients
 from cafe.results.storage import read_arrays
@@ -125,20 +124,6 @@ def _history(begun: dict[str, Any], log: events.Events, of: Clients, model: Any 
         merged_by_client=of.merged,
         weight_by_client=of.weight,
         open_jobs=of.open_jobs,
-        curve=_curve(log.scores, columns) if "task" in begun["settings"] else None,
+        curve=Curve.of(log.scores, columns) if "task" in begun["settings"] else None,
         model=model,
     )
-
-
-def _curve(scores: list[tuple[int, Score]], columns: dict[str, Any]) -> Curve:
-    after = np.array([rounds for rounds, _ in scores], dtype=np.int64)
-    time, work, updates = (
-        np.concatenate([[0.0], column])[after]
-        for column in (
-            columns["closed"],
-            np.cumsum(columns["work"]),
-            np.cumsum(columns["succeeded"]),
-        )
-    )
-    losses, accuracies = np.array([score for _, score in scores], dtype=float).reshape(-1, 2).T
-    return Curve(after, time, updates.astype(np.int64), work, losses, accuracies)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +38,25 @@ class Curve:
 
     def __len__(self) -> int:
         return len(self.round)
+
+    @classmethod
+    def of(
+        cls,
+        scores: Sequence[tuple[int, tuple[float, float | None]]],
+        by_round: dict[str, Column],
+    ) -> Curve:
+        """From loss and accuracy after so many rounds each, and what the rounds were like."""
+        after = np.array([rounds for rounds, _ in scores], dtype=np.int64)
+        time, work, updates = (
+            np.concatenate([[0.0], column])[after]
+            for column in (
+                by_round["closed"],
+                np.cumsum(by_round["work"]),
+                np.cumsum(by_round["succeeded"]),
+            )
+        )
+        loss, accuracy = np.array([score for _, score in scores], dtype=float).reshape(-1, 2).T
+        return cls(after, time, updates.astype(np.int64), work, loss, accuracy)
 
 
 @dataclass(frozen=True, eq=False)

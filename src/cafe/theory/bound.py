@@ -77,6 +77,13 @@ class LearningRate:
     beta: float
     gamma: float
 
+    def __post_init__(self) -> None:
+        if not (0 < self.beta < np.inf and -1 < self.gamma < np.inf):
+            raise InputError(
+                "A decaying learning rate, beta / (gamma + t), needs beta > 0 and gamma > -1. "
+                f"Got beta {self.beta} and gamma {self.gamma}: some rates would not be positive."
+            )
+
     def __call__(self, t: ArrayLike) -> Floats:
         """The learning rate of round t."""
         return np.asarray(self.beta / (self.gamma + np.asarray(t, dtype=float)))

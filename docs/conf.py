@@ -23,7 +23,12 @@ myst_heading_anchors = 3
 
 nitpicky = True
 # Other packages have no page here to point to.
-nitpick_ignore_regex = [("py:.*", r"(collections|np|numpy|pathlib)\..*|ArrayLike|NDArray")]
+nitpick_ignore_regex = [
+    ("py:.*", r"(collections|np|numpy|pathlib|torch)\..*|ArrayLike|NDArray"),
+    ("py:class", r"Column|Mask|Whole|Rows|Weights|Model|Moments|Words|Tensor|nn\.Module"),  # kinds of array
+]
+# PyTorch is an extra: pages are the same with it and without.
+autodoc_mock_imports = ["torch"]
 
 autodoc_member_order = "bysource"
 # Short names in signatures, instead of what NumPy's typing expands them to.

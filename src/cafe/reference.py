@@ -339,7 +339,7 @@ def simulate(
     seed: int = 0,
     crash: float = 0.0,
 ) -> History:
-    """Play rounds, as :func:`cafe.simulate` does."""
+    """Play rounds, as :func:`cafe.engine.simulate` does."""
     run = Reference(federation, policy, task, seed=seed, crash=crash)
     for _ in range(rounds):
         run.step()

@@ -65,7 +65,7 @@ class Task:
 
     @cached_property
     def scale(self) -> Floats:
-        """The factor N |D_k| / sum |D| of each client's objective (the paper's eq. 1)."""
+        """The factor of each client's objective (eq. 1): N times its share of all examples."""
         counts = self.shards.counts
         return np.asarray(counts * (len(counts) / counts.sum()))
 

@@ -19,7 +19,7 @@ Weight = Callable[[Floats], Floats]
 
 @dataclass(frozen=True)
 class Mean:
-    """All reports alike: 1 / |S| each (the paper's eq. 2)."""
+    """All reports alike: one over their number each (the paper's eq. 2)."""
 
     def __call__(self, ledger: Ledger, reports: Reports) -> Merge:
         """1 / |S| each."""

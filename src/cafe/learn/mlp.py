@@ -4,7 +4,7 @@ ReLU between layers, softmax and cross entropy at the end; without hidden layers
 regression. A round's examples, whichever clients they belong to, go through the layers together, a
 share of them in each thread, copied and passed in pieces that stay in the processor's cache, into
 arrays that are there from last time. How clients that take several steps share products all the
-same is told in :mod:`cafe.learn.walks`.
+same is told in ``cafe.learn.walks``.
 """
 
 from __future__ import annotations

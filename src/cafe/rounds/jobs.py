@@ -23,8 +23,8 @@ class Work:
     Attributes:
         steps: gradient steps, each on a fresh batch. One step is the paper's setting.
         epochs: passes over the client's own examples instead, in shuffled batches.
-        scaled: whether a client's objective carries the paper's factor N |D_k| / sum |D| (eq. 1),
-            so that equal coefficients minimise the mean loss over all examples. A policy that
+        scaled: whether a client's objective carries the paper's factor (eq. 1), N times its share
+            of all examples, so that equal coefficients minimise the mean loss over all examples. A policy that
             weighs by examples itself leaves it out.
     """
 

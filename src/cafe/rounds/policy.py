@@ -109,7 +109,7 @@ class Policy:
         merge: how reports move the model. ``merge(ledger, reports)``.
         carry: what outlives the round. ``carry(ledger, closed)``.
         observe: the policy's next state, ``observe(ledger, outcome)``; None for one that has none.
-        needs: what it must know beyond who reported when; keys of :data:`NEEDS`.
+        needs: what it must know beyond who reported when; keys of ``NEEDS``.
         parameters: what the recipe was told, other than its defaults.
     """
 

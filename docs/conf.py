@@ -25,7 +25,8 @@ nitpicky = True
 # Other packages have no page here to point to.
 nitpick_ignore_regex = [
     ("py:.*", r"(collections|np|numpy|pathlib|torch)\..*|ArrayLike|NDArray"),
-    ("py:class", r"Column|Mask|Whole|Rows|Weights|Model|Moments|Words|Tensor|nn\.Module"),  # kinds of array
+    # Kinds of arrays.
+    ("py:class", r"Column|Mask|Whole|Rows|Weights|Model|Moments|Words|Tensor|nn\.Module"),
 ]
 # PyTorch is an extra: pages are the same with it and without.
 autodoc_mock_imports = ["torch"]

@@ -57,8 +57,8 @@ def test_rates() -> None:
     [
         ({"batch": 0}, "A batch must be a whole number"),
         ({"batch": 2.5}, "A batch must be a whole number"),
-        ({"rate": 0.0}, "must be positive"),
-        ({"rate": float("nan")}, "must be positive"),
+        ({"rate": 0.0}, "must be a positive number"),
+        ({"rate": float("nan")}, "must be a positive number"),
         ({"per": "rond"}, "Did you mean 'round'"),
         ({"shards": Shards(np.array([10]), np.array([0, 1]))}, "belong to other examples"),
     ],

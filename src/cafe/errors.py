@@ -16,8 +16,9 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
+from typing import Any
 
 
 class CafeError(Exception):
@@ -42,12 +43,26 @@ class FileError(InputError):
 
 
 class InfeasibleError(CafeError):
-    """No deadline and quorum meet the constraints; the message names the one that binds."""
+    """No deadline and quorum meet the constraints, or no round ever succeeds; it says which."""
 
 
 def is_finite_number(value: object) -> bool:
     """Whether a value can be used as a number: text, None and NaN cannot."""
     return isinstance(value, Real) and math.isfinite(float(value))
+
+
+def whole(what: str, value: Any, least: int = 1) -> int:
+    """The value as an int, or a refusal: ``what`` begins the sentence."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise InputError(f"{what} must be a whole number from {least} up. Got {value!r}.")
+    return int(value)
+
+
+def positive(what: str, value: Any, why: str = "") -> float:
+    """The value as a positive, finite float, or a refusal: ``what`` begins the sentence."""
+    if isinstance(value, bool) or not is_finite_number(value) or value <= 0:
+        raise InputError(f"{what} must be a positive number. Got {value!r}{why}.")
+    return float(value)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -179,6 +179,8 @@ class Federation:
 
     def draw(self, rng: np.random.Generator, clients: Indices) -> Floats:
         """One response time for each of some clients; infinite where one is absent."""
+        if not len(clients):
+            return np.empty(0)
         return self._draw(rng, (), None if len(clients) == self.clients else clients)
 
     def _draw(

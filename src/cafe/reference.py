@@ -8,12 +8,13 @@ Tests hold the engine to it: the books to the bit, the model to rounding.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from cafe.engine.batches import Batches
+from cafe.errors import InputError
 from cafe.federation import Federation
 from cafe.randomness import Stream
 from cafe.rounds.history import Curve, History
@@ -36,8 +37,11 @@ class Job:
     arrival: float  # when its report comes, if ever
     stop: float  # when the client stops working on it
     work: Work
+    before: Job | None  # the job whose local model it goes on from
+    began: int  # the version of the global model that this goes back to
     model: Any = None  # what it reports
     base: Any = None  # the global model that this goes back to
+    loss: float = np.nan  # on its first batch there
 
 
 @dataclass(eq=False)
@@ -45,7 +49,6 @@ class Kept:
     """What a client keeps from earlier rounds, and the jobs in it whose fate is open."""
 
     job: Job  # the last one
-    version: int
     held: bool
     local: bool
     pending: int
@@ -80,6 +83,7 @@ class Reference:
         self.state: Any = None
         self.models: list[Any] = []
         self.moments: tuple[Any, ...] = ()
+        self.reports: Reports | None = None
         self.outcomes: list[Outcome] = []
         if task is not None:
             self.models.append(task.learner.start(Stream(seed, "start").at(0)))
@@ -111,6 +115,7 @@ class Reference:
             self.train(job)
 
         used: dict[Job, float] = {}
+        self.reports = None
         if verdict is COMMIT:
             used = self.merge([job for job in jobs if job in reported], opened)
         closed = Closed(
@@ -118,6 +123,8 @@ class Reference:
             _columns(Jobs, jobs),
             np.array([job in reported for job in jobs], dtype=bool),
             np.array([job in used for job in jobs], dtype=bool),
+            np.array([job.arrival if job in reported else np.nan for job in jobs]),
+            self.reports,
         )
         carried = self.policy.carry(self.ledger(opened), closed)
         codes = np.broadcast_to(np.asarray(carried.jobs, dtype=int), len(jobs))
@@ -156,7 +163,7 @@ class Reference:
                 client
                 for client in sorted(self.kept)
                 if client not in {job.client for job, _ in keeping}
-                and client not in {job.client for job in running}  # it goes on from there
+                and client not in {job.client for job in running if job.local}  # it goes on
                 and not stays[client]
             ],
         )
@@ -170,7 +177,7 @@ class Reference:
         outcome.age = self.now - float(np.mean(self.last_start))
         self.outcomes.append(outcome)
         if self.policy.observe is not None:
-            self.state = self.policy.observe(self.ledger(opened), outcome)
+            self.state = self.policy.observe(self.ledger(opened), outcome, closed)
         return outcome
 
     def start(self, invitation: Invitation) -> list[Job]:
@@ -186,9 +193,11 @@ class Reference:
             arrival = stop = self.now + float(latency[k])
             if crashes[k] and arrival < np.inf:
                 arrival, stop = np.inf, self.now + float(latency[k]) * float(when[k])
+            before = self.kept[client].job if local else None
+            began = self.version if before is None else before.began
             jobs.append(
                 Job(client, self.now, self.version, self.round, local, arrival, stop,
-                    invitation.work)
+                    invitation.work, before, began)
             )  # fmt: skip
         return jobs
 
@@ -204,24 +213,33 @@ class Reference:
             if not isinstance(answer, Wait):
                 return reported, answer, self.now < until
             until = answer.until
+            count, moment = len(reported), self.now
+            if answer.reports is not None and answer.reports <= count:
+                raise InputError(f"{self.policy.name} waits for reports that have come.")
             while queue and queue[0][0] <= until and len(reported) != answer.reports:
                 self.now, _, k = heapq.heappop(queue)
                 reported.append(jobs[k])
             if len(reported) != answer.reports:
                 self.now = until
+            if not self.now >= moment:
+                raise InputError(f"{self.policy.name} waits for a moment that has passed.")
 
     def train(self, job: Job) -> None:
         """Take a job's steps, one after the other, from the global or the client's own model."""
         if self.task is None:
             return
         task, client = self.task, np.array([job.client])
-        before = self.kept[job.client].job if job.local else None
-        job.base = self.models[job.version] if before is None else before.base
-        model = job.base if before is None else before.model
+        job.base = self.models[job.began]
+        model = job.base if job.before is None else job.before.model
         rate = task.rate_at(job.round, job.version)
         walk = Batches(task, self.seed).walks(
             client, np.array([[job.round]]), np.array([[rate]]), job.work
         )
+        if job.before is None:
+            loss = task.learner.losses(model, task.data, walk.rows[0, 0])
+            job.loss = float((loss * walk.weight[0, 0]).sum() / walk.weight[0, 0].sum())
+        else:
+            job.loss = job.before.loss
         for rows, weight, step in zip(walk.rows[0], walk.weight[0], walk.rate[0], strict=True):
             model = model - task.learner.gradient(model, task.data, rows, weight) * float(step)
         job.model = model
@@ -232,12 +250,15 @@ class Reference:
         held = [k for c, k in sorted(self.kept.items()) if k.held and c not in newer]
         jobs = [*reported, *(k.job for k in held)]
         reports = _columns(Reports, jobs, arrived=np.array([job.arrival for job in jobs]))
-        for at, k in enumerate(held, start=len(reported)):
-            reports.version[at], reports.local[at] = k.version, True
+        reports.version[:] = [job.began for job in jobs]
+        reports.local[len(reported) :] = True
         save = self.task.learner.save if self.task is not None else None
         if save is not None and "updates" in self.policy.needs:
             updates = np.stack([save(job.model - job.base) for job in jobs])
-            object.__setattr__(reports, "updates", updates)
+            reports = replace(reports, updates=updates)
+        if save is not None and "losses" in self.policy.needs:
+            reports = replace(reports, losses=np.array([job.loss for job in jobs]))
+        self.reports = reports
         merge = self.policy.merge(self.ledger(opened), reports)
         used = {j: float(c) for j, c in zip(jobs, merge.coefficient, strict=True) if c != 0}
         if self.task is not None:
@@ -271,8 +292,7 @@ class Reference:
             self.last_round[client] = self.round
             self.merged[client] += 1
             self.weight[client] += coefficient
-            version = job.version if kept is None else kept.version
-            fate = Fate.FRESH if version == self.version else Fate.STALE
+            fate = Fate.FRESH if job.began == self.version else Fate.STALE
             outcome.fates[fate] += (job in fresh) + (0 if kept is None else kept.pending)
             if kept is not None:
                 del self.kept[client]
@@ -284,7 +304,6 @@ class Reference:
     def keep(self, outcome: Outcome, job: Job, code: int, used: bool) -> None:
         """Keep a client's report, its local model, or both."""
         before = self.kept.get(job.client)
-        version = job.version if before is None else before.version
         pending, charge, spent = (
             (0, 0.0, 0.0) if before is None else (before.pending, before.charge, before.spent)
         )
@@ -293,7 +312,7 @@ class Reference:
             charge, spent = charge + (self.now - job.start), spent + self.spent(job)
         fate = Fate.OVER if outcome.succeeded else Fate.FAILED
         self.kept[job.client] = Kept(
-            job, version, bool(code & HOLD), bool(code & LOCAL), pending, fate, charge, spent
+            job, bool(code & HOLD), bool(code & LOCAL), pending, fate, charge, spent
         )
 
     def drop(self, outcome: Outcome, clients: list[int]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cafe.data.examples import Examples, Shards
-from cafe.errors import InputError, did_you_mean
+from cafe.errors import InputError, did_you_mean, positive, whole
 from cafe.latency.base import Floats
 from cafe.learn.base import Learner, Model
 from cafe.learn.server import ServerOptimiser
@@ -45,13 +45,13 @@ class Task:
     server: ServerOptimiser | None = None
 
     def __post_init__(self) -> None:
-        if self.batch is not None and (not isinstance(self.batch, int) or self.batch < 1):
-            raise InputError(f"A batch must be a whole number from 1 up. Got {self.batch!r}.")
+        if self.batch is not None:
+            object.__setattr__(self, "batch", whole("A batch", self.batch))
         if self.per not in ("round", "update"):
             hint = did_you_mean(self.per, ["round", "update"])
             raise InputError(f"A rate may decay per round or per update. Got '{self.per}'. {hint}")
-        if not callable(self.rate) and not 0 < self.rate < np.inf:
-            raise InputError(f"The learning rate must be positive. Got {self.rate}.")
+        if not callable(self.rate):
+            object.__setattr__(self, "rate", positive("The learning rate", self.rate))
         if self.shards.rows.min() < 0 or self.shards.rows.max() >= len(self.data):
             raise InputError(
                 f"The shards point to rows from 0 to {len(self.data) - 1}. "

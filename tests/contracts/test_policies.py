@@ -28,6 +28,8 @@ from cafe.rounds import (
     Carried,
     Closed,
     History,
+    Invitation,
+    Jobs,
     Ledger,
     Merge,
     Policy,
@@ -109,8 +111,49 @@ def counting(goal: int) -> Policy:
         close,
         Mean(),
         lambda *_: Carried(DROP),
-        observe=lambda ledger, outcome: (ledger.state or 0) + int(outcome.succeeded),
+        observe=lambda ledger, outcome, closed: (ledger.state or 0) + int(outcome.succeeded),
     )
+
+
+def strict(lag: int) -> Policy:
+    """Asynchronous, and refuses what is too stale: some commits use nothing at all."""
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        return Merge(np.where(ledger.version - reports.version > lag, 0.0, 0.5), keep=0.999)
+
+    return Policy("strict", Everyone(), AtReports(1), merge, lambda *_: Carried(RUN))
+
+
+def greedy(deadline: float) -> Policy:
+    """Keeps everything that can be kept, and weighs by staleness."""
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        return Merge(1.0 / (2.0 + ledger.version - reports.version) / len(reports))
+
+    def carry(ledger: Ledger, closed: Closed) -> Carried:
+        codes = np.where(closed.reported, int(HOLD | LOCAL), int(RUN))
+        return Carried(codes, kept=closed.jobs.client.size % 2 == 0)
+
+    return Policy("greedy", Everyone(), mcu(quorum=4, deadline=deadline).close, merge, carry)
+
+
+def learning() -> Policy:
+    """Remembers how long clients took, as schemes that choose by speed do."""
+
+    def observe(ledger: Ledger, outcome: Any, closed: Closed) -> dict[str, float]:
+        took = closed.arrived - closed.jobs.start
+        known = dict(zip(closed.jobs.client.tolist(), took.tolist(), strict=True))
+        return (ledger.state or {}) | {str(k): t for k, t in known.items() if t == t}
+
+    def invite(ledger: Ledger, rng: np.random.Generator) -> Any:
+        seen = ledger.state or {}
+        slow = sorted(seen, key=lambda client: seen[client])[len(seen) // 2 :]
+        idle = ledger.idle
+        some = idle[~np.isin(idle, np.array(slow, dtype=int))]
+        return Invitation(some if len(some) else idle)
+
+    base = mcu(quorum=1, deadline=0.5)
+    return Policy("learning", invite, base.close, base.merge, base.carry, observe)
 
 
 def clipped(norm: float) -> Policy:
@@ -133,6 +176,7 @@ RECIPES: dict[str, list[Policy]] = {
         mcu(quorum=3, deadline=0.7, target=5),
         mcu(quorum=3, deadline=3.0, close_when_all=True, cohort=6),
         mcu(quorum=2, deadline=0.4, late="keep", steps=3),
+        mcu(quorum=1, deadline=0.03, late="keep"),
     ],
     "awu": [
         awu(deadline=0.5),
@@ -153,7 +197,10 @@ RECIPES: dict[str, list[Policy]] = {
         fedavg(fraction=0.4, steps=3, deadline=2.0, quorum=3),
     ],
 }
-OTHERS = [fedbuff(3), fedasync(0.5), memory(0.5), tolerant(0.5, 3), counting(4)]
+OTHERS = [
+    fedbuff(3), fedasync(0.5), memory(0.5), tolerant(0.5, 3), counting(4), strict(2), greedy(0.4),
+    learning(),
+]  # fmt: skip
 EVERY = [policy for some in RECIPES.values() for policy in some] + OTHERS
 NAMES = [f"{k}-{policy.name}" for k, policy in enumerate(EVERY)]
 every_policy = pytest.mark.parametrize("policy", EVERY, ids=NAMES)
@@ -396,6 +443,88 @@ def test_a_policy_that_needs_losses_sees_them() -> None:
     cafe.simulate(federation(), policy, what, rounds=1, seed=1)
     # From the start, where all outputs are 0, each of three classes has probability 1/3.
     np.testing.assert_allclose(seen[0], np.log(3), rtol=1e-5)
+    seen.clear()
+    cafe.simulate(federation(), policy, what, rounds=9, seed=1)
+    ours, seen = seen, []
+    reference.simulate(federation(), policy, what, rounds=9, seed=1)
+    for mine, theirs in zip(ours, seen, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5)
+
+
+@every_policy
+def test_decisions_cannot_see_the_future(policy: Policy) -> None:
+    """They are given what is declared, and no arrival that has not come yet."""
+    now = 0.0
+
+    def look(given: Any, kind: Any) -> None:
+        assert type(given) is kind
+        if kind is Closed:
+            assert type(given.jobs) is Jobs
+            times = given.arrived[given.reported]
+            assert np.isnan(given.arrived[~given.reported]).all()
+        else:
+            times = given.arrived
+        assert np.all(times <= now)
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        nonlocal now
+        now = ledger.now
+        look(reports, Reports)
+        return policy.merge(ledger, reports)
+
+    def carry(ledger: Ledger, closed: Closed) -> Carried:
+        nonlocal now
+        now = ledger.now
+        look(closed, Closed)
+        return policy.carry(ledger, closed)
+
+    watched = replace(policy, merge=merge, carry=carry)
+    cafe.simulate(federation(0.9), watched, rounds=40, seed=2, crash=0.1)
+
+
+@pytest.mark.parametrize("answer", [Wait(until=-1.0), Wait(float("nan")), Wait(reports=1)])
+def test_time_does_not_run_backwards(answer: Wait) -> None:
+    asked = 0
+
+    def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
+        nonlocal asked
+        asked += 1
+        return Wait(reports=4) if asked == 1 else answer
+
+    policy = replace(mcu(quorum=1, deadline=0.5), close=close)
+    with pytest.raises(InputError, match="waits for"):
+        cafe.simulate(federation(), policy, rounds=2)
+    asked = 0
+    with pytest.raises(InputError, match="waits for"):
+        reference.simulate(federation(), policy, rounds=2)
+
+
+@pytest.mark.parametrize("clients", [[-1, 0], [0, 99], [0, 0], [1, 0], [0.5, 1.7]])
+def test_invitations_are_checked(clients: list[Any]) -> None:
+    policy = replace(mcu(quorum=1, deadline=0.5), invite=lambda *_: Invitation(np.array(clients)))
+    with pytest.raises(InputError, match="An invitation names clients from 0 to 13"):
+        cafe.simulate(federation(), policy, rounds=1)
+
+
+def test_a_state_must_survive_being_saved() -> None:
+    policy = replace(mcu(quorum=1, deadline=0.5), observe=lambda *_: {0: 1.0})
+    run = Run(federation(), policy)
+    run.step()
+    with pytest.raises(InputError, match="JSON does not give back"):
+        save(run)
+
+
+def test_a_run_is_taken_up_by_its_like_only() -> None:
+    kept = save(Run(federation(), mcu(quorum=1, deadline=0.5), seed=1))
+    for other in (
+        Run(federation(), mcu(quorum=1, deadline=0.5), seed=2),
+        Run(federation(), mcu(quorum=2, deadline=0.5), seed=1),
+        Run(federation(), mcu(quorum=1, deadline=0.5), seed=1, crash=0.1),
+        Run(cafe.Federation(3, cafe.Exponential(1.0)), mcu(quorum=1, deadline=0.5), seed=1),
+        Run(federation(), mcu(quorum=1, deadline=0.5), task(), seed=1),
+    ):
+        with pytest.raises(InputError, match="saved run"):
+            restore(other, kept)
 
 
 def test_work_may_differ_from_round_to_round() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from cafe.errors import CafeError, InfeasibleError, InputError
 from cafe.learn.base import Walks, Weights
 from cafe.learn.linear import Logistic
 from cafe.policies import agu, awu, fedavg, mcu
+from cafe.rounds import COMMIT, Ledger, Verdict, Wait, Waiting
 
 
 class ill:  # noqa: N801
@@ -118,7 +120,7 @@ def test_the_global_generator_is_neither_used_nor_touched() -> None:
 
 
 def test_policies_that_invite_everybody_meet_the_same_times() -> None:
-    """Paired comparisons: response times depend on the seed, the round and the client alone."""
+    """Paired comparisons: where all are invited, times depend on seed, round and client alone."""
     who = cafe.Federation(20, cafe.Exponential(1.0), availability=0.8)
     kinds = (mcu(quorum=1, deadline=0.5), mcu(quorum=12, deadline=0.5), awu(deadline=0.5),
              agu(quorum=12, deadline=0.5))  # fmt: skip
@@ -158,10 +160,17 @@ def test_failures_must_be_in_a_row() -> None:
 
 def test_one_lost_client_does_not_stop_a_round_for_ever() -> None:
     who = cafe.Federation(6, cafe.Exponential(1.0))
-    with pytest.raises(InfeasibleError, match="would last for ever"):
+    with pytest.raises(InputError, match="absent or crashes would make it"):
         cafe.simulate(who, fedavg(fraction=1.0), rounds=50, crash=0.2)
+
+    def until_all(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
+        return COMMIT if waiting.reports == 6 else Wait(reports=6)
+
+    patient = replace(fedavg(fraction=1.0), close=until_all)
+    with pytest.raises(InfeasibleError, match="would last for ever"):
+        cafe.simulate(who, patient, rounds=50, crash=0.2)
     absent = cafe.Federation(6, cafe.Exponential(1.0), availability=0.9)
-    with pytest.raises(InputError, match="an absent client would make it last for ever"):
+    with pytest.raises(InputError, match="absent or crashes would make it"):
         cafe.simulate(absent, fedavg(fraction=1.0), rounds=50)
     safe = fedavg(fraction=1.0, deadline=5.0)
     assert cafe.simulate(absent, safe, rounds=50, crash=0.2).rounds == 50
@@ -197,6 +206,12 @@ def test_one_lost_client_does_not_stop_a_round_for_ever() -> None:
         (lambda _: ill.awu(deadline=1.0, unit="hours"), "Unknown unit"),
         (lambda _: ill.agu(quorum=1, deadline=1.0, pool="onion"), "Did you mean 'union'"),
         (lambda _: ill.fedavg(fraction=0.0), "fraction"),
+        (lambda _: ill.fedavg(fraction="all"), "fraction"),
+        (lambda _: ill.fedavg(epochs=5, steps=3), "steps or epochs, not both"),
+        (lambda _: ill.mcu(quorum=1, deadline=1.0, cohort=True), "A cohort"),
+        (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1), time=float("inf")), "time must"),
+        (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1), time="long"), "time must"),
+        (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1), rounds=1, patience=1.5), "pati"),
         (lambda _: ill.fedavg(divisor="al"), "Did you mean 'all'"),
     ],
 )  # fmt: skip
@@ -247,6 +262,49 @@ def test_a_run_without_success_has_infinite_costs() -> None:
     assert history.waste_per_update == float("inf")
     assert history.broadcasts_per_update == float("inf")
     assert history.mean_age == pytest.approx(5.0)  # half of the ten time units that went by
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    who = cafe.Federation(5, cafe.Exponential(1.0))
+    plain = cafe.simulate(who, mcu(quorum=2, deadline=0.1), rounds=200, seed=3)
+    policy = mcu(quorum=int(np.int64(2)), deadline=float(np.float64(0.1)))
+    given: Any = (np.int64(200), np.int64(3))
+    same = cafe.simulate(who, policy, rounds=given[0], seed=given[1])
+    assert same.virtual_time == plain.virtual_time
+    short: Any = np.float32(0.1)
+    history = cafe.simulate(who, mcu(quorum=2, deadline=short), rounds=20_000, seed=3)
+    assert history.virtual_time == pytest.approx(20_000 * float(short), rel=1e-9)
+
+
+def test_a_model_that_diverged_gets_nothing_right() -> None:
+    who = cafe.Federation(5, cafe.Exponential(1.0))
+    history = cafe.simulate(who, mcu(quorum=1, deadline=0.5), task(5, rate=1e30), rounds=30)
+    assert history.loss is not None
+    assert not np.isfinite(history.loss)
+    assert history.accuracy is None
+
+
+def test_a_model_that_did_not_move_is_not_measured_again() -> None:
+    who = cafe.Federation(20, cafe.Exponential(1.0))
+    what = task(20)
+    measured: list[int] = []
+    score = what.learner.score
+
+    def counting(*given: Any) -> Any:
+        measured.append(1)
+        return score(*given)
+
+    object.__setattr__(what.learner, "score", counting)
+    history = cafe.simulate(
+        who, mcu(quorum=12, deadline=0.5), what, rounds=300, seed=1, evaluate_every=1
+    )
+    assert history.updates <= len(measured) <= history.updates + 1 < 300
+    assert history.curve is not None
+    assert len(history.curve) == 300
+    object.__delattr__(what.learner, "score")
+    by_updates = cafe.simulate(who, mcu(quorum=12, deadline=0.5), what, updates=7, seed=1)
+    assert by_updates.curve is not None
+    assert len(by_updates.curve) == 7
 
 
 def test_walks_have_the_promised_shape() -> None:

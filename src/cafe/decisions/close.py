@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cafe.errors import InputError, is_finite_number
-from cafe.federation import Federation
+from cafe.errors import InputError, positive, whole
 from cafe.rounds.ledger import Ledger, Waiting
 from cafe.rounds.policy import COMMIT, FAIL, Verdict, Wait
 
@@ -29,21 +28,17 @@ class DeadlineQuorum:
     all_in: bool = False
 
     def __post_init__(self) -> None:
-        _whole("quorum", self.quorum)
+        object.__setattr__(self, "quorum", whole("The quorum", self.quorum))
         if self.target is not None:
-            _whole("target", self.target)
+            object.__setattr__(self, "target", whole("The target", self.target))
             if self.target < self.quorum:
                 raise InputError(
                     f"The target must be at least the quorum ({self.quorum}). Got {self.target}: "
                     "a round closes early only when it has already succeeded."
                 )
-        if self.deadline is None:
-            return
-        if not is_finite_number(self.deadline) or self.deadline <= 0:
-            raise InputError(
-                f"The deadline must be a positive number. Got {self.deadline!r}: "
-                "no report could arrive by it."
-            )
+        if self.deadline is not None:
+            deadline = positive("The deadline", self.deadline, ": no report could arrive by it")
+            object.__setattr__(self, "deadline", deadline)
 
     def __call__(self, ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
         """Wait for the deadline or for enough reports; then the quorum decides."""
@@ -57,22 +52,21 @@ class DeadlineQuorum:
             return Wait(until, enough)
         return COMMIT if waiting.reports >= self.quorum else FAIL
 
-    def check(self, federation: Federation, invited: int) -> None:
-        """Refuse a quorum that can never be met, and a wait that may never end."""
+    def check(self, invited: int, lost: bool) -> None:
+        """Refuse a quorum that can never be met, and a wait that may never end.
+
+        Args:
+            invited: how many clients are, at most.
+            lost: whether some of them may never report.
+        """
         for name, value in (("quorum", self.quorum), ("target", self.target)):
             if value is not None and value > invited:
                 raise InputError(
                     f"The {name} must be at most the number of clients invited ({invited}). "
                     f"Got {value}: it could never be met."
                 )
-        if self.deadline is None and np.any(np.less(federation.availability, 1)):
+        if self.deadline is None and lost:
             raise InputError(
-                "Without a deadline a round waits for everybody, and an absent client would make "
-                "it last for ever. Give the policy a deadline."
+                "Without a deadline a round waits for everybody, and a client that is absent or "
+                "crashes would make it last for ever. Give the policy a deadline."
             )
-
-
-def _whole(name: str, value: object) -> None:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < 1:  # type: ignore[operator]
-        raise InputError(f"The {name} must be a whole number from 1 up. Got {value!r}.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cafe.errors import InputError
+from cafe.errors import InputError, is_finite_number, whole
 from cafe.federation import Indices
 from cafe.rounds.jobs import ONE_STEP, Invitation, Work
 from cafe.rounds.ledger import Ledger
@@ -35,8 +35,7 @@ class Sample:
     work: Work = ONE_STEP
 
     def __post_init__(self) -> None:
-        if not isinstance(self.cohort, int) or self.cohort < 1:
-            raise InputError(f"A cohort must be a whole number from 1 up. Got {self.cohort!r}.")
+        object.__setattr__(self, "cohort", whole("A cohort", self.cohort))
 
     def size(self, clients: int) -> int:
         """How many it invites at most; a cohort larger than the federation is refused."""
@@ -63,9 +62,9 @@ class Fraction:
     work: Work = ONE_STEP
 
     def __post_init__(self) -> None:
-        if not 0 < self.fraction <= 1:
+        if not is_finite_number(self.fraction) or not 0 < self.fraction <= 1:
             raise InputError(
-                f"The fraction of clients must be above 0 and at most 1. Got {self.fraction}."
+                f"The fraction of clients must be above 0 and at most 1. Got {self.fraction!r}."
             )
 
     def size(self, clients: int) -> int:

@@ -55,7 +55,8 @@ class ByAge:
     Attributes:
         weight: the paper's Q, from an array of ages to an array of weights.
         unit: ages in "time", or in "rounds": R + 1 where the client was last merged R rounds ago,
-            which is the age over T where all rounds last T. "rounds since": R itself.
+            which is the age over T where all rounds last T (and one more before the client's first
+            merge, since it is not 0 then). "rounds since": R itself.
         divisor: "sum" of the weights, as in the paper; or the number of "clients", a constant.
     """
 

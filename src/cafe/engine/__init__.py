@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 from cafe.engine.run import Run
-from cafe.errors import InputError
+from cafe.errors import InputError, positive, whole
 from cafe.federation import Federation
 from cafe.learn.base import Score
 from cafe.rounds.history import History
@@ -51,22 +51,32 @@ def simulate(
     """
     limits = Limits(rounds, updates, time)
     run = Run(federation, policy, task, seed=seed, crash=crash, patience=patience)
-    for _ in play(run, limits, limits.every(evaluate_every)):
+    for _ in play(run, limits, evaluate_every):
         if progress is not None:
             progress(min(limits.reached(run), 1.0))
     return run.history()
 
 
-def play(run: Run, limits: Limits, every: int) -> Iterator[tuple[Outcome, Score | None]]:
+def play(
+    run: Run, limits: Limits, evaluate_every: int | None = None
+) -> Iterator[tuple[Outcome, Score | None]]:
     """Play to the end: each round's outcome, with the model's score where it was measured then.
 
-    It is measured after every so many rounds, and after the last.
+    It is measured after every so many rounds, or at every hundredth part of the run; and after the
+    last round.
     """
-    with _one_blas_thread_if(run.training is not None):
-        while limits.reached(run) < 1:
+    every = None if evaluate_every is None else whole("evaluate_every", evaluate_every)
+    trained = run.training is not None
+    with _one_blas_thread_if(trained):
+        while (before := limits.reached(run)) < 1:
             outcome = run.step()
-            due = run.ledger.round % every == 0 or limits.reached(run) >= 1
-            yield outcome, run.evaluate() if due and run.training is not None else None
+            share = limits.reached(run)
+            due = (
+                int(100 * share) > int(100 * before)
+                if every is None
+                else run.ledger.round % every == 0
+            )
+            yield outcome, run.evaluate() if trained and (due or share >= 1) else None
 
 
 class Limits:
@@ -75,11 +85,9 @@ class Limits:
     def __init__(self, rounds: int | None, updates: int | None, time: float | None) -> None:
         if rounds is None and updates is None and time is None:
             raise InputError("Say when to stop: give rounds, updates or time.")
-        for name, value in (("rounds", rounds), ("updates", updates), ("time", time)):
-            whole = name == "time" or isinstance(value, int)
-            if value is not None and (not whole or isinstance(value, bool) or not value > 0):
-                sort = "a positive number" if name == "time" else "a whole number from 1 up"
-                raise InputError(f"{name} must be {sort}. Got {value!r}.")
+        rounds = None if rounds is None else whole("rounds", rounds)
+        updates = None if updates is None else whole("updates", updates)
+        time = None if time is None else positive("time", time)
         self.rounds, self.updates, self.time = rounds, updates, time
 
     def reached(self, run: Run) -> float:
@@ -91,14 +99,6 @@ class Limits:
             (ledger.now, self.time),
         )
         return max(done / limit for done, limit in pairs if limit is not None)
-
-    def every(self, asked: int | None) -> int:
-        """How many rounds lie between two evaluations."""
-        if asked is not None:
-            if not isinstance(asked, int) or asked < 1:
-                raise InputError(f"evaluate_every must be a whole number from 1 up. Got {asked!r}.")
-            return asked
-        return max((self.rounds or self.updates or 1000) // 100, 1)
 
 
 def _one_blas_thread_if(trained: bool) -> AbstractContextManager[None]:

@@ -238,7 +238,7 @@ class Books:
         stays = carried.kept if isinstance(carried.kept, np.ndarray) else np.full(1, carried.kept)
         # What a client is going on from cannot be taken from it while it runs.
         going_on = np.zeros(ledger.clients, dtype=bool)
-        going_on[jobs.client[runs]] = True
+        going_on[jobs.client[runs & jobs.local]] = True
         self._drop(outcome, np.flatnonzero(had & ~newly & ~stays & ~going_on))
         self._drop(outcome, clients[~local])
         kept.version[clients[~local]] = jobs.version[index][~local]

@@ -9,15 +9,15 @@ import numpy as np
 
 from cafe.engine.books import Books, Used
 from cafe.engine.training import Training
-from cafe.errors import InfeasibleError, InputError
+from cafe.errors import InfeasibleError, InputError, is_finite_number, whole
 from cafe.federation import Federation, Indices
 from cafe.learn.base import Score
 from cafe.randomness import Stream, check_seed
 from cafe.rounds.history import Curve, History
-from cafe.rounds.jobs import Invitation, Mask, Reports, Running, pick, shared
+from cafe.rounds.jobs import Invitation, Jobs, Mask, Reports, Running, pick, shared
 from cafe.rounds.ledger import Ledger, Waiting
 from cafe.rounds.outcome import Fate, Outcome
-from cafe.rounds.policy import COMMIT, Closed, Merge, Policy, Verdict, Wait
+from cafe.rounds.policy import COMMIT, Closed, Policy, Verdict, Wait
 from cafe.task import Task
 
 _NOBODY = np.empty(0, dtype=np.intp)
@@ -57,6 +57,7 @@ class Run:
         self.training = None if task is None else _training(task, self.seed)
         self.outcomes: list[Outcome] = []
         self.scores: list[tuple[int, Score]] = []
+        self._scored: tuple[int, Score] | None = None
         # Failed rounds in a row, and the fastest report in them with its client.
         self.failures: tuple[int, float, int] = (0, float("inf"), -1)
 
@@ -77,27 +78,36 @@ class Run:
         outcome = Outcome(ledger.round, ledger.opened, ledger.now, verdict is COMMIT)
         outcome.invited = len(new)
         index = np.flatnonzero(reported)
-        used = Used(_NOBODY, _NOBODY, np.empty(0))
+        used, reports = Used(_NOBODY, _NOBODY, np.empty(0)), None
         if verdict is COMMIT:
-            used = self._merge(jobs, index)
-        is_used = np.zeros(len(jobs), dtype=bool)
-        is_used[used.jobs] = True
-        carried = policy.carry(ledger, Closed(outcome.succeeded, jobs, reported, is_used))
+            used, reports = self._merge(jobs, index)
+        closed = self._closed(outcome.succeeded, jobs, reported, used, reports)
+        carried = policy.carry(ledger, closed)
         unfinished = Fate.CANCELLED if early else Fate.LATE
         self.running, kept = self.books.close(outcome, jobs, reported, used, carried, unfinished)
         if self.training is not None:
             self._remember(jobs, kept)
         self.outcomes.append(outcome)
         if policy.observe is not None:
-            ledger.state = policy.observe(ledger, outcome)
+            ledger.state = policy.observe(ledger, outcome, closed)
         self._persevere(outcome, jobs)
         return outcome
 
     def _start(self, invitation: Invitation) -> Running:
         """The jobs that an invitation starts, with the arrivals that fate has in store."""
-        ledger, clients = self.ledger, np.asarray(invitation.clients, dtype=np.intp)
-        if len(clients) > 1 and not np.all(clients[1:] > clients[:-1]):
-            raise InputError("An invitation must name each client once, in rising order.")
+        ledger, clients = self.ledger, np.asarray(invitation.clients)
+        rising = clients.ndim == 1 and bool(np.all(clients[1:] > clients[:-1]))
+        if len(clients) and (
+            clients.dtype.kind not in "iu"
+            or not rising
+            or clients[0] < 0
+            or clients[-1] >= ledger.clients
+        ):
+            raise InputError(
+                f"An invitation names clients from 0 to {ledger.clients - 1}, each once, in rising "
+                f"order. Got {clients!r}."
+            )
+        clients = clients.astype(np.intp, copy=False)
         if ledger.busy[clients].any():
             busy = clients[ledger.busy[clients]]
             raise InputError(f"Client {busy[0]} was invited while its last job still runs.")
@@ -111,15 +121,17 @@ class Run:
             # Where in its work a client crashes is anybody's guess.
             stop = np.where(crashes, ledger.now + latency * rng.random(n), arrival)
             arrival = np.where(crashes, np.inf, arrival)
+        local = shared(False, n)
+        if invitation.local is not None:
+            local = invitation.local & ledger.local[clients]
         if self.training is not None:
-            self.training.works[ledger.round] = invitation.work
-        local = invitation.local
+            self.training.begin(ledger.round, invitation.work, clients[local])
         return Running(
             client=clients,
             start=shared(ledger.now, n),
             version=shared(ledger.version, n),
             round=shared(ledger.round, n),
-            local=shared(False, n) if local is None else local & ledger.local[clients],
+            local=local,
             arrival=arrival,
             stop=stop,
         )
@@ -138,7 +150,8 @@ class Run:
             moment, reported = _await(jobs, answer)
             if moment == float("inf"):
                 self._refuse_to_wait(jobs, answer)
-            if moment <= ledger.now and np.count_nonzero(reported) == count:
+            more = int(np.count_nonzero(reported)) - count
+            if not moment >= ledger.now or more < 0 or (moment == ledger.now and more == 0):
                 raise InputError(
                     f"The policy {self.policy.name} waits for a moment that has passed: its close "
                     "decision must commit or fail."
@@ -153,7 +166,17 @@ class Run:
             "ever. Give the policy a deadline."
         )
 
-    def _merge(self, jobs: Running, index: Indices) -> Used:
+    def _closed(
+        self, succeeded: bool, jobs: Running, reported: Mask, used: Used, reports: Reports | None
+    ) -> Closed:
+        """What the server knows of a closed round: not when others would have arrived."""
+        is_used = np.zeros(len(jobs), dtype=bool)
+        is_used[used.jobs] = True
+        known = Jobs(jobs.client, jobs.start, jobs.version, jobs.round, jobs.local)
+        arrived = np.where(reported, jobs.arrival, np.nan)
+        return Closed(succeeded, known, reported, is_used, arrived, reports)
+
+    def _merge(self, jobs: Running, index: Indices) -> tuple[Used, Reports]:
         """Ask the policy for coefficients, and move the model if there is one."""
         ledger, kept = self.ledger, self.books.kept
         held = _NOBODY
@@ -171,7 +194,11 @@ class Run:
                 losses=training.losses(paths) if "losses" in needs else None,
             )
         merge = self.policy.merge(ledger, reports)
-        _check_merge(self.policy, merge, len(reports))
+        if merge.coefficient.shape != (len(reports),):
+            raise InputError(
+                f"The policy {self.policy.name} must give each of the {len(reports)} reports a "
+                f"coefficient. Got {merge.coefficient!r}."
+            )
         if training is not None:
             if reports.updates is not None:
                 training.merge_given(paths, merge, reports.updates)
@@ -179,16 +206,17 @@ class Run:
                 training.merge(paths, merge)
         counted = merge.coefficient != 0
         if counted.all():
-            return Used(index, held, merge.coefficient)
+            return Used(index, held, merge.coefficient), reports
         fresh = counted[: len(index)]
-        return Used(index[fresh], held[counted[len(index) :]], merge.coefficient[counted])
+        used = Used(index[fresh], held[counted[len(index) :]], merge.coefficient[counted])
+        return used, reports
 
     def _remember(self, jobs: Running, kept: Indices) -> None:
         """Keep the local models that the books keep, as recipes."""
         training = self.training
         assert training is not None
         if len(kept):
-            training.keep(training.paths(jobs.take(kept), _NOBODY))
+            training.keep(jobs.take(kept))
         training.forget(self.running, self.ledger.local | self.books.kept.held)
 
     def _persevere(self, outcome: Outcome, jobs: Running) -> None:
@@ -219,9 +247,14 @@ class Run:
         """Measure the model now; this changes nothing."""
         if self.training is None:
             raise InputError("There is no model to evaluate: the run has no task.")
-        score = self.training.score()
-        self.scores.append((len(self.outcomes), score))
-        return score
+        version = self.training.version
+        if self._scored is None or self._scored[0] != version:
+            score = self.training.score()
+            if not np.isfinite(score.loss):  # of a model that is not a number nothing is right
+                score = Score(score.loss, None)
+            self._scored = (version, score)
+        self.scores.append((len(self.outcomes), self._scored[1]))
+        return self._scored[1]
 
     def history(self) -> History:
         """What has happened so far."""
@@ -260,11 +293,13 @@ def _await(jobs: Running, wait: Wait) -> tuple[float, Mask]:
 
 
 def _reports(jobs: Running, index: Indices, books: Books, held: Indices) -> Reports:
-    kept = books.kept
+    kept, version = books.kept, jobs.version
+    if jobs.local.any():
+        version = np.where(jobs.local, kept.version[jobs.client], version)
     pairs = (
         (jobs.client, held),
         (jobs.start, kept.start[held]),
-        (jobs.version, kept.version[held]),
+        (version, kept.version[held]),
         (jobs.round, kept.round[held]),
         (jobs.local, np.ones(len(held), dtype=bool)),
         (jobs.arrival, kept.arrived[held]),
@@ -311,22 +346,13 @@ def _check(
             f"The task has data for {task.clients} clients and the federation has "
             f"{federation.clients}: each client needs its own examples, and no others."
         )
-    if not 0 <= crash < 1:
-        raise InputError(f"crash is a probability, at least 0 and below 1. Got {crash}.")
-    if patience < 1:
-        raise InputError(f"patience must be a whole number from 1 up. Got {patience}.")
+    if not is_finite_number(crash) or not 0 <= crash < 1:
+        raise InputError(f"crash is a probability, at least 0 and below 1. Got {crash!r}.")
+    whole("patience", patience)
     unmet = sorted(policy.needs & {"updates", "losses"})
     if task is None and unmet:
         raise InputError(
             f"The policy {policy.name} needs to see {' and '.join(unmet)}, and there are none "
             "without a task: give one."
         )
-    policy.check(federation)
-
-
-def _check_merge(policy: Policy, merge: Merge, reports: int) -> None:
-    if merge.coefficient.shape != (reports,) or not np.all(np.isfinite(merge.coefficient)):
-        raise InputError(
-            f"The policy {policy.name} must give each of the {reports} reports a finite "
-            f"coefficient. Got {merge.coefficient!r}."
-        )
+    policy.check(federation, crash)

@@ -37,22 +37,26 @@ def save(run: Run) -> State:
         ]
     ).reshape(-1, 3)
     meta: dict[str, Any] = {name: getattr(ledger, name) for name in _CLOCK}
-    meta |= {"seed": run.seed, "policy": str(run.policy), "failures": run.failures}
+    meta |= {"failures": run.failures, **_identity(run)}
     training = run.training
     if training is not None:
         learner = training.task.learner
         state |= {f"model.{v}": learner.save(model) for v, model in training.models.items()}
         state |= {f"moment.{n}": learner.save(m) for n, m in enumerate(training.moments)}
         meta["trained"] = training.version
-        meta["chains"] = training.chains
+        meta |= {"chains": training.chains, "begun": training.begun}
         meta["works"] = {r: asdict(work) for r, work in training.works.items()}
     try:
-        text = json.dumps(meta)
+        same = json.loads(json.dumps(ledger.state)) == ledger.state
     except TypeError:
+        same = False
+    if not same:
         raise InputError(
-            f"The policy {run.policy.name} keeps a state that cannot be written as JSON, so the "
-            "run cannot be saved: let observe return numbers, strings, lists and dictionaries."
-        ) from None
+            f"The policy {run.policy.name} keeps a state that JSON does not give back as it was, "
+            "so the run cannot be saved: let observe return numbers, texts, lists, and "
+            "dictionaries with texts for keys."
+        )
+    text = json.dumps(meta)
     state["meta"] = np.frombuffer(text.encode(), dtype=np.uint8)
     return {name: np.array(column) for name, column in state.items()}
 
@@ -60,7 +64,7 @@ def save(run: Run) -> State:
 def restore(run: Run, state: State) -> None:
     """Put a new run, made with the same arguments, where the saved one was."""
     meta = json.loads(bytes(state["meta"]))
-    for name, mine in (("seed", run.seed), ("policy", str(run.policy))):
+    for name, mine in _identity(run).items():
         if meta[name] != mine:
             raise InputError(
                 f"The saved run has the {name} {meta[name]}, and this one {mine}: it cannot be "
@@ -95,10 +99,27 @@ def restore(run: Run, state: State) -> None:
         }
         moments = sum(name.startswith("moment.") for name in state)
         training.moments = tuple(load(state[f"moment.{n}"]) for n in range(moments))
-        training.chains = {
-            int(k): tuple((job[0], job[1]) for job in jobs) for k, jobs in meta["chains"].items()
-        }
+        training.chains, training.begun = (
+            {int(k): tuple((job[0], job[1]) for job in jobs) for k, jobs in meta[name].items()}
+            for name in ("chains", "begun")
+        )
         training.works = {int(r): Work(**work) for r, work in meta["works"].items()}
+
+
+def _identity(run: Run) -> dict[str, Any]:
+    """What a run must have in common with one that it takes up."""
+    return {
+        "seed": run.seed,
+        "policy": str(run.policy),
+        "clients": run.federation.clients,
+        "crash": run.crash,
+        "parameters": None if run.training is None else len(_flat(run)),
+    }
+
+
+def _flat(run: Run) -> NDArray[Any]:
+    assert run.training is not None
+    return run.training.task.learner.save(run.training.model)
 
 
 def _plain(value: Any) -> Any:

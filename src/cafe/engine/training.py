@@ -63,6 +63,7 @@ class Training:
         seed: of the batches and the start.
         models: the model by version, for those that a job may still begin from or refer to.
         chains: the local models that clients keep.
+        begun: the local models that running jobs go on from, by client.
         works: how much work the jobs of a round do.
         moments: what the server optimiser remembers.
     """
@@ -72,6 +73,7 @@ class Training:
     models: dict[int, Model]
     version: int = 0
     chains: dict[int, Chain] = field(default_factory=dict)
+    begun: dict[int, Chain] = field(default_factory=dict)
     works: dict[int, Work] = field(default_factory=dict)
     moments: tuple[Any, ...] = ()
 
@@ -83,17 +85,24 @@ class Training:
         """The global model."""
         return self.models[self.version]
 
+    def begin(self, round_: int, work: Work, local: Indices) -> None:
+        """Note a round's work, and what its jobs of some clients go on from."""
+        self.works[round_] = work
+        self.begun |= {client: self.chains[client] for client in local.tolist()}
+
+    def chains_of(self, jobs: Jobs) -> list[Chain]:
+        """What jobs amount to: what their client went on from, and one more."""
+        columns = (jobs.client, jobs.round, jobs.version, jobs.local)
+        return [
+            (*(self.begun[client] if local else ()), (round_, version))
+            for client, round_, version, local in zip(*map(np.ndarray.tolist, columns), strict=True)
+        ]
+
     def paths(self, jobs: Jobs, held: Indices) -> Paths:
         """The paths of jobs that reported, then of clients whose kept reports are held."""
         if not len(held) and not jobs.local.any():
             return Paths(jobs.client, jobs.round[:, None], jobs.version[:, None])
-        columns = (jobs.client, jobs.round, jobs.version, jobs.local)
-        reported = zip(*(column.tolist() for column in columns), strict=True)
-        chains = [
-            (*(self.chains[client] if local else ()), (round_, version))
-            for client, round_, version, local in reported
-        ]
-        chains += [self.chains[client] for client in held.tolist()]
+        chains = [*self.chains_of(jobs), *(self.chains[client] for client in held.tolist())]
         longest = max(map(len, chains))
         padded = np.array([chain + ((-1, -1),) * (longest - len(chain)) for chain in chains])
         clients = np.concatenate([jobs.client, held])
@@ -103,7 +112,7 @@ class Training:
         """Move the global model by what the reports amount to, times their coefficients."""
         used = np.flatnonzero(merge.coefficient)
         coefficient = merge.coefficient[used].astype(np.float32)
-        whole: Model = None
+        whole: Model = self.model * 0.0 if not len(used) else None
         for version, works, some in self._alike(paths.take(used)):
             part = self._update(paths.take(used[some]), version, works, coefficient[some])
             if merge.of == "model":
@@ -140,11 +149,12 @@ class Training:
         """The sum of coefficient times update, of paths that begin from one version."""
         learner, data, model = self.task.learner, self.task.data, self.models[version]
         walks = self._walks(paths, works)
-        if walks.rate.shape[1] > 1:
-            return learner.update(model, data, walks, coefficient)
-        # One step each from one model: a single weighted loss over all batches.
-        weight = walks.weight[:, 0] * (walks.rate * -coefficient[:, None])
-        return learner.gradient(model, data, walks.rows.ravel(), weight.ravel())
+        with np.errstate(all="ignore"):
+            if walks.rate.shape[1] > 1:
+                return learner.update(model, data, walks, coefficient)
+            # One step each from one model: a single weighted loss over all batches.
+            weight = walks.weight[:, 0] * (walks.rate * -coefficient[:, None])
+            return learner.gradient(model, data, walks.rows.ravel(), weight.ravel())
 
     def updates(self, paths: Paths) -> NDArray[np.float32]:
         """Each path's own update, for a policy that needs to see them."""
@@ -170,6 +180,8 @@ class Training:
 
         One kind of work for all their jobs, however many these are, or one for each.
         """
+        if not len(paths):
+            return []
         everyone = np.arange(len(paths))
         rounds = np.unique(paths.rounds)
         works = {self.works[int(r)] for r in rounds if r >= 0}
@@ -185,11 +197,11 @@ class Training:
 
     def _walks(self, paths: Paths, works: tuple[Work, ...]) -> Walks:
         rates = np.zeros(paths.rounds.shape)
-        jobs = {(r, v) for r in np.unique(paths.rounds) for v in np.unique(paths.versions)}
-        for round_, version in jobs:
-            same = (paths.rounds == round_) & (paths.versions == version)
-            if round_ >= 0 and same.any():
-                rates[same] = self.task.rate_at(int(round_), int(version))
+        jobs = np.stack([paths.rounds, paths.versions], axis=-1)
+        for round_, version in np.unique(jobs.reshape(-1, 2), axis=0).tolist():
+            if round_ >= 0:
+                same = (paths.rounds == round_) & (paths.versions == version)
+                rates[same] = self.task.rate_at(round_, version)
         if len(works) == 1:
             return self.batches.walks(paths.client, paths.rounds, rates, works[0])
         parts = [
@@ -200,22 +212,26 @@ class Training:
         ]
         return reduce(Walks.then, parts)
 
-    def keep(self, paths: Paths) -> None:
-        """Remember the local models that paths lead to, as the paths."""
-        self.chains |= {int(k): paths.chain(row) for row, k in enumerate(paths.client)}
+    def keep(self, jobs: Jobs) -> None:
+        """Remember the local models that jobs have reported, as the way to them."""
+        self.chains |= dict(zip(jobs.client.tolist(), self.chains_of(jobs), strict=True))
 
     def forget(self, running: Jobs, keeps: Mask) -> None:
         """Let go of all that nothing refers to: chains, versions of the model, works of rounds."""
         if self.chains:
             self.chains = {k: chain for k, chain in self.chains.items() if keeps[k]}
-        rounds = {round_ for chain in self.chains.values() for round_, _ in chain}
+        going_on = set(running.client[running.local].tolist())
+        self.begun = {k: chain for k, chain in self.begun.items() if k in going_on}
+        chains = [*self.chains.values(), *self.begun.values()]
+        rounds = {round_ for chain in chains for round_, _ in chain}
         rounds |= set(running.round.tolist())
         versions = {self.version, *running.version.tolist()}
-        versions |= {chain[0][1] for chain in self.chains.values()}
+        versions |= {chain[0][1] for chain in chains}
         self.works = {r: w for r, w in self.works.items() if r in rounds}
         self.models = {v: m for v, m in self.models.items() if v in versions}
 
     def score(self) -> Score:
         """How good the global model is on the task's test examples."""
         test = self.task.held if self.task.test is None else self.task.test
-        return self.task.learner.score(self.model, test)
+        with np.errstate(all="ignore"):  # a model that diverges is its loss's business to show
+            return self.task.learner.score(self.model, test)

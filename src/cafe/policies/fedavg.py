@@ -16,7 +16,7 @@ from cafe.rounds.policy import Policy
 def fedavg(
     *,
     fraction: float = 0.1,
-    epochs: int | None = 1,
+    epochs: int | None = None,
     steps: int | None = None,
     divisor: Literal["reported", "all"] = "reported",
     deadline: float | None = None,
@@ -26,7 +26,7 @@ def fedavg(
 
     Args:
         fraction: of all clients, invited in each round.
-        epochs: local passes over a client's examples.
+        epochs: local passes over a client's examples; one, unless steps are given.
         steps: local gradient steps instead of epochs.
         divisor: examples of those who "reported", or of "all" clients, as if the others had sent
             the model back unchanged. Versions of the original paper differ in it; the second is a
@@ -35,7 +35,10 @@ def fedavg(
         quorum: reports needed for a round to succeed.
     """
     given = stated(fedavg, locals())
-    work = Work(epochs=epochs, scaled=False) if steps is None else Work(steps, scaled=False)
+    if steps is None:
+        work = Work(epochs=1 if epochs is None else epochs, scaled=False)
+    else:
+        work = Work(steps, epochs, scaled=False)
     return Policy(
         "fedavg",
         Fraction(fraction, work),

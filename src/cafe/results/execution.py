@@ -144,9 +144,8 @@ def _play(
 ) -> None:
     """Play to the end as ``simulate`` does, with checkpoints on the way and one at the end."""
     limits = Limits(*(scenario.run.get(name) for name in ("rounds", "updates", "time")))
-    every = limits.every(scenario.run.get("evaluate_every"))
     saver = _Saver(folder / checkpoint.NAME, run, log)
-    for outcome, score in play(run, limits, every):
+    for outcome, score in play(run, limits, scenario.run.get("evaluate_every")):
         log.outcome(outcome)
         if score is not None:
             log.score(run.ledger.round, score)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import InputError
+from cafe.errors import InputError, whole
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 
@@ -24,8 +24,8 @@ class Work:
         steps: gradient steps, each on a fresh batch. One step is the paper's setting.
         epochs: passes over the client's own examples instead, in shuffled batches.
         scaled: whether a client's objective carries the paper's factor (eq. 1), N times its share
-            of all examples, so that equal coefficients minimise the mean loss over all examples. A policy that
-            weighs by examples itself leaves it out.
+            of all examples, so that equal coefficients minimise the mean loss over all of them. A
+            policy that weighs by examples itself leaves it out.
     """
 
     steps: int = 1
@@ -33,9 +33,14 @@ class Work:
     scaled: bool = True
 
     def __post_init__(self) -> None:
-        for name, value in (("steps", self.steps), ("epochs", self.epochs)):
-            if value is not None and (not isinstance(value, int) or value < 1):
-                raise InputError(f"{name} must be a whole number from 1 up. Got {value!r}.")
+        object.__setattr__(self, "steps", whole("steps", self.steps))
+        if self.epochs is None:
+            return
+        object.__setattr__(self, "epochs", whole("epochs", self.epochs))
+        if self.steps != 1:
+            raise InputError(
+                f"A job takes steps or epochs, not both. Got {self.steps} and {self.epochs}."
+            )
 
 
 ONE_STEP = Work()
@@ -63,7 +68,8 @@ class Jobs:
     Attributes:
         client: who does it.
         start: when it was broadcast.
-        version: of the model that it was broadcast with.
+        version: of the global model that it began from; where it goes on from a local model, that
+            which the local model began from.
         round: in which it was broadcast.
         local: whether it goes on from the client's local model.
     """
@@ -110,7 +116,7 @@ class Reports(Jobs):
     Attributes:
         arrived: when the report came.
         updates: what was reported, a row per report, for a policy that ``needs`` updates.
-        losses: the mean loss on the job's first batch, for a policy that ``needs`` losses.
+        losses: the mean loss on its first batch before any step, for a policy that ``needs`` it.
     """
 
     arrived: Floats

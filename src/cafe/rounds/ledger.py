@@ -70,10 +70,12 @@ class Ledger:
 
     @cached_property
     def _everyone(self) -> Indices:
-        return np.arange(self.clients)
+        everyone = np.arange(self.clients)
+        everyone.setflags(write=False)
+        return everyone
 
     def age(self, clients: Indices) -> Floats:
-        """Time since the model that each client's last merged report began from.
+        """Time since each client's last merged job was broadcast; since 0 before its first.
 
         Just before a merge it is the age that is about to end: (R + 1) T in the paper's rounds,
         where R is :meth:`rounds_since`. After it every merged client's age is T (Sec. 4.3).

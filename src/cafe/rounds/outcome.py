@@ -29,7 +29,7 @@ def no_fates() -> Whole:
     return np.zeros(len(Fate), dtype=np.int64)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Outcome:
     """One round, succeeded or failed.
 
@@ -50,7 +50,8 @@ class Outcome:
             paper's C_w).
         processing_waste: the same, charged to the job's own report.
         absent_waste: the part of both that clients are charged who never began.
-        work: client time spent by the jobs that ended in it, used or not.
+        work: client time spent by the jobs that ended in it, used or not; clients who never began
+            are charged as if they were late, as in both wastes.
         age: the mean over clients of the age after it.
     """
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import InputError
+from cafe.errors import InputError, did_you_mean
 from cafe.federation import Federation
 from cafe.latency.base import Floats
 from cafe.rounds.jobs import Invitation, Jobs, Mask, Reports
@@ -54,6 +54,16 @@ class Merge:
     keep: float = 1.0
     of: Literal["update", "model"] = "update"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coefficient", np.asarray(self.coefficient, dtype=float))
+        if self.of not in ("update", "model"):
+            hint = did_you_mean(self.of, ["update", "model"])
+            raise InputError(f"A merge is of updates or of models. Got of='{self.of}'. {hint}")
+        if not np.isfinite(self.keep) or not np.all(np.isfinite(self.coefficient)):
+            raise InputError(
+                f"A merge needs finite coefficients. Got {self.coefficient!r} and keep={self.keep}."
+            )
+
 
 class Carry(IntFlag):
     """What becomes of a job when its round closes."""
@@ -69,19 +79,23 @@ DROP, RUN, HOLD, LOCAL = Carry.DROP, Carry.RUN, Carry.HOLD, Carry.LOCAL
 
 @dataclass(frozen=True, eq=False)
 class Closed:
-    """A round that has just closed, for ``carry``.
+    """A round that has just closed, for ``carry`` and ``observe``.
 
     Attributes:
         succeeded: whether the model moved.
         jobs: all that were open.
         reported: which of them have reported.
         used: which of them are in the update.
+        arrived: when the reports came; not a number for jobs that have not reported.
+        reports: what ``merge`` was given, held reports included; None where it was not asked.
     """
 
     succeeded: bool
     jobs: Jobs
     reported: Mask
     used: Mask
+    arrived: Floats
+    reports: Reports | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +122,8 @@ class Policy:
         close: when to stop waiting, and with which verdict. ``close(ledger, waiting)``.
         merge: how reports move the model. ``merge(ledger, reports)``.
         carry: what outlives the round. ``carry(ledger, closed)``.
-        observe: the policy's next state, ``observe(ledger, outcome)``; None for one that has none.
+        observe: the policy's next state, ``observe(ledger, outcome, closed)``, of numbers, texts,
+            lists and dictionaries with texts for keys; None for a policy that has no state.
         needs: what it must know beyond who reported when; keys of ``NEEDS``.
         parameters: what the recipe was told, other than its defaults.
     """
@@ -118,7 +133,7 @@ class Policy:
     close: Callable[[Ledger, Waiting], Wait | Verdict]
     merge: Callable[[Ledger, Reports], Merge]
     carry: Callable[[Ledger, Closed], Carried]
-    observe: Callable[[Ledger, Outcome], Any] | None = None
+    observe: Callable[[Ledger, Outcome, Closed], Any] | None = None
     needs: frozenset[str] = frozenset()
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
@@ -129,12 +144,13 @@ class Policy:
                 f"A policy may need {', '.join(NEEDS)}. Got {', '.join(sorted(unknown))}."
             )
 
-    def check(self, federation: Federation) -> None:
+    def check(self, federation: Federation, crash: float = 0.0) -> None:
         """Refuse a federation for which no round could succeed, where the decisions can tell."""
         size = getattr(self.invite, "size", None)
         refuse = getattr(self.close, "check", None)
         if size is not None and refuse is not None:
-            refuse(federation, size(federation.clients))
+            lost = crash > 0 or bool(np.any(np.less(federation.availability, 1)))
+            refuse(size(federation.clients), lost)
 
     def __str__(self) -> str:
         given = (f"{k}={_shown(v)}" for k, v in self.parameters.items())

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cafe.errors import InputError, did_you_mean
+from cafe.errors import InputError, did_you_mean, whole
 from cafe.federation import Federation
 from cafe.files import read_text
 from cafe.randomness import check_seed
@@ -178,8 +178,9 @@ def _run(table: Table, place: Place) -> tuple[Table, tuple[int, ...]]:
 def _check_limits(run: Table) -> None:
     from cafe.engine import Limits
 
-    limits = Limits(run.get("rounds"), run.get("updates"), run.get("time"))
-    limits.every(run.get("evaluate_every"))
+    Limits(run.get("rounds"), run.get("updates"), run.get("time"))
+    if "evaluate_every" in run:
+        whole("evaluate_every", run["evaluate_every"])
 
 
 def _checked(seeds: Sequence[int]) -> tuple[int, ...]:

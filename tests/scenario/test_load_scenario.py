@@ -328,7 +328,7 @@ TASKS = {
     'dataset = "digits"\npartition = "iid"\nbatch = "all"': (
         "task.batch must be a whole number or \"none\". Got the text 'all': write batch = 100."
     ),
-    'dataset = "digits"\npartition = "iid"\nrate = -1': "task: The learning rate must be a positive",
+    'dataset = "digits"\npartition = "iid"\nrate = -1': "task: The learning rate must be a",
     'dataset = "digits"\npartition = "iid"\nrate = "1"': "task.rate must be a number or a table.",
     'dataset = "digits"\npartition = "iid"\nrate = { beta = 1 }': "task.rate.gamma is missing",
     'dataset = "digits"\npartition = "iid"\nper = "rounds"': "task.per must be a known one.",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from pathlib import Path
 
 from benchmarks import growth, report, simulate
-from benchmarks.peers import PEERS, PLAIN_TORCH
+from benchmarks.peers import LOOPS, PEERS
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -24,6 +25,7 @@ def main() -> None:
     parser.add_argument("--slot", type=float, default=simulate.Sizes.slot, help="seconds per turn")
     parser.add_argument("--output", type=Path, default=RESULTS)
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and the peers' processes end too
     if given.which != "simulate":
         growth.sheet(growth.measure()).print()
     if given.which != "growth":
@@ -31,7 +33,7 @@ def main() -> None:
 
 
 def _simulate(given: argparse.Namespace) -> None:
-    peers = (PLAIN_TORCH, *(PEERS if given.peers else ()))
+    peers = (*LOOPS, *(PEERS if given.peers else ()))
     folder = given.peers_dir or Path(tempfile.gettempdir()) / "cafe-peers"
     sizes = simulate.Sizes(repetitions=given.repetitions, slot=given.slot)
     measured = simulate.measure(

@@ -1,7 +1,10 @@
-"""pfl-research: its federated averaging on its simulated backend, one process, no evaluation."""
+"""pfl-research: its federated averaging on its simulated backend, a process per core."""
 # mypy: ignore-errors
 
 from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
 
 import torch
 from pfl.aggregate.simulate import SimulatedBackend
@@ -81,5 +84,17 @@ def prepare(workload: Workload) -> Play:
     return play
 
 
+def questions(rank: int) -> Iterator[str]:
+    """The first process reads them and tells the others; nothing is the end."""
+    while True:
+        told = [sys.stdin.readline() if rank == 0 else None]
+        torch.distributed.broadcast_object_list(told)
+        if not told[0]:
+            return
+        yield told[0]
+
+
 if __name__ == "__main__":
-    serve(prepare)
+    rank = torch.distributed.get_rank()  # pfl has made the group when it was imported
+    serve(prepare, questions(rank), silent=rank > 0)
+    torch.distributed.destroy_process_group()

@@ -114,7 +114,7 @@ class MLP:
             clients = order[piece]
             merge(model, cohort.select(clients), coefficient[clients], self.widths, out)
 
-        return summed(of_piece, self._shares_of_walks(order.size, cohort), self.size)
+        return summed(of_piece, self._shares_of_walks(order.size, cohort, apart=False), self.size)
 
     def updates(self, model: Floats, data: Examples, walks: Walks) -> Floats:
         """Where each walk ends minus the model, a row per walk."""
@@ -128,7 +128,7 @@ class MLP:
                 move(model, cohort.select(clients), self.widths, moves)
                 found[clients] = moves
 
-        side_by_side(of_share, self._shares_of_walks(order.size, cohort))
+        side_by_side(of_share, self._shares_of_walks(order.size, cohort, apart=True))
         return found
 
     def score(self, model: Floats, data: Examples) -> Score:
@@ -185,11 +185,12 @@ class MLP:
     def _shares_of_rows(self, rows: int) -> list[list[slice]]:
         return shares(rows, self._threads, FEWEST, max(FEWEST, CACHE // self._per_row))
 
-    def _shares_of_walks(self, walks: int, cohort: Cohort) -> list[list[slice]]:
-        _, steps, batch = cohort.windows(self.widths[1])[0].rows.shape
-        rows = steps * batch
-        upper = self.size - parameters(self.widths[:2])
-        per_walk = rows * (self._per_row + rows) + 2 * upper
+    def _shares_of_walks(self, walks: int, cohort: Cohort, apart: bool) -> list[list[slice]]:
+        """Shares of walks whose ends are all wanted (``apart``), or the sum of them."""
+        windows = cohort.windows(self.widths[1])
+        _, steps, batch = windows[0].rows.shape
+        shared = 0 if apart or len(windows) > 1 else parameters(self.widths[:2])
+        per_walk = steps * batch * (self._per_row + steps * batch) + 2 * (self.size - shared)
         return shares(walks, self._threads, 1, max(1, CACHE // per_walk))
 
     def _model(self, model: Floats) -> Floats:
@@ -205,25 +206,20 @@ class MLP:
         return x
 
     def _labels(self, data: Examples, rows: Rows | slice) -> Labels:
-        """The labels of the rows, of which both are checked: a wrong one would go unnoticed."""
-        if not isinstance(rows, slice):
-            last = len(data) - 1
-            if rows.size and (rows.min() < 0 or rows.max() > last):
+        """The labels of the rows. Both are checked: wrong ones would be used without a sign."""
+        if not 0 < data.classes <= self.classes:
+            raise InputError(
+                f"This MLP learns {self.classes} classes, whole numbers from 0 to "
+                f"{self.classes - 1}. Got {_kind(data)}."
+            )
+        if not isinstance(rows, slice) and rows.size:
+            low, high, last = rows.min(), rows.max(), len(data) - 1
+            if low < 0 or high > last:
                 raise InputError(
                     f"Rows must be from 0 to {last}, as there are {last + 1} examples. "
-                    f"Got {rows.min()} to {rows.max()}."
+                    f"Got {low} to {high}."
                 )
         labels: Labels = data.y[rows]
-        if data.y.dtype.kind != "i":
-            raise InputError(
-                f"This MLP learns classes, whole numbers from 0 to {self.classes - 1}. Got values "
-                f"of type {data.y.dtype}: it does not learn values."
-            )
-        if labels.size and (labels.min() < 0 or labels.max() >= self.classes):
-            raise InputError(
-                f"Labels must be from 0 to {self.classes - 1}, as the MLP has {self.classes} "
-                f"classes. Got {labels.min()} to {labels.max()}."
-            )
         return labels
 
     def _cohort(self, data: Examples, walks: Walks) -> Cohort:
@@ -245,3 +241,9 @@ def _floats(name: str, given: Weights, shape: tuple[int, ...]) -> Floats:
     if floats.shape != shape:
         raise InputError(f"{name} must be of shape {shape}. Got shape {floats.shape}.")
     return floats
+
+
+def _kind(data: Examples) -> str:
+    if not data.classes:
+        return "values that are not whole: an MLP does not learn those"
+    return f"labels up to {data.classes - 1}: give the MLP classes={data.classes}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
 from itertools import pairwise
@@ -53,7 +53,8 @@ def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Res
         try:
             first = do(jobs[0])
         finally:
-            wait(others)  # they may write into the caller's arrays: never leave them running
+            for other in others:
+                other.exception()  # waits: they may write into arrays that the caller gives up
         return [first, *(other.result() for other in others)]
 
 

@@ -116,7 +116,7 @@ def move(model: Floats, cohort: Cohort, widths: Widths, out: Floats) -> None:
 def walk(start: Floats, cohort: Cohort, widths: Widths, ends: Floats) -> Tape:
     """Take all steps from a model (or one per client); write where the upper layers end.
 
-    What moves the first layer is left on the tape: its last ``back`` and ``inputs``.
+    What moves the first layer is left on the tape: what went into it and what came back to it.
     """
     clients, steps, batch = cohort.rows.shape
     tape = read(cohort.x, cohort.rows, cohort.labels, widths)
@@ -147,7 +147,7 @@ def walk(start: Floats, cohort: Cohort, widths: Widths, ends: Floats) -> Tape:
 
 
 def _alike(x: Floats) -> Floats:
-    """X_s X_j' + 1 for all steps j < s of each client; what is above these blocks is anything."""
+    """X_s X_j' + 1 for the steps j < s of each client; the blocks of other steps hold anything."""
     clients, steps, batch, _ = x.shape
     found = scratch("alike", clients, steps * batch, steps * batch)
     rows = x.reshape(clients, steps * batch, -1)

@@ -42,8 +42,7 @@ PEERS = (
         threads=1,
     ),
     Peer("FedLab 1.3", "fedlab_", (TORCH, "fedlab==1.3.*"), threads=1),
-    Peer(
-        "FedJAX 0.0.17", "fedjax_", ("fedjax==0.0.17", "jax==0.5.3")
-    ),  # newer ones lack jax.tree_map
-    Peer("Flower 1.4x", "flower", (TORCH, "flwr[simulation]>=1.40,<1.50")),
+    # Newer versions of jax have no jax.tree_map, which FedJAX calls.
+    Peer("FedJAX 0.0.17", "fedjax_", ("fedjax==0.0.17", "jax==0.5.3")),
+    Peer("Flower 1.41", "flower", (TORCH, "flwr[simulation]==1.41.*")),
 )

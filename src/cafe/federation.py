@@ -190,7 +190,7 @@ class Federation:
         order, each = self._ordered if clients is None else self._in_order(clients)
         shape = (*lead, self.clients if clients is None else len(clients))
         if order is None:
-            times = each.sample(rng, shape)
+            times = each.sample(rng, shape).reshape(shape)
         else:
             times = np.empty(shape)
             times[..., order] = each.sample(rng, lead).reshape(shape)

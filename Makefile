@@ -38,8 +38,8 @@ check: $(READY)  ## formatting, lint, types, docs with warnings as errors
 docs: $(READY)  ## build the documentation into docs/_build
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html
 
-bench: $(READY)  ## N against time, with the growth exponent
-	$(BIN)/python -m benchmarks
+bench: $(READY)  ## growth of planning; speed of simulating against the matrix product (PEERS=1: and others)
+	$(BIN)/python -m benchmarks $(if $(PEERS),--peers)
 
 format: $(READY)  ## let ruff rewrite the files
 	$(BIN)/ruff format .

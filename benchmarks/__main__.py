@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import growth, report, simulate
-from benchmarks.peers import LOOPS, PEERS
+from benchmarks.peers import PEERS, PLAIN_TORCH
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def _simulate(given: argparse.Namespace) -> None:
-    peers = (*LOOPS, *(PEERS if given.peers else ()))
+    peers = (PLAIN_TORCH, *(PEERS if given.peers else ()))
     folder = given.peers_dir or Path(tempfile.gettempdir()) / "cafe-peers"
     sizes = simulate.Sizes(repetitions=given.repetitions, slot=given.slot)
     measured = simulate.measure(

@@ -68,13 +68,10 @@ class Process:
 
     def _start(self) -> subprocess.Popen[str]:
         python = str(python_of(self._peer, self._folder))
-        threads = self._peer.threads
         return subprocess.Popen(
             [python, *self._peer.launcher, "-m", f"benchmarks.peers.{self._peer.module}"],
             cwd=ROOT,
-            env=os.environ
-            | {"PYTHONPATH": str(ROOT)}  # Ray's workers begin elsewhere
-            | ({"OMP_NUM_THREADS": str(threads)} if threads else {}),
+            env=os.environ | {"PYTHONPATH": str(ROOT)},  # Ray's workers begin elsewhere
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,

@@ -18,30 +18,23 @@ class Peer:
         module: in this package; what it runs.
         requires: what pip installs for it; nothing: it runs in the environment of the benchmark.
         launcher: arguments of Python before ``-m module``.
-        threads: of torch in a process; its own choice if left out. With batches as small as these
-            a second one waits more than it works.
     """
 
     name: str
     module: str
     requires: tuple[str, ...] = ()
     launcher: tuple[str, ...] = ()
-    threads: int | None = None
 
 
-LOOPS = (
-    Peer("plain torch loop", "plain_torch"),
-    Peer("plain torch loop, 1 thread", "plain_torch", threads=1),
-)
+PLAIN_TORCH = Peer("plain torch loop", "plain_torch")
 PEERS = (
     Peer(
         "pfl-research 0.6",
         "pfl_research",
         (TORCH, "pfl==0.6.*"),
-        ("-m", "torch.distributed.run", "--nproc-per-node=2"),
-        threads=1,
+        ("-m", "torch.distributed.run", "--nproc-per-node=2"),  # it gives each one thread
     ),
-    Peer("FedLab 1.3", "fedlab_", (TORCH, "fedlab==1.3.*"), threads=1),
+    Peer("FedLab 1.3", "fedlab_", (TORCH, "fedlab==1.3.*")),
     # Newer versions of jax have no jax.tree_map, which FedJAX calls.
     Peer("FedJAX 0.0.17", "fedjax_", ("fedjax==0.0.17", "jax==0.5.3")),
     Peer("Flower 1.41", "flower", (TORCH, "flwr[simulation]==1.41.*")),

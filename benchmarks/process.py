@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import tempfile
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from threading import Timer
@@ -39,7 +41,7 @@ class Process:
         child = self._child = self._child or self._start()
         assert child.stdin is not None
         assert child.stdout is not None
-        late = Timer(MOST_SECONDS, child.kill)
+        late = Timer(MOST_SECONDS, self._kill)
         late.start()
         try:
             print(json.dumps({"workload": asdict(workload), "rounds": rounds}), file=child.stdin)
@@ -54,17 +56,23 @@ class Process:
 
     def close(self) -> None:
         """End the process by closing its stdin; if it will not, kill it."""
-        if self._child is not None:
-            assert self._child.stdin is not None
-            self._child.stdin.close()
-            try:
-                self._child.wait(30)
-            except subprocess.TimeoutExpired:
-                self._child.kill()
-                self._child.wait()
-            assert self._child.stdout is not None
-            self._child.stdout.close()
+        if (child := self._child) is not None:
+            assert child.stdin is not None
+            assert child.stdout is not None
+            with suppress(BrokenPipeError):
+                child.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(30)
+            self._kill()
+            child.wait()
+            child.stdout.close()
         self._said.close()
+
+    def _kill(self) -> None:
+        """End the process and all that it has started."""
+        assert self._child is not None
+        with suppress(ProcessLookupError):
+            os.killpg(self._child.pid, signal.SIGKILL)
 
     def _start(self) -> subprocess.Popen[str]:
         python = str(python_of(self._peer, self._folder))
@@ -77,6 +85,7 @@ class Process:
             stderr=self._said,
             text=True,
             bufsize=1,
+            start_new_session=True,  # a group of its own: Ray ends by killing all of its group
         )
 
     def _last_words(self) -> str:

@@ -194,10 +194,14 @@ class Federation:
         else:
             times = np.empty(shape)
             times[..., order] = each.sample(rng, lead).reshape(shape)
-        if np.any(np.less(self.availability, 1)):
+        if self._some_absent:
             share = self.by_client(self.availability)
             times[rng.random(shape) >= (share if clients is None else share[clients])] = np.inf
         return times
+
+    @cached_property
+    def _some_absent(self) -> bool:
+        return bool(np.any(np.less(self.availability, 1)))
 
     @cached_property
     def _ordered(self) -> tuple[Indices | None, Latency]:

@@ -50,16 +50,18 @@ def mixed(word: Words | np.uint64, index: ArrayLike) -> Words:
     ``word``: what SplitMix64 seeded with ``word`` would give as its number ``index``.
     """
     with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is meant
-        z = word + (np.asarray(index).astype(np.uint64) + np.uint64(1)) * _GOLDEN
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return z ^ (z >> np.uint64(31))
+        z = word + (np.asarray(index).astype(np.uint64) + _1) * _GOLDEN
+        z = (z ^ (z >> _30)) * _FIRST
+        z = (z ^ (z >> _27)) * _SECOND
+        return z ^ (z >> _31)
 
 
 def below(words: Words, bound: NDArray[Any]) -> NDArray[np.intp]:
     """Words as whole numbers from 0 to below ``bound``, uniform to one part in 2^32 / bound."""
-    high = words >> np.uint64(32)
-    return ((high * np.asarray(bound).astype(np.uint64)) >> np.uint64(32)).astype(np.intp)
+    high = words >> _32
+    return ((high * np.asarray(bound).astype(np.uint64)) >> _32).astype(np.intp)
 
 
+_1, _27, _30, _31, _32 = (np.uint64(number) for number in (1, 27, 30, 31, 32))
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

@@ -13,6 +13,9 @@ from cafe.rounds.ledger import Ledger
 from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import HOLD, LOCAL, RUN, Carried, Carry
 
+_NOBODY = np.empty(0, dtype=np.intp)
+_NO_JOBS = Running.none()
+
 
 @dataclass(eq=False)
 class Kept:
@@ -134,53 +137,67 @@ class Books:
             The jobs that run on, and which of the jobs have their report or local model kept.
         """
         now, ledger = outcome.closed, self.ledger
-        is_used = np.zeros(len(jobs), dtype=bool)
-        is_used[used.jobs] = True
-        missing = ~reported
-        lost = missing & np.isinf(jobs.arrival)
-        if lost.any():  # a client that will crash later is still at work
-            lost &= (jobs.stop <= now) | np.isinf(jobs.stop)
-        absent = lost & np.isinf(jobs.stop)
-        runs = missing & ~lost & _asked(carried, RUN)
-        keeps = reported & _asked(carried, HOLD | LOCAL)
-        wasted = np.flatnonzero(~(is_used | runs | keeps))
+        fates, reports = outcome.fates, int(np.count_nonzero(reported))
+        # In most rounds nobody is lost, nothing runs on and nothing is kept: None costs nothing.
+        lost = self._lost(outcome, jobs, reported)
+        runs = _asked(carried, RUN, ~reported if lost is None else ~(reported | lost))
+        keeps = _asked(carried, HOLD | LOCAL, reported)
+        wastes = np.ones(len(jobs), dtype=bool)
+        wastes[used.jobs] = False
+        if runs is not None:
+            wastes &= ~runs
+        if keeps is not None:
+            wastes &= ~keeps
 
         spent = np.minimum(jobs.stop, now)
         spent -= jobs.start
-        outcome.work = float((spent[~runs] if runs.any() else spent).sum())
+        wasted = np.flatnonzero(wastes)
+        outcome.work = float((spent if runs is None else spent[~runs]).sum())
         outcome.waste = float(since(now, pick(jobs.start, wasted)).sum())
         outcome.processing_waste = float(spent[wasted].sum())
-        outcome.absent_waste = float(since(now, jobs.start[absent]).sum())
 
         discarded = Fate.OVER if outcome.succeeded else Fate.FAILED
-        fates = outcome.fates
-        thrown = int(np.count_nonzero(reported[wasted]))
+        thrown = int(np.count_nonzero(reported & wastes))
         fates[discarded] += thrown
         # A report that came together with the last one of a target was one too many.
-        over = int(np.count_nonzero(jobs.arrival <= now)) - int(np.count_nonzero(reported))
-        if over and runs.any():
-            over = int(np.count_nonzero(missing[wasted] & (jobs.arrival[wasted] <= now)))
+        over = int(np.count_nonzero(jobs.arrival <= now)) - reports
+        if over and runs is not None:
+            over = int(np.count_nonzero(wastes & ~reported & (jobs.arrival <= now)))
         fates[Fate.OVER] += over
-        fates[unfinished] += len(wasted) - thrown - over - np.count_nonzero(lost)
-        fates[Fate.ABSENT] += np.count_nonzero(absent)
-        fates[Fate.CRASHED] += np.count_nonzero(lost & ~absent)
-        outcome.reports = int(np.count_nonzero(reported))
+        fates[unfinished] += len(wasted) - thrown - over
+        if lost is not None:
+            fates[unfinished] -= np.count_nonzero(lost)
+        outcome.reports = reports
         outcome.used = len(used.coefficient)
         if outcome.used:
             self._merge(outcome, jobs, used)
-        kept = np.flatnonzero(keeps)
+        kept = _NOBODY if keeps is None else np.flatnonzero(keeps)
         if self._keeping or len(kept):
-            self._keep(outcome, jobs, kept, runs, is_used, spent, discarded, carried)
+            self._keep(outcome, jobs, kept, runs, used, spent, discarded, carried)
 
-        running = jobs.take(np.flatnonzero(runs))
+        running = _NO_JOBS if runs is None else jobs.take(np.flatnonzero(runs))
         ledger.busy[:] = False
         ledger.busy[running.client] = True
         ledger.now = now
         ledger.round += 1
         ledger.version += int(outcome.succeeded)
         outcome.version = ledger.version
-        outcome.age = now - float(ledger.last_start.mean())
+        outcome.age = now - float(ledger.last_start.sum()) / ledger.clients
         return running, kept
+
+    def _lost(self, outcome: Outcome, jobs: Running, reported: Mask) -> Mask | None:
+        """Book the jobs that will never report and are known to: which they are, None if none."""
+        now = outcome.closed
+        never = np.isinf(jobs.arrival)
+        if not never.any():
+            return None
+        absent = np.isinf(jobs.stop)
+        lost = never & ~reported & ((jobs.stop <= now) | absent)  # who crashes later is at work
+        absent &= lost
+        outcome.absent_waste = float(since(now, jobs.start[absent]).sum())
+        outcome.fates[Fate.ABSENT] += np.count_nonzero(absent)
+        outcome.fates[Fate.CRASHED] += np.count_nonzero(lost & ~absent)
+        return lost
 
     @property
     def _keeping(self) -> bool:
@@ -223,22 +240,25 @@ class Books:
         outcome: Outcome,
         jobs: Running,
         index: Indices,
-        runs: Mask,
-        is_used: Mask,
+        runs: Mask | None,
+        used: Used,
         spent: Floats,
         fate: Fate,
         carried: Carried,
     ) -> None:
         """Keep the reports of the jobs at ``index``, and what was kept before if it may stay."""
         ledger, kept = self.ledger, self.kept
-        clients, local, open_ = jobs.client[index], jobs.local[index], ~is_used[index]
+        open_ = np.ones(len(jobs), dtype=bool)
+        open_[used.jobs] = False
+        clients, local, open_ = jobs.client[index], jobs.local[index], open_[index]
         newly = np.zeros(ledger.clients, dtype=bool)
         newly[clients] = True
         had = ledger.local | kept.held
         stays = carried.kept if isinstance(carried.kept, np.ndarray) else np.full(1, carried.kept)
         # What a client is going on from cannot be taken from it while it runs.
         going_on = np.zeros(ledger.clients, dtype=bool)
-        going_on[jobs.client[runs & jobs.local]] = True
+        if runs is not None:
+            going_on[jobs.client[runs & jobs.local]] = True
         self._drop(outcome, np.flatnonzero(had & ~newly & ~stays & ~going_on))
         self._drop(outcome, clients[~local])
         kept.version[clients[~local]] = jobs.version[index][~local]
@@ -271,8 +291,9 @@ class Books:
         self.ledger.local[clients] = False
 
 
-def _asked(carried: Carried, what: Carry) -> Mask | bool:
-    """For which jobs a policy asked this."""
+def _asked(carried: Carried, what: Carry, among: Mask) -> Mask | None:
+    """For which of some jobs a policy asked this; None: for none of all."""
     if isinstance(carried.jobs, np.ndarray):
-        return np.asarray(np.bitwise_and(carried.jobs, int(what)) != 0)
-    return bool(carried.jobs & what)
+        asked = among & (np.bitwise_and(carried.jobs, int(what)) != 0)
+        return asked if asked.any() else None
+    return among if carried.jobs & what else None

@@ -53,7 +53,7 @@ class Run:
         self._choices = Stream(self.seed, "policy")
         examples = federation.examples if task is None else task.shards.counts
         self.books = Books.new(np.broadcast_to(examples, federation.clients).astype(np.int64))
-        self.running = _none_running()
+        self.running = Running.none()
         self.training = None if task is None else _training(task, self.seed)
         self.outcomes: list[Outcome] = []
         self.scores: list[tuple[int, Score]] = []
@@ -96,7 +96,7 @@ class Run:
     def _start(self, invitation: Invitation) -> Running:
         """The jobs that an invitation starts, with the arrivals that fate has in store."""
         ledger, clients = self.ledger, np.asarray(invitation.clients)
-        rising = clients.ndim == 1 and bool(np.all(clients[1:] > clients[:-1]))
+        rising = clients.ndim == 1 and bool((clients[1:] > clients[:-1]).all())
         if len(clients) and (
             clients.dtype.kind not in "iu"
             or not rising
@@ -205,7 +205,7 @@ class Run:
             else:
                 training.merge(paths, merge)
         counted = merge.coefficient != 0
-        if counted.all():
+        if np.count_nonzero(counted) == len(counted):
             return Used(index, held, merge.coefficient), reports
         fresh = counted[: len(index)]
         used = Used(index[fresh], held[counted[len(index) :]], merge.coefficient[counted])
@@ -314,11 +314,6 @@ def _reports(jobs: Running, index: Indices, books: Books, held: Indices) -> Repo
 def _training(task: Task, seed: int) -> Training:
     start = task.learner.start(Stream(seed, "start").at(0))
     return Training(task, seed, {0: start})
-
-
-def _none_running() -> Running:
-    whole, time = np.empty(0, dtype=np.int64), np.empty(0)
-    return Running(_NOBODY, time, whole, whole, np.empty(0, dtype=bool), time, time)
 
 
 def _keep_freed_memory() -> None:

@@ -113,8 +113,10 @@ class Training:
         used = np.flatnonzero(merge.coefficient)
         coefficient = merge.coefficient[used].astype(np.float32)
         whole: Model = self.model * 0.0 if not len(used) else None
-        for version, works, some in self._alike(paths.take(used)):
-            part = self._update(paths.take(used[some]), version, works, coefficient[some])
+        if len(used) < len(paths):
+            paths = paths.take(used)
+        for version, works, some in self._alike(paths):
+            part = self._update(paths.take(some), version, works, coefficient[some])
             if merge.of == "model":
                 part = part + self.models[version] * float(coefficient[some].sum())
             whole = part if whole is None else whole + part
@@ -183,8 +185,7 @@ class Training:
         if not len(paths):
             return []
         everyone = np.arange(len(paths))
-        rounds = np.unique(paths.rounds)
-        works = {self.works[int(r)] for r in rounds if r >= 0}
+        works = {self.works[r] for r in set(paths.rounds.ravel().tolist()) if r >= 0}
         first = paths.versions[:, 0]
         if len(works) == 1 and (first == first[0]).all():
             return [(int(first[0]), tuple(works), everyone)]
@@ -197,8 +198,8 @@ class Training:
 
     def _walks(self, paths: Paths, works: tuple[Work, ...]) -> Walks:
         rates = np.zeros(paths.rounds.shape)
-        jobs = np.stack([paths.rounds, paths.versions], axis=-1)
-        for round_, version in np.unique(jobs.reshape(-1, 2), axis=0).tolist():
+        columns = (paths.rounds.ravel().tolist(), paths.versions.ravel().tolist())
+        for round_, version in set(zip(*columns, strict=True)):
             if round_ >= 0:
                 same = (paths.rounds == round_) & (paths.versions == version)
                 rates[same] = self.task.rate_at(round_, version)

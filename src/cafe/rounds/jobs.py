@@ -108,6 +108,12 @@ class Running(Jobs):
     arrival: Floats
     stop: Floats
 
+    @classmethod
+    def none(cls) -> Running:
+        """No jobs."""
+        number, time = np.empty(0, dtype=np.int64), np.empty(0)
+        return cls(number.astype(np.intp), time, number, number, number.astype(bool), time, time)
+
 
 @dataclass(frozen=True, eq=False)
 class Reports(Jobs):

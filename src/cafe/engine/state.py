@@ -40,6 +40,7 @@ def save(run: Run) -> State:
     meta |= {"failures": run.failures, **_identity(run)}
     training = run.training
     if training is not None:
+        training.catch_up()
         learner = training.task.learner
         state |= {f"model.{v}": learner.save(model) for v, model in training.models.items()}
         state |= {f"moment.{n}": learner.save(m) for n, m in enumerate(training.moments)}

@@ -28,6 +28,7 @@ LAYERS = (
     {"scenario"},
     {"results"},
     {"report"},
+    {"reproduce"},
     {"console"},
     {"cli"},
     {"__main__"},

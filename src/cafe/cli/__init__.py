@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from cafe._version import __version__
-from cafe.cli import planning, running
+from cafe.cli import planning, reproducing, running
 from cafe.errors import CafeError
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ for verb in (
     running.compare,
     running.report,
     running.policies,
+    reproducing.reproduce,
     planning.demo,
 ):
     app.command()(verb)

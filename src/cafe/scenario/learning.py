@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from importlib import import_module
 from inspect import signature
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from cafe.randomness import Stream
 from cafe.scenario.names import REQUIRED, Shape, Table
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from cafe.data import Dataset, Partition
     from cafe.learn.base import Learner
     from cafe.task import Task
+
+Split = Literal["own", "paper"]
 
 # By name: the module and the class, and what the name itself says about its parameters.
 _LEARNERS: dict[str, tuple[str, str, Table]] = {
@@ -38,6 +40,7 @@ class Learning:
     Attributes:
         source: the file's name, for messages.
         dataset: its name.
+        split: its "own" division into examples to train and to test with, or the "paper"'s.
         partition: how its examples are spread over the clients.
         learner: makes a learner from the numbers of inputs, of classes and of threads.
         options: the other fields of the task.
@@ -45,6 +48,7 @@ class Learning:
 
     source: str
     dataset: str
+    split: Split
     partition: Partition
     learner: Callable[[int, int, int | None], Learner]
     options: dict[str, Any]
@@ -54,7 +58,13 @@ class Learning:
         """The examples, loaded when first asked for."""
         from cafe.data import load
 
-        return load(self.dataset)
+        found = load(self.dataset)
+        return found.paper_split() if self.split == "paper" else found
+
+    def share(self, other: Learning) -> None:
+        """Use the examples of another, which are loaded once, if they are the same."""
+        if (self.dataset, self.split) == (other.dataset, other.split):
+            vars(self)["data"] = other.data
 
     def task(self, clients: int, seed: int, threads: int | None = None) -> Task:
         """The task under a seed, which decides who holds what."""
@@ -77,13 +87,14 @@ def learning_from_tables(task: Table, learner: Table, place: Place) -> Learning:
     given = arguments(_task_shape(), task, here)
     dataset = chosen("dataset", {name: name for name in DATASETS}, given, here)
     partition = _named(PARTITIONS, given["partition"], here.inside("partition"))
-    options = {k: v for k, v in given.items() if k not in ("dataset", "partition")}
+    options = {k: v for k, v in given.items() if k not in ("dataset", "split", "partition")}
     if isinstance(options.get("rate"), dict):
         options["rate"] = _falling_rate(options["rate"], here.inside("rate"))
     if "server" in options:
         options["server"] = _named(_servers(), options["server"], here.inside("server"))
     maker = _learner(learner, place.inside("learner"))
-    return Learning(f"{place.where}", dataset, partition, maker, options)
+    split = given.get("split", "own")
+    return Learning(f"{place.where}", dataset, split, partition, maker, options)
 
 
 def _task_shape() -> Shape:
@@ -92,6 +103,7 @@ def _task_shape() -> Shape:
 
     return {
         "dataset": (str, REQUIRED),
+        "split": (Split, None),
         "partition": (str | Table, REQUIRED),
         **shape_of(Task),
         "rate": (float | Table, None),

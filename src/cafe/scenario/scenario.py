@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -102,6 +103,23 @@ class Scenario:
         }
         return found | {key: self.tables[key] for key in ("task", "learner") if key in self.tables}
 
+    def varied(self, changes: Mapping[str, Any]) -> Scenario:
+        """The same with other values in its tables, by dotted key: ``{"policy.quorum": 33}``.
+
+        A number in a key counts groups, from 0: ``"federation.group.0.clients"``.
+        """
+        tables = copy.deepcopy(self.tables)
+        for key, value in changes.items():
+            *path, last = key.split(".")
+            inner: Any = tables
+            for step in path:
+                inner = inner[int(step)] if isinstance(inner, list) else inner.setdefault(step, {})
+            inner[last] = value
+        found = _scenario(self.path, self.text, tables)
+        if found.learning is not None and self.learning is not None:
+            found.learning.share(self.learning)
+        return found
+
     def but(self, *, rounds: int | None = None, seeds: Sequence[int] | None = None) -> Scenario:
         """The same with another number of rounds, or other seeds."""
         run = self.run if rounds is None else {**self.run, "rounds": rounds}
@@ -117,7 +135,11 @@ def load_scenario(path: str | Path) -> Scenario:
 def scenario_from_text(path: str | Path, text: str) -> Scenario:
     """The scenario in the text of a file."""
     path = Path(path)
-    tables, place = tables_in(path, text, ("federation", "policy", "run")), Place(path)
+    return _scenario(path, text, tables_in(path, text, ("federation", "policy", "run")))
+
+
+def _scenario(path: Path, text: str, tables: Table) -> Scenario:
+    place = Place(path)
     federation = federation_from_table(tables["federation"], path)
     run, seeds = _run(tables["run"], place.inside("run"))
     return Scenario(

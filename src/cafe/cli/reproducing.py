@@ -1,0 +1,60 @@
+"""The verb that reproduces the paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cafe.console import check_pictures, print_shown, progress_line, say_written
+
+if TYPE_CHECKING:
+    from cafe.reproduce import Experiment, Finding
+    from cafe.reproduce.trials import Progress
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Which figures and tables; all of them if left out.", show_default=False
+        ),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option(help="The folder in which each gets a folder of its own.")
+    ] = Path("paper"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A few rounds of each, to see that all of it works.")
+    ] = False,
+    list_: Annotated[bool, typer.Option("--list", help="Only say what there is.")] = False,
+) -> None:
+    """Run the paper's experiments anew, and say of each claim whether it holds."""
+    from contextlib import ExitStack
+
+    from cafe import reproduce as paper
+    from cafe.report.cells import Cells
+    from cafe.report.tables import table
+
+    if list_:
+        rows = [(e.name, e.source, e.title) for e in map(paper.experiment, paper.names())]
+        columns = ("name", "in the paper", "shows")
+        print_shown(table(Cells("Experiments", columns, rows, frozenset(range(3)))))
+        return
+    check_pictures(output / "figure.svg", folder=False)
+    with ExitStack() as stack:
+
+        def progress(name: str) -> Progress:
+            stack.close()
+            show = stack.enter_context(progress_line(name, "runs"))
+            return lambda done, of: show(done / of, done, f" of {of:,}")
+
+        def found(experiment: Experiment, finding: Finding) -> None:
+            stack.close()
+            rows = [(claim.text, claim.verdict.value, claim.effect) for claim in finding.claims]
+            columns = ("claim", "verdict", "what was seen")
+            title = f"{experiment.name}: {experiment.title} ({experiment.source})"
+            print_shown(table(Cells(title, columns, rows, frozenset(range(3)))))
+
+        paper.reproduce(names or (), output, quick=quick, progress=progress, found=found)
+    say_written(output)

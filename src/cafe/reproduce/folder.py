@@ -1,0 +1,120 @@
+"""An experiment's folder: what was run, what the paper has, and what came out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cafe.errors import FileError
+from cafe.files import read_text, reason, writing
+from cafe.report import plots
+from cafe.reproduce.findings import Experiment, Finding, Rows
+from cafe.reproduce.trials import Row, text_of
+
+RUNS, PRINTED, RESULTS, README = "runs.csv", "paper.csv", "results.json", "README.md"
+FIGURES = 7  # digits that are kept of a number: more than any standard error leaves
+
+
+def write(experiment: Experiment, rows: Rows, folder: Path) -> Finding:
+    """Write all files of an experiment, and what follows from its rows."""
+    # From the text, so that what is kept gives what was found.
+    text = as_csv(rows)
+    finding = experiment.conclude(from_csv(text))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(folder, f"the folder cannot be made: {reason(error)}.") from None
+    files = {RUNS: text, RESULTS: as_json(experiment, finding), README: readme(experiment, finding)}
+    if experiment.printed:
+        files[PRINTED] = as_csv(experiment.printed)
+    if experiment.scenario:
+        files["scenario.toml"] = text_of(experiment.name)
+    for name, content in files.items():
+        with writing(folder / name) as file:
+            file.write(content)
+    for name, draw in finding.pictures.items():
+        plots.save(draw(), folder / f"{name}.svg")
+    return finding
+
+
+def read(folder: Path) -> list[Row]:
+    """The rows that a folder keeps."""
+    return from_csv(read_text(folder / RUNS))
+
+
+def as_csv(rows: Rows) -> str:
+    """Rows as text; numbers with as many digits as mean anything."""
+    text = io.StringIO()
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    return text.getvalue()
+
+
+def from_csv(text: str) -> list[Row]:
+    """The rows back: what looks like a number is one, an empty cell is not there."""
+    return [
+        {name: _value(cell) for name, cell in row.items() if cell != ""}
+        for row in csv.DictReader(io.StringIO(text))
+    ]
+
+
+def _cell(value: Any) -> Any:
+    return f"{value:.{FIGURES}g}" if isinstance(value, float) else value
+
+
+def _value(cell: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(cell)
+        except ValueError:
+            continue
+    return cell
+
+
+def as_json(experiment: Experiment, finding: Finding) -> str:
+    """Claims and tables for programs."""
+    found = {
+        "name": experiment.name,
+        "source": experiment.source,
+        "claims": [
+            {"claim": claim.text, "verdict": claim.verdict.value, "effect": claim.effect}
+            for claim in finding.claims
+        ],
+        "tables": {
+            table.title: [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+            for table in finding.tables
+        },
+    }
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+
+
+def readme(experiment: Experiment, finding: Finding) -> str:
+    """The folder's page."""
+    parts = [f"# {experiment.name}: {experiment.title}", f"{experiment.source}."]
+    if finding.claims:
+        lines = [
+            (claim.text, f"**{claim.verdict.value}**", claim.effect) for claim in finding.claims
+        ]
+        parts += [markdown(("claim", "verdict", "what was seen"), lines)]
+    parts += [f"![{experiment.title}]({name}.svg)" for name in finding.pictures]
+    for table in finding.tables:
+        parts += [f"## {table.title}", markdown(table.columns, table.rows)]
+    if finding.notes:
+        parts += ["## Notes", "\n".join(f"- {note}" for note in finding.notes)]
+    again = f"cafe reproduce {experiment.name}"
+    parts += [f"Made by `{again}`; every run is a line of [{RUNS}]({RUNS})."]
+    if experiment.scenario:
+        parts[-1] += " `cafe simulate scenario.toml` plays one of them."
+    return "\n\n".join(parts) + "\n"
+
+
+def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines: list[Sequence[str]] = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

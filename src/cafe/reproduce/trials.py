@@ -1,0 +1,104 @@
+"""Trials: one simulation each, of an experiment's scenario with some values changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from importlib import resources
+from itertools import product
+from typing import Any
+
+from cafe.engine import simulate
+from cafe.learn.threads import cores
+from cafe.rounds import History
+from cafe.scenario import Scenario, scenario_from_text
+
+Row = dict[str, Any]  # a line of a table: numbers and texts by column
+Point = Mapping[str, Any]
+Measure = Callable[["Trial", History], list[Row]]
+Progress = Callable[[int, int], None]  # trials done, trials in all
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run.
+
+    Attributes:
+        scenario: the experiment whose scenario it is.
+        point: where in the experiment's grid it lies: the first columns of its rows.
+        seed: of all that is random.
+        policy: the label of its policy in the scenario; left out, that of ``[policy]``.
+        changes: other values in the scenario's tables, by dotted key.
+        rounds: how many; left out, the scenario's.
+    """
+
+    scenario: str
+    point: Point
+    seed: int
+    policy: str | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    rounds: int | None = None
+
+
+def points(**axes: Sequence[Any]) -> list[dict[str, Any]]:
+    """Every combination of the axes' values, the last axis running fastest."""
+    return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+
+
+def text_of(name: str) -> str:
+    """The scenario of an experiment, as its file has it."""
+    return (resources.files("cafe.reproduce") / "scenarios" / f"{name}.toml").read_text("utf-8")
+
+
+@lru_cache(maxsize=1)
+def scenario_of(name: str) -> Scenario:
+    """The scenario of an experiment; its examples are loaded once in a process."""
+    return scenario_from_text(f"{name}.toml", text_of(name))
+
+
+def play(trial: Trial) -> History:
+    """Run a trial in this process, on one thread: trials run side by side."""
+    scenario = scenario_of(trial.scenario).varied(trial.changes).but(rounds=trial.rounds)
+    policy = scenario.policy(trial.policy or scenario.label)
+    task = scenario.task(trial.seed, threads=1)
+    return simulate(scenario.federation, policy, task, seed=trial.seed, **scenario.run)
+
+
+def summary(trial: Trial, history: History) -> list[Row]:
+    """What most experiments keep of a run: what was learned, and what it cost."""
+    return [
+        {
+            **trial.point,
+            "seed": trial.seed,
+            "accuracy": history.accuracy,
+            "updates": history.updates,
+            "waste": history.waste_per_update,
+            "broadcasts": history.broadcasts_per_update,
+            "age": history.mean_age,
+        }
+    ]
+
+
+def measured(trials: Sequence[Trial], progress: Progress, measure: Measure = summary) -> list[Row]:
+    """The rows of all trials, in their order, run side by side, a process per core."""
+    from joblib import Parallel, delayed
+
+    progress(0, len(trials))
+    calls = (delayed(partial(_rows, measure))(at, trial) for at, trial in enumerate(trials))
+    workers = min(cores(), len(trials))
+    found: dict[int, list[Row]] = {}
+    for at, rows in Parallel(n_jobs=workers, return_as="generator_unordered")(calls):
+        found[at] = rows
+        progress(len(found), len(trials))
+    return [row for at in range(len(trials)) for row in found[at]]
+
+
+def _rows(measure: Measure, at: int, trial: Trial) -> tuple[int, list[Row]]:
+    return at, measure(trial, play(trial))
+
+
+def column(rows: Sequence[Row], name: str, **where: Any) -> Iterator[Any]:
+    """A column's values in the rows that have the given values in others, in order of seeds."""
+    chosen = [row for row in rows if all(row[key] == value for key, value in where.items())]
+    return (row[name] for row in sorted(chosen, key=lambda row: row["seed"]))

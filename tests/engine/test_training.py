@@ -9,6 +9,7 @@ import pytest
 
 import cafe
 from cafe.data.examples import Examples, Shards
+from cafe.engine import Run, training
 from cafe.learn.linear import Logistic
 from cafe.learn.server import Adam, Momentum
 from cafe.policies import agu, awu, fedavg, mcu
@@ -199,3 +200,40 @@ def test_learning_learns() -> None:
         history.by_round["succeeded"])[[49, 99, 149]])  # fmt: skip
     assert np.all(np.diff(history.curve.work) > 0)
     assert history.curve.loss[-1] < np.log(2)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        mcu(quorum=3, deadline=0.4, late="keep"),
+        agu(quorum=4, deadline=0.4, pool="union"),
+        awu(deadline=0.5, weight="unbiased", steps=2),
+    ],
+    ids=str,
+)
+def test_updates_may_wait_in_line(policy: cafe.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When an update is computed makes no difference to a byte, nor who looks on in between."""
+    who = cafe.Federation(9, cafe.Exponential(1.0), availability=0.9)
+    what = task(9, server=Momentum(momentum=0.5))
+    monkeypatch.setattr(training, "AHEAD", 10**9)
+    late = cafe.simulate(who, policy, what, rounds=60, evaluate_every=60)
+    watched = cafe.simulate(who, policy, what, rounds=60, evaluate_every=7)
+    monkeypatch.setattr(training, "AHEAD", 1)
+    at_once = cafe.simulate(who, policy, what, rounds=60, evaluate_every=60)
+    assert late.updates > 10
+    assert model(late).tobytes() == model(at_once).tobytes() == model(watched).tobytes()
+
+
+def test_no_more_waits_in_line_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "AHEAD", 100)
+    who, what = cafe.Federation(9, ALWAYS), task(9)
+    run = Run(who, mcu(quorum=1, deadline=1.0), what)
+    longest = 0
+    for _ in range(20):
+        run.step()
+        assert run.training is not None
+        waiting = sum(update.rows for update in run.training.line)
+        assert waiting < 100
+        longest = max(longest, waiting)
+    assert longest > 0
+    assert len(run.training.models) <= len(run.training.line) + 1

@@ -152,8 +152,6 @@ class Training:
         self.version += 1
         self.line.append(Update(parts, merge, set()))
         self._waiting += self.line[-1].rows
-        if self._waiting >= AHEAD:
-            self.catch_up()
 
     def catch_up(self) -> None:
         """Compute the updates that wait in line."""
@@ -284,6 +282,8 @@ class Training:
             self.line[-1].needed = needed
         else:
             self._let_go(needed)
+        if self._waiting >= AHEAD:
+            self.catch_up()
 
     def _let_go(self, needed: set[int]) -> None:
         self.models = {v: m for v, m in self.models.items() if v in needed}

@@ -389,3 +389,42 @@ def test_a_policy_that_lacks_a_parameter_asks_for_a_table(tmp_path: Path) -> Non
     text = LEDGER.replace('name = "mcu"\nquorum = 3', 'name = "awu"')
     with pytest.raises(FileError, match=r"policies.mcu.quorum is missing"):
         loaded(tmp_path, text).policy("mcu")
+
+
+# ---------------------------------------------------------------- what is varied
+
+
+def test_a_scenario_may_be_varied(tmp_path: Path) -> None:
+    scenario = loaded(tmp_path, WHOLE)
+    other = scenario.varied({"policy.quorum": 7, "task.rate": 0.5, "policies.awu.deadline": 2.0})
+    assert other.policy("mcu") == mcu(quorum=7, deadline=0.5)
+    assert other.policy("awu") == awu(deadline=2.0)
+    task = other.task(0)
+    assert task is not None
+    assert task.rate == 0.5
+    assert scenario.policy("mcu") == mcu(quorum=3, deadline=0.5)
+    assert "policies" not in scenario.tables
+
+
+def test_a_group_may_be_varied(tmp_path: Path) -> None:
+    groups = "[[federation.group]]\nclients = 5\nrate = 1.0\n" * 2
+    scenario = loaded(tmp_path, groups + POLICY + RUN)
+    assert scenario.varied({"federation.group.1.clients": 9}).federation.clients == 14
+
+
+def test_what_is_varied_is_checked(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"quorums.*not known.*quorum"):
+        loaded(tmp_path, LEDGER).varied({"policy.quorums": 7})
+
+
+def test_varied_scenarios_share_their_examples(tmp_path: Path) -> None:
+    scenario = loaded(tmp_path, WHOLE)
+    same, split = (scenario.varied(change) for change in ({}, {"task.split": "paper"}))
+    first, second, third = (s.task(0) for s in (scenario, same, split))
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert second.data is first.data
+    assert len(third.data) == len(first.data) - len(first.data) // 6
+    assert third.test is not None
+    assert len(third.test) == len(first.data) // 6

@@ -62,7 +62,7 @@ def reproduce(
         progress: asked for each experiment who is to be told how far it is.
         found: told of each experiment when it is done.
     """
-    from cafe.reproduce.folder import write
+    from cafe.reproduce.folder import write, write_index
 
     wanted = [experiment(name) for name in chosen or [n for n in _HOMES if n not in _ON_REQUEST]]
     findings = {}
@@ -72,4 +72,5 @@ def reproduce(
         findings[one.name] = write(one, rows, Path(folder) / one.name)
         if found is not None:
             found(one, findings[one.name])
+    write_index(Path(folder), names())
     return findings

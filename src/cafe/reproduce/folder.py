@@ -12,7 +12,7 @@ from typing import Any
 from cafe.errors import FileError
 from cafe.files import read_text, reason, writing
 from cafe.report import plots
-from cafe.reproduce.findings import Experiment, Finding, Rows
+from cafe.reproduce.findings import Experiment, Finding, Rows, Verdict
 from cafe.reproduce.trials import Row, text_of
 
 RUNS, PRINTED, RESULTS, README = "runs.csv", "paper.csv", "results.json", "README.md"
@@ -96,7 +96,8 @@ def as_json(experiment: Experiment, finding: Finding) -> str:
 
 def readme(experiment: Experiment, finding: Finding) -> str:
     """The folder's page."""
-    parts = [f"# {experiment.name}: {experiment.title}", f"{experiment.source}."]
+    title = experiment.title[0].upper() + experiment.title[1:]
+    parts = [f"# {experiment.name}", f"{title}. {experiment.source}."]
     if finding.claims:
         lines = [
             (claim.text, f"**{claim.verdict.value}**", claim.effect) for claim in finding.claims
@@ -107,10 +108,39 @@ def readme(experiment: Experiment, finding: Finding) -> str:
         parts += [f"## {table.title}", markdown(table.columns, table.rows)]
     if finding.notes:
         parts += ["## Notes", "\n".join(f"- {note}" for note in finding.notes)]
-    again = f"cafe reproduce {experiment.name}"
-    parts += [f"Made by `{again}`; every run is a line of [{RUNS}]({RUNS})."]
+    # No links: the documentation shows this page in another place.
+    parts += [f"Made by `cafe reproduce {experiment.name}`; `{RUNS}` has every run."]
     if experiment.scenario:
         parts[-1] += " `cafe simulate scenario.toml` plays one of them."
+    return "\n\n".join(parts) + "\n"
+
+
+def write_index(folder: Path, order: Sequence[str]) -> None:
+    """Write the page of all experiments that are in a folder."""
+    with writing(folder / README) as file:
+        file.write(index(folder, order))
+
+
+def index(folder: Path, order: Sequence[str]) -> str:
+    """That page: every claim with its verdict."""
+    lines = []
+    for name in order:
+        if (folder / name / RESULTS).is_file():
+            found = json.loads(read_text(folder / name / RESULTS))
+            lines += [
+                (f"`{name}`", found["source"], claim["claim"], f"**{claim['verdict']}**")
+                for claim in found["claims"]
+            ]
+    counts = {
+        verdict: sum(line[3] == f"**{verdict.value}**" for line in lines) for verdict in Verdict
+    }
+    said = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items())
+    parts = [
+        "# All claims",
+        f"{len(lines)} claims: {said}. Effects and errors are on the experiments' own pages.",
+        markdown(("experiment", "in the paper", "claim", "verdict"), lines),
+        "Made by `cafe reproduce`.",
+    ]
     return "\n\n".join(parts) + "\n"
 
 

@@ -96,7 +96,7 @@ def conclude(rows: Rows) -> Finding:
             "The accuracies follow the number of rounds that succeed, which theory gives: 1000 "
             "times the success probability, in the column *expected updates*.",
             "The paper does not state rates, batch, widths, local work or samples per client. "
-            "They are those of [the search](../search/README.md) that come nearest to the printed "
+            "They are those of the search that come nearest to the printed "
             "table; each scheme has a rate of its own, as in the paper: MCU's decays, AGU's is "
             "fixed.",
             "AGU's pool is that of the paper's formula: the reporters of the round that succeeds.",

@@ -89,10 +89,10 @@ def conclude(rows: Rows) -> Finding:
         notes=[
             "The paper does not state learning rate, batch, widths, local work, samples per client "
             "or how many points a biased client holds. The setting is the one of "
-            "[the search](../search/README.md) that comes nearest to the printed table.",
+            "the search that comes nearest to the printed table.",
             "A hollow mark is the paper's. Differences are of the same seeds: the same clients "
             "report in both schemes' runs.",
-            "Where else AWU is ahead, and where it is not: [awu-phase](../awu-phase/README.md).",
+            "Where else AWU is ahead, and where it is not: `awu-phase`.",
         ],
     )
 

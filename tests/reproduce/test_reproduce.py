@@ -1,0 +1,174 @@
+"""The reproduction: what is committed follows from what was run, and all of it can be run."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cafe.cli import app
+from cafe.errors import InputError
+from cafe.report.statistics import Estimate
+from cafe.reproduce import Claim, Experiment, Finding, Verdict, experiment, names, reproduce
+from cafe.reproduce import folder as folders
+from cafe.reproduce.findings import judged
+from cafe.reproduce.search import CELLS, changes, chosen
+from cafe.reproduce.trials import Row, Trial, column, play, points, scenario_of, text_of
+
+PAPER = Path(__file__).parents[2] / "paper"
+MNIST = Path(os.environ.get("CAFE_DATA", "-")) / "mnist"
+needs_mnist = pytest.mark.skipif(not MNIST.is_dir(), reason="MNIST is not in CAFE_DATA")
+
+TRAINED = ("fig-noniid-quorum", "fig-iid-rounds", "fig-iid-quorum", "fig-deadline", "table-awu",
+           "table-agu", "awu-phase", "corrections", "bound", "search")  # fmt: skip
+
+
+# ---------------------------------------------------------------- what is committed
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_is_committed_follows_from_the_runs(name: str) -> None:
+    """Claims, verdicts, effects and tables, to the letter."""
+    one, folder = experiment(name), PAPER / name
+    finding = one.conclude(folders.read(folder))
+    kept = json.loads((folder / folders.RESULTS).read_text(encoding="utf-8"))
+    assert json.loads(folders.as_json(one, finding)) == kept
+    assert (folder / folders.README).read_text(encoding="utf-8") == folders.readme(one, finding)
+    for picture in finding.pictures:
+        assert (folder / f"{picture}.svg").stat().st_size < 300_000
+    if one.scenario:
+        assert (folder / "scenario.toml").read_text(encoding="utf-8") == text_of(name)
+    if one.printed:
+        assert folders.from_csv((folder / folders.PRINTED).read_text("utf-8")) == list(one.printed)
+
+
+@pytest.mark.parametrize("name", [n for n in names() if n != "search"])
+def test_there_is_a_verdict_with_a_figure_on_every_claim(name: str) -> None:
+    claims = experiment(name).conclude(folders.read(PAPER / name)).claims
+    assert claims
+    for claim in claims:
+        assert any(sign.isdigit() for sign in claim.effect), claim.text
+
+
+@pytest.mark.parametrize("name", [n for n in names() if n in TRAINED and n != "search"])
+def test_experiments_have_the_rounds_and_seeds_of_the_paper(name: str) -> None:
+    rows = folders.read(PAPER / name)
+    assert len({row["seed"] for row in rows if "seed" in row}) >= 5
+    if experiment(name).scenario:
+        assert scenario_of(name).run["rounds"] == 1000
+
+
+def test_the_index_has_every_claim() -> None:
+    page = (PAPER / folders.README).read_text(encoding="utf-8")
+    assert page == folders.index(PAPER, names())
+    for name in names():
+        for claim in experiment(name).conclude(folders.read(PAPER / name)).claims:
+            assert claim.text in page
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_settings_are_those_that_the_rule_chooses(name: str) -> None:
+    best = chosen(folders.read(PAPER / "search"), name)
+    scenario = scenario_of(name)
+    for key, value in changes(name, best["mcu"]).items():
+        table, *path = key.split(".")
+        found = scenario.tables[table]
+        for step in path:
+            found = found.get(step, {} if step != "steps" else 1)
+        assert found == value, key
+
+
+# ---------------------------------------------------------------- what can be run
+
+
+@pytest.mark.parametrize("name", names())
+def test_everything_runs(name: str, tmp_path: Path) -> None:
+    if name in TRAINED and not MNIST.is_dir():
+        pytest.skip("MNIST is not in CAFE_DATA")
+    (finding,) = reproduce([name], tmp_path, quick=True).values()
+    folder = tmp_path / name
+    assert {path.name for path in folder.iterdir()} >= {folders.RUNS, folders.README}
+    assert len([*folder.glob("*.svg")]) == len(finding.pictures)
+    assert (tmp_path / folders.README).is_file()
+
+
+@needs_mnist
+def test_a_trial_is_its_scenario_played_by_anybody() -> None:
+    """A trial's run is what ``cafe.simulate`` gives for the varied scenario, on any threads."""
+    import cafe
+
+    trial = Trial("table-agu", {}, 3, "agu", {"policies.agu.quorum": 25}, rounds=12)
+    scenario = scenario_of("table-agu").varied(trial.changes).but(rounds=12)
+    again = cafe.simulate(
+        scenario.federation, scenario.policy("agu"), scenario.task(3, 1), seed=3, **scenario.run
+    )
+    played = play(trial)
+    assert played.model is not None
+    assert again.model is not None
+    assert played.model.tobytes() == again.model.tobytes()
+    assert played.updates == again.updates > 0
+
+
+def test_the_command(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["reproduce", "fig-iid-rate", "--output", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "holds" in done.output
+    assert (tmp_path / "fig-iid-rate" / folders.README).is_file()
+    listed = CliRunner().invoke(app, ["reproduce", "--list"])
+    assert all(name in listed.output for name in names())
+
+
+def test_an_unknown_name_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="table-awx.*table-awu"):
+        reproduce(["fig-iid-rate", "table-awx"], tmp_path)
+    assert not [*tmp_path.iterdir()]
+
+
+# ---------------------------------------------------------------- parts
+
+
+def test_rows_survive_their_file() -> None:
+    rows: list[Row] = [
+        {"policy": "mcu", "share": 0.05, "seed": 0, "accuracy": 1 / 3},
+        {"policy": "awu", "share": 0.3, "seed": 1},
+    ]
+    again = folders.from_csv(folders.as_csv(rows))
+    assert again == [rows[0] | {"accuracy": 0.3333333}, rows[1]]
+    assert folders.from_csv(folders.as_csv(again)) == again
+
+
+def test_columns_come_in_the_order_of_seeds() -> None:
+    rows = [{"m": m, "seed": s, "a": 10 * m + s} for s in (2, 0, 1) for m in (1, 2)]
+    assert [*column(rows, "a", m=2)] == [20, 21, 22]
+    assert points(a=(1, 2), b="xy") == [
+        {"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 2, "b": "x"}, {"a": 2, "b": "y"},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("leads", "verdict"),
+    [
+        ([(0.1, 0.01), (0.2, 0.01)], Verdict.HOLDS),
+        ([(0.1, 0.01), (0.2, 0.01), (0.01, 0.1)], Verdict.HOLDS),
+        ([(0.1, 0.01), (-0.01, 0.1)], Verdict.IN_PART),
+        ([(0.1, 0.01), (0.01, 0.1)], Verdict.IN_PART),
+        ([(0.01, 0.1), (0.01, 0.1)], Verdict.FAILS),
+        ([(-0.1, 0.01)], Verdict.FAILS),
+    ],
+)
+def test_leads_are_judged(leads: list[tuple[float, float]], verdict: Verdict) -> None:
+    assert judged([Estimate(mean, error, 5) for mean, error in leads]) is verdict
+
+
+def test_a_folder_says_what_was_found(tmp_path: Path) -> None:
+    claim = Claim("Two is more than one", Verdict.IN_PART, "By 1.000 ± 0.100.")
+    one = Experiment(
+        "some", "Fig. 0", "a test", lambda *_: [], lambda rows: Finding([claim]), scenario=False
+    )
+    folders.write(one, [{"seed": 0, "a": 1.0}], tmp_path / "some")
+    page = (tmp_path / "some" / folders.README).read_text(encoding="utf-8")
+    assert "| Two is more than one | **holds in part** | By 1.000 ± 0.100. |" in page
+    assert folders.read(tmp_path / "some") == [{"seed": 0, "a": 1}]

@@ -122,7 +122,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="table-awx.*table-awu"):
+    with pytest.raises(InputError, match=r"table-awx.*table-awu"):
         reproduce(["fig-iid-rate", "table-awx"], tmp_path)
     assert not [*tmp_path.iterdir()]
 

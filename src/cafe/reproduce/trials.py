@@ -71,7 +71,7 @@ def summary(trial: Trial, history: History) -> list[Row]:
         {
             **trial.point,
             "seed": trial.seed,
-            "accuracy": history.accuracy,
+            "accuracy": history.accuracy or 0.0,  # a model that diverged gets nothing right
             "updates": history.updates,
             "waste": history.waste_per_update,
             "broadcasts": history.broadcasts_per_update,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Rows = Sequence[Row]
 T = TypeVar("T")
+LEVEL = 0.05  # how often chance alone may look like an effect
 
 
 class Verdict(Enum):
@@ -107,13 +108,23 @@ class Experiment:
     scenario: bool = True
 
 
-def judged(leads: Sequence[Estimate], level: float = 0.05) -> Verdict:
+def above(lead: Estimate, level: float = LEVEL) -> bool:
+    """Whether a difference is above 0 beyond chance; runs that are the same are not."""
+    return lead.mean > 0 and lead.chance(0.0) < level
+
+
+def below(lead: Estimate, level: float = LEVEL) -> bool:
+    """Whether a difference is below 0 beyond chance."""
+    return lead.mean < 0 and lead.chance(0.0) < level
+
+
+def judged(leads: Sequence[Estimate]) -> Verdict:
     """Whether every one of some differences is above 0: beyond chance, or at least in part.
 
     It holds where all are positive and those beyond chance are more than half, holds in part where
     some are beyond chance and positive, and does not hold where none is.
     """
-    beyond = [lead.mean > 0 and lead.chance(0.0) < level for lead in leads]
+    beyond = [above(lead) for lead in leads]
     if all(lead.mean > 0 for lead in leads) and sum(beyond) * 2 > len(beyond):
         return Verdict.HOLDS
     return Verdict.IN_PART if any(beyond) else Verdict.FAILS

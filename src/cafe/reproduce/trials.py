@@ -13,6 +13,7 @@ from cafe.engine import simulate
 from cafe.learn.threads import cores
 from cafe.rounds import History
 from cafe.scenario import Scenario, scenario_from_text
+from cafe.theory import expect
 
 Row = dict[str, Any]  # a line of a table: numbers and texts by column
 Point = Mapping[str, Any]
@@ -55,6 +56,13 @@ def text_of(name: str) -> str:
 def scenario_of(name: str) -> Scenario:
     """The scenario of an experiment; its examples are loaded once in a process."""
     return scenario_from_text(f"{name}.toml", text_of(name))
+
+
+def expected_updates(name: str, quorum: int, deadline: float) -> float:
+    """How many rounds of an experiment's run succeed on average."""
+    scenario = scenario_of(name)
+    expected = expect(scenario.federation, quorum=quorum, deadline=deadline)
+    return float(scenario.run["rounds"] * expected.success_probability)
 
 
 def play(trial: Trial) -> History:

@@ -25,6 +25,7 @@ from cafe.report.statistics import Estimate, mean, ratio
 from cafe.reproduce.experiments.corrections_books import exact_merit, printed_merit
 from cafe.reproduce.experiments.corrections_work import (
     HALF,
+    RULE,
     Gaps,
     Job,
     Lines,
@@ -137,6 +138,7 @@ def found(rows: Rows) -> Finding:
             "optimum, so that the gap is the variance alone. A start farther away adds the same "
             "term to both bounds; [bound](../bound/README.md) has that case.",
             "For the runs over the quorum all clients have the same mean, so that noise is all.",
+            RULE,
         ],
     )
 
@@ -189,13 +191,13 @@ def _valid(gaps: Gaps, bounds: Lines) -> Claim:
 
 def _predictions(gaps: Gaps, bounds: Lines) -> list[Claim]:
     """Which formula knows how the gap changes with the deadline."""
-    texts = {
-        PRINTED: "Theorem 3 as printed says how the gap changes with the deadline",
-        PRINTED_AGE: "Corollary 3 as printed says so, through the age",
-        CORRECTED: "Beyond the paper: the corrected theorem says so",
-        BY_AGE: "Beyond the paper: so does age, in the bound's constant instead of its rate",
+    names = {
+        PRINTED: "Theorem 3 as printed",
+        PRINTED_AGE: "Corollary 3 as printed, through the age,",
+        CORRECTED: "Beyond the paper: the corrected theorem",
+        BY_AGE: "Beyond the paper: age in the corrected theorem's constant, not in its rate,",
     }
-    return predicting(texts, gaps, bounds)
+    return predicting(names, gaps, bounds)
 
 
 def _table(gaps: Gaps, bounds: Lines) -> Cells:

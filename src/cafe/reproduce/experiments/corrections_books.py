@@ -144,7 +144,7 @@ def _share_picture(rows: Rows, deadlines: Sequence[float], quorums: Sequence[int
                  [(CLIENTS, 1, t) for t in deadlines], 2)  # fmt: skip
     left.set(xscale="log", xlabel="deadline T (quorum 1)", ylabel="N S̃", ylim=(0, 1.08))
     ticks(left, deadlines)
-    left.minorticks_off()
+    left.set_xticks([], minor=True)
     _share_panel(right, rows, [(CLIENTS, m, DEADLINE) for m in range(1, max(quorums) + 4)],
                  [(CLIENTS, m, DEADLINE) for m in quorums], 1)  # fmt: skip
     right.set(xlabel=f"quorum M (T = {DEADLINE:g})")
@@ -267,8 +267,8 @@ def _waste_table(rows: Rows) -> Cells:
         e = _expected(at)
         lines.append([
             f"{at[0]}", f"{at[1]}", f"{at[2]:g}", f"{e.waste:.1f}",
-            shown(_over(rows, at, "waste"), 1), f"{e.processing_waste:.1f}", shown(_over(rows, at, "processing"), 1),
-            f"{e.waste / e.processing_waste - 1:.0%}",
+            shown(_over(rows, at, "waste"), 1), f"{e.processing_waste:.1f}",
+            shown(_over(rows, at, "processing"), 1), f"{e.waste / e.processing_waste - 1:.0%}",
         ])  # fmt: skip
     header = ("N", "M", "T", "charged", "counted", "true processing", "counted", "too much")
     return Cells("Waste per update", header, lines)

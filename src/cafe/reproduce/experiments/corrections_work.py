@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 Job = Callable[[], list[Row]]
 HALF = 0.5  # the paper's deadline, with which others are compared
+RULE = (
+    "The rule for how a gap changes with the deadline: against T=0.5, a formula holds where it is "
+    "within a quarter of every measured gap, and in part where within a factor 2; two standard "
+    "errors of what was measured are first taken off its distance."
+)
 Gaps = Mapping[float, Estimate]  # by deadline
 Lines = Mapping[str, Mapping[float, float]]  # what each formula says, by deadline
 
@@ -75,23 +80,38 @@ def precise(estimate: Estimate) -> str:
 # ------------------------------------------------------ how a gap changes with the deadline
 
 
-def predicting(texts: Mapping[str, str], gaps: Gaps, lines: Lines) -> list[Claim]:
-    """For each formula with a text: whether its change with the deadline is the true one."""
+def predicting(names: Mapping[str, str], gaps: Gaps, lines: Lines) -> list[Claim]:
+    """For each named formula: whether its change with the deadline is the true one.
+
+    Two standard errors of what was measured are not held against it.
+    """
     low, high = min(gaps), max(gaps)
     true = gaps[low].mean / gaps[high].mean
+    error = max(_relative(gaps, t) for t in gaps)
     claims = []
-    for name, text in texts.items():
+    for name, who in names.items():
         line = lines[name]
-        factor = off(
-            (line[t] / line[HALF]) / (gap.mean / gaps[HALF].mean) for t, gap in gaps.items()
-        )
+        ratios = {
+            t: (line[t] / line[HALF]) / (gap.mean / gaps[HALF].mean) for t, gap in gaps.items()
+        }
+        factor = off(ratios.values())
+        sure = max(off([ratio]) / np.exp(2 * _relative(gaps, t)) for t, ratio in ratios.items())
         effect = (
             f"From T={low:g} to T={high:g} the gap falls {true:.0f}-fold; the formula says "
             f"{line[low] / line[high]:.1f}-fold. Against T={HALF:g} it is off by at most a factor "
-            f"{factor:.2f}."
+            f"{factor:.2f} (gaps against it are known to {error:.0%})."
         )
-        claims.append(Claim(text, within(factor), effect))
+        text = f"{who} says how the gap changes with the deadline"
+        claims.append(Claim(text, within(sure), effect))
     return claims
+
+
+def _relative(gaps: Gaps, deadline: float) -> float:
+    """The relative standard error of a gap against that at T = 0.5."""
+    if deadline == HALF:
+        return 0.0
+    one, half = (gaps[t].error / gaps[t].mean for t in (deadline, HALF))
+    return float(np.hypot(one, half))
 
 
 def compared(gaps: Gaps, lines: Lines) -> list[list[str]]:
@@ -118,7 +138,7 @@ def two_views(gaps: Gaps, lines: Lines, ylabel: str, relative: Sequence[str] = (
                 axes.plot([*line], [v / by for v in line.values()], **look(index), label=name)
         axes.set(xscale="log", yscale="log", xlabel="deadline T")
         ticks(axes, [*gaps])
-        axes.minorticks_off()
+        axes.set_xticks([], minor=True)
     left.set_ylabel(ylabel)
     right.set_ylabel(f"the same, against T = {HALF:g}")
     legend_above(drawn, right, left)

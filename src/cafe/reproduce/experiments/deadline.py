@@ -12,14 +12,16 @@ import cafe
 from cafe.report.cells import Cells
 from cafe.report.run_plots import COLOURS
 from cafe.report.statistics import Estimate, mean, paired
-from cafe.reproduce.experiments.noniid_quorum import LEVEL, above, below
 from cafe.reproduce.findings import (
+    LEVEL,
     Claim,
     Effort,
     Experiment,
     Finding,
     Rows,
     Verdict,
+    above,
+    below,
     judged,
     shown,
 )

@@ -10,15 +10,29 @@ import numpy as np
 import cafe
 from cafe.report.cells import Cells
 from cafe.report.statistics import Estimate, mean, paired
-from cafe.reproduce.experiments.noniid_quorum import (
+from cafe.reproduce.experiments.noniid_quorum import quorum_changes
+from cafe.reproduce.findings import (
     LEVEL,
+    Claim,
+    Effort,
+    Experiment,
+    Finding,
+    Rows,
+    Verdict,
     above,
-    expected_updates,
-    quorum_changes,
+    shown,
 )
-from cafe.reproduce.findings import Claim, Effort, Experiment, Finding, Rows, Verdict, shown
 from cafe.reproduce.pictures import figure, lines, tidy
-from cafe.reproduce.trials import Progress, Row, Trial, column, measured, points, scenario_of
+from cafe.reproduce.trials import (
+    Progress,
+    Row,
+    Trial,
+    column,
+    expected_updates,
+    measured,
+    points,
+    scenario_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

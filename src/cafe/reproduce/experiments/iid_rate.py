@@ -27,6 +27,7 @@ STATED = (33, 40)  # where the text sees the peak, and the end of a rapid fall
 LISTED = (1, 10, 20, 25, 30, 33, 36, 40, 45)  # in the table
 HARDLY = 1e-9  # success below which a quorum is out of the question
 RAPID = 0.25  # of the peak, lost over those few quorums
+ROUNDING = 1e-9  # a gain over quorum 1 that is none
 WORSE = 0.01  # of the figure of merit: more is a loss
 
 
@@ -121,10 +122,11 @@ Curve = Mapping[int, Row]
 
 def _curve(rows: Rows, deadline: float) -> dict[int, Row]:
     """A deadline's rows by quorum, each with its figure of merit against quorum 1."""
-    chosen = {
-        row["quorum"]: row for row in rows if row["kind"] == "exact" and row["deadline"] == deadline
+    return {
+        row["quorum"]: {**row, "merit": 1 + row["gain"]}
+        for row in rows
+        if row["kind"] == "exact" and row["deadline"] == deadline
     }
-    return {m: {**row, "merit": chosen[1]["error"] / row["error"]} for m, row in chosen.items()}
 
 
 def _best(curve: Curve, column: str) -> int:
@@ -248,6 +250,8 @@ def _deadlines(by_deadline: Mapping[float, Curve]) -> Cells:
     lines = []
     for deadline, curve in by_deadline.items():
         top, best = _best(curve, "g"), _best(curve, "merit")
+        if curve[best]["gain"] < ROUNDING:
+            best = 1
         worse = curve[top]["error"] / curve[1]["error"] - 1
         gain = curve[best]["gain"]
         lines.append([f"{deadline:g}", f"{top}", f"{worse:+.1%}", f"{best}", f"{gain:.1e}"])

@@ -12,8 +12,17 @@ from cafe.report.cells import Cells
 from cafe.report.run_plots import look
 from cafe.report.statistics import Estimate, mean, paired
 from cafe.reproduce.experiments.iid_quorum import INNER, SHARP
-from cafe.reproduce.experiments.noniid_quorum import above, below
-from cafe.reproduce.findings import Claim, Effort, Experiment, Finding, Rows, Verdict, shown
+from cafe.reproduce.findings import (
+    Claim,
+    Effort,
+    Experiment,
+    Finding,
+    Rows,
+    Verdict,
+    above,
+    below,
+    shown,
+)
 from cafe.reproduce.pictures import figure, tidy
 from cafe.reproduce.trials import Progress, Row, Trial, column, measured, points
 from cafe.rounds import History

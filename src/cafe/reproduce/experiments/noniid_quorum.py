@@ -13,17 +13,28 @@ from cafe.latency.base import Floats
 from cafe.report.cells import Cells
 from cafe.report.statistics import Estimate, mean, paired
 from cafe.reproduce.findings import (
+    LEVEL,
     Claim,
     Effort,
     Experiment,
     Finding,
     Rows,
     Verdict,
+    above,
+    below,
     judged,
     shown,
 )
 from cafe.reproduce.pictures import figure, lines, ticks, tidy
-from cafe.reproduce.trials import Progress, Row, Trial, column, measured, scenario_of
+from cafe.reproduce.trials import (
+    Progress,
+    Row,
+    Trial,
+    column,
+    expected_updates,
+    measured,
+    scenario_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +48,6 @@ QUORUMS = {
     1.0: (1, 52, 57, 61, 64, 68, 72),
 }
 SHARES = (0.8, 0.6, 0.4, 0.2, 0.1)  # of rounds that succeed, where deadlines are compared
-LEVEL = 0.05
 At = tuple[float, float]  # deadline, share of rounds that are to succeed
 Leads = Mapping[At, Estimate]
 
@@ -61,23 +71,6 @@ def run(effort: Effort, progress: Progress) -> list[Row]:
 def quorum_changes(quorum: int, deadline: float) -> dict[str, float]:
     """A quorum and a deadline; the model is measured only after the last round."""
     return {"policy.quorum": quorum, "policy.deadline": deadline, "run.evaluate_every": 1000}
-
-
-def expected_updates(name: str, quorum: int, deadline: float) -> float:
-    """How many rounds of an experiment's run succeed on average."""
-    scenario = scenario_of(name)
-    expected = cafe.expect(scenario.federation, quorum=quorum, deadline=deadline)
-    return float(scenario.run["rounds"] * expected.success_probability)
-
-
-def above(lead: Estimate, level: float = LEVEL) -> bool:
-    """Whether a difference is above 0 beyond chance; runs that are the same are not."""
-    return lead.mean > 0 and lead.chance(0.0) < level
-
-
-def below(lead: Estimate, level: float = LEVEL) -> bool:
-    """Whether a difference is below 0 beyond chance."""
-    return lead.mean < 0 and lead.chance(0.0) < level
 
 
 def conclude(rows: Rows) -> Finding:

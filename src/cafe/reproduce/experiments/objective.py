@@ -404,10 +404,9 @@ def _drawn(rows: Rows) -> Figure:
         axes.plot(
             row["x"], row["J"], "o", ms=7, mec=COLOURS[0], mfc=COLOURS[0] if full else "white"
         )
-        above = row["kind"] == "maximum"
         axes.annotate(
-            f"x={row['x']:.3g}, J={row['J']:.1f}", (row["x"], row["J"]), fontsize=8, ha="center",
-            va="bottom" if above else "top", xytext=(0, 8 if above else -9),
+            f"x={row['x']:.3g}, J={row['J']:.2f}", (row["x"], row["J"]), fontsize=8,
+            ha="left" if full else "center", xytext=(4 if full else 0, 14),
             textcoords="offset points",
         )  # fmt: skip
     axes.set(xscale="log", yscale="log", xlabel="x, deadline times rate", ylabel="J")

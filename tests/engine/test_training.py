@@ -229,9 +229,9 @@ def test_no_more_waits_in_line_than_there_is_room_for(monkeypatch: pytest.Monkey
     who, what = cafe.Federation(9, ALWAYS), task(9)
     run = Run(who, mcu(quorum=1, deadline=1.0), what)
     longest = 0
+    assert run.training is not None
     for _ in range(20):
         run.step()
-        assert run.training is not None
         waiting = sum(update.rows for update in run.training.line)
         assert waiting < 100
         longest = max(longest, waiting)

@@ -18,6 +18,7 @@ from cafe.theory import expect
 Row = dict[str, Any]  # a line of a table: numbers and texts by column
 Point = Mapping[str, Any]
 Measure = Callable[["Trial", History], list[Row]]
+Job = Callable[[], list[Row]]
 Progress = Callable[[int, int], None]  # trials done, trials in all
 
 
@@ -89,21 +90,30 @@ def summary(trial: Trial, history: History) -> list[Row]:
 
 
 def measured(trials: Sequence[Trial], progress: Progress, measure: Measure = summary) -> list[Row]:
-    """The rows of all trials, in their order, run side by side, a process per core."""
+    """The rows of all trials."""
+    return side_by_side([partial(_played, measure, trial) for trial in trials], progress)
+
+
+def _played(measure: Measure, trial: Trial) -> list[Row]:
+    return measure(trial, play(trial))
+
+
+def side_by_side(jobs: Sequence[Job], progress: Progress) -> list[Row]:
+    """The rows of all jobs, in their order; a job at a time in a process per core."""
     from joblib import Parallel, delayed
 
-    progress(0, len(trials))
-    calls = (delayed(partial(_rows, measure))(at, trial) for at, trial in enumerate(trials))
-    workers = min(cores(), len(trials))
+    progress(0, len(jobs))
+    calls = (delayed(_done)(at, job) for at, job in enumerate(jobs))
+    workers = min(cores(), len(jobs))
     found: dict[int, list[Row]] = {}
     for at, rows in Parallel(n_jobs=workers, return_as="generator_unordered")(calls):
         found[at] = rows
-        progress(len(found), len(trials))
-    return [row for at in range(len(trials)) for row in found[at]]
+        progress(len(found), len(jobs))
+    return [row for at in range(len(jobs)) for row in found[at]]
 
 
-def _rows(measure: Measure, at: int, trial: Trial) -> tuple[int, list[Row]]:
-    return at, measure(trial, play(trial))
+def _done(at: int, job: Job) -> tuple[int, list[Row]]:
+    return at, job()
 
 
 def column(rows: Sequence[Row], name: str, **where: Any) -> Iterator[Any]:

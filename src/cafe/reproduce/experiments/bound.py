@@ -28,7 +28,6 @@ from cafe.reproduce.experiments.corrections_work import (
     HALF,
     RULE,
     Gaps,
-    Job,
     Lines,
     compared,
     dots,
@@ -36,12 +35,11 @@ from cafe.reproduce.experiments.corrections_work import (
     part,
     precise,
     predicting,
-    side_by_side,
     two_views,
 )
 from cafe.reproduce.findings import Claim, Effort, Experiment, Finding, Rows, Verdict
 from cafe.reproduce.pictures import figure
-from cafe.reproduce.trials import Progress, Row, column
+from cafe.reproduce.trials import Job, Progress, Row, column, side_by_side
 from cafe.task import Task
 
 if TYPE_CHECKING:

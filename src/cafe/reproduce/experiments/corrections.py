@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cafe.reproduce.experiments import corrections_age, corrections_bias, corrections_books
-from cafe.reproduce.experiments.corrections_work import part, side_by_side
+from cafe.reproduce.experiments.corrections_work import part
 from cafe.reproduce.findings import Effort, Experiment, Finding, Rows
-from cafe.reproduce.trials import Progress, Row
+from cafe.reproduce.trials import Progress, Row, side_by_side
 
 PARTS = (corrections_books, corrections_age, corrections_bias)
 

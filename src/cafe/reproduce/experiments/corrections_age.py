@@ -27,7 +27,6 @@ from cafe.reproduce.experiments.corrections_work import (
     HALF,
     RULE,
     Gaps,
-    Job,
     Lines,
     compared,
     dots,
@@ -37,7 +36,7 @@ from cafe.reproduce.experiments.corrections_work import (
 )
 from cafe.reproduce.findings import Claim, Effort, Finding, Rows, Verdict, shown
 from cafe.reproduce.pictures import figure, tidy
-from cafe.reproduce.trials import Row, column
+from cafe.reproduce.trials import Job, Row, column
 from cafe.task import Task
 
 if TYPE_CHECKING:

@@ -27,10 +27,10 @@ from cafe.randomness import Stream
 from cafe.report.cells import Cells
 from cafe.report.run_plots import COLOURS
 from cafe.report.statistics import Estimate, mean, paired
-from cafe.reproduce.experiments.corrections_work import Job, legend_above, part, precise
+from cafe.reproduce.experiments.corrections_work import legend_above, part, precise
 from cafe.reproduce.findings import Claim, Effort, Finding, Rows, Verdict, judged, shown
 from cafe.reproduce.pictures import GREY, figure, tidy
-from cafe.reproduce.trials import Row, column
+from cafe.reproduce.trials import Job, Row, column
 from cafe.rounds import History, Policy
 from cafe.task import Task
 

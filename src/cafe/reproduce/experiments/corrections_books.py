@@ -16,10 +16,10 @@ from cafe.latency import Exponential
 from cafe.policies import mcu
 from cafe.report.cells import Cells
 from cafe.report.statistics import Estimate, mean, ratio
-from cafe.reproduce.experiments.corrections_work import Job, off, share_of, within
+from cafe.reproduce.experiments.corrections_work import off, share_of, within
 from cafe.reproduce.findings import Claim, Effort, Finding, Rows, Verdict, shown
 from cafe.reproduce.pictures import GREY, figure, ticks, tidy
-from cafe.reproduce.trials import Row, column
+from cafe.reproduce.trials import Job, Row, column
 from cafe.theory import Expectation
 
 if TYPE_CHECKING:

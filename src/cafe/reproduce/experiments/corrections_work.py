@@ -1,24 +1,22 @@
-"""What the corrections and the bound share: jobs side by side, verdicts, a picture."""
+"""What the corrections and the bound share: verdicts, a table, a picture."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cafe.learn.threads import cores
 from cafe.report.run_plots import look
 from cafe.report.statistics import Estimate
 from cafe.reproduce.findings import Claim, Rows, Verdict
 from cafe.reproduce.pictures import figure, ticks, tidy
-from cafe.reproduce.trials import Progress, Row
+from cafe.reproduce.trials import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Job = Callable[[], list[Row]]
 HALF = 0.5  # the paper's deadline, with which others are compared
 RULE = (
     "The rule for how a gap changes with the deadline: against T=0.5, a formula holds where it is "
@@ -27,23 +25,6 @@ RULE = (
 )
 Gaps = Mapping[float, Estimate]  # by deadline
 Lines = Mapping[str, Mapping[float, float]]  # what each formula says, by deadline
-
-
-def side_by_side(jobs: Sequence[Job], progress: Progress) -> list[Row]:
-    """The rows of all jobs, in their order, a process per core."""
-    from joblib import Parallel, delayed
-
-    progress(0, len(jobs))
-    calls = (delayed(_done)(at, job) for at, job in enumerate(jobs))
-    found: dict[int, list[Row]] = {}
-    for at, rows in Parallel(min(cores(), len(jobs)), return_as="generator_unordered")(calls):
-        found[at] = rows
-        progress(len(found), len(jobs))
-    return [row for at in range(len(jobs)) for row in found[at]]
-
-
-def _done(at: int, job: Job) -> tuple[int, list[Row]]:
-    return at, job()
 
 
 def part(rows: Rows, name: str) -> list[Row]:

@@ -37,6 +37,8 @@ def test_what_is_committed_follows_from_the_runs(name: str) -> None:
     kept = json.loads((folder / folders.RESULTS).read_text(encoding="utf-8"))
     assert json.loads(folders.as_json(one, finding)) == kept
     assert (folder / folders.README).read_text(encoding="utf-8") == folders.readme(one, finding)
+    for table in finding.tables:
+        assert len({*table.columns}) == len(table.columns), table.title
     for picture in finding.pictures:
         assert (folder / f"{picture}.svg").stat().st_size < 300_000
     if one.scenario:

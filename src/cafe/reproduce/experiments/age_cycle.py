@@ -117,7 +117,7 @@ def conclude(rows: Rows) -> Finding:
             "clients report.",
             f"The rule for Theorem 2: the least p-value of all settings, times their number, is "
             f"at least {LEVEL:g} (Bonferroni, right whatever runs have in common).",
-            "More settings, and unequal clients: [theory](../theory/README.md).",
+            "More settings, and unequal clients: `theory`.",
         ],
     )
 
@@ -248,8 +248,8 @@ def _lengths(rows: Rows) -> Cells:
             ]
         )  # fmt: skip
     header = (
-        "deadline", "quorum", "everybody in", "p^N", "round lasts", "expected", "age", "expected",
-        "Theorem 2",
+        "deadline", "quorum", "everybody in", "p^N", "round lasts", "expected length", "age",
+        "expected age", "Theorem 2",
     )  # fmt: skip
     return Cells("Rounds that close once everybody is in (N=100)", header, lines)
 

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME, SEEDS = "awu-phase", 5
-# By local steps: the total steps (rate x steps x rounds) and shares. Five steps cost five times as
-# much, so they are played at fewer places.
+# By local steps: the total steps (rate x steps x rounds) and shares.
 PLACES = {
     1: ((1.0, 3.0, 10.0, 30.0, 100.0, 300.0), (0.05, 0.15, 0.3)),
     5: ((3.0, 30.0, 300.0), (0.05, 0.3)),
 }
 SCHEMES = ("mcu", "awu")
 At = tuple[float, float, float]  # steps, total, share
+EXAMPLES = 10  # of a report, whether in one step or in several: the work is the same
 SHORT = 10.0  # a total step with which the model is still on its way
 LEAD = 0.02  # of accuracy: less is no gain that anybody would notice
 
@@ -53,6 +53,7 @@ def run(effort: Effort, progress: Progress) -> list[Row]:
     for at in places:
         changes = awu_changes(at["share"]) | {"task.rate": at["total"] / at["steps"] / rounds}
         changes |= {f"{label}.steps": at["steps"] for label in ("policy", "policies.awu")}
+        changes |= {"task.batch": EXAMPLES // at["steps"]}
         trials += [
             Trial(NAME, at, seed, at["policy"], changes, effort.rounds)
             for seed in effort.seeds(SEEDS)
@@ -96,7 +97,8 @@ def conclude(rows: Rows) -> Finding:
         {"phases": lambda: _drawn(leads)},
         notes=[
             "The total step is rate x local steps x rounds, with a fixed rate and 1000 rounds. "
-            "Data and clients are those of `table-awu`.",
+            f"Data and clients are those of `table-awu`. A report takes {EXAMPLES} examples, in "
+            "one step or in five of two each.",
             "A run that diverges ends near 0.1, the share of a class. Either scheme may, where the "
             "total step is large; that is no property of the weights.",
             "In the picture a difference within two standard errors of 0 is in brackets.",

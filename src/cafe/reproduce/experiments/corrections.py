@@ -30,7 +30,7 @@ def conclude(rows: Rows) -> Finding:
             *(note for one in found for note in one.notes),
             "Every counted or measured number is a mean over seeds with its standard error; exact "
             "ones are of `cafe.expect`. Claims that begin with *Beyond the paper* are ours.",
-            "The two minima of J are in [fig-objective](../fig-objective/README.md).",
+            "The two minima of J are in `fig-objective`.",
         ],
     )
 

@@ -135,7 +135,7 @@ def found(rows: Rows) -> Finding:
             f"exact: L={constants['smoothness']:g}, μ={constants['convexity']:g}, "
             f"σ²={constants['noise']:.2f}, Γ={constants['heterogeneity']:.2f}. Runs start at the "
             "optimum, so that the gap is the variance alone. A start farther away adds the same "
-            "term to both bounds; [bound](../bound/README.md) has that case.",
+            "term to both bounds; `bound` has that case.",
             "For the runs over the quorum all clients have the same mean, so that noise is all.",
             RULE,
         ],

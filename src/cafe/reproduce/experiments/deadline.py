@@ -126,7 +126,7 @@ def conclude(rows: Rows) -> Finding:
             f"{_off(by):.1%} away. The fourth panel has no such line.",
             "The paper draws an arbitrary number of examples for each client and does not say "
             "from what range, nor the rate, batch, widths or local work. They are those of "
-            "[the search](../search/README.md), which was made at a deadline of 0.5.",
+            "the search, which was made at a deadline of 0.5.",
             "In 1000 rounds a deadline of 2 takes four times as long as one of 0.5. The "
             "accuracies at equal virtual times are from the same runs.",
         ],

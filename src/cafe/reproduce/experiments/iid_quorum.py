@@ -94,7 +94,7 @@ def conclude(rows: Rows) -> Finding:
             "Why g(M) does not tell what training does: it comes from bounding 1/n by 1/M, while "
             "all n reports are averaged whatever the quorum is (see Remark 4 in docs/paper.md).",
             "The paper gives no numbers of this figure, and no rate, batch, widths, local work or "
-            "samples per client; they are those of [the search](../search/README.md). It says "
+            "samples per client; they are those of the search. It says "
             "itself that the rise may not show for all iid data.",
         ],
     )

@@ -112,7 +112,7 @@ def conclude(rows: Rows) -> Finding:
             "corrected Theorem 3, equal clients, one local step). g(M) comes from the same bound "
             "with 1/M in place of 1/n and a looser share of a client.",
             "Both figures are shown against quorum 1 or their own peak: neither has a unit. What "
-            "training does: [fig-iid-quorum](../fig-iid-quorum/README.md).",
+            "training does: `fig-iid-quorum`.",
         ],
     )
 

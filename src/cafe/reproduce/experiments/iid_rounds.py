@@ -91,7 +91,7 @@ def conclude(rows: Rows) -> Finding:
         [_table(curves, rounds)],
         {"accuracy": lambda: _drawn(curves, rounds)},
         notes=[
-            "The setting is that of [fig-iid-quorum](../fig-iid-quorum/README.md), which has the "
+            "The setting is that of `fig-iid-quorum`, which has the "
             "accuracies after the last round for more quorums and seeds.",
             "Curves that lie on each other are the same runs: no round had fewer reports than "
             "the quorum. Bands are standard errors over seeds.",

@@ -101,7 +101,7 @@ def conclude(rows: Rows) -> Finding:
             "the difference is exactly 0.",
             "The paper gives no numbers of this figure, nor the quorums and deadlines it has. It "
             "states no rate, batch, widths, local work or samples per client either; they are "
-            "those of [the search](../search/README.md).",
+            "those of the search.",
         ],
     )
 

@@ -97,8 +97,9 @@ def conclude(rows: Rows) -> Finding:
         {"phases": lambda: _drawn(leads)},
         notes=[
             "The total step is rate x local steps x rounds, with a fixed rate and 1000 rounds. "
-            f"Data and clients are those of `table-awu`. A report takes {EXAMPLES} examples, in "
-            "one step or in five of two each.",
+            "Clients are those of `table-awu`, and hold 500 examples each, the biased ones one "
+            f"example 500 times. A report takes {EXAMPLES} examples, in one step or in five of two "
+            "each.",
             "A run that diverges ends near 0.1, the share of a class. Either scheme may, where the "
             "total step is large; that is no property of the weights.",
             "In the picture a difference within two standard errors of 0 is in brackets.",

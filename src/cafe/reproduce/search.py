@@ -4,9 +4,11 @@ Three more things are left open and fixed here: batches have 10 examples, the pe
 784-128-64-32-10, and a biased client of Table I holds one example. The rules, stated before
 anything was run:
 
-- Where the paper prints only pictures, the setting with the highest accuracy of MCU at a quorum of
-  1 and a deadline of 0.5, on a seed that the experiments do not use. The paper tunes no scheme
-  against another there.
+- Where the paper prints only pictures, the setting of one local step with the highest accuracy of
+  MCU at a quorum of 1 and a deadline of 0.5, on a seed that the experiments do not use. (As first
+  written the rule took the best of all settings. It chose five steps for the three figures, by less
+  than 0.006 of accuracy. The paper's update has one gradient per report, and five steps take five
+  times as long: hence one step.)
 - For a table, the setting whose cells come closest to those printed, in root mean square over the
   cells that the search plays. For Table II each scheme has a rate of its own, as in the paper: one
   that decays for MCU, a fixed one for AGU; the data are the same for both. (That local steps are
@@ -26,8 +28,8 @@ from cafe.reproduce.printed import TABLE_AGU, TABLE_AWU
 from cafe.reproduce.trials import Progress, Row, Trial, measured, points
 
 SEED = 1000  # of every trial; experiments use 0, 1, ...
-# By local steps. Five cost five times as much, so they are played at every other rate.
-RATES = {1: (0.003, 0.01, 0.03, 0.1, 0.3), 5: (0.003, 0.03, 0.3)}
+# By local steps. Five cost five times as much, so they are played at fewer rates.
+RATES = {1: (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0), 5: (0.003, 0.03, 0.3)}
 SAMPLES = (20, 500)  # of a client; of a class that a client holds, where both are drawn
 HALF = 500  # rounds until a decaying rate is half of what it begins with
 SETTING = ("rate", "decay", "steps", "samples")
@@ -69,7 +71,7 @@ def agu_changes(quorum: int) -> dict[str, Any]:
 
 def _settings(quick: bool) -> list[dict[str, Any]]:
     if quick:
-        return points(steps=(1,), rate=RATES[1][2:4], decay=(0, 1), samples=SAMPLES[:1])
+        return points(steps=(1,), rate=RATES[1][3:5], decay=(0, 1), samples=SAMPLES[:1])
     return [
         setting
         for steps, rates in RATES.items()
@@ -85,6 +87,7 @@ CELLS: dict[str, list[dict[str, Any]]] = {
     "table-awu": points(cell=(0.05, 0.3), policy=("mcu", "awu")),
     "table-agu": points(cell=(27, 35), policy=("mcu", "agu")),
 }
+PICTURES = ("fig-noniid-quorum", "fig-iid-quorum", "fig-deadline")  # no numbers are printed
 WANTED = {
     **{(row["share"], row["policy"]): row["accuracy"] for row in TABLE_AWU},
     **{(row["quorum"], row["policy"]): row["accuracy"] for row in TABLE_AGU},
@@ -133,6 +136,8 @@ def ranked(rows: Rows, experiment: str) -> list[Row]:
 
 def chosen(rows: Rows, experiment: str) -> dict[str, Row]:
     """The setting that the rule chooses, for each of the experiment's schemes."""
+    if experiment in PICTURES:
+        return {"mcu": next(row for row in ranked(rows, experiment) if row["steps"] == 1)}
     if experiment != "table-agu":
         best = ranked(rows, experiment)[0]
         return {cell["policy"]: best for cell in CELLS[experiment]}

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from cafe.learn.base import Learner
     from cafe.task import Task
 
-Split = Literal["own", "paper"]
-
 # By name: the module and the class, and what the name itself says about its parameters.
 _LEARNERS: dict[str, tuple[str, str, Table]] = {
     "logistic": ("cafe.learn.linear", "Logistic", {}),
@@ -48,7 +46,7 @@ class Learning:
 
     source: str
     dataset: str
-    split: Split
+    split: Literal["own", "paper"]
     partition: Partition
     learner: Callable[[int, int, int | None], Learner]
     options: dict[str, Any]
@@ -103,7 +101,7 @@ def _task_shape() -> Shape:
 
     return {
         "dataset": (str, REQUIRED),
-        "split": (Split, None),
+        "split": (Literal["own", "paper"], None),
         "partition": (str | Table, REQUIRED),
         **shape_of(Task),
         "rate": (float | Table, None),

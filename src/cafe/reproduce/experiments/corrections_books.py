@@ -270,7 +270,16 @@ def _waste_table(rows: Rows) -> Cells:
             shown(_over(rows, at, "waste"), 1), f"{e.processing_waste:.1f}",
             shown(_over(rows, at, "processing"), 1), f"{e.waste / e.processing_waste - 1:.0%}",
         ])  # fmt: skip
-    header = ("N", "M", "T", "charged", "counted", "true processing", "counted", "too much")
+    header = (
+        "N",
+        "M",
+        "T",
+        "charged",
+        "charged, counted",
+        "processing",
+        "processing, counted",
+        "too much",
+    )
     return Cells("Waste per update", header, lines)
 
 

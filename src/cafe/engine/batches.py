@@ -31,7 +31,7 @@ class Batches:
         Args:
             clients: one per walk.
             rounds: of shape (walks, jobs), the round of each job; -1 where a walk has fewer.
-            rates: the learning rate of each job, same shape.
+            rates: the learning rate of each job, same shape; 0 where a walk has fewer.
             work: what each job does.
         """
         words = mixed(mixed(self._key, rounds), clients[:, None])
@@ -41,7 +41,8 @@ class Batches:
             rows, weight, rate = self._epochs(clients, words, rounds, rates, work.epochs)
         if work.scaled:
             weight = weight * self.task.scale[clients][:, None, None]
-        return Walks(rows, weight.astype(np.float32), rate.astype(np.float32))
+        shared = np.broadcast_to(weight.astype(np.float32), rows.shape)
+        return Walks(rows, shared, rate.astype(np.float32))
 
     @cached_property
     def _key(self) -> np.uint64:
@@ -65,12 +66,12 @@ class Batches:
             index = below(mixed(words[..., None], place), held[:, None, None]).reshape(shape)
             if whole.any():
                 index = np.where(whole[:, None, None], np.arange(batch), index)
-        weight = np.full(shape, 1.0 / batch)
+        weight = np.full((1, 1, 1), 1.0 / batch)
         if whole.any():
             own = np.arange(batch) < held[:, None]
-            weight[whole] = (own / held[:, None])[whole, None]
+            weight = np.where(whole[:, None], own / held[:, None], weight[0])[:, None]
             index = np.minimum(index, held[:, None, None] - 1)
-        rate = np.repeat(np.where(rounds < 0, 0.0, rates), steps, axis=1)
+        rate = np.repeat(rates, steps, axis=1) if steps > 1 else rates
         first = self.task.shards.starts[clients]
         return self.task.shards.rows[first[:, None, None] + index], weight, rate
 

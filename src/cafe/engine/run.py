@@ -187,12 +187,11 @@ class Run:
         reports = _reports(jobs, index, self.books, held)
         training, needs = self.training, self.policy.needs
         if training is not None:
-            paths = training.paths(jobs.take(index), held)
-            reports = replace(
-                reports,
-                updates=training.updates(paths) if "updates" in needs else None,
-                losses=training.losses(paths) if "losses" in needs else None,
-            )
+            paths = training.paths(jobs, index, held)
+            if "updates" in needs:
+                reports = replace(reports, updates=training.updates(paths))
+            if "losses" in needs:
+                reports = replace(reports, losses=training.losses(paths))
         merge = self.policy.merge(ledger, reports)
         if merge.coefficient.shape != (len(reports),):
             raise InputError(

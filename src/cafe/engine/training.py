@@ -20,7 +20,7 @@ from cafe.engine.batches import Batches
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Model, Score, Walks, Weights
-from cafe.rounds.jobs import Jobs, Mask, Whole, Work
+from cafe.rounds.jobs import Jobs, Mask, Whole, Work, pick
 from cafe.rounds.policy import Merge
 from cafe.task import Task
 
@@ -129,10 +129,13 @@ class Training:
             for client, round_, version, local in zip(*map(np.ndarray.tolist, columns), strict=True)
         ]
 
-    def paths(self, jobs: Jobs, held: Indices) -> Paths:
-        """The paths of jobs that reported, then of clients whose kept reports are held."""
+    def paths(self, jobs: Jobs, index: Indices, held: Indices) -> Paths:
+        """The paths of some jobs that reported, then of clients whose kept reports are held."""
         if not len(held) and not jobs.local.any():
-            return Paths(jobs.client, jobs.round[:, None], jobs.version[:, None])
+            columns = (pick(column, index) for column in (jobs.client, jobs.round, jobs.version))
+            client, round_, version = columns
+            return Paths(client, round_[:, None], version[:, None])
+        jobs = jobs.take(index)
         chains = [*self.chains_of(jobs), *(self.chains[client] for client in held.tolist())]
         longest = max(map(len, chains))
         padded = np.array([chain + ((-1, -1),) * (longest - len(chain)) for chain in chains])
@@ -249,8 +252,11 @@ class Training:
     def _walks(self, paths: Paths, works: tuple[Work, ...]) -> Walks:
         rates = np.zeros(paths.rounds.shape)
         columns = (paths.rounds.ravel().tolist(), paths.versions.ravel().tolist())
-        for round_, version in set(zip(*columns, strict=True)):
-            if round_ >= 0:
+        jobs = set(zip(*columns, strict=True))
+        for round_, version in jobs:
+            if len(jobs) == 1:
+                rates[:] = self.task.rate_at(round_, version)
+            elif round_ >= 0:
                 same = (paths.rounds == round_) & (paths.versions == version)
                 rates[same] = self.task.rate_at(round_, version)
         if len(works) == 1:

@@ -59,7 +59,7 @@ class Merge:
         if self.of not in ("update", "model"):
             hint = did_you_mean(self.of, ["update", "model"])
             raise InputError(f"A merge is of updates or of models. Got of='{self.of}'. {hint}")
-        if not np.isfinite(self.keep) or not np.all(np.isfinite(self.coefficient)):
+        if not np.isfinite(self.keep) or not np.isfinite(self.coefficient).all():
             raise InputError(
                 f"A merge needs finite coefficients. Got {self.coefficient!r} and keep={self.keep}."
             )

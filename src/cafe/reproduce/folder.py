@@ -16,6 +16,7 @@ from cafe.reproduce.findings import Experiment, Finding, Rows, Verdict
 from cafe.reproduce.trials import Row, text_of
 
 RUNS, PRINTED, RESULTS, README = "runs.csv", "paper.csv", "results.json", "README.md"
+BEYOND = "Beyond the paper"  # how a claim begins that the paper does not make
 FIGURES = 7  # digits that are kept of a number: more than any standard error leaves
 
 
@@ -131,17 +132,21 @@ def index(folder: Path, order: Sequence[str]) -> str:
                 (f"`{name}`", found["source"], claim["claim"], f"**{claim['verdict']}**")
                 for claim in found["claims"]
             ]
-    counts = {
-        verdict: sum(line[3] == f"**{verdict.value}**" for line in lines) for verdict in Verdict
-    }
-    said = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items())
+    beyond = [line for line in lines if line[2].startswith(BEYOND)]
+    own = [line for line in lines if line not in beyond]
     parts = [
         "# All claims",
-        f"{len(lines)} claims: {said}. Effects and errors are on the experiments' own pages.",
+        f"Of {len(own)} claims of the paper {_counted(own)}. Of {len(beyond)} statements beyond it "
+        f"{_counted(beyond)}. Effects and errors are on the experiments' own pages.",
         markdown(("experiment", "in the paper", "claim", "verdict"), lines),
         "Made by `cafe reproduce`.",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _counted(lines: Sequence[Sequence[str]]) -> str:
+    counts = [sum(line[3] == f"**{verdict.value}**" for line in lines) for verdict in Verdict]
+    return "{} hold, {} hold in part and {} do not hold".format(*counts)
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -77,13 +77,14 @@ def conclude(rows: Rows) -> Finding:
     return Finding(
         [
             Claim(
-                f"With {most:.0%} biased clients and a small total step ({SHORT:g} at most) AWU is "
-                "ahead",
+                f"Beyond the paper: with {most:.0%} biased clients and a small total step "
+                f"({SHORT:g} at most) AWU is ahead",
                 judged([*short.values()]),
                 f"AWU minus MCU: {_list(short)}.",
             ),
             Claim(
-                "AWU is ahead of a well tuned MCU too, one with the total step that suits it best",
+                "Beyond the paper: AWU is ahead of a well tuned MCU too, one with the total step "
+                "that suits it best",
                 Verdict.FAILS
                 if gone == len(tuned)
                 else Verdict.IN_PART

@@ -254,8 +254,9 @@ class Reference:
         reports.local[len(reported) :] = True
         save = self.task.learner.save if self.task is not None else None
         if save is not None and "updates" in self.policy.needs:
-            updates = np.stack([save(job.model - job.base) for job in jobs])
-            reports = replace(reports, updates=updates)
+            rows = [save(job.model - job.base) for job in jobs]
+            none = np.empty((0, len(save(self.models[self.version]))), dtype=np.float32)
+            reports = replace(reports, updates=np.stack(rows) if rows else none)
         if save is not None and "losses" in self.policy.needs:
             reports = replace(reports, losses=np.array([job.loss for job in jobs]))
         self.reports = reports

@@ -18,7 +18,7 @@ from cafe.reproduce.experiments.corrections_work import off, predicting, share_o
 from cafe.reproduce.findings import Finding, Verdict
 from cafe.reproduce.folder import as_csv, from_csv
 
-CACHED = (bound.task, bound._measured, bias._images)
+CACHED = (bound.task, bound._measured, bias.images)
 
 
 @pytest.fixture(autouse=True)

@@ -22,8 +22,9 @@ def reproduce(
         ),
     ] = None,
     output: Annotated[
-        Path, typer.Option(help="The folder in which each gets a folder of its own.")
-    ] = Path("paper"),
+        Path | None,
+        typer.Option(help="The folder for their folders; paper, or paper-quick, if left out."),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A few rounds of each, to see that all of it works.")
     ] = False,
@@ -41,7 +42,8 @@ def reproduce(
         columns = ("name", "in the paper", "shows")
         print_shown(table(Cells("Experiments", columns, rows, frozenset(range(3)))))
         return
-    check_pictures(output / "figure.svg", folder=False)
+    folder = output or Path("paper-quick" if quick else "paper")
+    check_pictures(folder / "figure.svg", folder=False)
     with ExitStack() as stack:
 
         def progress(name: str) -> Progress:
@@ -56,5 +58,5 @@ def reproduce(
             title = f"{experiment.name}: {experiment.title} ({experiment.source})"
             print_shown(table(Cells(title, columns, rows, frozenset(range(3)))))
 
-        paper.reproduce(names or (), output, quick=quick, progress=progress, found=found)
-    say_written(output)
+        paper.reproduce(names or (), folder, quick=quick, progress=progress, found=found)
+    say_written(folder)

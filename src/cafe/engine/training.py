@@ -160,8 +160,9 @@ class Training:
         """Compute the updates that wait in line."""
         while self.line:
             update, version = self.line[0], self.version - len(self.line)
-            self._advance(version, self._change(update, version), update.merge.keep)
-            self.line.popleft()
+            change = self._change(update, version)
+            self.line.popleft()  # after what takes long: an interrupt must not lose it
+            self._advance(version, change, update.merge.keep)
             self._let_go(update.needed | {version + 1})
         self._waiting = 0
 
@@ -217,6 +218,8 @@ class Training:
             walks, learner = self._walks(paths.take(some), works), self.task.learner
             found = learner.updates(self.models[version], self.task.data, walks)
             rows |= {int(k): learner.save(row) for k, row in zip(some, found, strict=True)}
+        if not rows:
+            return np.empty((0, len(self.task.learner.save(self.model))), dtype=np.float32)
         return np.stack([rows[k] for k in range(len(paths))])
 
     def losses(self, paths: Paths) -> Floats:

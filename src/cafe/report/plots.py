@@ -52,7 +52,7 @@ def save(made: Figure, path: str | Path) -> None:
         raise FileError(path, f"the file cannot be written: {reason(error)}.") from None
 
 
-def write(made: Figure, target: str | Path | IO[str], ending: str) -> None:
+def write(made: Figure, target: str | Path | IO[str] | IO[bytes], ending: str) -> None:
     """Write a figure so that the same figure gives the same bytes."""
     from matplotlib import rc_context
 

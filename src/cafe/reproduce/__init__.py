@@ -62,15 +62,18 @@ def reproduce(
         progress: asked for each experiment who is to be told how far it is.
         found: told of each experiment when it is done.
     """
-    from cafe.reproduce.folder import write, write_index
+    from cafe.reproduce.folder import make_ready, write, write_index
 
-    wanted = [experiment(name) for name in chosen or [n for n in _HOMES if n not in _ON_REQUEST]]
+    every = chosen or [name for name in _HOMES if name not in _ON_REQUEST]
+    wanted = [experiment(name) for name in dict.fromkeys(every)]
+    for one in wanted:
+        make_ready(Path(folder) / one.name)
     findings = {}
     for one in wanted:
         tell: Progress = (lambda done, of: None) if progress is None else progress(one.name)
         rows = one.run(Effort(quick), tell)
-        findings[one.name] = write(one, rows, Path(folder) / one.name)
+        findings[one.name] = write(one, rows, Path(folder) / one.name, quick)
+        write_index(Path(folder), names())
         if found is not None:
             found(one, findings[one.name])
-    write_index(Path(folder), names())
     return findings

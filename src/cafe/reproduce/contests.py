@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from cafe.report.cells import Cells
 from cafe.report.statistics import Estimate, mean, paired
-from cafe.reproduce.findings import Rows, shown
+from cafe.reproduce.findings import Claim, Rows, Verdict, shown
 from cafe.reproduce.pictures import one
 from cafe.reproduce.trials import column
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+CLOSE, NEAR = 0.03, 0.1  # of accuracy: to what is printed
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,27 @@ class Contest:
         """What each seed loses from the first place to the last."""
         first, last = (self.values(place, scheme) for place in (self.places[0], self.places[-1]))
         return [high - low for high, low in zip(first, last, strict=True)]
+
+    def faithful(self) -> Claim:
+        """Whether the printed accuracies come out."""
+        off = {
+            (place, scheme): abs(self.accuracy(place, scheme).mean - self.theirs(place, scheme))
+            for place in self.places
+            for scheme in self.schemes
+        }
+        place, scheme = max(off, key=lambda at: off[at])
+        worst = off[place, scheme]
+        error = self.accuracy(place, scheme).error
+        return Claim(
+            f"The printed accuracies come out, within {CLOSE:g} everywhere (in part: {NEAR:g})",
+            Verdict.HOLDS
+            if worst <= CLOSE
+            else Verdict.IN_PART
+            if worst <= NEAR
+            else Verdict.FAILS,
+            f"The largest difference is {worst:.3f}, of {scheme.upper()} at {self.named(place)}, "
+            f"where the mean has a standard error of {error:.3f}.",
+        )
 
     def leads(self, places: Sequence[Any]) -> str:
         """How far the second scheme is ahead of the first, in a sentence."""

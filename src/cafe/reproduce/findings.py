@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from statistics import median
 from typing import TYPE_CHECKING, TypeVar
 
 from cafe.report.cells import Cells
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 Rows = Sequence[Row]
 T = TypeVar("T")
+TRAINED, FAR = 0.9, 0.02  # accuracy of a model that has learned, and more than seeds differ then
 LEVEL = 0.05  # how often chance alone may look like an effect
 
 
@@ -128,6 +130,26 @@ def judged(leads: Sequence[Estimate]) -> Verdict:
     if all(lead.mean > 0 for lead in leads) and sum(beyond) * 2 > len(beyond):
         return Verdict.HOLDS
     return Verdict.IN_PART if any(beyond) else Verdict.FAILS
+
+
+def strays(rows: Rows, *place: str) -> list[str]:
+    """A note on runs that ended far below the others at their place; none if there are none."""
+    found: dict[tuple[object, ...], list[float]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in place), []).append(row["accuracy"])
+    low = [
+        value
+        for values in found.values()
+        for value in values
+        if median(values) > TRAINED and value < median(values) - FAR
+    ]
+    if not low:
+        return []
+    return [
+        f"Of {len(rows)} runs {len(low)} ended more than {FAR:g} below the median of their place, "
+        f"the lowest at {min(low):.3f}: at this rate a run is now and then thrown back. Such runs "
+        "are in the means, and make their errors large."
+    ]
 
 
 def shown(estimate: Estimate, digits: int = 3) -> str:

@@ -10,35 +10,52 @@ from pathlib import Path
 from typing import Any
 
 from cafe.errors import FileError
-from cafe.files import read_text, reason, writing
+from cafe.files import read_text
 from cafe.report import plots
 from cafe.reproduce.findings import Experiment, Finding, Rows, Verdict
 from cafe.reproduce.trials import Row, text_of
+from cafe.results import storage
+from cafe.results.storage import make_folder, writing_to
 
 RUNS, PRINTED, RESULTS, README = "runs.csv", "paper.csv", "results.json", "README.md"
 BEYOND = "Beyond the paper"  # how a claim begins that the paper does not make
+QUICK = (
+    "**This is a quick run: a few rounds, two seeds, fewer places. Its verdicts say nothing about "
+    "the paper.**"
+)
 FIGURES = 7  # digits that are kept of a number: more than any standard error leaves
 
 
-def write(experiment: Experiment, rows: Rows, folder: Path) -> Finding:
+def make_ready(folder: Path) -> None:
+    """Make the folder and try to write in it, before anything long is run."""
+    make_folder(folder)
+    with writing_to(folder):
+        trial = folder / ".trial"
+        trial.write_bytes(b"")
+        trial.unlink()
+
+
+def write(experiment: Experiment, rows: Rows, folder: Path, quick: bool = False) -> Finding:
     """Write all files of an experiment, and what follows from its rows."""
     # From the text, so that what is kept gives what was found.
     text = as_csv(rows)
     finding = experiment.conclude(from_csv(text))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(folder, f"the folder cannot be made: {reason(error)}.") from None
-    files = {RUNS: text, RESULTS: as_json(experiment, finding), README: readme(experiment, finding)}
+    make_folder(folder)
+    page = readme(experiment, finding)
+    if quick:
+        heading, rest = page.split("\n\n", 1)
+        page = f"{heading}\n\n{QUICK}\n\n{rest}"
+    files = {RUNS: text, RESULTS: as_json(experiment, finding), README: page}
     if experiment.printed:
         files[PRINTED] = as_csv(experiment.printed)
     if experiment.scenario:
         files["scenario.toml"] = text_of(experiment.name)
     for name, content in files.items():
-        with writing(folder / name) as file:
-            file.write(content)
+        storage.write(folder / name, content.encode())
     for name, draw in finding.pictures.items():
-        plots.save(draw(), folder / f"{name}.svg")
+        picture = io.BytesIO()
+        plots.write(draw(), picture, "svg")
+        storage.write(folder / f"{name}.svg", picture.getvalue())
     return finding
 
 
@@ -104,7 +121,7 @@ def readme(experiment: Experiment, finding: Finding) -> str:
             (claim.text, f"**{claim.verdict.value}**", claim.effect) for claim in finding.claims
         ]
         parts += [markdown(("claim", "verdict", "what was seen"), lines)]
-    parts += [f"![{experiment.title}]({name}.svg)" for name in finding.pictures]
+    parts += [f"![{experiment.name}: {name}]({name}.svg)" for name in finding.pictures]
     for table in finding.tables:
         parts += [f"## {table.title}", markdown(table.columns, table.rows)]
     if finding.notes:
@@ -118,8 +135,7 @@ def readme(experiment: Experiment, finding: Finding) -> str:
 
 def write_index(folder: Path, order: Sequence[str]) -> None:
     """Write the page of all experiments that are in a folder."""
-    with writing(folder / README) as file:
-        file.write(index(folder, order))
+    storage.write(folder / README, index(folder, order).encode())
 
 
 def index(folder: Path, order: Sequence[str]) -> str:
@@ -127,7 +143,11 @@ def index(folder: Path, order: Sequence[str]) -> str:
     lines = []
     for name in order:
         if (folder / name / RESULTS).is_file():
-            found = json.loads(read_text(folder / name / RESULTS))
+            try:
+                found = json.loads(read_text(folder / name / RESULTS))
+            except ValueError:
+                remedy = f"Run: cafe reproduce {name}."
+                raise FileError(folder / name / RESULTS, f"the file is damaged. {remedy}") from None
             lines += [
                 (f"`{name}`", found["source"], claim["claim"], f"**{claim['verdict']}**")
                 for claim in found["claims"]

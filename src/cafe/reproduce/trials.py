@@ -91,6 +91,10 @@ def summary(trial: Trial, history: History) -> list[Row]:
 
 def measured(trials: Sequence[Trial], progress: Progress, measure: Measure = summary) -> list[Row]:
     """The rows of all trials."""
+    for name in {trial.scenario for trial in trials}:
+        learning = scenario_of(name).learning
+        if learning is not None:
+            _ = learning.data  # what is missing is said here, not by many processes at once
     return side_by_side([partial(_played, measure, trial) for trial in trials], progress)
 
 

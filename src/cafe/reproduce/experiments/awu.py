@@ -67,6 +67,7 @@ def conclude(rows: Rows) -> Finding:
                 f"MCU has {shown(contest.accuracy(last, 'mcu'))} there; the paper prints "
                 f"{contest.theirs(last, 'mcu'):g}.",
             ),
+            contest.faithful(),
         ],
         [contest.table()],
         {"accuracy": lambda: contest.drawn("share of biased clients")},

@@ -84,6 +84,7 @@ def run(effort: Effort, progress: Progress) -> list[Row]:
     weights = [L2] if effort.quick else L2S
     places += [Place(l2, HALF) for l2 in weights if l2 != L2]
     rounds = 100 if effort.quick else ROUNDS
+    task(L2)  # what is missing is said here, not by many processes at once
     jobs: list[Job] = [partial(_constants, l2) for l2 in weights]
     jobs += [partial(_gaps, at, seed, rounds) for at in places for seed in effort.seeds(SEEDS)]
     return side_by_side(jobs, progress)

@@ -12,6 +12,7 @@ PARTS = (corrections_books, corrections_age, corrections_bias)
 
 def run(effort: Effort, progress: Progress) -> list[Row]:
     """Every part's runs, side by side."""
+    corrections_bias.images()  # what is missing is said here, not by many processes at once
     return side_by_side([job for one in PARTS for job in one.jobs(effort)], progress)
 
 

@@ -95,12 +95,13 @@ def _slow_share(history: History) -> float:
 
 
 @lru_cache(maxsize=1)
-def _images() -> Dataset:
+def images() -> Dataset:
+    """MNIST, as the paper splits it."""
     return load("mnist").paper_split()
 
 
 def _mnist(learner: str, scheme: str, seed: int, rounds: int) -> list[Row]:
-    data = _images()
+    data = images()
     shards = Single(HELD, HELD)(data.train.y, CLIENTS, Stream(seed, "partition").at(0))
     model = MLP(data.train.x.shape[1], 10, hidden=LEARNERS[learner], threads=1)
     task = Task(data.train, shards, model, data.test, batch=BATCH, rate=RATE)

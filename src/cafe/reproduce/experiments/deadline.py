@@ -13,7 +13,6 @@ from cafe.report.cells import Cells
 from cafe.report.run_plots import COLOURS
 from cafe.report.statistics import Estimate, mean, paired
 from cafe.reproduce.findings import (
-    LEVEL,
     Claim,
     Effort,
     Experiment,
@@ -21,9 +20,9 @@ from cafe.reproduce.findings import (
     Rows,
     Verdict,
     above,
-    below,
     judged,
     shown,
+    strays,
 )
 from cafe.reproduce.pictures import GREY, figure, lines, ticks, tidy
 from cafe.reproduce.trials import (
@@ -127,6 +126,9 @@ def conclude(rows: Rows) -> Finding:
             "The paper draws an arbitrary number of examples for each client and does not say "
             "from what range, nor the rate, batch, widths or local work. They are those of "
             "the search, which was made at a deadline of 0.5.",
+            "Ages are means from time 0 on, when all are 0: with a short deadline that takes about "
+            "1 % off.",
+            *strays(rows, "deadline"),
             "In 1000 rounds a deadline of 2 takes four times as long as one of 0.5. The "
             "accuracies at equal virtual times are from the same runs.",
         ],
@@ -165,11 +167,11 @@ def _steps(values: Values) -> dict[tuple[float, float], Estimate]:
 
 
 def _rising(accuracy: Values) -> Claim:
-    """Up from end to end, and nowhere down: beyond chance, the level shared among the steps."""
+    """Up from end to end beyond chance; holds if no step's mean goes down, else in part."""
     steps = _steps(accuracy)
     first, last = min(accuracy), max(accuracy)
     whole = paired(accuracy[last], accuracy[first])
-    down = [pair for pair, step in steps.items() if below(step, LEVEL / len(steps))]
+    down = [pair for pair, step in steps.items() if step.mean < 0]
     best = max(accuracy, key=lambda t: mean(accuracy[t]).mean)
     verdict = Verdict.FAILS
     if above(whole):

@@ -171,7 +171,8 @@ def _ranks(curve: Curve, found: Mapping[int, Estimate]) -> Claim:
     loss = curve[top]["error"] / curve[1]["error"] - 1
     late = curve[end]["error"] / curve[1]["error"] - 1
     flat = max(m for m in curve if all(curve[k]["merit"] > 1 - WORSE for k in range(1, m + 1)))
-    measured = f" (simulated: {shown(found[top])} of quorum 1)" if top in found else ""
+    seen = 100 * (1 / found[top].mean - 1) if top in found else 0.0
+    measured = f" ({seen:.1f} % in simulated rounds)" if top in found else ""
     return Claim(
         "With noisy gradients the speed of convergence goes with M Pr(ñ ≥ M-1) (Remark 4)",
         Verdict.HOLDS if right else Verdict.FAILS,

@@ -10,8 +10,8 @@ import numpy as np
 from cafe.latency.base import Floats
 from cafe.report.cells import Cells
 from cafe.report.run_plots import look
-from cafe.report.statistics import Estimate, mean, paired
-from cafe.reproduce.experiments.iid_quorum import INNER, SHARP
+from cafe.report.statistics import mean, paired
+from cafe.reproduce.experiments.iid_quorum import INNER, SHARP, sharp
 from cafe.reproduce.findings import (
     Claim,
     Effort,
@@ -80,9 +80,8 @@ def conclude(rows: Rows) -> Finding:
                 f"{'.' if above(gain) or below(gain) else ', which chance alone can bring.'}",
             ),
             Claim(
-                f"In the end quorum {last} is far below (at least {SHARP} times the difference "
-                f"of {first} and {inner})",
-                _far(fall, gain),
+                f"In the end quorum {last} is far below (by {SHARP:g} at least)",
+                sharp(fall),
                 f"Quorum {first} minus quorum {last} after {rounds[-1]} rounds: {shown(fall, 4)}.",
             ),
             _order(curves, inner),
@@ -119,13 +118,6 @@ def _end(curves: Curves, quorum: int) -> Floats:
 def _whole(curves: Curves, quorum: int) -> Floats:
     """Each seed's accuracy, averaged over its curve."""
     return np.asarray(curves[quorum]["accuracy"].mean(axis=1))
-
-
-def _far(fall: Estimate, gain: Estimate) -> Verdict:
-    """Lower beyond chance, and by several times what the other quorums differ."""
-    if not above(fall):
-        return Verdict.FAILS
-    return Verdict.HOLDS if fall.mean >= SHARP * abs(gain.mean) else Verdict.IN_PART
 
 
 def _order(curves: Curves, inner: int) -> Claim:

@@ -134,7 +134,10 @@ def iid(change: Callable[[int, int], float] = lambda quorum, seed: 0.0) -> list[
 
 def test_iid_data_where_updates_decide() -> None:
     found = concluded(iid_quorum, iid())
-    assert [claim.verdict for claim in found.claims] == [FAILS, HOLDS, HOLDS, IN_PART, HOLDS]
+    # What these data lose up to quorum 40 is beyond chance, and not much.
+    assert [claim.verdict for claim in found.claims] == [FAILS, HOLDS, IN_PART, IN_PART, HOLDS]
+    lower = [{**row, "accuracy": row["accuracy"] - 0.02 * (row["quorum"] == 40)} for row in iid()]
+    assert verdicts(iid_quorum, lower)[2] is HOLDS
     # No round of these runs has fewer than 10 reports.
     assert "With 10" in found.claims[0].effect
     assert "0.0000 ± 0.0000 at 10" in found.claims[0].effect
@@ -183,7 +186,7 @@ def over_rounds(by: Callable[[int, int], float] = lambda r, updates: learned(upd
 
 def test_curves_that_updates_decide_fall_together() -> None:
     found = verdicts(iid_rounds, over_rounds())
-    assert found[1:] == [HOLDS, IN_PART, HOLDS]
+    assert found[1:] == [IN_PART, IN_PART, HOLDS]
     assert found[0] is not HOLDS
 
 

@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from cafe.cli import app
-from cafe.errors import InputError
+from cafe.errors import FileError, InputError
 from cafe.report.statistics import Estimate
-from cafe.reproduce import Claim, Experiment, Finding, Verdict, experiment, names, reproduce
+from cafe.reproduce import Claim, Experiment, Finding, Verdict, experiment, names, reproduce, trials
 from cafe.reproduce import folder as folders
-from cafe.reproduce.findings import judged
+from cafe.reproduce.findings import judged, strays
 from cafe.reproduce.search import CELLS, changes, chosen
 from cafe.reproduce.trials import Row, Trial, column, play, points, scenario_of, text_of
 
@@ -174,3 +174,52 @@ def test_a_folder_says_what_was_found(tmp_path: Path) -> None:
     page = (tmp_path / "some" / folders.README).read_text(encoding="utf-8")
     assert "| Two is more than one | **holds in part** | By 1.000 ± 0.100. |" in page
     assert folders.read(tmp_path / "some") == [{"seed": 0, "a": 1}]
+
+
+def test_a_quick_run_says_so_and_stays_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["reproduce", "fig-iid-rate", "fig-iid-rate", "--quick"])
+    assert done.exit_code == 0, done.output
+    assert [path.name for path in tmp_path.iterdir()] == ["paper-quick"]
+    page = (tmp_path / "paper-quick" / "fig-iid-rate" / folders.README).read_text(encoding="utf-8")
+    assert folders.QUICK in page
+
+
+def test_what_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(FileError, match="a file where a folder should be"):
+        reproduce(
+            ["table-agu"], tmp_path / "file", progress=lambda name: pytest.fail("it was begun")
+        )
+
+
+def test_a_torn_result_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    torn = tmp_path / "table-agu" / folders.RESULTS
+    torn.parent.mkdir()
+    torn.write_text('{"name": "table-a', encoding="utf-8")
+    with pytest.raises(FileError, match=r"damaged.*cafe reproduce table-agu"):
+        reproduce(["fig-iid-rate"], tmp_path, quick=True)
+
+
+def test_missing_data_are_missed_before_processes_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> None:
+        raise InputError(f"There is no {name}.")
+
+    scenario_of.cache_clear()
+    monkeypatch.setattr("cafe.data.load", missing)
+    monkeypatch.setattr(trials, "side_by_side", lambda *_: pytest.fail("processes were started"))
+    with pytest.raises(InputError, match="There is no mnist"):
+        reproduce(["table-agu"], tmp_path, quick=True)
+    scenario_of.cache_clear()
+
+
+def test_strays_are_owned_up_to() -> None:
+    rows = [{"m": m, "accuracy": 0.95} for m in (1, 2) for _ in range(5)]
+    assert strays(rows, "m") == []
+    (note,) = strays([*rows, {"m": 2, "accuracy": 0.7}], "m")
+    assert "Of 11 runs 1 ended" in note
+    assert "0.700" in note

@@ -14,6 +14,7 @@ from cafe.engine import simulate
 from cafe.errors import FileError, InfeasibleError, InputError
 from cafe.results import execute, execution, find, load
 from cafe.rounds import History
+from cafe.scenario import load_scenario
 
 if TYPE_CHECKING:
     from tests.results.conftest import Lab
@@ -265,3 +266,19 @@ def test_all_runs_below_a_folder_are_found(lab: Lab, tmp_path: Path) -> None:
     assert [result.history.seed for result in find(tmp_path / "out")] == [0, 1]
     with pytest.raises(FileError, match="there are no runs"):
         find(tmp_path / "nowhere")
+
+
+def test_a_run_without_a_success_says_what_was_needed(tmp_path: Path) -> None:
+    """A deadline below every latency, and fewer rounds than anybody's patience."""
+    path = tmp_path / "hopeless.toml"
+    path.write_text(
+        "[federation]\nclients = 9\nrate = 1.0\n"
+        '[policy]\nname = "mcu"\nquorum = 2\ndeadline = 1e-9\n[run]\nrounds = 20\n',
+        encoding="utf-8",
+    )
+    said: list[str] = []
+    result = execute(load_scenario(path), "mcu", 0, tmp_path / "run", say=said.append)
+    assert result.history.updates == 0
+    (sentence,) = said
+    assert "deadline=1e-09" in sentence
+    assert re.search(r"fastest report in them took [\d.e-]+ \(client \d\)", sentence)

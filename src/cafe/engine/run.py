@@ -229,17 +229,22 @@ class Run:
             first = int(np.argmin(taken))
             took, client = min((took, client), (float(taken[first]), int(jobs.client[first])))
         self.failures = (count + 1, took, client)
-        if count + 1 < self.patience:
-            return
+        if count + 1 >= self.patience:
+            advice = "Lengthen the deadline, lower the quorum, or raise patience."
+            raise InfeasibleError(f"{self.lament()} {advice}")
+
+    def lament(self) -> str:
+        """How many rounds in a row have failed, and how fast the fastest report in them was."""
+        count, took, client = self.failures
+        last = self.outcomes[-1]
         fastest = (
             f"The fastest report in them took {took:.4g} (client {client})"
             if np.isfinite(took)
             else "In them nobody reported at all"
         )
-        raise InfeasibleError(
-            f"{self.patience} rounds in a row have failed under {self.policy}. {fastest}, and the "
-            f"last round lasted {outcome.closed - outcome.opened:.4g} and had {outcome.reports} "
-            "reports. Lengthen the deadline, lower the quorum, or raise patience."
+        return (
+            f"{count} rounds in a row have failed under {self.policy}. {fastest}, and the last "
+            f"round lasted {last.closed - last.opened:.4g} and had {last.reports} reports."
         )
 
     def evaluate(self) -> Score:

@@ -206,7 +206,12 @@ def spent_until(history: History, accuracy: float) -> Spent:
 
 
 def common_accuracy(groups: Sequence[Repeats]) -> float | None:
-    """The highest multiple of 5% that every run reached; None where that is nothing."""
+    """The highest multiple of 5% that every run reached; None where that is nothing.
+
+    A model that never moved has reached nothing, whatever it guesses.
+    """
+    if not all(h.updates for group in groups for h in group.histories):
+        return None
     best = [
         float(np.max(h.curve.accuracy, initial=-1.0)) if h.curve is not None else -1.0
         for group in groups

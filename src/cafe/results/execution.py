@@ -70,7 +70,7 @@ def execute(
         threads: for the learner; one per core if left out. The last bits of a model depend on
             their number, so a resumed run has as many as it began with.
         progress: called after every round.
-        say: told, in a sentence, what a resumed run goes on from.
+        say: told, in a sentence, what a resumed run goes on from, and if no round succeeds.
     """
     folder, seed = Path(folder), check_seed(seed)
     check_free([folder], resume=resume, overwrite=overwrite)
@@ -94,6 +94,9 @@ def execute(
             _play(run, scenario, folder, log, progress)
         history = run.history()
         _finish(folder, history)
+        if history.rounds and not history.updates:
+            advice = "Lengthen the deadline or lower the quorum."
+            _say(say, f"{folder}: no round has succeeded. {run.lament()} {advice}")
     return Result(history, begun, folder)
 
 

@@ -113,16 +113,21 @@ def _accuracies(rows: Rows, at: At) -> list[float]:
 
 
 def _best(leads: Leads) -> Verdict:
-    """Holds: all larger quorums are worse. In part: none is better beyond chance, and some worse.
+    """Holds: all larger quorums are worse, some at every deadline beyond chance.
+
+    In part: none is better beyond chance, and some are worse.
 
     The level is shared among all comparisons, for one in twenty would be so by chance.
     """
     level = LEVEL / len(leads)
     if any(below(lead, level) for lead in leads.values()):
         return Verdict.FAILS
-    if all(lead.mean > 0 for lead in leads.values()):
-        return Verdict.HOLDS
-    return Verdict.IN_PART if any(above(lead, level) for lead in leads.values()) else Verdict.FAILS
+    worse = {at[0] for at, lead in leads.items() if above(lead, level)}
+    if not worse:
+        return Verdict.FAILS
+    everywhere = worse == {at[0] for at in leads}
+    everywhere = everywhere and all(lead.mean > 0 for lead in leads.values())
+    return Verdict.HOLDS if everywhere else Verdict.IN_PART
 
 
 def _ahead(leads: Leads, quorums: Mapping[At, int]) -> str:

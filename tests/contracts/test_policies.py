@@ -554,3 +554,25 @@ def test_work_may_differ_within_a_local_model() -> None:
     assert_same_books(ours, theirs)
     assert ours.updates < 25
     np.testing.assert_allclose(ours.model, theirs.model, rtol=1e-4, atol=1e-5)  # type: ignore[arg-type]
+
+
+def test_updates_of_nobody_are_none() -> None:
+    """A policy that looks at updates may commit a round to which nobody has reported."""
+
+    def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
+        until = ledger.opened + 0.1
+        return COMMIT if ledger.now >= until else Wait(until)
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        assert reports.updates is not None
+        seen.append(reports.updates.shape)
+        return Merge(np.zeros(len(reports)))
+
+    base, needs = clipped(1.0), frozenset({"updates"})
+    policy = Policy("patient", base.invite, close, merge, base.carry, needs=needs)
+    who, what = cafe.Federation(CLIENTS, cafe.Constant(1.0)), task()
+    size = len(what.learner.save(what.learner.start(np.random.default_rng(0))))
+    for engine in (cafe.simulate, reference.simulate):
+        seen: list[tuple[int, ...]] = []
+        assert engine(who, policy, what, rounds=3, seed=1).updates == 3
+        assert seen == [(0, size)] * 3

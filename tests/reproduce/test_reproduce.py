@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import cafe
 from cafe.cli import app
 from cafe.errors import FileError, InputError
 from cafe.report.statistics import Estimate
@@ -100,8 +101,6 @@ def test_everything_runs(name: str, tmp_path: Path) -> None:
 @needs_mnist
 def test_a_trial_is_its_scenario_played_by_anybody() -> None:
     """A trial's run is what ``cafe.simulate`` gives for the varied scenario, on any threads."""
-    import cafe
-
     trial = Trial("table-agu", {}, 3, "agu", {"policies.agu.quorum": 25}, rounds=12)
     scenario = scenario_of("table-agu").varied(trial.changes).but(rounds=12)
     again = cafe.simulate(
@@ -223,3 +222,28 @@ def test_strays_are_owned_up_to() -> None:
     (note,) = strays([*rows, {"m": 2, "accuracy": 0.7}], "m")
     assert "Of 11 runs 1 ended" in note
     assert "0.700" in note
+
+
+def test_scenarios_are_what_the_experiments_play() -> None:
+    """Those that an experiment does not vary itself, but sets up anew in Python."""
+    from cafe.reproduce.experiments import bound, corrections_bias, iid_rate, objective
+
+    assert scenario_of("fig-objective").federation.clients == objective.CLIENTS
+    assert scenario_of("fig-iid-rate").policy("mcu").parameters["deadline"] == iid_rate.DEADLINE
+    unequal = scenario_of("corrections").federation
+    theirs = corrections_bias.federation("mcu")
+    for t in (0.1, 0.5, 2.0):
+        ours = unequal.by_client(unequal.latency.cdf(t))
+        assert ours.tolist() == theirs.by_client(theirs.latency.cdf(t)).tolist()
+    (row,) = (
+        r for r in folders.read(PAPER / "bound") if r.get("part") == "constants" and r["l2"] == 1
+    )
+    problem = cafe.Problem(**{name: float(row[name]) for name in bound.PROBLEM})
+    federation = scenario_of("bound").federation
+    expected = cafe.expect(federation, quorum=1, deadline=0.5).variance
+    rate = cafe.theory.learning_rate(problem, expected)
+    given = scenario_of("bound").tables["task"]["rate"]
+    assert given == {
+        "beta": pytest.approx(rate.beta, 1e-4),
+        "gamma": pytest.approx(rate.gamma, 1e-4),
+    }

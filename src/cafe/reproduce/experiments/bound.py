@@ -332,5 +332,4 @@ EXPERIMENT = Experiment(
     "the bounds against the truth, on a real task that meets their assumptions",
     run,
     conclude,
-    scenario=False,
 )

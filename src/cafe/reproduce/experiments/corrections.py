@@ -42,5 +42,4 @@ EXPERIMENT = Experiment(
     "statements that need correcting, exact, as printed and simulated",
     run,
     conclude,
-    scenario=False,
 )

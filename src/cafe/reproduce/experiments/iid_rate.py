@@ -295,5 +295,4 @@ EXPERIMENT = Experiment(
     "the figure of merit M Pr(ñ ≥ M-1) over the quorum",
     run,
     conclude,
-    scenario=False,
 )

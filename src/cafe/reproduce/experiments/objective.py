@@ -422,5 +422,4 @@ EXPERIMENT = Experiment(
     "the objective over the deadline",
     run,
     conclude,
-    scenario=False,
 )

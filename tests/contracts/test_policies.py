@@ -539,7 +539,9 @@ def test_work_may_differ_from_round_to_round() -> None:
     theirs = reference.simulate(who, policy, what, rounds=50, seed=1)
     assert_same_books(ours, theirs)
     assert ours.fates["stale"] > 0
-    np.testing.assert_allclose(ours.model, theirs.model, rtol=1e-4, atol=1e-5)  # type: ignore[arg-type]
+    assert ours.model is not None
+    assert theirs.model is not None
+    np.testing.assert_allclose(ours.model, theirs.model, rtol=1e-4, atol=1e-5)
 
 
 def test_work_may_differ_within_a_local_model() -> None:

@@ -12,9 +12,11 @@ import pytest
 
 import cafe
 from cafe.report.statistics import mean
+from cafe.reproduce.agreement import Compared, Fit
 from cafe.reproduce.experiments import age_cycle, iid_rate, objective, theory
 from cafe.reproduce.findings import Claim, Effort, Experiment, Finding, Verdict
 from cafe.reproduce.folder import as_csv, from_csv, readme
+from cafe.reproduce.settling import settled, settled_trials
 from cafe.reproduce.trials import Row
 
 HOLDS, IN_PART, FAILS = Verdict.HOLDS, Verdict.IN_PART, Verdict.FAILS
@@ -81,10 +83,8 @@ def test_ages_after_the_warm_up_are_those_of_the_books() -> None:
     federation = cafe.Federation(20, cafe.Exponential(1.0))
     policy = cafe.policies.mcu(quorum=9, deadline=0.5)
     history = cafe.simulate(federation, policy, seed=3, rounds=50)
-    trial = theory.settled_trials(
-        "theory", {"quorum": 9, "deadline": 0.5, "warmup": 1}, [3], 49, {}
-    )
-    (row,) = theory.settled(trial[0], history)
+    trial = settled_trials("theory", {"quorum": 9, "deadline": 0.5, "warmup": 1}, [3], 49, {})
+    (row,) = settled(trial[0], history)
     # In round 0 every age grows from 0 to T.
     assert row["age"] * 24.5 + 0.5**2 / 2 == pytest.approx(history.mean_age * 25)
     assert row["rounds"] == 49
@@ -362,9 +362,9 @@ def test_chance_alone_passes_and_a_bias_does_not() -> None:
     """The chi-square rule on made-up measurements of which the truth is known."""
     rng = np.random.default_rng(5)
 
-    def fit(bias: float) -> theory.Fit:
+    def fit(bias: float) -> Fit:
         drawn = 1 + bias + 0.01 * rng.standard_normal((40, 10))
-        return theory.Fit.of([theory.Compared(mean(row), 1.0) for row in drawn])
+        return Fit.of([Compared(mean(row), 1.0) for row in drawn])
 
     fair = [fit(0.0) for _ in range(200)]
     assert np.mean([one.chance < 0.05 for one in fair]) == pytest.approx(0.05, abs=0.045)

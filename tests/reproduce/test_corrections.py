@@ -14,7 +14,15 @@ from cafe.reproduce.experiments import bound, corrections
 from cafe.reproduce.experiments import corrections_age as age
 from cafe.reproduce.experiments import corrections_bias as bias
 from cafe.reproduce.experiments import corrections_books as books
-from cafe.reproduce.experiments.corrections_work import off, predicting, share_of, within
+from cafe.reproduce.experiments.corrections_work import (
+    CORRECTED,
+    PRINTED,
+    PRINTED_AGE,
+    off,
+    predicting,
+    share_of,
+    within,
+)
 from cafe.reproduce.findings import Finding, Verdict
 from cafe.reproduce.folder import as_csv, from_csv
 
@@ -109,7 +117,7 @@ def test_the_gap_is_below_the_corrected_bound_and_falls_with_the_deadline() -> N
     assert gaps[0.05] > 20 * gaps[2.0]  # 109 by theory, 17.7 by Corollary 3, 1 by Theorem 3
     said = age._bounds(age._constants()[0], [*gaps], 150)
     for t, gap in gaps.items():
-        assert gap < said[age.CORRECTED][t] < said[age.PRINTED][t] < said[age.PRINTED_AGE][t]
+        assert gap < said[CORRECTED][t] < said[PRINTED][t] < said[PRINTED_AGE][t]
 
 
 # ----------------------------------------------------------------------------------------- bias

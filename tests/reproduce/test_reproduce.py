@@ -15,6 +15,7 @@ from cafe.errors import FileError, InputError
 from cafe.report.statistics import Estimate
 from cafe.reproduce import Claim, Experiment, Finding, Verdict, experiment, names, reproduce, trials
 from cafe.reproduce import folder as folders
+from cafe.reproduce.experiments import agu
 from cafe.reproduce.findings import judged, strays
 from cafe.reproduce.search import CELLS, changes, chosen
 from cafe.reproduce.trials import Row, Trial, column, play, points, scenario_of, text_of
@@ -82,6 +83,8 @@ def test_settings_are_those_that_the_rule_chooses(name: str) -> None:
         for step in path:
             found = found.get(step, {} if step != "steps" else 1)
         assert found == value, key
+    if "agu" in best:  # the one scheme with a rate of its own
+        assert (best["agu"]["rate"], best["agu"]["decay"]) == (agu.AGU_RATE, 0)
 
 
 # ---------------------------------------------------------------- what can be run

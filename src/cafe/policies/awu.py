@@ -25,9 +25,9 @@ def _same(age: Floats) -> Floats:
     return age
 
 
-_WEIGHTS: dict[str, Callable[[str], ByAge]] = {
-    "paper": lambda unit: ByAge(_paper, unit),  # type: ignore[arg-type]
-    "age": lambda unit: ByAge(_same, unit),  # type: ignore[arg-type]
+_WEIGHTS: dict[str, Callable[[Literal["time", "rounds"]], ByAge]] = {
+    "paper": lambda unit: ByAge(_paper, unit),
+    "age": lambda unit: ByAge(_same, unit),
     "linear": lambda _: ByAge(_same, "rounds since"),
     "unbiased": lambda _: ByAge(_same, "rounds since", "clients"),
 }

@@ -13,9 +13,10 @@ from cafe.engine import Run
 from cafe.report.cells import Cells
 from cafe.report.run_plots import COLOURS
 from cafe.report.statistics import Estimate, mean, paired
-from cafe.reproduce.experiments.theory import LEVEL, per, settled, settled_trials, warmup
+from cafe.reproduce.agreement import LEVEL
 from cafe.reproduce.findings import Claim, Effort, Experiment, Finding, Rows, Verdict, shown
 from cafe.reproduce.pictures import GREY, figure, tidy
+from cafe.reproduce.settling import per, settled, settled_trials, warmup
 from cafe.reproduce.trials import Progress, Row, Trial, column, measured, points, scenario_of
 
 if TYPE_CHECKING:

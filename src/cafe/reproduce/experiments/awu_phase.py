@@ -73,6 +73,8 @@ def conclude(rows: Rows) -> Finding:
     most = max(share for _, _, share in places)
     short = {at: leads[at] for at in places if at[1] <= SHORT and at[2] == most}
     tuned = {at: leads[at] for at in _best(found)}
+    largest = max(total for _, total, _ in places)
+    edge = sum(total == largest for _, total, _ in tuned)
     gone = sum(lead.mean < LEAD for lead in tuned.values())
     return Finding(
         [
@@ -103,7 +105,7 @@ def conclude(rows: Rows) -> Finding:
             "each.",
             "A run that diverges ends near 0.1, the share of a class. Either scheme may, where the "
             "total step is large; that is no property of the weights.",
-            "The total step that suits MCU best is the largest played, 300, at most places: what "
+            f"At {edge} of {len(tuned)} places the largest total step played suits MCU best: what "
             "would suit it better may lie beyond. Five steps are played at fewer places.",
             "In the picture a difference within two standard errors of 0 is in brackets.",
         ],

@@ -25,7 +25,11 @@ from cafe.report.cells import Cells
 from cafe.report.run_plots import look
 from cafe.report.statistics import Estimate, mean
 from cafe.reproduce.experiments.corrections_work import (
+    CORRECTED,
+    FORMULAS,
     HALF,
+    PRINTED,
+    PRINTED_AGE,
     RULE,
     Gaps,
     Lines,
@@ -52,8 +56,7 @@ L2S, L2 = (0.1, 0.3, 1.0), 1.0  # the last is the one over deadlines
 CONSTANTS, GAPS = "constants", "gaps"
 PROBLEM = ("smoothness", "convexity", "noise", "heterogeneity", "distance")
 # What each line of the pictures is called, in its order.
-PRINTED, PRINTED_AGE = "Theorem 3 as printed", "Corollary 3 as printed, by age"
-CORRECTED, STEPS = "corrected theorem", "corrected, step by step"
+STEPS = "corrected, step by step"
 VARIANCE = "variance at the optimum"
 LINES = (PRINTED, PRINTED_AGE, CORRECTED, STEPS)
 
@@ -276,9 +279,7 @@ def _tighter(said: Mapping[Place, Mapping[str, Floats]]) -> Claim:
 def _predicting(ends: Gaps, last: Lines) -> list[Claim]:
     """Whose change with the deadline is the measured one's."""
     names = {
-        PRINTED: "Theorem 3 as printed",
-        PRINTED_AGE: "Corollary 3 as printed, through the age,",
-        CORRECTED: "Beyond the paper: the corrected theorem",
+        **FORMULAS,
         STEPS: "Beyond the paper: the corrected theorem's recursion, step by step,",
         VARIANCE: "Beyond the paper: the variance of an update, measured at the optimum,",
     }

@@ -24,7 +24,11 @@ from cafe.report.run_plots import look
 from cafe.report.statistics import Estimate, mean, ratio
 from cafe.reproduce.experiments.corrections_books import exact_merit, printed_merit
 from cafe.reproduce.experiments.corrections_work import (
+    CORRECTED,
+    FORMULAS,
     HALF,
+    PRINTED,
+    PRINTED_AGE,
     RULE,
     Gaps,
     Lines,
@@ -49,8 +53,7 @@ DEADLINES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 QUORUMS, PEAK = (1, 33, 40), 33  # Remark 4's product is largest at 33
 CONSTANT_NAMES = ("smoothness", "convexity", "noise", "heterogeneity", "distance")
 # What each line of the picture is called, in its order.
-CORRECTED, BY_AGE = "corrected", "corrected, its variance by age"
-PRINTED, PRINTED_AGE = "Theorem 3 as printed", "Corollary 3 as printed, by age"
+BY_AGE = "corrected, its variance by age"
 
 
 @lru_cache(maxsize=2)
@@ -191,9 +194,7 @@ def _valid(gaps: Gaps, bounds: Lines) -> Claim:
 def _predictions(gaps: Gaps, bounds: Lines) -> list[Claim]:
     """Which formula knows how the gap changes with the deadline."""
     names = {
-        PRINTED: "Theorem 3 as printed",
-        PRINTED_AGE: "Corollary 3 as printed, through the age,",
-        CORRECTED: "Beyond the paper: the corrected theorem",
+        **FORMULAS,
         BY_AGE: "Beyond the paper: age in the corrected theorem's constant, not in its rate,",
     }
     return predicting(names, gaps, bounds)

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+PRINTED, PRINTED_AGE = "Theorem 3 as printed", "Corollary 3 as printed, by age"
+CORRECTED = "corrected theorem"
+FORMULAS = {  # and how a claim about one begins
+    PRINTED: "Theorem 3 as printed",
+    PRINTED_AGE: "Corollary 3 as printed, through the age,",
+    CORRECTED: "Beyond the paper: the corrected theorem",
+}
 HALF = 0.5  # the paper's deadline, with which others are compared
 RULE = (
     "The rule for how a gap changes with the deadline: against T=0.5, a formula holds where it is "

@@ -126,8 +126,8 @@ def conclude(rows: Rows) -> Finding:
             "The paper draws an arbitrary number of examples for each client and does not say "
             "from what range, nor the rate, batch, widths or local work. They are those of "
             "the search, which was made at a deadline of 0.5.",
-            "Ages are means from time 0 on, when all are 0: with a short deadline that takes about "
-            "1 % off.",
+            "Ages are means from time 0 on, when all are 0: with a short deadline that makes them "
+            "a little low.",
             *strays(rows, "deadline"),
             "In 1000 rounds a deadline of 2 takes four times as long as one of 0.5. The "
             "accuracies at equal virtual times are from the same runs.",

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from math import ceil, hypot, inf, nan
-from statistics import median
+from math import hypot, inf
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 import cafe
 from cafe.report.cells import Cells
 from cafe.report.run_plots import COLOURS, MARKERS
-from cafe.report.statistics import Estimate, mean, ratio
+from cafe.report.statistics import Estimate, mean
+from cafe.reproduce.agreement import CLOSE, LEVEL, Compared, Fit
 from cafe.reproduce.findings import (
     Claim,
     Effort,
@@ -26,16 +23,13 @@ from cafe.reproduce.findings import (
 )
 from cafe.reproduce.pictures import GREY, figure, tidy
 from cafe.reproduce.printed import TABLE_AGU
-from cafe.reproduce.trials import Progress, Row, Trial, column, measured, scenario_of
-from cafe.rounds import History
+from cafe.reproduce.settling import per, settled, settled_trials, warmup
+from cafe.reproduce.trials import Progress, Row, column, measured, scenario_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME, SEEDS, ROUNDS = "theory", 10, 2000
-INTERVALS = 10  # mean times between two uses of a client, before which nothing is measured
-LEVEL = 0.01  # of the whole family of tests: how often it may reject what is true
-CLOSE = 0.01  # relatively, what would not matter even if it were real
 RARE = 20  # fewer failed or successful rounds than this do not make a normal mean
 SIMILAR = 1.25  # a ratio up to which two costs are called similar
 BRIEF, LONG = 0.5, 2.0  # the deadlines that Sec. 8.2 compares
@@ -116,48 +110,6 @@ def _expected(fleet: str, clients: int, quorum: int, deadline: float) -> dict[st
     }
 
 
-def warmup(e: cafe.theory.Expectation) -> int:
-    """Rounds until ages have forgotten that all clients began with age 0.
-
-    Where a client is never heard there is no steady age to wait for.
-    """
-    return ceil(INTERVALS / float(e.participation_by_client.min())) if e.age < inf else 1
-
-
-def settled_trials(
-    scenario: str,
-    point: Mapping[str, Any],
-    seeds: Sequence[int],
-    rounds: int,
-    changes: Mapping[str, Any],
-) -> list[Trial]:
-    """Trials of a quorum and a deadline, so long that enough rounds are left after the warm-up."""
-    here = {f"policy.{key}": point[key] for key in ("quorum", "deadline")}
-    return [
-        Trial(scenario, point, seed, None, {**changes, **here}, rounds + point["warmup"])
-        for seed in seeds
-    ]
-
-
-def settled(trial: Trial, history: History) -> list[Row]:
-    """What the rounds after the warm-up add up to."""
-    by, first = history.by_round, trial.point["warmup"]
-    lengths = (by["closed"] - by["opened"])[first:]
-    # A client's age grows with time through a round and falls at its close only.
-    ages = by["age"][first - 1 : -1] + lengths / 2
-    totals = {
-        "rounds": len(lengths),
-        "updates": int(by["succeeded"][first:].sum()),
-        "used": int(by["used"][first:].sum()),
-        "all_in": int((by["reports"] == by["invited"])[first:].sum()),
-        "time": float(lengths.sum()),
-        "waste": float(by["waste"][first:].sum()),
-        "processing": float(by["processing_waste"][first:].sum()),
-        "age": float((ages * lengths).sum() / lengths.sum()),
-    }
-    return [{**trial.point, "seed": trial.seed, **totals}]
-
-
 # What is compared, and under which name theory has it.
 QUANTITIES = {
     "waste": "waste",
@@ -171,87 +123,6 @@ WORDS = {
     "broadcasts": "broadcasts",
     "age": "age",
 }
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A quantity at a place.
-
-    Attributes:
-        found: measured, over the seeds.
-        expected: by theory.
-        tested: whether enough of it varies to test it.
-        sure: whether it ought not to vary at all.
-    """
-
-    found: Estimate
-    expected: float
-    tested: bool = True
-    sure: bool = False
-
-    @property
-    def off(self) -> float:
-        """Relatively, by how much theory is missed."""
-        return self.found.mean / self.expected - 1
-
-    @property
-    def z(self) -> float:
-        """How far off in standard errors, on the normal scale: few seeds allow for more."""
-        from scipy.special import ndtri
-
-        chance = max(self.found.chance(self.expected), 1e-300)
-        return float(np.sign(self.off) * -ndtri(chance / 2))
-
-
-@dataclass(frozen=True)
-class Fit:
-    """How well a formula does at many places.
-
-    Attributes:
-        tests: how many.
-        beyond: how many are more than two standard errors off.
-        chance: how often true formulas have a sum of z squared this large.
-        off: the median relative difference, whatever its sign.
-        error: the median relative standard error.
-        exact: whether what ought not to vary is as good as equal.
-    """
-
-    tests: int
-    beyond: int
-    chance: float
-    off: float
-    error: float
-    exact: bool
-
-    @classmethod
-    def of(cls, compared: Sequence[Compared]) -> Fit:
-        """Tests of independent places, together."""
-        from scipy.special import chdtrc
-
-        tested = [one for one in compared if one.tested]
-        z = np.array([one.z for one in tested])
-        return cls(
-            tests=len(tested),
-            beyond=int(np.count_nonzero(np.abs(z) > 2)),
-            # What cannot be tested anywhere does not hold: nothing compares with "not a number".
-            chance=float(chdtrc(len(tested), float((z**2).sum()))) if tested else nan,
-            off=median(abs(one.off) for one in tested) if tested else nan,
-            error=median(one.found.error / one.expected for one in tested) if tested else nan,
-            exact=all(abs(one.off) < CLOSE for one in compared if one.sure),
-        )
-
-    def verdict(self, family: int) -> Verdict:
-        """It holds where chance explains it, in part where it is off by next to nothing."""
-        if self.exact and self.chance >= LEVEL / family:
-            return Verdict.HOLDS
-        return Verdict.IN_PART if self.exact and self.off < CLOSE else Verdict.FAILS
-
-    def __str__(self) -> str:
-        return (
-            f"{self.beyond} of {self.tests} settings are more than 2 standard errors off; "
-            f"chi-square p = {self.chance:.2g}; the median difference is {self.off:.2%} and the "
-            f"median standard error {self.error:.2%}"
-        )
 
 
 def conclude(rows: Rows) -> Finding:
@@ -292,9 +163,6 @@ def conclude(rows: Rows) -> Finding:
         [_successes(rows), _denominators(rows), _table(found)],
         {"theory": lambda: _drawn(found)},
         notes=[
-            "Where clients differ, two of the places are about three standard errors off. Each was "
-            "played again with some 40 other seeds and 4000 rounds, and was then within two. The "
-            "rows here are those of the first seeds.",
             f"Only the books are kept: {len({r['seed'] for r in rows})} runs, nothing is trained. "
             "A place's seeds are its own, so that errors at different places are independent. A "
             "run's first rounds are left out, 10 mean times between two uses of its least heard "
@@ -316,11 +184,6 @@ def conclude(rows: Rows) -> Finding:
 
 def _at(rows: Rows, place: Place) -> list[Row]:
     return [row for row in rows if tuple(row[key] for key in PLACE) == place]
-
-
-def per(rows: Rows, over: str, under: str) -> Estimate:
-    """A ratio of what two columns add up to, with its error over the seeds."""
-    return ratio([*column(rows, over)], [*column(rows, under)])
 
 
 def _compared(rows: Rows) -> dict[str, Compared]:

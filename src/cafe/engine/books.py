@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from cafe.errors import InputError
 from cafe.federation import Indices
 from cafe.latency.base import Floats
-from cafe.rounds.jobs import Mask, Running, Whole, pick, since
+from cafe.rounds.jobs import Jobs, Mask, Reports, Running, Whole, pick, since
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.outcome import Fate, Outcome
-from cafe.rounds.policy import HOLD, LOCAL, RUN, Carried, Carry
+from cafe.rounds.policy import HOLD, LOCAL, RUN, Carried, Carry, Closed, Merge, Policy
 
 _NOBODY = np.empty(0, dtype=np.intp)
 _NO_JOBS = Running.none()
@@ -43,6 +45,11 @@ class Kept:
     round: Whole
     arrived: Floats
 
+    def then(self, others: Kept) -> Kept:
+        """These clients, followed by others."""
+        pairs = zip(vars(self).values(), vars(others).values(), strict=True)
+        return Kept(*(np.concatenate(pair) for pair in pairs))
+
     @classmethod
     def none(cls, clients: int) -> Kept:
         """Nobody has kept anything."""
@@ -69,6 +76,20 @@ class Used:
     held: Indices
     coefficient: Floats
 
+    @classmethod
+    def nothing(cls) -> Used:
+        """What a failed round used."""
+        return cls(_NOBODY, _NOBODY, np.empty(0))
+
+    @classmethod
+    def by(cls, merge: Merge, index: Indices, held: Indices) -> Used:
+        """What a merge used of the jobs at ``index``, followed by what clients ``held``."""
+        counted = merge.coefficient != 0
+        if np.count_nonzero(counted) == len(counted):
+            return cls(index, held, merge.coefficient)
+        fresh = counted[: len(index)]
+        return cls(index[fresh], held[counted[len(index) :]], merge.coefficient[counted])
+
 
 @dataclass(eq=False)
 class Books:
@@ -80,6 +101,7 @@ class Books:
         area: each client's age summed over time up to ``settled``.
         settled: up to when.
         weight: the sum of each client's coefficients.
+        joined: when each client joined; its age is counted from then.
     """
 
     ledger: Ledger
@@ -87,20 +109,55 @@ class Books:
     area: Floats
     settled: Floats
     weight: Floats
+    joined: Floats
 
     @classmethod
     def new(cls, examples: Whole) -> Books:
         """Before the first round."""
         n = len(examples)
-        return cls(Ledger.new(examples), Kept.none(n), np.zeros(n), np.zeros(n), np.zeros(n))
+        return cls(Ledger.new(examples), Kept.none(n), *(np.zeros(n) for _ in range(4)))
+
+    def admit(self, count: int) -> None:
+        """Let so many new clients in, now."""
+        self.ledger.admit(count)
+        self.kept = self.kept.then(Kept.none(count))
+        zero, now = np.zeros(count), np.full(count, self.ledger.now)
+        for name, new in (("area", zero), ("settled", now), ("weight", zero), ("joined", now)):
+            setattr(self, name, np.concatenate([getattr(self, name), new]))
 
     @property
     def age_by_client(self) -> Floats:
-        """Each client's age, averaged over the time so far."""
+        """Each client's age, averaged over the time since it joined."""
         now = self.ledger.now
-        if now == 0:
-            return np.zeros(self.ledger.clients)
-        return (self.area + self._since(slice(None), now)) / now
+        area = self.area + self._since(slice(None), now)
+        return np.divide(area, now - self.joined, out=np.zeros_like(area), where=self.joined < now)
+
+    def held(self, jobs: Running, index: Indices) -> Indices:
+        """Whose earlier report is offered to a merge: not theirs who have reported again."""
+        if not self.kept.held.any():
+            return _NOBODY
+        waiting = self.kept.held.copy()
+        waiting[jobs.client[index]] = False
+        return np.flatnonzero(waiting)
+
+    def reports(self, jobs: Running, index: Indices, held: Indices) -> Reports:
+        """What a merge is offered: the jobs at ``index``, followed by what clients ``held``."""
+        kept, version = self.kept, jobs.version
+        if jobs.local.any():
+            version = np.where(jobs.local, kept.version[jobs.client], version)
+        pairs = (
+            (jobs.client, held),
+            (jobs.start, kept.start[held]),
+            (version, kept.version[held]),
+            (jobs.round, kept.round[held]),
+            (jobs.local, np.ones(len(held), dtype=bool)),
+            (jobs.arrival, kept.arrived[held]),
+        )
+        columns: list[Any] = [
+            np.concatenate([fresh[index], old]) if len(old) else pick(fresh, index)
+            for fresh, old in pairs
+        ]
+        return Reports(*columns)
 
     def _since(self, clients: Indices | slice, now: float) -> Floats:
         """The area under the age since it was last settled: a trapezium.
@@ -122,6 +179,7 @@ class Books:
         used: Used,
         carried: Carried,
         unfinished: Fate,
+        refused: Mask | None = None,
     ) -> tuple[Running, Indices]:
         """Book a closed round and move the clock.
 
@@ -132,6 +190,7 @@ class Books:
             used: what the update was made of.
             carried: the policy's answer to what outlives the round.
             unfinished: the fate of jobs that are cut off by the close.
+            refused: which of the jobs that will never report have sent what was not accepted.
 
         Returns:
             The jobs that run on, and which of the jobs have their report or local model kept.
@@ -139,7 +198,7 @@ class Books:
         now, ledger = outcome.closed, self.ledger
         fates, reports = outcome.fates, int(np.count_nonzero(reported))
         # In most rounds nobody is lost, nothing runs on and nothing is kept: None costs nothing.
-        lost = self._lost(outcome, jobs, reported)
+        lost = self._lost(outcome, jobs, reported, refused)
         runs = _asked(carried, RUN, ~reported if lost is None else ~(reported | lost))
         keeps = _asked(carried, HOLD | LOCAL, reported)
         wastes = np.ones(len(jobs), dtype=bool)
@@ -185,7 +244,9 @@ class Books:
         outcome.age = now - float(ledger.last_start.sum()) / ledger.clients
         return running, kept
 
-    def _lost(self, outcome: Outcome, jobs: Running, reported: Mask) -> Mask | None:
+    def _lost(
+        self, outcome: Outcome, jobs: Running, reported: Mask, refused: Mask | None
+    ) -> Mask | None:
         """Book the jobs that will never report and are known to: which they are, None if none."""
         now = outcome.closed
         never = np.isinf(jobs.arrival)
@@ -197,6 +258,9 @@ class Books:
         outcome.absent_waste = float(since(now, jobs.start[absent]).sum())
         outcome.fates[Fate.ABSENT] += np.count_nonzero(absent)
         outcome.fates[Fate.CRASHED] += np.count_nonzero(lost & ~absent)
+        if refused is not None:
+            outcome.fates[Fate.CRASHED] -= np.count_nonzero(refused)
+            outcome.fates[Fate.REFUSED] += np.count_nonzero(refused)
         return lost
 
     @property
@@ -289,6 +353,27 @@ class Books:
         kept.charge[clients] = 0.0
         kept.spent[clients] = 0.0
         self.ledger.local[clients] = False
+
+
+def checked(policy: Policy, merge: Merge, reports: Reports) -> Merge:
+    """A policy's merge, which must have a coefficient for each report."""
+    if merge.coefficient.shape != (len(reports),):
+        raise InputError(
+            f"The policy {policy.name} must give each of the {len(reports)} reports a "
+            f"coefficient. Got {merge.coefficient!r}."
+        )
+    return merge
+
+
+def as_closed(
+    succeeded: bool, jobs: Running, reported: Mask, used: Used, reports: Reports | None
+) -> Closed:
+    """What the server knows of a closed round: not when others would have arrived."""
+    is_used = np.zeros(len(jobs), dtype=bool)
+    is_used[used.jobs] = True
+    known = Jobs(jobs.client, jobs.start, jobs.version, jobs.round, jobs.local)
+    arrived = np.where(reported, jobs.arrival, np.nan)
+    return Closed(succeeded, known, reported, is_used, arrived, reports)
 
 
 def _asked(carried: Carried, what: Carry, among: Mask) -> Mask | None:

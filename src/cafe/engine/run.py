@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from cafe.engine.books import Books, Used
+from cafe.engine.books import Books, Used, as_closed, checked
 from cafe.engine.training import Training
 from cafe.errors import InfeasibleError, InputError, is_finite_number, whole
 from cafe.federation import Federation, Indices
 from cafe.learn.base import Score
 from cafe.randomness import Stream, check_seed
-from cafe.rounds.history import Curve, History
-from cafe.rounds.jobs import Invitation, Jobs, Mask, Reports, Running, pick, shared
+from cafe.rounds.history import Curve, History, columns
+from cafe.rounds.jobs import Invitation, Mask, Reports, Running, shared
 from cafe.rounds.ledger import Ledger, Waiting
 from cafe.rounds.outcome import Fate, Outcome
-from cafe.rounds.policy import COMMIT, Closed, Policy, Verdict, Wait
+from cafe.rounds.policy import COMMIT, Policy, Verdict, Wait
 from cafe.task import Task
-
-_NOBODY = np.empty(0, dtype=np.intp)
 
 
 class Run:
@@ -78,10 +75,10 @@ class Run:
         outcome = Outcome(ledger.round, ledger.opened, ledger.now, verdict is COMMIT)
         outcome.invited = len(new)
         index = np.flatnonzero(reported)
-        used, reports = Used(_NOBODY, _NOBODY, np.empty(0)), None
+        used, reports = Used.nothing(), None
         if verdict is COMMIT:
             used, reports = self._merge(jobs, index)
-        closed = self._closed(outcome.succeeded, jobs, reported, used, reports)
+        closed = as_closed(outcome.succeeded, jobs, reported, used, reports)
         carried = policy.carry(ledger, closed)
         unfinished = Fate.CANCELLED if early else Fate.LATE
         self.running, kept = self.books.close(outcome, jobs, reported, used, carried, unfinished)
@@ -95,22 +92,8 @@ class Run:
 
     def _start(self, invitation: Invitation) -> Running:
         """The jobs that an invitation starts, with the arrivals that fate has in store."""
-        ledger, clients = self.ledger, np.asarray(invitation.clients)
-        rising = clients.ndim == 1 and bool((clients[1:] > clients[:-1]).all())
-        if len(clients) and (
-            clients.dtype.kind not in "iu"
-            or not rising
-            or clients[0] < 0
-            or clients[-1] >= ledger.clients
-        ):
-            raise InputError(
-                f"An invitation names clients from 0 to {ledger.clients - 1}, each once, in rising "
-                f"order. Got {clients!r}."
-            )
-        clients = clients.astype(np.intp, copy=False)
-        if ledger.busy[clients].any():
-            busy = clients[ledger.busy[clients]]
-            raise InputError(f"Client {busy[0]} was invited while its last job still runs.")
+        ledger = self.ledger
+        clients = ledger.checked(invitation.clients)
         n = len(clients)
         latency = self.federation.draw(self._latency.at(ledger.round), clients)
         arrival = ledger.now + latency
@@ -147,7 +130,7 @@ class Run:
             if not isinstance(answer, Wait):
                 return reported, answer, ledger.now < until
             until = answer.until
-            moment, reported = _await(jobs, answer)
+            moment, reported = waited(jobs, answer)
             if moment == float("inf"):
                 self._refuse_to_wait(jobs, answer)
             more = int(np.count_nonzero(reported)) - count
@@ -166,25 +149,10 @@ class Run:
             "ever. Give the policy a deadline."
         )
 
-    def _closed(
-        self, succeeded: bool, jobs: Running, reported: Mask, used: Used, reports: Reports | None
-    ) -> Closed:
-        """What the server knows of a closed round: not when others would have arrived."""
-        is_used = np.zeros(len(jobs), dtype=bool)
-        is_used[used.jobs] = True
-        known = Jobs(jobs.client, jobs.start, jobs.version, jobs.round, jobs.local)
-        arrived = np.where(reported, jobs.arrival, np.nan)
-        return Closed(succeeded, known, reported, is_used, arrived, reports)
-
     def _merge(self, jobs: Running, index: Indices) -> tuple[Used, Reports]:
         """Ask the policy for coefficients, and move the model if there is one."""
-        ledger, kept = self.ledger, self.books.kept
-        held = _NOBODY
-        if kept.held.any():
-            waiting = kept.held.copy()
-            waiting[jobs.client[index]] = False
-            held = np.flatnonzero(waiting)
-        reports = _reports(jobs, index, self.books, held)
+        ledger, held = self.ledger, self.books.held(jobs, index)
+        reports = self.books.reports(jobs, index, held)
         training, needs = self.training, self.policy.needs
         if training is not None:
             paths = training.paths(jobs, index, held)
@@ -192,23 +160,13 @@ class Run:
                 reports = replace(reports, updates=training.updates(paths))
             if "losses" in needs:
                 reports = replace(reports, losses=training.losses(paths))
-        merge = self.policy.merge(ledger, reports)
-        if merge.coefficient.shape != (len(reports),):
-            raise InputError(
-                f"The policy {self.policy.name} must give each of the {len(reports)} reports a "
-                f"coefficient. Got {merge.coefficient!r}."
-            )
+        merge = checked(self.policy, self.policy.merge(ledger, reports), reports)
         if training is not None:
             if reports.updates is not None:
                 training.merge_given(paths, merge, reports.updates)
             else:
                 training.merge(paths, merge)
-        counted = merge.coefficient != 0
-        if np.count_nonzero(counted) == len(counted):
-            return Used(index, held, merge.coefficient), reports
-        fresh = counted[: len(index)]
-        used = Used(index[fresh], held[counted[len(index) :]], merge.coefficient[counted])
-        return used, reports
+        return Used.by(merge, index, held), reports
 
     def _remember(self, jobs: Running, kept: Indices) -> None:
         """Keep the local models that the books keep, as recipes."""
@@ -262,27 +220,22 @@ class Run:
 
     def history(self) -> History:
         """What has happened so far."""
-        columns = {
-            field.name: np.array([getattr(o, field.name) for o in self.outcomes])
-            for field in fields(Outcome)
-        }
-        if not self.outcomes:
-            columns["fates"] = np.zeros((0, len(Fate)), dtype=np.int64)
+        by_round = columns(self.outcomes)
         training = self.training
         return History(
             policy=str(self.policy),
             seed=self.seed,
-            by_round=columns,
+            by_round=by_round,
             age_by_client=self.books.age_by_client,
             merged_by_client=self.ledger.merged.copy(),
             weight_by_client=self.books.weight.copy(),
             open_jobs=len(self.running) + int(self.books.kept.pending.sum()),
-            curve=None if training is None else Curve.of(self.scores, columns),
+            curve=None if training is None else Curve.of(self.scores, by_round),
             model=None if training is None else training.task.learner.save(training.model).copy(),
         )
 
 
-def _await(jobs: Running, wait: Wait) -> tuple[float, Mask]:
+def waited(jobs: Running, wait: Wait) -> tuple[float, Mask]:
     """When a wait ends, and who has reported by then; ties go to the smaller client."""
     if wait.reports is not None and wait.reports <= len(jobs):
         count = max(wait.reports, 1)
@@ -294,25 +247,6 @@ def _await(jobs: Running, wait: Wait) -> tuple[float, Mask]:
             reported[ties[: count - int(np.count_nonzero(reported))]] = True
             return last, reported
     return wait.until, jobs.arrival <= wait.until
-
-
-def _reports(jobs: Running, index: Indices, books: Books, held: Indices) -> Reports:
-    kept, version = books.kept, jobs.version
-    if jobs.local.any():
-        version = np.where(jobs.local, kept.version[jobs.client], version)
-    pairs = (
-        (jobs.client, held),
-        (jobs.start, kept.start[held]),
-        (version, kept.version[held]),
-        (jobs.round, kept.round[held]),
-        (jobs.local, np.ones(len(held), dtype=bool)),
-        (jobs.arrival, kept.arrived[held]),
-    )
-    columns: list[Any] = [
-        np.concatenate([fresh[index], old]) if len(old) else pick(fresh, index)
-        for fresh, old in pairs
-    ]
-    return Reports(*columns)
 
 
 def _training(task: Task, seed: int) -> Training:

@@ -4,49 +4,51 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cafe.engine.books import Books
 from cafe.engine.run import Run
 from cafe.errors import InputError
 from cafe.learn.base import Score
+from cafe.rounds.history import columns
 from cafe.rounds.jobs import Running, Work
 from cafe.rounds.outcome import Outcome
+from cafe.rounds.policy import Policy
 
 State = dict[str, NDArray[Any]]
 
-_LEDGER = ("last_start", "last_round", "merged", "busy", "local")
+_LEDGER = ("last_start", "last_round", "merged", "busy", "away", "local")
 _CLOCK = ("now", "opened", "round", "version", "state")
-_BOOKS = ("area", "settled", "weight")
+_BOOKS = ("area", "settled", "weight", "joined")
 
 
-def save(run: Run) -> State:
-    """All that the rest of a run depends on, and its past."""
-    ledger, books = run.ledger, run.books
+class Played(Protocol):
+    """What runs of every kind have in common: books, open jobs, and a past."""
+
+    policy: Policy
+    books: Books
+    running: Running
+    outcomes: list[Outcome]
+    scores: list[tuple[int, Score]]
+
+
+def save_books(run: Played) -> tuple[State, dict[str, Any]]:
+    """The books of a run, the jobs that run on, and its past: arrays, and values for JSON."""
+    books, ledger = run.books, run.books.ledger
     state: State = {f"ledger.{name}": getattr(ledger, name) for name in _LEDGER}
     state |= {f"books.{name}": getattr(books, name) for name in _BOOKS}
     state |= {f"kept.{name}": column for name, column in vars(books.kept).items()}
     state |= {f"running.{name}": column for name, column in vars(run.running).items()}
-    state |= {f"by_round.{name}": column for name, column in run.history().by_round.items()}
+    state |= {f"by_round.{name}": column for name, column in columns(run.outcomes).items()}
     state["scores"] = np.array(
         [
             (after, score.loss, np.nan if score.accuracy is None else score.accuracy)
             for after, score in run.scores
         ]
     ).reshape(-1, 3)
-    meta: dict[str, Any] = {name: getattr(ledger, name) for name in _CLOCK}
-    meta |= {"failures": run.failures, **_identity(run)}
-    training = run.training
-    if training is not None:
-        training.catch_up()
-        learner = training.task.learner
-        state |= {f"model.{v}": learner.save(model) for v, model in training.models.items()}
-        state |= {f"moment.{n}": learner.save(m) for n, m in enumerate(training.moments)}
-        meta["trained"] = training.version
-        meta |= {"chains": training.chains, "begun": training.begun}
-        meta["works"] = {r: asdict(work) for r, work in training.works.items()}
     try:
         same = json.loads(json.dumps(ledger.state)) == ledger.state
     except TypeError:
@@ -57,9 +59,50 @@ def save(run: Run) -> State:
             "so the run cannot be saved: let observe return numbers, texts, lists, and "
             "dictionaries with texts for keys."
         )
-    text = json.dumps(meta)
-    state["meta"] = np.frombuffer(text.encode(), dtype=np.uint8)
-    return {name: np.array(column) for name, column in state.items()}
+    return state, {name: getattr(ledger, name) for name in _CLOCK}
+
+
+def restore_books(run: Played, state: State, meta: dict[str, Any]) -> None:
+    """What :func:`save_books` has saved, back into a run."""
+    ledger, books = run.books.ledger, run.books
+    for name in _CLOCK:
+        setattr(ledger, name, meta[name])
+    for name in _LEDGER:
+        setattr(ledger, name, state[f"ledger.{name}"].copy())
+    for name in _BOOKS:
+        setattr(books, name, state[f"books.{name}"].copy())
+    for name in vars(books.kept):
+        setattr(books.kept, name, state[f"kept.{name}"].copy())
+    run.running = Running(**{f.name: state[f"running.{f.name}"] for f in fields(Running)})
+    found = [state[f"by_round.{field.name}"] for field in fields(Outcome)]
+    run.outcomes = [Outcome(*map(_plain, row)) for row in zip(*found, strict=True)]
+    run.scores = [
+        (int(after), Score(float(loss), None if np.isnan(accuracy) else float(accuracy)))
+        for after, loss, accuracy in state["scores"]
+    ]
+
+
+def packed(state: State, meta: dict[str, Any]) -> State:
+    """All of it as arrays that nobody else changes."""
+    text = json.dumps(meta).encode()
+    whole = state | {"meta": np.frombuffer(text, dtype=np.uint8)}
+    return {name: np.array(column) for name, column in whole.items()}
+
+
+def save(run: Run) -> State:
+    """All that the rest of a run depends on, and its past."""
+    state, meta = save_books(run)
+    meta |= {"failures": run.failures, **_identity(run)}
+    training = run.training
+    if training is not None:
+        training.catch_up()
+        learner = training.task.learner
+        state |= {f"model.{v}": learner.save(model) for v, model in training.models.items()}
+        state |= {f"moment.{n}": learner.save(m) for n, m in enumerate(training.moments)}
+        meta["trained"] = training.version
+        meta |= {"chains": training.chains, "begun": training.begun}
+        meta["works"] = {r: asdict(work) for r, work in training.works.items()}
+    return packed(state, meta)
 
 
 def restore(run: Run, state: State) -> None:
@@ -71,25 +114,11 @@ def restore(run: Run, state: State) -> None:
                 f"The saved run has the {name} {meta[name]}, and this one {mine}: it cannot be "
                 "taken up with another."
             )
-    ledger, books, training = run.ledger, run.books, run.training
+    training = run.training
     if ("trained" in meta) != (training is not None):
         raise InputError("The saved run and this one must both have a task, or both none.")
-    for name in _CLOCK:
-        setattr(ledger, name, meta[name])
-    for name in _LEDGER:
-        setattr(ledger, name, state[f"ledger.{name}"].copy())
-    for name in _BOOKS:
-        setattr(books, name, state[f"books.{name}"].copy())
-    for name in vars(books.kept):
-        setattr(books.kept, name, state[f"kept.{name}"].copy())
-    run.running = Running(**{f.name: state[f"running.{f.name}"] for f in fields(Running)})
+    restore_books(run, state, meta)
     run.failures = (meta["failures"][0], meta["failures"][1], meta["failures"][2])
-    columns = [state[f"by_round.{field.name}"] for field in fields(Outcome)]
-    run.outcomes = [Outcome(*map(_plain, row)) for row in zip(*columns, strict=True)]
-    run.scores = [
-        (int(after), Score(float(loss), None if np.isnan(accuracy) else float(accuracy)))
-        for after, loss, accuracy in state["scores"]
-    ]
     if training is not None:
         load = training.task.learner.load
         training.version = meta["trained"]

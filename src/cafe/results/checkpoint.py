@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from cafe.engine import Run
-from cafe.engine.state import State, restore, save
+from cafe.engine.state import State
 from cafe.errors import FileError
 from cafe.results.clients import Clients
 from cafe.results.storage import read_arrays, write_arrays
+from cafe.rounds.history import History
 
 NAME = "checkpoint.npz"
 REMEDY = "Remove it and resume: the run begins at the beginning, and comes to the same end."
@@ -34,18 +35,18 @@ class Checkpoint:
     clients: Clients
     state: State
 
-    def put_into(self, run: Run) -> None:
+    def put_into(self, restore: Callable[[State], None]) -> None:
         """Bring a new run to where this one stood."""
         try:
-            restore(run, self.state)
+            restore(self.state)
         except KeyError as error:
             raise _incomplete(self.path, error) from None
 
 
-def write(path: Path, run: Run, events: int) -> None:
-    """Keep a run as it stands."""
-    arrays = {"events": np.array(events), **Clients.of(run.history()).arrays()}
-    write_arrays(path, arrays | {f"{_RUN}{name}": column for name, column in save(run).items()})
+def write(path: Path, history: History, state: State, events: int) -> None:
+    """Keep a run as it stands, and its log of so many bytes."""
+    arrays = {"events": np.array(events), **Clients.of(history).arrays()}
+    write_arrays(path, arrays | {f"{_RUN}{name}": column for name, column in state.items()})
 
 
 def read(path: Path) -> Checkpoint | None:

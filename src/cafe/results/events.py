@@ -7,46 +7,23 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from cafe.errors import FileError
 from cafe.files import reason
 from cafe.learn.base import Score
-from cafe.results.storage import writing_to
+from cafe.results.storage import Appended
 from cafe.rounds.outcome import Outcome
 
 NAME = "events.jsonl"
 FIELDS = tuple(f.name for f in fields(Outcome))
-_PENDING = 1 << 20  # bytes that wait at most to be written
 
 
-class Log:
-    """The file, open at its end; ``keep`` bytes of what was there before stay.
-
-    Lines are handed to the system by :meth:`flush`, and are safe after :meth:`sync`.
-    """
-
-    def __init__(self, path: Path, keep: int = 0) -> None:
-        self._path, self._pending = path, bytearray()
-        with writing_to(path):
-            # Opened for appending: what another process has written is never overwritten.
-            self._file = path.open("ab", buffering=0)
-            self._file.truncate(keep)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # What an interrupt has left half done is not tried again: it could be written twice.
-        if kind is not None and issubclass(kind, Exception):
-            with suppress(FileError):
-                self.flush()
-        self._file.close()
+class Log(Appended):
+    """The file, open at its end."""
 
     def outcome(self, outcome: Outcome) -> None:
         """A round."""
@@ -58,24 +35,7 @@ class Log:
         self._add({"after": after, **figures})
 
     def _add(self, line: dict[str, Any]) -> None:
-        text = json.dumps(line, separators=(",", ":"), allow_nan=False, default=_plain)
-        self._pending += text.encode() + b"\n"
-        if len(self._pending) > _PENDING:
-            self.flush()
-
-    def flush(self) -> None:
-        """Let others see what there is."""
-        with writing_to(self._path):
-            while self._pending:
-                written = self._file.write(self._pending)
-                del self._pending[:written]
-
-    def sync(self) -> int:
-        """Have it all on the disk; how many bytes there are."""
-        self.flush()
-        with writing_to(self._path):
-            os.fsync(self._file.fileno())
-            return os.fstat(self._file.fileno()).st_size
+        self.add(as_line(line))
 
 
 @dataclass
@@ -130,6 +90,11 @@ def _lines(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
         if not isinstance(found, dict):
             raise FileError(path, "the line must be an object in JSON: it is damaged.", number)
         yield number, found
+
+
+def as_line(line: dict[str, Any]) -> str:
+    """An object on one line of JSON."""
+    return json.dumps(line, separators=(",", ":"), allow_nan=False, default=_plain)
 
 
 def _in_json(figure: float | None) -> float | str | None:

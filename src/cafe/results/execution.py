@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cafe.engine import Limits, Run, play
+from cafe.engine.state import restore, save
 from cafe.errors import FileError, InputError
 from cafe.learn.threads import cores
 from cafe.randomness import check_seed
@@ -133,7 +134,7 @@ def _log(folder: Path, run: Run, say: Callable[[str], None] | None) -> events.Lo
         _say(say, f"{folder} has no checkpoint yet: it begins at the beginning.")
         return events.Log(path)
     events.read(path, kept.events)  # refuses a log that has lost something
-    kept.put_into(run)
+    kept.put_into(lambda state: restore(run, state))
     _say(say, f"{folder} goes on from round {run.ledger.round:,}.")
     return events.Log(path, kept.events)
 
@@ -178,7 +179,8 @@ class _Saver:
     def save(self) -> None:
         """The log is safe before the checkpoint that counts on it."""
         began = time.monotonic()
-        checkpoint.write(self._path, self._run, self._log.sync())
+        state = save(self._run)
+        checkpoint.write(self._path, self._run.history(), state, self._log.sync())
         self._saved = self._flushed = time.monotonic()
         self._pause = max(CHECKPOINT_SECONDS, (self._saved - began) / CHECKPOINT_SHARE)
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from cafe.errors import FileError
 from cafe.files import reason
 
 LOCK = ".lock"
+_PENDING = 1 << 20  # bytes that wait at most to be written
 
 _REASONS = {
     errno.ENOSPC: "the disk is full; make room",
@@ -92,6 +93,50 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+class Appended:
+    """A file that only grows, open at its end; ``keep`` bytes of what was there before stay.
+
+    What is added is handed to the system by :meth:`flush`, and is safe after :meth:`sync`.
+    """
+
+    def __init__(self, path: Path, keep: int = 0) -> None:
+        self._path, self._pending = path, bytearray()
+        with writing_to(path):
+            # Opened for appending: what another process has written is never overwritten.
+            self._file = path.open("ab", buffering=0)
+            self._file.truncate(keep)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # What an interrupt has left half done is not tried again: it could be written twice.
+        if kind is not None and issubclass(kind, Exception):
+            with contextlib.suppress(FileError):
+                self.flush()
+        self._file.close()
+
+    def add(self, text: str) -> None:
+        """Put a line at the end."""
+        self._pending += text.encode() + b"\n"
+        if len(self._pending) > _PENDING:
+            self.flush()
+
+    def flush(self) -> None:
+        """Let others see what there is."""
+        with writing_to(self._path):
+            while self._pending:
+                written = self._file.write(self._pending)
+                del self._pending[:written]
+
+    def sync(self) -> int:
+        """Have it all on the disk; how many bytes there are."""
+        self.flush()
+        with writing_to(self._path):
+            os.fsync(self._file.fileno())
+            return os.fstat(self._file.fileno()).st_size
 
 
 @contextmanager

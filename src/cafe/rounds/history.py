@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cafe.latency.base import Floats
 from cafe.rounds.jobs import Whole
-from cafe.rounds.outcome import Fate
+from cafe.rounds.outcome import Fate, Outcome
 
 Column = NDArray[Any]
 
@@ -196,6 +196,14 @@ class History:
     def __repr__(self) -> str:
         learned = "" if self.accuracy is None else f", accuracy {self.accuracy:.4f}"
         return f"History({self.policy}: {self.rounds} rounds, {self.updates} updates{learned})"
+
+
+def columns(outcomes: Sequence[Outcome]) -> dict[str, Column]:
+    """Rounds as an array per field."""
+    found = {f.name: np.array([getattr(o, f.name) for o in outcomes]) for f in fields(Outcome)}
+    if not outcomes:
+        found["fates"] = np.zeros((0, len(Fate)), dtype=np.int64)
+    return found
 
 
 def _over(amount: float, count: float) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cafe.errors import InputError
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.rounds.jobs import Mask, Whole
@@ -30,6 +31,8 @@ class Ledger:
         last_round: in which round each client was last merged; -1 before its first.
         merged: how often each client was merged.
         busy: who has a job running.
+        away: who cannot be reached now; nobody in a simulation, where an absent client is invited
+            like any other and never begins.
         local: who has a local model to go on from.
         state: what the policy's ``observe`` returned last.
     """
@@ -44,6 +47,7 @@ class Ledger:
     last_round: Whole = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     merged: Whole = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     busy: Mask = field(default_factory=lambda: np.empty(0, dtype=bool))
+    away: Mask = field(default_factory=lambda: np.empty(0, dtype=bool))
     local: Mask = field(default_factory=lambda: np.empty(0, dtype=bool))
     state: Any = None
 
@@ -58,21 +62,54 @@ class Ledger:
             last_round=np.full(n, -1, dtype=np.int64),
             merged=np.zeros(n, dtype=np.int64),
             busy=np.zeros(n, dtype=bool),
+            away=np.zeros(n, dtype=bool),
             local=np.zeros(n, dtype=bool),
         )
 
     @property
     def idle(self) -> Indices:
-        """Who has no job running, in rising order."""
-        if not self.busy.any():
-            return self._everyone
-        return np.flatnonzero(~self.busy)
+        """Who is there and has no job running, in rising order."""
+        if self.busy.any() or self.away.any():
+            return np.flatnonzero(~(self.busy | self.away))
+        return self._everyone
 
     @cached_property
     def _everyone(self) -> Indices:
         everyone = np.arange(self.clients)
         everyone.setflags(write=False)
         return everyone
+
+    def admit(self, count: int) -> None:
+        """Let so many new clients in, who hold one example each for all that is known.
+
+        Their age begins now.
+        """
+        new = Ledger.new(np.ones(count, dtype=np.int64))
+        new.last_start += self.now
+        for name in ("examples", "last_start", "last_round", "merged", "busy", "away", "local"):
+            setattr(self, name, np.concatenate([getattr(self, name), getattr(new, name)]))
+        self.clients += count
+        vars(self).pop("_everyone", None)
+
+    def checked(self, invited: Indices) -> Indices:
+        """The clients of an invitation, if they can be invited now."""
+        clients = np.asarray(invited)
+        rising = clients.ndim == 1 and bool((clients[1:] > clients[:-1]).all())
+        if len(clients) and (
+            clients.dtype.kind not in "iu"
+            or not rising
+            or clients[0] < 0
+            or clients[-1] >= self.clients
+        ):
+            raise InputError(
+                f"An invitation names clients from 0 to {self.clients - 1}, each once, in rising "
+                f"order. Got {clients!r}."
+            )
+        clients = clients.astype(np.intp, copy=False)
+        if self.busy[clients].any():
+            busy = clients[self.busy[clients]]
+            raise InputError(f"Client {busy[0]} was invited while its last job still runs.")
+        return clients
 
     def age(self, clients: Indices) -> Floats:
         """Time since each client's last merged job was broadcast; since 0 before its first.

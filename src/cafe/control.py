@@ -1,0 +1,41 @@
+"""What the server asks before each round: which policy, and so which deadline, holds now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from cafe.fitting.observations import Observations
+from cafe.rounds.ledger import Ledger
+from cafe.rounds.policy import Policy
+
+
+class Controller(Protocol):
+    """Chooses the policy of each round.
+
+    It is a function of the ledger and of the response times seen so far, and keeps nothing of its
+    own: a server that was stopped and goes on asks it the same and hears the same.
+    """
+
+    def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
+        """The policy for the round that is about to open.
+
+        Args:
+            ledger: what the server knows.
+            seen: the response times so far, censored at the deadlines that were missed; None where
+                there are none yet.
+        """
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The same policy in every round."""
+
+    policy: Policy
+
+    def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
+        """That policy."""
+        return self.policy
+
+    def __str__(self) -> str:
+        return f"{self.policy}"

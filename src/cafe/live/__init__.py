@@ -1,0 +1,39 @@
+"""A run on real clients, whatever carries the messages: the engine's books in real time.
+
+::
+
+    layout       a model of named arrays as one vector
+    wire         what goes between server and clients
+    work         the client's side of a job
+    admission    which reports are let in
+    robust       how updates are put together
+    records      every job one by one, with its fate
+    run          the loop
+    state        a run as arrays and back
+    journal      a run on disk as it goes
+    serving      a whole run: limits, waiting for clients, evaluation, checkpoints
+    replay       the model again, from the log
+"""
+
+from cafe.live.admission import Guard
+from cafe.live.robust import Clip, Median, Sum, Trimmed
+from cafe.live.run import LiveRun
+from cafe.live.wire import Order, Reply, Report, Trained, Wire
+from cafe.live.work import Job, TooLateError, work
+
+__all__ = [
+    "Clip",
+    "Guard",
+    "Job",
+    "LiveRun",
+    "Median",
+    "Order",
+    "Reply",
+    "Report",
+    "Sum",
+    "TooLateError",
+    "Trained",
+    "Trimmed",
+    "Wire",
+    "work",
+]

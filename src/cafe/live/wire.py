@@ -1,0 +1,159 @@
+"""What goes between the server and its clients, whatever carries it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from cafe.live.layout import Arrays
+from cafe.rounds.jobs import ONE_STEP, Work
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a client is asked to do.
+
+    Attributes:
+        client: whom it is for, by name.
+        number: the client's number in the ledger.
+        round: in which it is asked.
+        version: of the global model that is sent along.
+        seed: of the run; a client's own random numbers follow from it.
+        work: how much to do.
+        seconds: how long the server waits, None where it takes what comes whenever it comes. A
+            duration, since clocks differ.
+        carry: whether to keep the local model for a later round.
+        after: go on from the local model of the job in this round; None: from the global model.
+        began: the version that the local model goes back to.
+    """
+
+    client: str
+    number: int
+    round: int
+    version: int
+    seed: int
+    work: Work = ONE_STEP
+    seconds: float | None = None
+    carry: bool = False
+    after: int | None = None
+    began: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What a client says it has done: nothing in it is believed before it is checked.
+
+    Attributes:
+        update: its model minus the one it began from, by array.
+        round: that it answers.
+        version: of the global model that it began from.
+        carried: whether it went on from its local model.
+        examples: how many it has learned from.
+        loss: its mean loss before the first step; None where it did not measure it.
+        label: what it calls itself; for people, never for decisions.
+        began: seconds from the order's arrival to the beginning of its training.
+        took: seconds of training.
+    """
+
+    update: Mapping[str, NDArray[Any]]
+    round: int
+    version: int
+    carried: bool = False
+    examples: int = 1
+    loss: float | None = None
+    label: str = ""
+    began: float = 0.0
+    took: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Reply:
+    """What came back for a ticket.
+
+    Attributes:
+        ticket: that was given for the order.
+        report: what the client sent; None where there is none.
+        stopped: whether the client gave up at its deadline.
+        lost: why there will be no report: the client failed, or went away.
+        absent: whether the order never reached the client.
+        malformed: why what it sent could not be read.
+    """
+
+    ticket: str
+    report: Report | None = None
+    stopped: bool = False
+    lost: str = ""
+    absent: bool = False
+    malformed: str = ""
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What a client found of the global model on its own examples."""
+
+    ticket: str
+    loss: float
+    accuracy: float | None
+    examples: int
+
+
+class Wire(Protocol):
+    """A way to clients. No call waits for a client."""
+
+    def present(self) -> Sequence[str]:
+        """Who can be reached now, by name. A client has the same name as long as it lives."""
+
+    def send(self, orders: Sequence[Order], model: Arrays) -> Sequence[str | None]:
+        """Hand over orders, with the global model: a ticket each, None where that failed."""
+
+    def receive(self, tickets: Collection[str]) -> Sequence[Reply]:
+        """What has come for some tickets since they were last asked for."""
+
+    def ask(self, clients: Sequence[str], model: Arrays, seconds: float) -> Sequence[str | None]:
+        """Ask clients what they think of a model, within so many seconds: a ticket each."""
+
+    def hear(self, tickets: Collection[str]) -> Sequence[Opinion | Reply]:
+        """Opinions that have come, and replies where there will be none."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+
+    def clock(self) -> float:
+        """Seconds on a clock that is never set back."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What a training function may return beside the bare model.
+
+    Attributes:
+        model: the arrays after training.
+        examples: how many examples were learned from.
+        loss: the mean loss before the first step.
+    """
+
+    model: Mapping[str, Any]
+    examples: int = 1
+    loss: float | None = None
+
+
+@dataclass(eq=False)
+class Memory:
+    """A client's local model between two rounds.
+
+    Attributes:
+        run: whose it is.
+        round: of the job that left it.
+        began: the version of the global model that it goes back to.
+        model: the arrays.
+        update: what has been added to the global model since then, by array.
+    """
+
+    run: str
+    round: int
+    began: int
+    model: Arrays = field(default_factory=dict)
+    update: Arrays = field(default_factory=dict)

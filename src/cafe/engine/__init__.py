@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
 
 from cafe.engine.run import Run
 from cafe.errors import InputError, positive, whole
 from cafe.federation import Federation
 from cafe.learn.base import Score
 from cafe.rounds.history import History
+from cafe.rounds.ledger import Ledger
 from cafe.rounds.outcome import Outcome
 from cafe.rounds.policy import Policy
 from cafe.task import Task
@@ -79,6 +81,11 @@ def play(
             yield outcome, run.evaluate() if trained and (due or share >= 1) else None
 
 
+class _HasLedger(Protocol):
+    @property
+    def ledger(self) -> Ledger: ...
+
+
 class Limits:
     """When a run ends."""
 
@@ -90,7 +97,7 @@ class Limits:
         time = None if time is None else positive("time", time)
         self.rounds, self.updates, self.time = rounds, updates, time
 
-    def reached(self, run: Run) -> float:
+    def reached(self, run: _HasLedger) -> float:
         """The share of the nearest limit that is used up; 1 when the run is over."""
         ledger = run.ledger
         pairs = (

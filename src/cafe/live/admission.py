@@ -142,4 +142,3 @@ def printable(label: str) -> str:
 
 def _wide(array: NDArray[Any]) -> NDArray[np.float64]:
     return array.astype(np.float64).ravel()
-

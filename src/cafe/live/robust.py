@@ -91,9 +91,8 @@ class Median:
         """The middle, times the sum of all coefficients."""
         cut = (len(updates) - 1) // 2
         even = np.ones(len(updates))
-        return _by_columns(updates, even, slice(cut, len(updates) - cut)) * (
-            coefficient.sum() / len(updates)
-        )
+        middle = _by_columns(updates, even, slice(cut, len(updates) - cut))
+        return np.asarray(middle * (coefficient.sum() / len(updates)))
 
 
 def _by_columns(updates: NDArray[np.float64], coefficient: Floats, middle: slice) -> Vector:
@@ -105,4 +104,4 @@ def _by_columns(updates: NDArray[np.float64], coefficient: Floats, middle: slice
         weight = coefficient[order]
         inside = np.take_along_axis(part, order, axis=0)
         total[at : at + _COLUMNS] = (inside * weight).sum(axis=0) / weight.sum(axis=0)
-    return total * coefficient.sum()
+    return np.asarray(total * coefficient.sum())

@@ -76,6 +76,10 @@ class Open:
         """Which may still report."""
         return np.isnan(self.jobs.arrival) & np.isinf(self.jobs.stop)
 
+    def waits_for(self, client: int) -> bool:
+        """Whether a client may still report."""
+        return bool((self.alive & (self.jobs.client == client)).any())
+
     @property
     def lost(self) -> int:
         """How many are known not to report any more."""
@@ -415,8 +419,8 @@ class LiveRun:
             waited_for = min(open_.until, self.ledger.now) - record.start
             if record.client in going_on or np.isinf(jobs.arrival[row]):
                 continue
-            took = None if record.arrived is None else record.arrived - record.start
-            found.append(Response(record.name, took, waited_for))
+            took = None if record.arrived is None else round(record.arrived - record.start, 6)
+            found.append(Response(record.name, took, round(waited_for, 6)))
         return found
 
     def _remember(self, open_: Open, kept: Indices) -> None:

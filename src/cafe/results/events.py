@@ -59,7 +59,7 @@ def read(path: Path, length: int | None = None) -> Events:
             f"Got {len(data)}: some were lost. Copy it here again, or begin the run anew.",
         )
     found = Events()
-    for number, line in _lines(path, data[:length]):
+    for number, line in lines(path, data[:length]):
         try:
             if "after" in line:
                 accuracy = line["accuracy"]
@@ -80,7 +80,7 @@ def read(path: Path, length: int | None = None) -> Events:
     return found
 
 
-def _lines(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+def lines(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects that lines hold; what follows the last line break is no line yet."""
     for number, line in enumerate(data.split(b"\n")[:-1], 1):
         try:

@@ -89,12 +89,12 @@ def execute(
             begun = provenance.collected(scenario, policy, seed, threads or cores())
         run = _new_run(scenario, policy, seed, begun["threads"])
         if not goes_on:
-            _clear(folder)
+            clear(folder)
             provenance.write(folder, begun)
         with _log(folder, run, say if goes_on else None) as log:
             _play(run, scenario, folder, log, progress)
         history = run.history()
-        _finish(folder, history)
+        finish(folder, history)
         if history.rounds and not history.updates:
             advice = "Lengthen the deadline or lower the quorum."
             _say(say, f"{folder}: no round has succeeded. {run.lament()} {advice}")
@@ -120,7 +120,7 @@ def _new_run(scenario: Scenario, policy: str, seed: int, threads: int) -> Run:
     return Run(scenario.federation, scenario.policy(policy), task, seed=seed, **told)
 
 
-def _clear(folder: Path) -> None:
+def clear(folder: Path) -> None:
     """Remove what another run has left, and nothing else."""
     with writing_to(folder):
         for name in _FILES:
@@ -185,7 +185,7 @@ class _Saver:
         self._pause = max(CHECKPOINT_SECONDS, (self._saved - began) / CHECKPOINT_SHARE)
 
 
-def _finish(folder: Path, history: History) -> None:
+def finish(folder: Path, history: History) -> None:
     """What is read when the run is over; the summary last, for it says that the run is over."""
     write_arrays(folder / clients.NAME, Clients.of(history).arrays())
     if history.model is not None:

@@ -27,8 +27,8 @@ FORMAT = 1
 _NOT_THERE = object()
 
 
-def collected(scenario: Scenario, label: str, seed: int, threads: int) -> dict[str, Any]:
-    """Where a run comes from that begins now."""
+def circumstances() -> dict[str, Any]:
+    """What is known of any run that begins now, here."""
     return {
         "format": FORMAT,
         "version": __version__,
@@ -38,8 +38,14 @@ def collected(scenario: Scenario, label: str, seed: int, threads: int) -> dict[s
         "machine": platform.machine(),
         "cpu": _cpu(),
         "cores": os.cpu_count(),
-        "threads": threads,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def collected(scenario: Scenario, label: str, seed: int, threads: int) -> dict[str, Any]:
+    """Where a run of a scenario comes from that begins now."""
+    return circumstances() | {
+        "threads": threads,
         "scenario": scenario.path.name,
         "sha256": hashlib.sha256(scenario.text.encode()).hexdigest(),
         "text": scenario.text,
@@ -84,6 +90,12 @@ def check_same(folder: Path, scenario: Scenario, label: str, seed: int) -> dict[
     begun = read(folder)
     now = {"seed": seed, "version": __version__, **scenario.settings(label)}
     was = {"seed": begun["seed"], "version": begun["version"], **begun["settings"]}
+    check_settings(folder, was, now)
+    return begun
+
+
+def check_settings(folder: Path, was: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuse to go on with a run that was begun with other settings, and name them."""
     changed = _differences(was, json.loads(json.dumps(now)))
     if changed:
         raise FileError(
@@ -91,7 +103,6 @@ def check_same(folder: Path, scenario: Scenario, label: str, seed: int) -> dict[
             f"the run here was begun with something else: {'; '.join(changed)}. A run is of one "
             "piece: undo the change and resume, or begin anew (--overwrite, or another --output).",
         )
-    return begun
 
 
 def _differences(was: dict[str, Any], now: dict[str, Any], inside: str = "") -> list[str]:

@@ -1,0 +1,37 @@
+"""CAFe on Flower: a policy drives a real federation.
+
+Flower is an optional extra, and nothing of it is loaded until it is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cafe.errors import CafeError
+
+if TYPE_CHECKING:
+    from cafe.flower.client import client
+    from cafe.flower.server import server
+
+__all__ = ["client", "server"]
+
+
+class FlowerMissingError(CafeError, ImportError):
+    """Flower is not installed, or is one that this version of CAFe does not know."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        if name == "server":
+            from cafe.flower.server import server
+
+            return server
+        from cafe.flower.client import client
+
+        return client
+    except ImportError as error:
+        raise FlowerMissingError(
+            f"A real federation needs Flower ({error}). Install it: pip install 'cafe-fl[flower]'."
+        ) from error

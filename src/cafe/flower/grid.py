@@ -1,0 +1,140 @@
+"""The way to clients through Flower's Grid: push, pull, and a clock of our own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Sequence
+
+from flwr.app import ConfigRecord, Message, MessageType, RecordDict
+from flwr.common.constant import ErrorCode
+from flwr.serverapp import Grid
+
+from cafe.flower import messages
+from cafe.flower.meter import Meter
+from cafe.live.layout import Arrays, Layout
+from cafe.live.wire import Opinion, Order, Reply
+
+GRACE = 5.0  # seconds that a message outlives its deadline: one that came just in time is not lost
+LIFE = 12 * 3600.0  # of a message whose report is taken whenever it comes
+TOGETHER = 16  # messages pulled at once: so many reports are in memory twice at most
+
+_WORDS = {
+    ErrorCode.LOAD_CLIENT_APP_EXCEPTION: "its app could not be loaded",
+    ErrorCode.CLIENT_APP_RAISED_EXCEPTION: "its training function failed",
+    ErrorCode.MESSAGE_UNAVAILABLE: "its message expired, or was lost by the SuperLink",
+    ErrorCode.REPLY_MESSAGE_UNAVAILABLE: "its reply expired",
+    ErrorCode.NODE_UNAVAILABLE: "it went away",
+    ErrorCode.INVALID_FAB: "it does not trust the app",
+    ErrorCode.CLIENT_APP_CRASHED: "its app's process died",
+}
+
+
+class GridWire:
+    """A :class:`cafe.live.Wire` on Flower's Grid. Clients are named by their node ids.
+
+    Args:
+        grid: of the ServerApp.
+        layout: of the model, which says how large a report may be.
+        run: which run this is, for clients that keep local models.
+    """
+
+    def __init__(self, grid: Grid, layout: Layout, run: str) -> None:
+        self._grid, self._run = grid, run
+        self._most = layout.bytes
+        self._meter = Meter.on(grid, 2 * layout.bytes + (1 << 20))
+
+    @property
+    def limited(self) -> bool:
+        """Whether a reply that is too large is cut off before it is in memory."""
+        return self._meter.active
+
+    def present(self) -> Sequence[str]:
+        """Who is online, as the SuperLink has it from their heartbeats."""
+        return sorted(f"{node}" for node in self._grid.get_node_ids())
+
+    def send(self, orders: Sequence[Order], model: Arrays) -> Sequence[str | None]:
+        """One message each; the model in them is pushed once."""
+        record = messages.packed(model)
+        ready = [
+            Message(
+                RecordDict(
+                    {
+                        messages.MODEL: record,
+                        messages.ORDER: messages.order_record(order, self._run),
+                    }
+                ),
+                int(order.client),
+                MessageType.TRAIN,
+                ttl=LIFE if order.seconds is None else order.seconds + GRACE,
+                group_id=f"{order.round}",
+            )
+            for order in orders
+        ]
+        return self._push(ready)
+
+    def ask(self, clients: Sequence[str], model: Arrays, seconds: float) -> Sequence[str | None]:
+        """Ask for opinions."""
+        record = messages.packed(model)
+        limit = ConfigRecord({"seconds": seconds})
+        ready = [
+            Message(
+                RecordDict({messages.MODEL: record, messages.ORDER: limit}),
+                int(client),
+                MessageType.EVALUATE,
+                ttl=seconds + GRACE,
+                group_id="evaluate",
+            )
+            for client in clients
+        ]
+        return self._push(ready)
+
+    def _push(self, ready: list[Message]) -> Sequence[str | None]:
+        if not ready:
+            return []
+        tickets = list(self._grid.push_messages(ready))
+        return [ticket or None for ticket in tickets] if tickets else [None] * len(ready)
+
+    def receive(self, tickets: Collection[str]) -> Sequence[Reply]:
+        """What has come."""
+        return [self._reply(message) for message in self._pulled(tickets)]
+
+    def hear(self, tickets: Collection[str]) -> Sequence[Opinion | Reply]:
+        """Opinions that have come."""
+        found: list[Opinion | Reply] = []
+        for message in self._pulled(tickets):
+            ticket = message.metadata.reply_to_message_id
+            opinion = messages.opinion_from(ticket, message.content) if _has(message) else None
+            found.append(opinion or Reply(ticket, lost="it has no opinion"))
+        return found
+
+    def _pulled(self, tickets: Collection[str]) -> Iterator[Message]:
+        some = sorted(tickets)
+        for at in range(0, len(some), TOGETHER):
+            yield from self._grid.pull_messages(some[at : at + TOGETHER])
+
+    def _reply(self, message: Message) -> Reply:
+        ticket = message.metadata.reply_to_message_id
+        if ticket in self._meter.stopped:
+            return Reply(ticket, malformed=f"it has more than {self._meter.most:,} bytes")
+        if not _has(message):
+            code, reason = message.error.code, message.error.reason or ""
+            words = _WORDS.get(code, f"Flower's error {code}")
+            more = reason if code == ErrorCode.CLIENT_APP_RAISED_EXCEPTION else ""
+            return Reply(ticket, lost=f"{words}{': ' if more else ''}{more[:200]}")
+        try:
+            report = messages.report_from(message.content, self._most)
+        except messages.MalformedError as error:
+            return Reply(ticket, malformed=f"{error}")
+        return Reply(ticket, report, stopped=report is None)
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        time.sleep(seconds)
+
+    def clock(self) -> float:
+        """A clock that is never set back."""
+        return time.monotonic()
+
+
+def _has(message: Message) -> bool:
+    return bool(message.has_content())

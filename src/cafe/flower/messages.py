@@ -1,0 +1,171 @@
+"""Orders and reports as Flower's messages, and back. What comes back is not trusted.
+
+Flower sends arrays in NumPy's own format. They are read here without NumPy's loader: the header is
+held against what was asked for before any memory is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from cafe.live.layout import Arrays
+from cafe.live.wire import Memory, Opinion, Order, Report
+from cafe.rounds.jobs import Work
+
+MODEL, ORDER, UPDATE, REPORT, STOPPED = "model", "order", "update", "report", "stopped"
+_HEADER = 1024  # bytes that NumPy's header may take
+
+
+class MalformedError(ValueError):
+    """Something that does not have the form of a report."""
+
+
+def packed(arrays: Mapping[str, NDArray[Any]]) -> ArrayRecord:
+    """Named arrays for the wire."""
+    return ArrayRecord({name: Array(np.ascontiguousarray(array)) for name, array in arrays.items()})
+
+
+def unpacked(record: ArrayRecord, most: int) -> Arrays:
+    """Named arrays from the wire, of at most so many bytes in all.
+
+    A view of the bytes that came: no more memory is taken, whatever a header claims.
+    """
+    whole = sum(len(array.data) for array in record.values())
+    if whole > most + _HEADER * len(record):
+        raise MalformedError(f"it has {whole:,} bytes, and at most {most:,} are taken")
+    return {name: _array(name, array) for name, array in record.items()}
+
+
+def _array(name: str, sent: Array) -> NDArray[Any]:
+    if sent.stype != "numpy.ndarray":
+        raise MalformedError(f"{name[:40]} is not in NumPy's format")
+    file = BytesIO(sent.data)
+    try:
+        if npy.read_magic(file) != (1, 0):
+            raise ValueError("another version")
+        shape, fortran, kind = npy.read_array_header_1_0(file, max_header_size=_HEADER)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
+        raise MalformedError(f"{name[:40]} cannot be read: {error}") from None
+    if kind.hasobject or kind.kind not in "fiub":
+        raise MalformedError(f"{name[:40]} is not made of numbers")
+    body = memoryview(sent.data)[file.tell() :]
+    if any(n < 0 for n in shape) or math.prod(shape) * kind.itemsize != len(body):
+        raise MalformedError(f"{name[:40]} says {shape} and has {len(body)} bytes")
+    return np.frombuffer(body, dtype=kind).reshape(shape, order="F" if fortran else "C")
+
+
+def order_record(order: Order, run: str) -> ConfigRecord:
+    """An order for the wire; what is None is left out, since the format has no word for it."""
+    values = asdict(order) | {"run": run}
+    values |= {f"work.{name}": value for name, value in values.pop("work").items()}
+    return ConfigRecord({name: value for name, value in values.items() if value is not None})
+
+
+def order_from(record: ConfigRecord) -> tuple[Order, str]:
+    """An order from the wire, and which run it belongs to."""
+    values: dict[str, Any] = dict(record)
+    work = {n.removeprefix("work."): v for n, v in values.items() if n.startswith("work.")}
+    rest = {n: v for n, v in values.items() if not n.startswith("work.")}
+    run = str(rest.pop("run"))
+    return Order(**rest, work=Work(**work)), run
+
+
+def report_content(report: Report | None) -> RecordDict:
+    """A report for the wire; None says that the client gave up at its deadline."""
+    if report is None:
+        return RecordDict({REPORT: ConfigRecord({STOPPED: True})})
+    values = {n: v for n, v in vars(report).items() if n != "update" and v is not None}
+    return RecordDict({UPDATE: packed(report.update), REPORT: ConfigRecord(values)})
+
+
+def report_from(content: RecordDict, most: int) -> Report | None:
+    """A report from the wire, of at most so many bytes; None where the client gave up."""
+    try:
+        values: dict[str, Any] = dict(content.config_records[REPORT])
+        if values.get(STOPPED) is True:
+            return None
+        extra = set(content) - {REPORT, UPDATE}
+        if extra:
+            raise MalformedError(f"it has a record too many, {sorted(extra)[0][:40]}")
+        update = unpacked(content.array_records[UPDATE], most)
+        loss = values.get("loss")
+        return Report(
+            update,
+            _whole(values["round"]),
+            _whole(values["version"]),
+            values["carried"] is True,
+            _whole(values["examples"]),
+            None if loss is None else float(loss),
+            str(values.get("label", "")),
+            float(values.get("began", 0.0)),
+            float(values.get("took", 0.0)),
+        )
+    except KeyError as error:
+        raise MalformedError(f"it has no {str(error)[:40]}") from None
+    except (TypeError, ValueError) as error:
+        raise MalformedError(f"{error}"[:200]) from None
+
+
+def opinion_from(ticket: str, content: RecordDict) -> Opinion | None:
+    """An opinion from the wire; None where it cannot be read."""
+    try:
+        values: dict[str, Any] = dict(content.config_records[REPORT])
+        accuracy = values.get("accuracy")
+        return Opinion(
+            ticket,
+            float(values["loss"]),
+            None if accuracy is None else float(accuracy),
+            _whole(values["examples"]),
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise MalformedError(f"a whole number was expected, got {value!r}"[:100])
+    return value
+
+
+_MEMORY = "cafe.memory."
+
+
+def memories_in(state: RecordDict) -> list[Memory]:
+    """The local models that a client has kept in Flower's state for it."""
+    found = []
+    for name, record in state.config_records.items():
+        if not name.startswith(_MEMORY):
+            continue
+        model, update = (state.array_records[f"{name}.{part}"] for part in (MODEL, UPDATE))
+        found.append(
+            Memory(
+                str(record["run"]),
+                int(str(record["round"])),
+                int(str(record["began"])),
+                {key: array.numpy() for key, array in model.items()},
+                {key: array.numpy() for key, array in update.items()},
+            )
+        )
+    return found
+
+
+def keep_memories(state: RecordDict, memories: tuple[Memory, ...]) -> None:
+    """Leave local models for the next job, in place of those that were there."""
+    for name in [name for name in state if name.startswith(_MEMORY)]:
+        del state[name]
+    for n, memory in enumerate(memories):
+        name = f"{_MEMORY}{n}"
+        state[name] = ConfigRecord(
+            {"run": memory.run, "round": memory.round, "began": memory.began}
+        )
+        state[f"{name}.{MODEL}"] = packed(memory.model)
+        state[f"{name}.{UPDATE}"] = packed(memory.update)

@@ -1,0 +1,79 @@
+"""``live.json``: how a run stands at this moment, for whoever watches. Nothing is read from it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from cafe.live.run import LiveRun
+
+NAME = "live.json"
+_APART = 0.2  # seconds between two writings while a round is open
+
+
+class Board:
+    """Keeps ``live.json`` up to date; a disk that refuses it costs the picture, not the run."""
+
+    def __init__(self, path: Path, run: LiveRun, rounds: int | None) -> None:
+        self._path, self._run, self._rounds = path, run, rounds
+        self._state, self._why, self._wrote = "waiting for clients", "", 0.0
+
+    def show(self, state: str, why: str = "") -> None:
+        """Something new."""
+        self._state, self._why = state, why
+        self._write()
+
+    def refresh(self) -> None:
+        """The same, with the figures of now."""
+        if time.monotonic() - self._wrote > _APART:
+            self._write()
+
+    def _write(self) -> None:
+        new = self._path.with_name(f".{NAME}.new")
+        self._wrote = time.monotonic()
+        with contextlib.suppress(OSError):
+            new.write_text(json.dumps(self._figures()) + "\n")
+            os.replace(new, self._path)
+
+    def _figures(self) -> dict[str, Any]:
+        run, ledger, open_ = self._run, self._run.ledger, self._run.open
+        now = run.now()
+        history = run.history()
+        until = math.inf if open_ is None else open_.until
+        waste = history.waste_per_update
+        return {
+            "state": self._state,
+            "why": self._why,
+            "round": ledger.round,
+            "version": ledger.version,
+            "rounds": self._rounds,
+            "deadline": until - ledger.opened if math.isfinite(until) else None,
+            "opened": ledger.opened,
+            "now": now,
+            "invited": 0 if open_ is None else open_.invited,
+            "reports": 0 if open_ is None else int((open_.jobs.arrival <= now).sum()),
+            "refused": sum(run.refusals),
+            "present": int((~ledger.away).sum()),
+            "waste_per_update": waste if math.isfinite(waste) else None,
+            "success": history.updates / history.rounds if history.rounds else None,
+            "accuracy": run.scores[-1][1].accuracy if run.scores else None,
+            "clients": [
+                {
+                    "name": name,
+                    "label": run.labels[k],
+                    "present": not ledger.away[k],
+                    "busy": bool(ledger.busy[k] or (open_ is not None and open_.waits_for(k))),
+                    "age": now - float(ledger.last_start[k]),
+                    "merged": int(ledger.merged[k]),
+                    "refused": run.refusals[k],
+                }
+                for k, name in enumerate(run.names)
+            ],
+            "pid": os.getpid(),
+            "wrote": time.time(),
+        }

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from cafe.errors import CafeError
 
 if TYPE_CHECKING:
-    from cafe.flower.client import client
-    from cafe.flower.server import server
+    from cafe.flower.client_app import client
+    from cafe.flower.server_app import server
 
 __all__ = ["client", "server"]
 
@@ -25,10 +25,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         if name == "server":
-            from cafe.flower.server import server
+            from cafe.flower.server_app import server
 
             return server
-        from cafe.flower.client import client
+        from cafe.flower.client_app import client
 
         return client
     except ImportError as error:

@@ -34,6 +34,7 @@ class Job:
         work: how much to do: ``steps`` or ``epochs``.
         seed: of the run.
         settings: what this client was set up with, such as the path to its data.
+        config: what the run was set up with.
         clock: seconds on this machine.
         until: on that clock, when the server stops waiting; infinite where it does not.
     """
@@ -45,6 +46,7 @@ class Job:
     work: Work
     seed: int
     settings: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
     clock: Callable[[], float] = time.monotonic
     until: float = float("inf")
 
@@ -88,6 +90,7 @@ def work(
     run: str,
     memories: Sequence[Memory] = (),
     settings: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | None = None,
     label: str = "",
     received: float | None = None,
     clock: Callable[[], float] = time.monotonic,
@@ -101,6 +104,7 @@ def work(
         run: which run this is; a local model of another one is of no use.
         memories: what earlier jobs left.
         settings: what this client was set up with.
+        config: what the run was set up with.
         label: what it calls itself.
         received: when the order came, on the clock; left out: now.
         clock: seconds on this machine.
@@ -115,6 +119,7 @@ def work(
         order.work,
         order.seed,
         settings or {},
+        config or {},
         clock,
         until,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
@@ -43,6 +43,7 @@ def client(train: Train, *, evaluate: Judge | None = None) -> ClientApp:
             run=run,
             memories=messages.memories_in(context.state),
             settings=settings,
+            config=dict(context.run_config),
             label=str(settings.get("name", "")),
             received=received,
         )
@@ -57,8 +58,17 @@ def client(train: Train, *, evaluate: Judge | None = None) -> ClientApp:
                 "This client has no evaluate function: give one to cafe.flower.client."
             )
         seconds = float(str(message.content.config_records[messages.ORDER]["seconds"]))
-        settings: Mapping[str, Any] = dict(context.node_config)
-        job = Job(f"{context.node_id}", -1, -1, -1, ONE_STEP, 0, settings, until=received + seconds)
+        job = Job(
+            f"{context.node_id}",
+            -1,
+            -1,
+            -1,
+            ONE_STEP,
+            0,
+            dict(context.node_config),
+            dict(context.run_config),
+            until=received + seconds,
+        )
         loss, accuracy, examples = evaluate(_model(message), job)
         values: dict[str, Any] = {"loss": float(loss), "examples": int(examples)}
         values |= {} if accuracy is None else {"accuracy": float(accuracy)}

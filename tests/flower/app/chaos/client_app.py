@@ -1,0 +1,134 @@
+"""A client that trains; or does what the file ``<script>/<its name>`` tells it, while it is there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+from chaos import task
+from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+from flwr.clientapp import ClientApp
+
+from cafe.flower import client, messages
+from cafe.flower.client_app import reply
+
+app = ClientApp()
+
+
+def told(context):
+    """What the script says now; a word, and a number where it needs one."""
+    path = Path(str(context.run_config["script"])) / str(context.node_config["name"])
+    words = path.read_text().split() if context.run_config["script"] and path.exists() else []
+    return (words + ["", "0"])[:2]
+
+
+def train(model, job):
+    """The honest work."""
+    word, number = job.config["told"], float(job.config["number"])
+    if word == "sleep":
+        time.sleep(number)
+    while word == "busy" and job.go_on():
+        time.sleep(0.05)
+    if word == "raise":
+        raise ValueError("told to fail")
+    if word == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    partition, partitions = job.settings["partition-id"], job.settings["num-partitions"]
+    return task.train(model, job, partition, partitions)
+
+
+def judge(model, job):
+    """Loss and accuracy on the client's own examples."""
+    x, y = task.examples(job.settings["partition-id"], job.settings["num-partitions"])
+    return (*task.score(model, x, y), len(y))
+
+
+honest = client(train, evaluate=judge)
+
+
+def forged(message, word, number):
+    """A report that nobody should believe."""
+    order, _ = messages.order_from(message.content.config_records["order"])
+    model = {k: a.numpy() for k, a in message.content.array_records["model"].items()}
+    update = {name: np.full_like(array, 1e-3) for name, array in model.items()}
+    values = {"round": order.round, "version": order.version, "carried": False, "examples": 100}
+    if word == "nan":
+        update["weight"][0, 0] = np.nan
+    if word == "inf":
+        update["bias"][0] = np.inf
+    if word == "shape":
+        update["weight"] = update["weight"].T
+    if word == "dtype":
+        update["bias"] = update["bias"].astype(np.float64)
+    if word == "missing":
+        del update["bias"]
+    if word == "huge":
+        update["weight"] += 1e30
+    if word == "version":
+        values["version"] = order.version + 7
+    if word == "replay":
+        values["round"] = max(order.round - 1, 0) if order.round else 99
+    if word == "examples":
+        values["examples"] = 10**15
+    if word == "text":
+        values["round"] = "one"
+    record = messages.packed(update)
+    if word == "oversize":
+        record["weight"] = Array(np.zeros(int(number or 4e6), np.float32))
+    if word == "pickle":
+        record["weight"] = Array("object", (1,), "numpy.ndarray", b"\x80\x04K\x01.")
+    if word == "bomb":
+        header = (
+            np.lib.format.magic(1, 0)
+            + b"v\x00"
+            + (
+                b"{'descr': '<f4', 'fortran_order': False, 'shape': (10000000000000,), }".ljust(117)
+                + b"\n"
+            )
+        )
+        record["weight"] = Array("float32", (10**13,), "numpy.ndarray", header)
+    if word == "empty":
+        return RecordDict()
+    if word == "extra":
+        return RecordDict({"update": record, "report": ConfigRecord(values), "more": ArrayRecord()})
+    return RecordDict({"update": record, "report": ConfigRecord(values)})
+
+
+FORGED = (
+    "nan", "inf", "shape", "dtype", "missing", "huge", "version", "replay", "examples", "text",
+    "oversize", "pickle", "bomb", "empty", "extra",
+)  # fmt: skip
+
+
+def turned(message, factor):
+    """The honest reply with its update multiplied."""
+    arrays = message.content.array_records["update"]
+    for name in list(arrays):
+        arrays[name] = Array((arrays[name].numpy() * factor).astype(np.float32))
+    return message
+
+
+@app.train()
+def on_train(message, context):
+    """Honest, or not."""
+    word, number = told(context)
+    context.run_config["told"], context.run_config["number"] = word, number
+    received = time.monotonic()
+    if word in FORGED:
+        return reply(message, forged(message, word, float(number)), received)
+    answer = honest(message, context)
+    if word in ("flip", "scale") and "update" in answer.content:
+        return turned(answer, -1.0 if word == "flip" else float(number))
+    return answer
+
+
+@app.evaluate()
+def on_evaluate(message, context):
+    """Honest."""
+    word, number = told(context)
+    if word == "sleep":
+        time.sleep(float(number))
+    return honest(message, context)

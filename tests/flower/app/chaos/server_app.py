@@ -1,0 +1,48 @@
+"""A server whose policy comes from the run's configuration."""
+
+from __future__ import annotations
+
+from chaos import task
+from flwr.serverapp import ServerApp
+
+import cafe
+from cafe.flower import server
+from cafe.live import Clip, Median, Sum, Trimmed
+
+COMBINE = {"sum": Sum(), "clip": Clip(), "trimmed": Trimmed(0.25), "median": Median()}
+app = ServerApp()
+
+
+def policy(config):
+    """The policy that the configuration names."""
+    told = {"deadline": config["deadline"]}
+    if config["policy"] != "awu":
+        told["quorum"] = config["quorum"]
+    if config["policy"] == "fedavg":
+        told["fraction"] = 1.0
+    if config["target"]:
+        told["target"] = config["target"]
+    if config["policy"] == "mcu-late":
+        return cafe.policies.mcu(late="keep", **told)
+    return cafe.policies.recipes()[config["policy"]](**told)
+
+
+def judge(model):
+    """Loss and accuracy on the test examples."""
+    return task.score(model, *task.examples())
+
+
+@app.main()
+def main(grid, context):
+    """Build the real server, and let it run."""
+    config = context.run_config
+    real = server(
+        policy(config),
+        task.start,
+        rounds=8,
+        evaluate=judge if config["evaluate"] == "server" else "clients",
+        combine=COMBINE[config["combine"]],
+        patience=config["patience"],
+        wait=config["wait"],
+    )
+    real(grid, context)

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from cafe._version import __version__
-from cafe.cli import planning, reproducing, running
+from cafe.cli import federating, planning, reproducing, running
 from cafe.errors import CafeError
 
 app = typer.Typer(
@@ -35,6 +35,7 @@ for verb in (
     planning.demo,
 ):
     app.command()(verb)
+app.add_typer(federating.app, name="federate")
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,147 @@
+"""The model again from the log: every report trained anew, every update merged anew.
+
+If the training function gives the same arrays for the same job, as it does where it draws from
+``job.rng()`` and sums in a fixed order, the replayed model is the served one to the bit. A log from
+which a round, a report or a coefficient is missing gives another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cafe.errors import InputError
+from cafe.live.journal import read_jobs, read_rounds
+from cafe.live.layout import Arrays, Layout, Vector
+from cafe.live.records import Record, digest
+from cafe.live.robust import Combine, Sum
+from cafe.live.run import merged
+from cafe.live.wire import Memory, Order
+from cafe.live.work import Train, work
+from cafe.rounds.jobs import ONE_STEP, Work
+
+
+@dataclass(frozen=True, eq=False)
+class Replayed:
+    """What a replay came to.
+
+    Attributes:
+        model: the vector after the last update.
+        updates: how many there were.
+        reports: how many were in them.
+        differing: the records whose report came out otherwise than it was when it was let in.
+    """
+
+    model: Vector
+    updates: int
+    reports: int
+    differing: list[Record]
+
+
+def replay(
+    folder: str | Path,
+    model: Mapping[str, Any],
+    train: Train,
+    settings: Callable[[str], Mapping[str, Any]],
+    *,
+    seed: int = 0,
+    work_done: Work = ONE_STEP,
+    combine: Combine | None = None,
+) -> Replayed:
+    """Go through a run's log and do all that counted again.
+
+    Merges of updates are replayed, of policies that add them to the model; not server optimisers.
+
+    Args:
+        folder: of the run.
+        model: the arrays it began with.
+        train: the clients' training function.
+        settings: from a client's name to what it was set up with.
+        seed: of the run.
+        work_done: how much each job did.
+        combine: how updates were put together.
+    """
+    layout = Layout.of(model)
+    rest = {name: np.asarray(a) for name, a in model.items() if name not in layout.learned}
+    vector = layout.flat(model)
+    versions = {0: layout.unflat(vector, rest)}
+    by_version = _merged(read_jobs(folder))
+    reports = 0
+    differing: list[Record] = []
+    successes = [outcome for outcome in read_rounds(folder) if outcome.succeeded]
+    if [outcome.version for outcome in successes] != [*range(1, len(successes) + 1)]:
+        raise InputError("The log must have one successful round for every version. It has not.")
+    for outcome in successes:
+        chains = by_version.get(outcome.version, [])
+        if len(chains) != outcome.used:
+            raise InputError(
+                f"The log must have the {outcome.used} reports of version {outcome.version}. Got "
+                f"{len(chains)}."
+            )
+        updates = []
+        for chain in chains:
+            update = _again(chain, versions, layout, train, settings, seed, work_done)
+            if digest(update) != chain[-1].digest:
+                differing.append(chain[-1])
+            updates.append(update)
+        coefficient = np.array([chain[-1].coefficient for chain in chains], dtype=float)
+        stack = np.stack(updates) if updates else np.empty((0, layout.size))
+        change = merged(combine or Sum(), stack, coefficient, [], vector, 1.0)
+        vector = (vector.astype(np.float64) + change).astype(layout.dtype)
+        versions[outcome.version] = layout.unflat(vector, rest)
+        reports += len(chains)
+    return Replayed(vector, len(successes), reports, differing)
+
+
+def _merged(records: list[Record]) -> dict[int, list[list[Record]]]:
+    """The chains of jobs in each version, in the order in which they were merged."""
+    found: dict[int, list[list[Record]]] = {}
+    open_: dict[int, list[Record]] = {}
+    for record in records:
+        if record.merged is None:
+            continue
+        open_.setdefault(record.client, []).append(record)
+        if record.coefficient is not None:
+            found.setdefault(record.merged, []).append(open_.pop(record.client))
+    return found
+
+
+def _again(
+    chain: list[Record],
+    versions: Mapping[int, Arrays],
+    layout: Layout,
+    train: Train,
+    settings: Callable[[str], Mapping[str, Any]],
+    seed: int,
+    work_done: Work,
+) -> Vector:
+    """One client's jobs, one after the other."""
+    memories: tuple[Memory, ...] = ()
+    update: Mapping[str, Any] = {}
+    for record in chain:
+        order = Order(
+            record.name,
+            record.client,
+            record.round,
+            record.version,
+            seed,
+            work_done,
+            carry=True,
+            after=memories[-1].round if memories else None,
+            began=record.version if memories else None,
+        )
+        done = work(
+            train,
+            order,
+            versions[record.version],
+            run="again",
+            memories=memories,
+            settings=settings(record.name),
+        )
+        assert done.report is not None
+        memories, update = done.memories, done.report.update
+    return layout.flat(update)

@@ -1,0 +1,1 @@
+"""Messages there and back."""

@@ -1,0 +1,241 @@
+"""A federation of real processes: who gets in, who comes back, and that nothing stays behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("flwr", reason="a real federation needs Flower: pip install 'cafe-fl[flower]'")
+
+from cafe import cli
+from cafe.errors import InputError
+from cafe.flower.lab import Lab, commands, keys
+from cafe.flower.lab.places import free_ports
+
+APP = Path(__file__).parent / "app"
+LISTENS = "0A"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Two nodes with TLS and keys, started once for the whole file."""
+    folder = tmp_path_factory.mktemp("secure") / "app"
+    shutil.copytree(APP, folder)
+    lab = Lab(folder)
+    try:
+        lab.up(2)
+        yield lab
+    finally:
+        lab.down()
+
+
+def everybody(lab: Lab) -> list[int]:
+    return [pid for each in lab.processes() for pid in (each.pid, *each.tasks)]
+
+
+def ids(lab: Lab) -> dict[str, str]:
+    return {node["name"]: node["id"] for node in lab.status()["nodes"]}
+
+
+def rows(lab: Lab, folder: Path, **config: Any) -> list[dict[str, Any]]:
+    """Run the app and return what it wrote."""
+    run = lab.submit(folder=str(folder), **config)
+    until = time.monotonic() + 90
+    while not (status := lab.run_status(run)).startswith("finished"):
+        assert time.monotonic() < until, status
+        time.sleep(0.5)
+    assert status == "finished:completed", lab.run_log(run)
+    found: list[dict[str, Any]] = json.loads((folder / "rows.json").read_text())
+    return found
+
+
+def test_nodes_are_online_under_their_names(lab: Lab) -> None:
+    nodes = lab.status()["nodes"]
+    assert [(node["name"], node["online"]) for node in nodes] == [
+        ("node-1", True),
+        ("node-2", True),
+    ]
+    assert {each.name for each in lab.processes() if each.alive} == {
+        *("superlink", "node-1", "node-1-tasks", "node-2", "node-2-tasks")
+    }
+
+
+def test_private_keys_are_private(lab: Lab) -> None:
+    files = [*lab.places.keys.glob("*.key"), lab.places.keys / "tasks.secret"]
+    assert len(files) == 4
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    assert stat.S_IMODE(lab.places.keys.stat().st_mode) == 0o700
+    assert ".federation/" in (lab.places.folder / ".gitignore").read_text()
+
+
+def test_nothing_listens_beyond_loopback(lab: Lab) -> None:
+    sockets = set()
+    for pid in everybody(lab):
+        for handle in Path(f"/proc/{pid}/fd").iterdir():
+            target = os.readlink(handle) if handle.is_symlink() else ""
+            if target.startswith("socket:["):
+                sockets.add(target[8:-1])
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == LISTENS and words[9] in sockets:
+                found.append(words[1].split(":")[0])
+    assert found == ["0100007F"] * 3  # the SuperLink and two nodes, in the kernel's spelling
+
+
+def test_strangers_are_not_let_in(lab: Lab, tmp_path: Path) -> None:
+    before = lab.online()
+    memory = lab.places.recall()
+    assert memory is not None
+    keys.make_node_key(tmp_path / "stranger.key")
+    ca = ["--root-certificates", str(lab.places.keys / "ca.pem")]
+    tries = {
+        "with a key that nobody registered": [
+            *(*ca, "--auth-supernode-private-key", str(tmp_path / "stranger.key"))
+        ],
+        "without a key": ca,
+        "without TLS": ["--insecure"],
+        "without the authority's certificate": [],
+    }
+    ports = free_ports(len(tries))
+    running = {
+        how: subprocess.Popen(
+            [
+                *(str(Path(sys.executable).with_name("flower-supernode")), *words),
+                *("--superlink", f"127.0.0.1:{memory.port}", "--port", str(port)),
+                *("--max-retries", "1", "--max-wait-time", "2", "--isolation", "process"),
+            ],
+            env={**commands.environment(lab.places, "stranger"), "FLWR_HOME": str(tmp_path)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for (how, words), port in zip(tries.items(), ports, strict=True)
+    }
+    for how, process in running.items():
+        try:
+            said, _ = process.communicate(timeout=30)
+        finally:
+            process.kill()
+        assert "SuperNode ID" not in said, how
+        assert process.returncode != 0, how
+    assert lab.online() == before
+
+
+def test_messages_go_there_and_back_in_warm_processes(lab: Lab, tmp_path: Path) -> None:
+    found = rows(lab, tmp_path, messages=2)
+    assert sorted((row["name"], row["partition"]) for row in found) == [
+        *[("node-1", 0)] * 2,
+        *[("node-2", 1)] * 2,
+    ]
+    assert all("warm" in row["program"] for row in found)
+    assert len({row["pid"] for row in found}) == 4  # a process for each
+    assert len({row["random"] for row in found}) == 4  # and none repeats another's numbers
+
+
+def test_a_run_that_fails_is_told_with_its_log(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = lab.places.folder / "pyproject.toml"
+    settings.write_text(settings.read_text().replace("fail = false", "fail = true"))
+    monkeypatch.setattr(sys, "argv", ["cafe", "federate", "run", str(lab.places.folder)])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 1
+    said = capsys.readouterr().err
+    assert "it was told to fail" in said
+    assert "To go on: cafe federate up" in said
+
+
+def test_a_node_that_was_killed_comes_back_as_the_same(lab: Lab) -> None:
+    before = ids(lab)
+    lab.kill("node-1", signal.SIGKILL)
+    assert not any(each.alive or each.tasks for each in lab.processes() if "node-1" in each.name)
+    with sqlite3.connect(lab.places.database, timeout=30) as database:
+        # As if the minute had passed after which the SuperLink misses it.
+        database.execute("UPDATE node SET online_until = ? WHERE status = 'online'", (time.time(),))
+    database.close()
+    lab.start("node-1")
+    assert ids(lab) == before
+    assert lab.status()["nodes"][0]["online"]
+
+
+def test_only_what_is_missing_is_started(lab: Lab) -> None:
+    before = {each.name: each.pid for each in lab.processes()}
+    lab.kill("node-2-tasks", signal.SIGKILL)
+    lab.up()
+    after = {each.name: each.pid for each in lab.processes()}
+    assert {name for name in after if after[name] != before[name]} == {"node-2-tasks"}
+    assert all(each.alive for each in lab.processes())
+
+
+def test_what_cannot_be_is_refused(lab: Lab, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="running without --insecure"):
+        lab.up(insecure=True)
+    with pytest.raises(InputError, match="There is no process 'node-9'"):
+        lab.kill("node-9")
+    with pytest.raises(InputError, match="--nodes must be at least 1"):
+        lab.up(0)
+    with pytest.raises(InputError, match="failed"):
+        lab.submit(nonsense=1)
+    with pytest.raises(InputError, match="holds no Flower app"):
+        Lab(tmp_path).up()
+    with pytest.raises(InputError, match="There is no federation"):
+        Lab(tmp_path).submit()
+
+
+def test_down_ends_everything_and_only_that(lab: Lab) -> None:
+    """Even a frozen node, and what a killed SuperLink left behind; never who has an old pid."""
+    memory = lab.places.recall()
+    assert memory is not None
+    stranger = subprocess.Popen(["sleep", "60"])
+    try:
+        file = lab.places.state / "processes.json"
+        written = json.loads(file.read_text())
+        wrong = {**written[0], "name": "node-3", "pid": stranger.pid, "mark": "another"}
+        file.write_text(json.dumps([*written, wrong]))
+        lab.kill("node-2", signal.SIGSTOP)
+        known = {each.name: each for each in lab.processes()}
+        assert not known["node-3"].alive
+        os.kill(known["superlink"].pid, signal.SIGKILL)
+        ended = everybody(lab)
+        lab.down()
+        assert stranger.poll() is None
+        for pid in set(ended) - {stranger.pid}:
+            path = Path(f"/proc/{pid}/stat")
+            assert not path.exists() or path.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+        assert lab.down() == []
+    finally:
+        stranger.kill()
+        stranger.wait()
+    for port in (memory.port, *(node.port for node in memory.nodes.values())):
+        with socket.socket() as free:
+            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            free.bind(("127.0.0.1", port))
+
+
+def test_without_tls_and_cold(tmp_path: Path) -> None:
+    shutil.copytree(APP, tmp_path / "app")
+    lab = Lab(tmp_path / "app")
+    try:
+        lab.up(1, insecure=True, cold=True)
+        assert not [*lab.places.keys.glob("*.pem")]
+        found = rows(lab, tmp_path, messages=1)
+        assert "flwr-clientapp" in found[0]["program"]
+    finally:
+        lab.down()
+    assert lab.processes() == []

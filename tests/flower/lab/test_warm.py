@@ -1,0 +1,135 @@
+"""What the warm start uses of Flower's inner workings, and the helper that forks."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("flwr", reason="a real federation needs Flower: pip install 'cafe-fl[flower]'")
+
+from importlib import import_module
+
+from flwr.supercore import tls
+from flwr.supercore.constant import TaskType
+from flwr.supercore.superexec.executor import (
+    ExecutionSpec,
+    Executor,
+    LaunchResult,
+    SubprocessExecutor,
+)
+
+from cafe.flower.lab import warm
+
+SPEC = ExecutionSpec(TaskType.CLIENT_APP, "127.0.0.1:1", "token", True, None, False, 1, False, 1)
+
+HELPER = """
+import json, os, socket, sys, threading, types
+import flwr.supercore.tls
+import numpy
+from cafe.flower.lab import warm
+def run_clientapp(token, **spec):
+    with open(os.path.join(sys.argv[1], token), "w") as file:
+        file.write(f"{os.getpgid(0) == os.getpid()} {numpy.random.random()}")
+    if token == "last": threading.Event().wait()
+    raise SystemExit
+sys.modules[warm.TASK] = types.SimpleNamespace(run_clientapp=run_clientapp)
+warm.PATIENCE = 0.5
+warm._help(socket.socket(fileno=int(sys.argv[2])))
+"""
+
+
+def test_flower_is_as_the_warm_start_knows_it() -> None:
+    """If this fails, a release of Flower has changed: adapt warm.py, or start cold."""
+    loop, task = import_module(warm.LOOP), import_module(warm.TASK)
+    used = {"runtime_api_address", "insecure", "root_certificates_path", "superexec_auth_secret"}
+    used |= {"runtime_dependency_install"}
+    assert used <= {*inspect.signature(loop.run_superexec).parameters}
+    assert "get_executor(" in inspect.getsource(loop.run_superexec)
+    assert callable(loop.get_executor)
+    used = {"runtime_api_address", "token", "insecure", "certificates", "parent_pid"}
+    used |= {"runtime_dependency_install"}
+    assert {*inspect.signature(task.run_clientapp).parameters} == used
+    used = {"runtime_api_address", "token", "insecure", "root_certificates_path", "parent_pid"}
+    used |= {"runtime_dependency_install", "task_type"}
+    assert used <= {field.name for field in fields(ExecutionSpec)}
+    assert [*inspect.signature(tls.validate_and_resolve_root_certificates).parameters][1] == (
+        "insecure"
+    )
+
+
+def test_it_does_all_that_flower_asks_of_an_executor() -> None:
+    def asked(of: type) -> dict[str, list[str]]:
+        public = {name: each for name, each in vars(of).items() if not name.startswith("_")}
+        return {name: [*inspect.signature(each).parameters] for name, each in public.items()}
+
+    assert {*asked(Executor)} == {*asked(warm.WarmExecutor)}
+    ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        executor: Executor = warm.WarmExecutor(ours)
+        assert executor.get_eligible_capacity({TaskType.CLIENT_APP}, insecure=True) == (
+            {TaskType.CLIENT_APP},
+            set(),
+        )
+        executor.wait_for_capacity(TaskType.CLIENT_APP, fab_hash=None, insecure=True)
+        executor.reconcile()
+        assert executor.launch(SPEC) == LaunchResult.accepted()
+        sent = json.loads(theirs.recv(10_000))
+        assert sent["token"] == "token"
+        assert sent["parent_pid"] == 1
+
+
+def test_without_its_helper_tasks_start_cold(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    launched: list[Any] = []
+
+    def launch(_: SubprocessExecutor, spec: ExecutionSpec) -> LaunchResult:
+        launched.append(spec)
+        return LaunchResult.accepted()
+
+    monkeypatch.setattr(SubprocessExecutor, "launch", launch)
+    ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+    theirs.close()
+    executor = warm.WarmExecutor(ours)
+    executor.launch(SPEC)
+    executor.close()
+    assert launched == [SPEC]
+    assert "starts cold" in capsys.readouterr().out
+
+
+def test_hundreds_of_tasks(tmp_path: Path) -> None:
+    """Each in a process and group of its own, with its own numbers; none stays behind."""
+    ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+    with ours:
+        with theirs:
+            helper = subprocess.Popen(
+                [sys.executable, "-c", HELPER, str(tmp_path), str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+            )
+        keys = ("runtime_api_address", "insecure", "root_certificates_path", "parent_pid")
+        spec: dict[str, Any] = dict.fromkeys(keys) | {"runtime_dependency_install": False}
+        spec["insecure"] = True
+        names = [*(f"task-{k}" for k in range(300)), "last"]
+        for k, name in enumerate(names):
+            ours.send(json.dumps({**spec, "token": name}).encode())
+            _wait_for(tmp_path, k - 3)  # a few at a time
+        _wait_for(tmp_path, len(names))
+    helper.wait(timeout=60)
+    said = [(tmp_path / name).read_text().split() for name in names]
+    assert {own_group for own_group, _ in said} == {"True"}
+    assert len({number for _, number in said}) == len(names)
+
+
+def _wait_for(folder: Path, files: int) -> None:
+    until = time.monotonic() + 60
+    while len([*folder.iterdir()]) < files and time.monotonic() < until:
+        time.sleep(0.002)

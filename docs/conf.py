@@ -24,12 +24,12 @@ myst_heading_anchors = 3
 nitpicky = True
 # Other packages have no page here to point to.
 nitpick_ignore_regex = [
-    ("py:.*", r"(collections|np|numpy|pathlib|torch)\..*|ArrayLike|NDArray"),
+    ("py:.*", r"(collections|flwr|np|numpy|pathlib|signal|torch)\..*|ArrayLike|NDArray"),
     # Kinds of arrays.
     ("py:class", r"Column|Mask|Whole|Rows|Weights|Model|Moments|Words|Tensor|nn\.Module"),
 ]
-# PyTorch is an extra: pages are the same with it and without.
-autodoc_mock_imports = ["torch"]
+# PyTorch and Flower are extras: pages are the same with them and without.
+autodoc_mock_imports = ["flwr", "torch"]
 
 autodoc_member_order = "bysource"
 # Short names in signatures, instead of what NumPy's typing expands them to.

@@ -222,7 +222,10 @@ def test_surface_table_is_complete() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["data", "fitting", "latency", "learn", "planner", "policies", "results", "rounds", "theory"],
+    [
+        "data", "fitting", "latency", "learn", "live", "planner", "policies", "results", "rounds",
+        "theory",
+    ],  # fmt: skip
 )
 def test_reference_has_every_name(module: str) -> None:
     page = text(f"reference/{module}.md")
@@ -231,7 +234,16 @@ def test_reference_has_every_name(module: str) -> None:
         assert found or f"`{name}`" in page, name
 
 
-COMMANDS = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+def commands(group: click.Group, before: str = "") -> dict[str, click.Command]:
+    """Every verb by its name; those of a group have the group's name before theirs."""
+    found: dict[str, click.Command] = {}
+    for name, verb in group.commands.items():
+        inside = hasattr(verb, "commands")
+        found |= commands(verb, f"{name} ") if inside else {f"{before}{name}": verb}  # type: ignore[arg-type]
+    return found
+
+
+COMMANDS = commands(typer.main.get_command(cli.app))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("verb", COMMANDS)
@@ -256,7 +268,16 @@ def default(option: click.Parameter) -> str:
 
 
 def test_every_verb_has_a_section() -> None:
-    assert re.findall(r"^## cafe (\w+)$", text("reference/cli.md"), re.MULTILINE) == [*COMMANDS]
+    assert re.findall(r"^## cafe ([\w ]+)$", text("reference/cli.md"), re.MULTILINE) == [*COMMANDS]
+
+
+def test_every_sentence_of_the_server_is_explained() -> None:
+    page = text("operating.md")
+    source = (ROOT / "src" / "cafe" / "live" / "serving.py").read_text()
+    said = re.findall(r'say\(\s*f?"([^{"]+)', source)
+    assert len(said) > 10
+    for sentence in said:
+        assert f"`{sentence.split(':')[0].strip()}" in page, sentence
 
 
 def test_expect_json_fields() -> None:

@@ -20,7 +20,8 @@ class Meter:
         self.most, self.active = most, False
         self.stopped: set[str] = set()
         self._client: Any = None
-        self._owner: dict[str, str] = {}
+        self._owners: dict[str, set[str]] = {}
+        self._counted: set[str] = set()
         self._bytes: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -38,31 +39,32 @@ class Meter:
         return getattr(self._client, name)
 
     def PullMessages(self, request: Any) -> Any:  # noqa: N802  Flower's name
-        """See which pieces belong to which reply."""
+        """See which pieces belong to which replies: those that are alike are one piece."""
         response = self._client.PullMessages(request)
-        self._owner, self._bytes = {}, Counter()
+        self._owners, self._counted, self._bytes = {}, set(), Counter()
         for message, tree in zip(
             response.messages_list, response.message_object_trees, strict=True
         ):
             stack = [tree]
             while stack:
                 node = stack.pop()
-                self._owner[node.object_id] = message.metadata.reply_to_message_id
+                owners = self._owners.setdefault(node.object_id, set())
+                owners.add(message.metadata.reply_to_message_id)
                 stack.extend(node.children)
         return response
 
     def PullObject(self, request: Any) -> Any:  # noqa: N802
         """Count a piece; once there are too many, there are no more."""
-        ticket = self._owner.get(request.object_id, "")
-        if ticket in self.stopped:
+        owners = self._owners.get(request.object_id, {""})
+        if owners <= self.stopped:
             return self._none()
         response = self._client.PullObject(request)
         with self._lock:
-            self._bytes[ticket] += len(response.object_content)
-            if self._bytes[ticket] > self.most:
-                self.stopped.add(ticket)
-                return self._none()
-        return response
+            if request.object_id not in self._counted and response.object_content:
+                self._counted.add(request.object_id)
+                self._bytes.update(dict.fromkeys(owners, len(response.object_content)))
+                self.stopped |= {owner for owner in owners if self._bytes[owner] > self.most}
+            return self._none() if owners <= self.stopped else response
 
     def _none(self) -> Any:
         from flwr.proto.message_pb2 import PullObjectResponse

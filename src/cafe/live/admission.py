@@ -69,7 +69,7 @@ class Gate:
     Attributes:
         layout: of the model.
         guard: the limits.
-        norms: of the last updates that were let in.
+        norms: of the last updates that were let in and are not 0.
     """
 
     layout: Layout
@@ -95,7 +95,8 @@ class Gate:
         limit = self.limit(model)
         if norm > limit:
             return Refused(f"the update's norm is {norm:.3g}, and at most {limit:.3g} is let in")
-        self.norms.append(norm)
+        if norm > 0:  # a client at rest says nothing of how far the others go
+            self.norms.append(norm)
         loss = np.nan if report.loss is None else float(report.loss)
         return Admitted(
             self.layout.flat(report.update),
@@ -113,8 +114,7 @@ class Gate:
             if len(self.norms) >= _ENOUGH
             else 1.0 + float(np.linalg.norm(model.astype(np.float64)))
         )
-        # A model at rest has updates of norm 0, and must not refuse all that come after.
-        relative = self.guard.times * max(usual, 1e-6)
+        relative = self.guard.times * usual
         return relative if self.guard.norm is None else min(relative, self.guard.norm)
 
     def _claims(self, report: Report, order: Order) -> str | None:
@@ -138,6 +138,11 @@ class Gate:
 def printable(label: str) -> str:
     """A name for people, without what could harm a terminal or a page."""
     return "".join(c for c in label if c.isalnum() or c in " ._-")[:32].strip()
+
+
+def harmless(sentence: str) -> str:
+    """A sentence with words of a client's in it: on one line, and not too long."""
+    return "".join(c if c.isprintable() else "?" for c in sentence[:300])
 
 
 def _wide(array: NDArray[Any]) -> NDArray[np.float64]:

@@ -22,6 +22,7 @@ class Board:
     def __init__(self, path: Path, run: LiveRun, rounds: int | None) -> None:
         self._path, self._run, self._rounds = path, run, rounds
         self._state, self._why, self._wrote = "waiting for clients", "", 0.0
+        self._open = run.open
 
     def show(self, state: str, why: str = "") -> None:
         """Something new."""
@@ -29,13 +30,13 @@ class Board:
         self._write()
 
     def refresh(self) -> None:
-        """The same, with the figures of now."""
-        if time.monotonic() - self._wrote > _APART:
+        """The same, with the figures of now: at once where a round has opened."""
+        if time.monotonic() - self._wrote > _APART or self._open is not self._run.open:
             self._write()
 
     def _write(self) -> None:
         new = self._path.with_name(f".{NAME}.new")
-        self._wrote = time.monotonic()
+        self._wrote, self._open = time.monotonic(), self._run.open
         with contextlib.suppress(OSError):
             new.write_text(json.dumps(self._figures()) + "\n")
             os.replace(new, self._path)

@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from cafe.engine.state import State
+from cafe.errors import FileError
 from cafe.live.records import Record
 from cafe.live.run import LiveRun, Response, Round
 from cafe.live.state import restore, save
@@ -37,6 +38,8 @@ class Journal:
             kept.put_into(lambda state: restore(run, state))
             jobs, responses = (int(n) for n in kept.state["journal"])
             lengths = (kept.events, jobs, responses)
+            for name, length in ((JOBS, jobs), (RESPONSES, responses)):
+                _check(folder / name, length)
             run.responses = _responses(folder / RESPONSES, responses)
         self.events = events.Log(folder / events.NAME, lengths[0])
         self.jobs = Appended(folder / JOBS, lengths[1])
@@ -77,6 +80,17 @@ def read_rounds(folder: str | Path) -> list[Outcome]:
     """The rounds of a run."""
     found = events.read(Path(folder) / events.NAME).rounds
     return [Outcome(**line | {"fates": np.array(line["fates"])}) for line in found]
+
+
+def _check(path: Path, length: int) -> None:
+    """Refuse a file that has lost something: it would be filled up with nothing."""
+    found = path.stat().st_size if path.exists() else 0
+    if found < length:
+        raise FileError(
+            path,
+            f"the file must have at least the {length} bytes that the checkpoint counts. "
+            f"Got {found}: some were lost. Copy it here again, or begin the run anew.",
+        )
 
 
 def _row(response: Response) -> str:

@@ -98,8 +98,11 @@ class Median:
 def _by_columns(updates: NDArray[np.float64], coefficient: Floats, middle: slice) -> Vector:
     """The sum of all coefficients times the weighted mean of the middle of every column."""
     total = np.empty(updates.shape[1])
+    # Where entries are equal, the coefficients decide what is left out, not the order of reports.
+    by = np.argsort(coefficient, kind="stable")
+    coefficient = coefficient[by]
     for at in range(0, updates.shape[1], _COLUMNS):
-        part = updates[:, at : at + _COLUMNS]
+        part = updates[by, at : at + _COLUMNS]
         order = np.argsort(part, axis=0, kind="stable")[middle]
         weight = coefficient[order]
         inside = np.take_along_axis(part, order, axis=0)

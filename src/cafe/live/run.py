@@ -17,7 +17,7 @@ from cafe.federation import Indices
 from cafe.fitting.observations import Observations
 from cafe.learn.base import Score
 from cafe.learn.server import Moments, ServerOptimiser
-from cafe.live.admission import Admitted, Gate, Guard, Refused
+from cafe.live.admission import Admitted, Gate, Guard, Refused, harmless
 from cafe.live.layout import Arrays, Layout, Vector
 from cafe.live.records import Pending, Record, counted, digest
 from cafe.live.robust import Combine, Sum
@@ -27,7 +27,7 @@ from cafe.rounds.history import Curve, History, columns
 from cafe.rounds.jobs import Invitation, Mask, Reports, Running
 from cafe.rounds.ledger import Ledger, Waiting
 from cafe.rounds.outcome import Fate, Outcome
-from cafe.rounds.policy import COMMIT, RUN, Policy, Verdict, Wait
+from cafe.rounds.policy import COMMIT, DROP, RUN, Carried, Policy, Verdict, Wait
 
 POLL = 0.15  # seconds between two looks at what has come
 
@@ -81,11 +81,14 @@ class Open:
         return bool((self.alive & (self.jobs.client == client)).any())
 
     @property
+    def given_up(self) -> Mask:
+        """Which have stopped at their deadline."""
+        return np.isnan(self.jobs.arrival) & np.isfinite(self.jobs.stop)
+
+    @property
     def lost(self) -> int:
         """How many are known not to report any more."""
-        jobs = self.jobs
-        given_up = np.isnan(jobs.arrival) & np.isfinite(jobs.stop)
-        return int(np.count_nonzero(np.isinf(jobs.arrival) | given_up))
+        return int(np.count_nonzero(np.isinf(self.jobs.arrival) | self.given_up))
 
 
 class LiveRun:
@@ -195,11 +198,10 @@ class LiveRun:
     def step(self) -> Round:
         """Play one round, from the broadcast to the close."""
         ledger = self.ledger
-        ledger.now = ledger.opened = self.now()
         policy = self.policy = self.controller(ledger, self.seen())
         check(policy)
+        ledger.now = ledger.opened = self.now()  # what the controller took is not the round's
         open_ = self.open = self._start(policy.invite(ledger, self._choices.at(ledger.round)))
-        self.notice()
         jobs = open_.jobs
         reported, verdict, early = self._wait(open_)
         outcome = Outcome(ledger.round, ledger.opened, ledger.now, verdict is COMMIT)
@@ -208,7 +210,7 @@ class LiveRun:
         if verdict is COMMIT:
             used, reports = self._merge(jobs, np.flatnonzero(reported))
         closed = as_closed(outcome.succeeded, jobs, reported, used, reports)
-        carried = policy.carry(ledger, closed)
+        carried = _without(policy.carry(ledger, closed), open_.given_up)
         unfinished = Fate.CANCELLED if early else Fate.LATE
         before = copy.deepcopy(self.books.kept)
         self.running, kept = self.books.close(
@@ -239,6 +241,11 @@ class LiveRun:
         local = np.zeros(n, dtype=bool)
         if invitation.local is not None:
             local = invitation.local & ledger.local[clients]
+        if local.any() and "local models" not in self.policy.needs:
+            raise InputError(
+                f"The policy {self.policy.name} lets clients go on from local models, and they "
+                'keep none: name "local models" among what it needs.'
+            )
         new = Running(
             client=clients,
             start=np.full(n, ledger.now),
@@ -307,14 +314,22 @@ class LiveRun:
             answer = self.policy.close(ledger, Waiting(count, open_.invited, coming))
             if not isinstance(answer, Wait):
                 return reported, answer, ledger.now < open_.until
+            passed = answer.reports is not None and answer.reports <= count
+            if passed or not answer.until > ledger.now:
+                raise InputError(
+                    f"The policy {self.policy.name} waits for a moment that has passed: its close "
+                    "decision must commit or fail."
+                )
             if np.isinf(answer.until) and (answer.reports or count + coming + 1) > count + coming:
                 raise InfeasibleError(
                     f"Round {ledger.round} waits for more reports than can come, without a "
                     "deadline: it would last for ever. Give the policy a deadline."
                 )
             open_.until = answer.until
+            self.notice()
             self._listen(open_, answer)
             _, reported = waited(jobs, answer)
+            reported &= np.isfinite(jobs.arrival)  # a wait without end would count the lost
 
     def _listen(self, open_: Open, wait: Wait) -> None:
         """Look at what comes until the wait is over, or until somebody is known not to come."""
@@ -325,7 +340,8 @@ class LiveRun:
             for reply in self._replies(open_):
                 self._take(open_, reply, min(moment, wait.until))
             ledger.now = max(self.now(), moment)
-            arrived = int(np.count_nonzero(jobs.arrival <= wait.until))
+            came = np.isfinite(jobs.arrival) & (jobs.arrival <= wait.until)
+            arrived = int(np.count_nonzero(came))
             enough = wait.reports is not None and arrived >= wait.reports
             if enough or moment >= wait.until or open_.lost > known:
                 return
@@ -344,11 +360,11 @@ class LiveRun:
             return
         jobs, order = open_.jobs, self._orders[k]
         jobs.stop[row] = moment
-        reason = reply.malformed
+        reason = harmless(reply.malformed)
         if reply.report is not None and not reason:
             answer = self.gate.judge(reply.report, order, self.model)
             if isinstance(answer, Refused):
-                reason = answer.reason
+                reason = harmless(answer.reason)
             else:
                 jobs.arrival[row] = moment
                 self._let_in(open_, row, answer, moment)
@@ -361,7 +377,9 @@ class LiveRun:
             jobs.arrival[row] = np.inf
         if reply.absent:
             jobs.stop[row] = np.inf
-        open_.records[row] = replace(open_.records[row], reason=reason or reply.lost)
+        open_.records[row] = replace(
+            open_.records[row], reason=reason or harmless(reply.lost)
+        )
         self.notice()
 
     def _let_in(self, open_: Open, row: int, report: Admitted, moment: float) -> None:
@@ -402,8 +420,10 @@ class LiveRun:
         step: Any = change
         if self.optimiser is not None:
             step, self.moments = self.optimiser.step(change, self.moments)
-        model = (self.model.astype(np.float64) + step).astype(self.layout.dtype)
-        if not np.isfinite(model).all():
+        with np.errstate(over="ignore"):  # told in words below
+            model = (self.model.astype(np.float64) + step).astype(self.layout.dtype)
+            sent = self.layout.unflat(model, self.rest)  # some of it may hold less than the vector
+        if not all(np.isfinite(array).all() for array in sent.values()):
             raise InfeasibleError(
                 f"The update of round {ledger.round} would leave numbers in the model that are not "
                 "finite. Lower the learning rate, or choose a robust way to merge."
@@ -419,8 +439,8 @@ class LiveRun:
             waited_for = min(open_.until, self.ledger.now) - record.start
             if record.client in going_on or np.isinf(jobs.arrival[row]):
                 continue
-            took = None if record.arrived is None else round(record.arrived - record.start, 6)
-            found.append(Response(record.name, took, round(waited_for, 6)))
+            took = None if record.arrived is None else _seconds(record.arrived - record.start)
+            found.append(Response(record.name, took, _seconds(waited_for)))
         return found
 
     def _remember(self, open_: Open, kept: Indices) -> None:
@@ -490,6 +510,19 @@ def merged(
     if keep != 1.0:
         change -= model.astype(np.float64) * (1.0 - keep)
     return change
+
+
+def _without(carried: Carried, given_up: Mask) -> Carried:
+    """What outlives a round, but for jobs that nobody works on any more."""
+    if not given_up.any():
+        return carried
+    codes = np.where(given_up, int(DROP), np.asarray(carried.jobs, dtype=np.int64))
+    return replace(carried, jobs=codes)
+
+
+def _seconds(passed: float) -> float:
+    """To the microsecond, as in the file; never none at all, which no latency explains."""
+    return max(round(passed, 6), 1e-6)
 
 
 def check(policy: Policy) -> None:

@@ -110,4 +110,5 @@ class ByClients:
 
 
 def _score(loss: float, accuracy: float | None) -> Score:
-    return Score(loss, accuracy if math.isfinite(loss) else None)
+    known = accuracy is not None and math.isfinite(loss) and math.isfinite(accuracy)
+    return Score(loss, accuracy if known else None)

@@ -129,7 +129,7 @@ def serve(
     folder = Path(folder)
     make_folder(folder)
     with locked(folder):
-        if overwrite:
+        if overwrite or not provenance.exists(folder):  # an overwriting that was cut short
             _remove(folder)
         run = LiveRun(
             wire,
@@ -151,13 +151,14 @@ def serve(
                 if journal.resumed:
                     say(f"Goes on from round {run.ledger.round}, version {run.ledger.version}.")
                 _Server(run, plan, journal, board, say).play()
-        except CafeError as error:
-            board.show("stopped", f"{error}")
-            say(f"Stopped: {error}")
+            history = run.history()
+            write_arrays(folder / ARRAYS, run.arrays)
+            finish(folder, history)
+        except Exception as error:  # also what a user's function or the wire has raised
+            why = f"{error}" if isinstance(error, CafeError) else f"{type(error).__name__}: {error}"
+            board.show("stopped", why)
+            say(f"Stopped: {why}")
             raise
-        history = run.history()
-        write_arrays(folder / ARRAYS, run.arrays)
-        finish(folder, history)
         board.show("finished")
         say(f"Finished: {history.updates} of {history.rounds} rounds succeeded.")
     return history

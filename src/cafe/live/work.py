@@ -146,8 +146,8 @@ def work(
         order.round,
         began,
         bool(meant),
-        trained.examples,
-        trained.loss,
+        int(trained.examples),  # NumPy's and PyTorch's numbers are not for the wire
+        None if trained.loss is None else float(trained.loss),
         label,
         before - received,
         took,

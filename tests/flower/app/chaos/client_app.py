@@ -1,28 +1,31 @@
-"""A client that trains; or does what the file ``<script>/<its name>`` tells it, while it is there."""
+"""A client that trains; or does what the file ``<script>/<its name>`` says, while there is one."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
-from chaos import task
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+from flwr.app.message import message as flwr_message
 from flwr.clientapp import ClientApp
 
 from cafe.flower import client, messages
 from cafe.flower.client_app import reply
+from chaos import task
 
 app = ClientApp()
 
 
-def told(context):
-    """What the script says now; a word, and a number where it needs one."""
+def told(context, round_=0):
+    """What the script says for a round, line by line; a word, and a number where it needs one."""
     path = Path(str(context.run_config["script"])) / str(context.node_config["name"])
-    words = path.read_text().split() if context.run_config["script"] and path.exists() else []
-    return (words + ["", "0"])[:2]
+    lines = path.read_text().splitlines() if context.run_config["script"] and path.exists() else []
+    words = lines[round_ % len(lines)].split() if lines else []
+    return words[0] if words else "", words[1] if len(words) > 1 else "0"
 
 
 def train(model, job):
@@ -36,13 +39,12 @@ def train(model, job):
         raise ValueError("told to fail")
     if word == "die":
         os.kill(os.getpid(), signal.SIGKILL)
-    partition, partitions = job.settings["partition-id"], job.settings["num-partitions"]
-    return task.train(model, job, partition, partitions)
+    return task.train(model, job)
 
 
 def judge(model, job):
     """Loss and accuracy on the client's own examples."""
-    x, y = task.examples(job.settings["partition-id"], job.settings["num-partitions"])
+    x, y = task.examples(job.settings["partition-id"])
     return (*task.score(model, x, y), len(y))
 
 
@@ -114,9 +116,12 @@ def turned(message, factor):
 @app.train()
 def on_train(message, context):
     """Honest, or not."""
-    word, number = told(context)
+    order, _ = messages.order_from(message.content.config_records["order"])
+    word, number = told(context, order.round)
     context.run_config["told"], context.run_config["number"] = word, number
     received = time.monotonic()
+    if word == "clock":
+        flwr_message.now = lambda: datetime.now(UTC) + timedelta(hours=float(number))
     if word in FORGED:
         return reply(message, forged(message, word, float(number)), received)
     answer = honest(message, context)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from chaos import task
 from flwr.serverapp import ServerApp
 
 import cafe
 from cafe.flower import server
 from cafe.live import Clip, Median, Sum, Trimmed
+from chaos import task
 
 COMBINE = {"sum": Sum(), "clip": Clip(), "trimmed": Trimmed(0.25), "median": Median()}
 app = ServerApp()
@@ -20,8 +20,8 @@ def policy(config):
         told["quorum"] = config["quorum"]
     if config["policy"] == "fedavg":
         told["fraction"] = 1.0
-    if config["target"]:
-        told["target"] = config["target"]
+    if config["all"] and config["policy"] != "fedavg":
+        told["close_when_all"] = True
     if config["policy"] == "mcu-late":
         return cafe.policies.mcu(late="keep", **told)
     return cafe.policies.recipes()[config["policy"]](**told)

@@ -1,0 +1,320 @@
+"""Real SuperNodes, and all that can happen to them. One federation serves all tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-fl[flower]'")
+
+from cafe.errors import InputError
+from cafe.flower.lab import Lab
+from cafe.live.journal import read_jobs, read_rounds
+from cafe.live.records import Record
+from cafe.results import checkpoint, load
+from tests.flower.soak import BAD, board, federation, gone
+
+pytestmark = pytest.mark.xdist_group("flower")
+NODES = 4
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with federation(NODES) as made:
+        yield made
+
+
+class Trial:
+    """A run on the federation, from its start to its end."""
+
+    def __init__(self, lab: Lab, name: str, **settings: Any) -> None:
+        self.lab, self.out = lab, lab.places.folder / name
+        self.script = lab.places.folder / f"{name}-script"
+        self.script.mkdir()
+        self.settings = {"folder": str(self.out), "script": str(self.script)} | settings
+        self.run = ""
+
+    def tell(self, node: str, *lines: str) -> None:
+        (self.script / node).write_text("\n".join(lines))
+
+    def submit(self) -> None:
+        self.run = self.lab.submit(**self.settings)
+
+    def wait(self, seen: Callable[[dict[str, Any]], bool], seconds: float = 90.0) -> dict[str, Any]:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            now = board(self.out)
+            if seen(now):
+                return now
+            time.sleep(0.1)
+        log = self.lab.run_log(self.run)
+        raise AssertionError(f"Not within {seconds:.0f} s: {board(self.out)}\n{log}")
+
+    def finish(self, seconds: float = 90.0) -> None:
+        now = self.wait(lambda now: now["state"] in ("finished", "stopped"), seconds)
+        assert now["state"] == "finished", now["why"]
+
+    def jobs(self, node: str) -> list[Record]:
+        name = by_name(self.lab, node)
+        return [job for job in read_jobs(self.out) if job.name == name]
+
+    def conserved(self) -> None:
+        """Every job has one fate, every round one line, every version one round."""
+        jobs, rounds, history = read_jobs(self.out), read_rounds(self.out), load(self.out).history
+        assert len({(job.client, job.round) for job in jobs}) == len(jobs)
+        assert sum(r.invited for r in rounds) == len(jobs) + history.open_jobs
+        assert Counter(j.fate for j in jobs) == Counter(
+            {fate: count for fate, count in history.fates.items() if count}
+        )
+        assert [r.round for r in rounds] == [*range(len(rounds))]
+        versions = [r.version for r in rounds if r.succeeded]
+        assert versions == [*range(1, len(versions) + 1)]
+
+
+def by_name(lab: Lab, node: str) -> str:
+    return next(n["id"] for n in lab.status()["nodes"] if n["name"] == node)
+
+
+def test_bad_days_of_single_clients_cost_nobody_else(lab: Lab) -> None:
+    trial = Trial(lab, "single", rounds=3, quorum=1, deadline=9.0)
+    trial.tell("node-1", "sleep 25")  # reports long after the deadline
+    trial.tell("node-2", "raise", "-", "-")
+    trial.tell("node-3", "-", "version", "replay")
+    trial.submit()
+    trial.finish()
+    trial.conserved()
+    assert all(outcome.succeeded for outcome in read_rounds(trial.out))
+    assert load(trial.out).history.updates == 3
+    assert {job.fate for job in trial.jobs("node-1")} == {"late"}
+    failed, *others = trial.jobs("node-2")
+    assert failed.fate == "crashed"
+    assert "told to fail" in failed.reason
+    assert {job.fate for job in others} == {"fresh"}
+    first, version, replayed = trial.jobs("node-3")
+    assert first.fate == "fresh"
+    assert version.fate == replayed.fate == "refused"
+    assert "version" in version.reason
+    assert "round" in replayed.reason
+
+
+def test_the_server_is_killed_and_goes_on_with_the_same_ages(lab: Lab) -> None:
+    trial = Trial(lab, "killed", rounds=5, quorum=2, deadline=12.0, policy="awu")
+    trial.submit()
+    now = trial.wait(lambda now: now["version"] >= 2)
+    os.kill(now["pid"], signal.SIGKILL)
+    trial.wait(lambda _: gone(now["pid"]))
+    kept = checkpoint.read(trial.out / checkpoint.NAME)
+    assert kept is not None
+    meta = json.loads(bytes(kept.state["meta"]))
+    assert meta["version"] >= now["version"]  # what was announced is safe
+    before = (trial.out / "events.jsonl").read_bytes()[: kept.events]
+    trial.submit()
+    trial.finish()
+    trial.conserved()
+    assert (trial.out / "events.jsonl").read_bytes().startswith(before)
+    assert load(trial.out).history.rounds == 5
+    following = read_rounds(trial.out)[meta["round"]]
+    assert following.opened >= meta["now"]
+    assert following.opened < meta["now"] + 20  # the clock stood still while no server ran
+    again = {job.client for job in read_jobs(trial.out) if job.booked >= meta["round"]}
+    last = dict(enumerate(kept.state["ledger.last_start"].tolist()))
+    final = checkpoint.read(trial.out / checkpoint.NAME)
+    assert final is not None
+    for client, start in enumerate(final.state["ledger.last_start"].tolist()):
+        assert start >= last[client]
+        assert client in again or start == last[client]
+
+
+def test_the_superlink_is_restarted(lab: Lab) -> None:
+    trial = Trial(lab, "restarted", rounds=3, quorum=2, deadline=12.0)
+    trial.submit()
+    trial.wait(lambda now: now["version"] >= 1)
+    ids = {node["name"]: node["id"] for node in lab.status()["nodes"]}
+    lab.kill("superlink", signal.SIGKILL)
+    lab.start("superlink")
+    trial.submit()
+    trial.finish(150)
+    trial.conserved()
+    assert {node["name"]: node["id"] for node in lab.status()["nodes"]} == ids
+    names = {client["name"] for client in board(trial.out)["clients"]}
+    assert names <= set(ids.values())
+
+
+def test_nodes_hang_leave_and_come_back(lab: Lab) -> None:
+    trial = Trial(lab, "away", rounds=7, quorum=1, deadline=7.0, policy="agu")
+    trial.submit()
+    trial.wait(lambda now: now["version"] >= 1)
+    lab.kill("node-1", signal.SIGSTOP)
+    lab.kill("node-2", signal.SIGTERM)
+    gone = board(trial.out)["round"]
+    trial.wait(lambda now: now["round"] >= gone + 3)
+    lab.kill("node-1", signal.SIGCONT)
+    lab.start("node-2")
+    trial.finish(120)
+    trial.conserved()
+    away = [job for job in trial.jobs("node-2") if gone < job.round < gone + 2]
+    assert len(away) <= 1  # who has left is not invited, once that is known
+    assert {job.fate for job in away} <= {"crashed", "late"}
+    hung = [job for job in trial.jobs("node-1") if gone < job.round < gone + 3]
+    assert {job.fate for job in hung} <= {"late", "crashed", "absent"}
+    assert len({client["name"] for client in board(trial.out)["clients"]}) == NODES
+
+
+def test_a_killed_client_process_does_not_stop_the_others(lab: Lab) -> None:
+    trial = Trial(lab, "died", rounds=3, quorum=2, deadline=7.0)
+    trial.tell("node-3", "die")
+    trial.submit()
+    trial.finish()
+    trial.conserved()
+    assert load(trial.out).history.updates == 3
+    jobs = read_jobs(trial.out)
+    victims = trial.jobs("node-3")
+    assert victims
+    assert {job.fate for job in victims} <= {"late", "crashed"}
+    assert {job.fate for job in jobs if job not in victims} <= {"fresh", "late"}
+
+
+def test_too_few_clients_is_a_sentence_after_a_bounded_wait(lab: Lab) -> None:
+    trial = Trial(lab, "few", rounds=3, quorum=9, deadline=5.0, wait=4.0)
+    trial.submit()
+    now = trial.wait(lambda now: now["state"] == "stopped", 40)
+    assert "9 are needed" in now["why"]
+    assert "lower the quorum" in now["why"]
+
+
+def test_a_full_disk_at_the_checkpoint_loses_nothing(lab: Lab) -> None:
+    trial = Trial(lab, "full", rounds=4, quorum=2, deadline=12.0)
+    trial.out.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=96k", "tmpfs", str(trial.out)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("A small disk cannot be mounted here.")
+    try:
+        trial.submit()
+        trial.wait(lambda now: now["version"] >= 1)
+        filler = trial.out / "filler"
+        with filler.open("wb", buffering=0) as file:
+            while True:
+                try:
+                    file.write(bytes(512))
+                except OSError:
+                    break
+        now = trial.wait(lambda now: _status(trial).startswith("finished"), 60)
+        assert "finished:completed" not in _status(trial)
+        assert "disk is full" in trial.lab.run_log(trial.run, 60)
+        kept = checkpoint.read(trial.out / checkpoint.NAME)
+        assert kept is not None
+        assert json.loads(bytes(kept.state["meta"]))["version"] >= now["version"] >= 1
+        filler.unlink()
+        trial.submit()
+        trial.finish()
+        trial.conserved()
+    finally:
+        subprocess.run(["umount", "-l", str(trial.out)], check=False, capture_output=True)
+
+
+def _status(trial: Trial) -> str:
+    time.sleep(1.0)
+    return trial.lab.run_status(trial.run)
+
+
+SHIFTED = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+int clock_gettime(clockid_t id, struct timespec *now) {
+    int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+    int failed = real(id, now);
+    if (id == CLOCK_REALTIME) now->tv_sec += atoi(getenv("CLOCK_SHIFT"));
+    return failed;
+}
+"""
+
+
+@pytest.fixture
+def shifted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Lab, str, int], None]:
+    """Starts a process of a lab with a clock that is so many seconds ahead."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("There is no C compiler, and no other way to set one process's clock.")
+    source, library = tmp_path / "shifted.c", tmp_path / "shifted.so"
+    source.write_text(SHIFTED)
+    made = [compiler, "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"]
+    subprocess.run(made, check=True, capture_output=True)
+
+    def start(lab: Lab, name: str, seconds: int) -> None:
+        pids = {each.name: each.pid for each in lab.processes()}
+        lab.kill(name, signal.SIGTERM)
+        while not gone(pids[name]):
+            time.sleep(0.1)
+        with monkeypatch.context() as environment:
+            environment.setenv("LD_PRELOAD", str(library))
+            environment.setenv("CLOCK_SHIFT", f"{seconds}")
+            lab.start(name)
+        pids = {each.name: each.pid for each in lab.processes()}
+        assert str(library).encode() in Path(f"/proc/{pids[name]}/maps").read_bytes()
+
+    return start
+
+
+def test_deadlines_do_not_depend_on_clocks(
+    lab: Lab, shifted: Callable[[Lab, str, int], None]
+) -> None:
+    """A node four minutes behind, and apps whose replies are dated hours ahead and behind.
+
+    Flower itself turns a SuperNode away whose clock is more than five minutes behind, or five
+    seconds ahead.
+    """
+    shifted(lab, "node-1", -240)
+    trial = Trial(lab, "skewed", rounds=2, quorum=NODES, deadline=15.0)
+    trial.tell("node-2", "clock 5")
+    trial.tell("node-3", "clock -5")
+    trial.submit()
+    trial.finish()
+    trial.conserved()
+    assert {job.fate for job in read_jobs(trial.out)} == {"fresh"}
+
+
+def test_a_node_whose_clock_is_hours_off_is_turned_away(
+    lab: Lab, shifted: Callable[[Lab, str, int], None]
+) -> None:
+    with pytest.raises(InputError, match="node-4 ended while it was starting"):
+        shifted(lab, "node-4", 5 * 3600)
+    lab.start("node-4")
+
+
+def test_one_liar_in_six_can_neither_stop_nor_destroy_training(lab: Lab) -> None:
+    lab.up(nodes=6)
+    lies = [*BAD, "flip", "scale 90", "flip", "scale -90"]
+    trial = Trial(
+        lab, "attack", rounds=len(lies), quorum=4, deadline=15.0, combine="trimmed", wait=100.0
+    )
+    trial.tell("node-6", *lies)
+    trial.submit()
+    trial.finish(240)
+    trial.conserved()
+    history = load(trial.out).history
+    assert history.updates == history.rounds  # it stopped nothing
+    assert history.accuracy is not None
+    assert history.accuracy > 0.85  # it destroyed nothing
+    lied = {job.round: job for job in trial.jobs("node-6")}
+    for at, word in enumerate(BAD):
+        assert lied[at].fate in ("refused", "late"), (word, lied[at])
+    refused = [at for at in range(len(BAD)) if lied[at].fate == "refused"]
+    assert len(refused) > len(BAD) * 0.7
+    assert all(lied[at].reason for at in refused)
+    honest = [job for job in read_jobs(trial.out) if job.name != lied[0].name]
+    assert not [job for job in honest if job.fate in ("refused", "crashed", "failed")]
+    with np.load(trial.out / "arrays.npz") as arrays:
+        assert all(np.isfinite(arrays[name]).all() for name in arrays)

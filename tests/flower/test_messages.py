@@ -1,0 +1,498 @@
+"""Orders and reports on Flower's messages: what comes back is read, or refused, and never run."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import struct
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+pytest.importorskip("flwr")
+
+from flwr.app import Array, ArrayRecord, ConfigRecord, MetricRecord, RecordDict
+from flwr.proto.message_pb2 import PullObjectResponse
+
+from cafe.flower import messages
+from cafe.flower.messages import MODEL, ORDER, REPORT, STOPPED, UPDATE, MalformedError
+from cafe.flower.meter import Meter
+from cafe.live.wire import Memory, Order, Report
+from cafe.rounds.jobs import Work
+
+MOST = 10**6
+GOOD: dict[str, Any] = {"round": 7, "version": 3, "carried": False, "examples": 5}
+UPDATES = {"w": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.ones(2, np.float64)}
+
+kinds = st.sampled_from(["<f2", "<f4", "<f8", "<i4", "<i8", "|u1", "|i1", "|b1", ">f4"])
+arrays = kinds.flatmap(
+    lambda kind: hnp.arrays(
+        np.dtype(kind), hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
+    )
+)
+
+
+def sent(record: Any) -> Any:
+    """What is on the other side of a wire, byte for byte."""
+    children = {key: sent(child) for key, child in (record.children or {}).items()}
+    return type(record).inflate(record.deflate(), children or None)
+
+
+def content(update: Any = None, /, **changes: Any) -> RecordDict:
+    """A reply with a report in it, some of whose values are others."""
+    values = {name: value for name, value in (GOOD | changes).items() if value is not None}
+    record = update if isinstance(update, ArrayRecord) else messages.packed(update or UPDATES)
+    return RecordDict({UPDATE: record, REPORT: ConfigRecord(values)})
+
+
+def raw(data: bytes, stype: str = "numpy.ndarray") -> ArrayRecord:
+    """An array of which the sender says what it likes."""
+    return ArrayRecord({"w": Array(dtype="float32", shape=(3,), stype=stype, data=data)})
+
+
+def npy(header: str, body: bytes = b"", version: tuple[int, int] = (1, 0)) -> bytes:
+    """A file in NumPy's format with a header of one's own."""
+    text = header.encode() + b"\n"
+    size = struct.pack("<H" if version == (1, 0) else "<I", len(text))
+    return b"\x93NUMPY" + bytes(version) + size + text + body
+
+
+def header(descr: str = "<f4", fortran: str = "False", shape: str = "(3,)") -> str:
+    return f"{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}"
+
+
+@contextmanager
+def little_memory() -> Iterator[None]:
+    """No more than a megabyte may be taken inside, whatever a header claims."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < 10**6
+    finally:
+        tracemalloc.stop()
+
+
+BODY = np.arange(3, dtype="<f4").tobytes()
+
+
+@given(st.dictionaries(st.text(max_size=9), arrays, max_size=4))
+def test_arrays_there_and_back(model: dict[str, Any]) -> None:
+    back = messages.unpacked(messages.packed(model), sum(a.nbytes for a in model.values()))
+    assert list(back) == list(model)
+    for name, array in model.items():
+        assert back[name].dtype == array.dtype
+        assert back[name].shape == array.shape
+        assert back[name].tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4), (0,), (2, 0)])
+def test_what_numpy_writes_is_read(order: Any, shape: tuple[int, ...]) -> None:
+    array = np.asarray(np.arange(np.prod(shape), dtype="<f4").reshape(shape), order=order)
+    file = io.BytesIO()
+    np.save(file, array)
+    back = messages.unpacked(raw(file.getvalue()), MOST)["w"]
+    np.testing.assert_array_equal(back, array)
+    assert back.shape == shape
+
+
+def test_no_copy_is_made_of_what_came() -> None:
+    record = messages.packed({"w": np.zeros(10**6, np.float32)})
+    with little_memory():
+        messages.unpacked(record, 4 * 10**6)
+
+
+order_values: dict[str, Any] = {
+    "client": st.text(max_size=20),
+    "number": st.integers(0, 2**31),
+    "round": st.integers(0, 2**31),
+    "version": st.integers(0, 2**31),
+    "seed": st.integers(0, 2**62),
+    "seconds": st.none() | st.floats(0.001, 1e6),
+    "carry": st.booleans(),
+    "after": st.none() | st.integers(0, 2**31),
+    "began": st.none() | st.integers(0, 2**31),
+    "work": st.builds(Work, st.integers(1, 9), st.none(), st.booleans())
+    | st.builds(Work, st.just(1), st.integers(1, 9), st.booleans()),
+}
+
+
+@given(st.builds(Order, **order_values), st.text(max_size=20))
+def test_orders_there_and_back(order: Order, run: str) -> None:
+    record = sent(messages.order_record(order, run))
+    assert messages.order_from(record) == (order, run)
+
+
+@given(
+    report=st.builds(
+        Report,
+        update=st.just(UPDATES),
+        round=st.integers(0, 2**40),
+        version=st.integers(0, 2**40),
+        carried=st.booleans(),
+        examples=st.integers(-(2**62), 2**62),
+        loss=st.none() | st.floats(),
+        label=st.text(max_size=40),
+        began=st.floats(0, 1e6),
+        took=st.floats(0, 1e6),
+    )
+)
+def test_reports_there_and_back(report: Report) -> None:
+    back = messages.report_from(sent(messages.report_content(report)), MOST)
+    assert back is not None
+    for name in ("round", "version", "carried", "examples", "label", "began", "took"):
+        assert getattr(back, name) == getattr(report, name)
+    assert repr(back.loss) == repr(report.loss)
+    assert list(back.update) == list(UPDATES)
+    for name, array in UPDATES.items():
+        np.testing.assert_array_equal(back.update[name], array)
+
+
+def test_who_gave_up_says_so() -> None:
+    assert messages.report_from(messages.report_content(None), MOST) is None
+    # A word that only looks like it is a report without the rest.
+    with pytest.raises(MalformedError):
+        messages.report_from(RecordDict({REPORT: ConfigRecord({STOPPED: "yes"})}), MOST)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_memories_there_and_back(count: int) -> None:
+    state = RecordDict({"somebody else's": ConfigRecord({"run": "x"})})
+    model = {"w": np.array(3.5, np.float32), "n": np.arange(4)}
+    kept = [Memory(f"run {n}", n, n + 5, model, {"w": np.array(n, np.float32)}) for n in range(3)]
+    messages.keep_memories(state, tuple(kept))
+    messages.keep_memories(state, tuple(kept[:count]))
+    back = messages.memories_in(state)
+    assert "somebody else's" in state
+    assert len(state) == 1 + 3 * count
+    for mine, theirs in zip(back, kept[:count], strict=True):
+        assert (mine.run, mine.round, mine.began) == (theirs.run, theirs.round, theirs.began)
+        for which in ("model", "update"):
+            ours, others = getattr(mine, which), getattr(theirs, which)
+            assert list(ours) == list(others)
+            for name, array in others.items():
+                assert ours[name].shape == array.shape
+                assert ours[name].dtype == array.dtype
+                np.testing.assert_array_equal(ours[name], array)
+
+
+def refused(reply: RecordDict, most: int = MOST) -> str:
+    with pytest.raises(MalformedError) as error:
+        messages.report_from(reply, most)
+    return str(error.value)
+
+
+class Bomb:
+    """Runs something when it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return (pytest.fail, ("it was run",))
+
+
+def pickled() -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.array([Bomb()], dtype=object), allow_pickle=True)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x93NUMPY",
+        b"\x93NUMPY\x01\x00",
+        b"\x93NUMPY\x01\x00\xff\xff",
+        b"PK\x03\x04" + bytes(100),
+        pickle.dumps(Bomb()),
+        pickled(),
+        npy(header("|O"), bytes(24)),
+        npy(header("<U1"), bytes(12)),
+        npy(header("<c8"), bytes(24)),
+        npy(header("<M8[s]"), bytes(24)),
+        npy(header("|V4"), bytes(12)),
+        npy(header("<f3"), bytes(9)),
+        npy(header("<f99"), bytes(297)),
+        npy(header("3f4"), bytes(36)),
+        npy(header(shape="(10000000000000,)"), BODY),
+        npy(header(shape="(4,)"), BODY),
+        npy(header(shape="(2,)"), BODY),
+        npy(header(shape="(0,)"), BODY),
+        npy(header(), b""),
+        npy(header(), BODY + b"\0"),
+        npy(header(shape="(-3,)"), BODY),
+        npy(header(shape="(-1, -3)"), BODY),
+        npy(header(shape="(0, -3)")),
+        npy(header(shape=f"(0, 1{'0' * 30})")),
+        npy(header(shape="(3.0,)"), BODY),
+        npy(header(shape="(True, 3)"), BODY),
+        npy(header(shape="(3L,)"), BODY),
+        npy(header(shape="(10**30,)"), BODY),
+        npy(header(shape="3"), BODY),
+        npy(header(shape="[3]"), BODY),
+        npy(header(shape="(" + "1, " * 80 + "3)"), BODY),
+        npy(header(fortran="0"), BODY),
+        npy(header() + " " * 2000, BODY),
+        npy(header(), BODY, version=(2, 0)),
+        npy(header(), BODY, version=(3, 0)),
+        npy(header(), BODY, version=(9, 9)),
+        npy("{'descr': (", BODY),
+        npy("{'descr': (), 'fortran_order': False, 'shape': (3,), }", BODY),
+        npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,), }", BODY),
+        npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), 1: 2}", BODY),
+        npy("{'shape': (3,)}", BODY),
+        npy("(" * 900, BODY),
+        npy("__import__('os').abort()", BODY),
+        npy("\x00" * 60, BODY),
+    ],
+)
+def test_what_is_no_array_of_numbers(data: bytes) -> None:
+    with little_memory():
+        why = refused(content(raw(data)))
+    assert why.startswith("w ")
+    assert len(why) < 400
+
+
+def test_a_side_of_nothing_is_nothing() -> None:
+    with little_memory():
+        report = messages.report_from(content(raw(npy(header(shape="(0, 10000000000000)")))), MOST)
+    assert report is not None
+    assert report.update["w"].size == 0
+
+
+def test_arrays_in_another_format() -> None:
+    assert "NumPy" in refused(content(raw(npy(header(), BODY), stype="torch.Tensor")))
+    assert messages.report_from(content(raw(npy(header(), BODY))), MOST) is not None
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_are_more_than_refused(data: bytes) -> None:
+    for some in (data, npy(header(), BODY)[: len(data)] + data, npy("{" + f"{data!r}", data)):
+        refused(content(raw(some)))
+
+
+def test_too_many_bytes_are_not_looked_at() -> None:
+    update = {"w": np.zeros(1000, np.float32)}
+    assert messages.report_from(content(update), 4000) is not None
+    assert "at most 100 are taken" in refused(content(update), 100)
+    many = {f"{n}": np.zeros(100, np.float32) for n in range(100)}
+    assert messages.report_from(content(many), 40_000) is not None
+    assert "bytes" in refused(content({"w": np.zeros(10**5)}), 1000)
+
+
+@pytest.mark.parametrize("name", ["round", "version", "examples"])
+@pytest.mark.parametrize("value", ["1", True, 1.0, [1], b"1", None])
+def test_whole_numbers(name: str, value: Any) -> None:
+    assert (name if value is None else "whole number") in refused(content(**{name: value}))
+
+
+@pytest.mark.parametrize("name", ["loss", "began", "took"])
+@pytest.mark.parametrize("value", ["1.5", True, [1.0], b"1"])
+def test_numbers(name: str, value: Any) -> None:
+    assert "a number was expected" in refused(content(**{name: value}))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"carried": 1}, {"carried": "yes"}, {"label": 7}, {"label": ["a"]}], ids=str
+)
+def test_words(changes: dict[str, Any]) -> None:
+    assert "its label must be a text" in refused(content(**changes))
+    assert "'carried'" in refused(content(carried=None))
+
+
+def test_records_too_many_or_too_few() -> None:
+    whole = content()
+    assert messages.report_from(whole, MOST) is not None
+    assert "it has no 'report'" in refused(RecordDict({UPDATE: whole[UPDATE]}))
+    assert "it has no 'update'" in refused(RecordDict({REPORT: whole[REPORT]}))
+    assert "too many, more" in refused(RecordDict(dict(whole) | {"more": MetricRecord({"a": 1})}))
+    swapped = RecordDict({UPDATE: whole[REPORT], REPORT: whole[UPDATE]})
+    assert "it has no" in refused(swapped)
+    assert "it has no" in refused(RecordDict({}))
+
+
+values = st.one_of(
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(),
+    st.text(max_size=5),
+    st.binary(max_size=5),
+    st.booleans(),
+    st.lists(st.integers(-9, 9), max_size=3),
+)
+names = st.sampled_from([REPORT, UPDATE, MODEL, ORDER, STOPPED, "x"])
+fields = st.sampled_from([*GOOD, "loss", "label", "began", "took", STOPPED, "x"])
+configs = st.dictionaries(fields, values).map(lambda v: ConfigRecord(v))
+likely = st.fixed_dictionaries({n: values | st.just(v) for n, v in GOOD.items()}).map(ConfigRecord)
+metrics = st.dictionaries(fields, st.integers(0, 9) | st.floats()).map(lambda v: MetricRecord(v))
+headers = st.builds(
+    header,
+    st.sampled_from(["<f4", ">f8", "|O", "|b1", "<f3", "x"]),
+    st.sampled_from(["True", "False", "0"]),
+    st.lists(st.integers(-1, 4), max_size=3).map(lambda n: f"({', '.join(map(str, n))},)"),
+)
+datas = st.binary(max_size=40) | st.builds(npy, headers, st.binary(max_size=64))
+stypes = st.sampled_from(["numpy.ndarray", "numpy.ndarray", "pickle"])
+array_records = st.builds(raw, datas, stypes) | st.just(messages.packed(UPDATES))
+replies = st.dictionaries(names, configs | metrics | array_records).map(RecordDict) | st.builds(
+    lambda u, r: RecordDict({UPDATE: u, REPORT: r}), array_records, likely | configs
+)
+
+
+@given(replies)
+@settings(max_examples=300)
+def test_whatever_comes_is_a_report_or_malformed(reply: RecordDict) -> None:
+    try:
+        report = messages.report_from(reply, 100)
+    except MalformedError:
+        assert refused(reply, 100)
+        return
+    if report is None:
+        assert reply[REPORT][STOPPED] is True  # type: ignore[call-overload]
+        return
+    for value, kind in (
+        (report.round, int), (report.version, int), (report.examples, int),
+        (report.carried, bool), (report.label, str), (report.began, float), (report.took, float),
+    ):  # fmt: skip
+        assert type(value) is kind
+    assert report.loss is None or type(report.loss) is float
+    assert all(type(a) is np.ndarray and a.dtype.kind in "fiub" for a in report.update.values())
+
+
+@given(replies)
+def test_whatever_comes_is_an_opinion_or_none(reply: RecordDict) -> None:
+    opinion = messages.opinion_from("t", reply)
+    if opinion is not None:
+        assert (type(opinion.loss), type(opinion.examples)) == (float, int)
+        assert opinion.accuracy is None or type(opinion.accuracy) is float
+
+
+def test_opinions() -> None:
+    good = {"loss": 0.5, "accuracy": 0.25, "examples": 9}
+    found = messages.opinion_from("t", RecordDict({REPORT: ConfigRecord(good)}))
+    assert found is not None
+    assert (found.ticket, found.loss, found.accuracy, found.examples) == ("t", 0.5, 0.25, 9)
+    for bad in ({"loss": "0.5"}, {"examples": 1.5}, {"accuracy": True}, {"examples": True}):
+        record = ConfigRecord(good | bad)
+        assert messages.opinion_from("t", RecordDict({REPORT: record})) is None
+    assert messages.opinion_from("t", RecordDict({})) is None
+    plain = ConfigRecord({"loss": 1, "examples": 1})
+    answer = messages.opinion_from("t", RecordDict({REPORT: plain}))
+    assert answer is not None
+    assert (answer.loss, answer.accuracy) == (1.0, None)
+
+
+class Link:
+    """Flower's client one layer down: replies in pieces, which have names and sizes."""
+
+    def __init__(self, **replies: dict[str, int]) -> None:
+        self.replies, self.pulled = replies, list[str]()
+        self.sizes = {name: size for pieces in replies.values() for name, size in pieces.items()}
+        self.other = "something else"
+
+    def PullMessages(self, request: Any) -> Any:  # noqa: N802
+        metadata = [SimpleNamespace(reply_to_message_id=ticket) for ticket in self.replies]
+        return SimpleNamespace(
+            messages_list=[SimpleNamespace(metadata=m) for m in metadata],
+            message_object_trees=[tree(list(pieces)) for pieces in self.replies.values()],
+        )
+
+    def PullObject(self, request: Any) -> Any:  # noqa: N802
+        self.pulled.append(request.object_id)
+        return PullObjectResponse(
+            object_found=True,
+            object_available=True,
+            object_content=bytes(self.sizes[request.object_id]),
+        )
+
+
+def tree(names: list[str]) -> Any:
+    """A piece, which leads to the next."""
+    below = [tree(names[1:])] if names[1:] else []
+    return SimpleNamespace(object_id=names[0], children=below)
+
+
+def metered(most: int, **replies: dict[str, int]) -> tuple[Link, Meter]:
+    link = Link(**replies)
+    grid = SimpleNamespace(_runtime_client=link, _client=None)
+    meter = Meter.on(grid, most)
+    assert grid._client is meter
+    assert meter.active
+    return link, meter
+
+
+def pull(meter: Meter, *pieces: str) -> list[int]:
+    """How many bytes each piece has; -1 where it is cut off."""
+    answers = [meter.PullObject(SimpleNamespace(object_id=piece)) for piece in pieces]
+    return [len(a.object_content) if a.object_found else -1 for a in answers]
+
+
+def test_a_reply_is_cut_off_where_it_is_too_large() -> None:
+    pieces = {"b0": 60, "b1": 41, "b2": 5, "b3": 5}
+    link, meter = metered(100, a={"a0": 60, "a1": 40, "a2": 0}, b=pieces, c={"c0": 30})
+    meter.PullMessages(None)
+    assert pull(meter, "a0", "b0", "a1", "b1", "c0", "b2", "a2", "b3") == [
+        60, 60, 40, -1, 30, -1, 0, -1,
+    ]  # fmt: skip
+    assert meter.stopped == {"b"}
+    assert "b2" not in link.pulled  # not even fetched
+    assert "b3" not in link.pulled
+
+
+def test_every_pull_is_counted_anew() -> None:
+    _, meter = metered(100, a={"a0": 60})
+    for _ in range(5):
+        meter.PullMessages(None)
+        assert pull(meter, "a0") == [60]
+    assert not meter.stopped
+
+
+def test_replies_that_are_alike_share_their_pieces() -> None:
+    """Many clients whose updates are the same, to the bit: each is counted with it once."""
+    replies = {f"r{n}": {f"root{n}": 10, "same": 80} for n in range(9)}
+    _, meter = metered(100, **replies)
+    meter.PullMessages(None)
+    for n in range(9):
+        assert pull(meter, f"root{n}", "same") == [10, 80]
+    assert not meter.stopped
+
+
+def test_who_shares_a_piece_with_one_that_is_cut_off_is_not() -> None:
+    link, meter = metered(100, good={"g": 10, "same": 80}, bad={"b": 30, "same": 80, "more": 9})
+    meter.PullMessages(None)
+    assert pull(meter, "g", "same") == [10, 80]
+    assert pull(meter, "b", "same", "more") == [-1, 80, -1]
+    assert meter.stopped == {"bad"}
+    assert "more" not in link.pulled
+    # Two who send too much of the same are both cut off.
+    _, meter = metered(100, one={"big": 101}, two={"big": 101})
+    meter.PullMessages(None)
+    assert pull(meter, "big") == [-1]
+    assert meter.stopped == {"one", "two"}
+
+
+def test_a_meter_lets_all_else_through() -> None:
+    _, meter = metered(1)
+    assert meter.other == "something else"
+    with pytest.raises(AttributeError):
+        _ = meter.nothing
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        SimpleNamespace(),
+        SimpleNamespace(_runtime_client=SimpleNamespace(), _client=1),
+        SimpleNamespace(_runtime_client=Link()),
+    ],
+)
+def test_another_version_of_flower_is_not_metered(grid: Any) -> None:
+    before = dict(vars(grid))
+    assert not Meter.on(grid, 10).active
+    assert vars(grid) == before

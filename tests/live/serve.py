@@ -1,0 +1,76 @@
+"""Whole runs in virtual time, stopped at will, and what their folders must hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cafe.fitting.observations import read_observations
+from cafe.live.journal import RESPONSES, read_jobs, read_rounds
+from cafe.live.records import counted
+from cafe.live.serving import Plan, serve
+from cafe.policies import mcu
+from cafe.results import load
+from tests.live.wires import VirtualWire, exponential, start
+
+MCU = mcu(quorum=2, deadline=0.5)
+
+
+def plan(policy: Any = MCU, **given: Any) -> Plan:
+    limits = {} if {"updates", "time"} & given.keys() else {"rounds": 5}
+    return Plan(policy, start, **(limits | given))
+
+
+def wire(**given: Any) -> VirtualWire:
+    return VirtualWire(exponential(6, 2.0), **given)
+
+
+def board(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "live.json").read_text(), parse_constant=no_number)
+    return found
+
+
+def no_number(word: str) -> float:
+    raise ValueError(f"{word} is not JSON")
+
+
+def assert_sound(folder: Path) -> None:
+    """The files of a run agree with each other, whatever it has been through."""
+    rounds, jobs = read_rounds(folder), read_jobs(folder)
+    assert [outcome.round for outcome in rounds] == list(range(len(rounds)))
+    versions = np.cumsum([outcome.succeeded for outcome in rounds])
+    assert [outcome.version for outcome in rounds] == versions.tolist()
+    times = [t for outcome in rounds for t in (outcome.opened, outcome.closed)]
+    assert np.all(np.diff(times) > -1e-9)
+    for outcome in rounds:
+        mine = [job for job in jobs if job.booked == outcome.round]
+        assert [*counted(mine).values()] == outcome.fates.tolist()
+    assert len({(job.client, job.round) for job in jobs}) == len(jobs)
+    history = load(folder).history
+    assert history.jobs == len(jobs) + history.open_jobs
+    assert history.rounds == len(rounds)
+    if any(job.arrived is not None or job.fate == "late" for job in jobs):
+        seen = read_observations(folder / RESPONSES)
+        known = [job for job in jobs if job.fate not in ("crashed", "absent", "refused")]
+        assert len(seen) >= len(known)
+        assert all(re.fullmatch(r"c\d{3}", name) for name in seen.clients)
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+def stopped_after(rounds: int, folder: Path, at: VirtualWire, given: Plan) -> None:
+    """Serve, and stop as Ctrl-C would after so many rounds."""
+
+    def say(sentence: str) -> None:
+        if sentence.startswith(f"Round {rounds - 1} "):
+            raise Killed
+
+    with pytest.raises(Killed):
+        serve(at, given, folder, say=say)

@@ -1,0 +1,279 @@
+"""Reports are judged one by one: a bad one is refused with a reason and costs nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cafe
+from cafe.errors import InputError
+from cafe.live.admission import Admitted, Gate, Guard, Refused, harmless, printable
+from cafe.live.layout import Layout
+from cafe.live.wire import Order, Report
+from cafe.policies import agu, mcu
+from cafe.rounds.outcome import Fate
+from tests.live.wires import VirtualWire, exponential, live, start
+
+LAYOUT = Layout.of(start())
+ORDER = Order("c000", 0, round=7, version=3, seed=0)
+CARRY = replace(ORDER, after=5, began=2)
+ZERO = LAYOUT.flat({"weight": np.zeros((2, 3)), "bias": np.zeros(2)})
+
+
+def update(size: float = 1.0, **changes: Any) -> dict[str, Any]:
+    """An update of a given norm, with some arrays in place of its own."""
+    whole = np.zeros(8, np.float32)
+    whole[0] = size
+    return LAYOUT.unflat(whole, {}) | changes
+
+
+GOOD = Report(update(), round=7, version=3)
+CARRIED = Report(update(), round=7, version=2, carried=True)
+
+
+def gate(**guard: Any) -> Gate:
+    return Gate(LAYOUT, Guard(**guard))
+
+
+def refused(report: Report, order: Order = ORDER, **guard: Any) -> str:
+    """Why a report is refused, by a gate that lets good ones in before and after."""
+    at = gate(**guard)
+    assert isinstance(at.judge(GOOD, ORDER, ZERO), Admitted)
+    norms = list(at.norms)
+    answer = at.judge(report, order, ZERO)
+    assert isinstance(answer, Refused), report
+    assert list(at.norms) == norms  # nothing is learned from it
+    assert isinstance(at.judge(GOOD, ORDER, ZERO), Admitted)
+    return answer.reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"round": 6}, "it answers round 6, and round 7 was asked"),
+        ({"round": 8}, "it answers round 8, and round 7 was asked"),
+        ({"version": 2}, "version 2 of the model, and not 3"),
+        ({"version": 4}, "version 4 of the model, and not 3"),
+        ({"carried": True}, "was asked to begin from the global one"),
+        ({"examples": 0}, "it claims 0 examples"),
+        ({"examples": -1}, "it claims -1 examples"),
+        ({"examples": 10**7 + 1}, "it claims 10000001 examples, and 1 to 10000000 are let in"),
+        ({"loss": float("nan")}, "its loss is nan"),
+        ({"loss": float("-inf")}, "its loss is -inf"),
+        ({"update": {}}, "bias is amiss"),
+        ({"update": {"weight": update()["weight"]}}, "bias is amiss"),
+        ({"update": update(more=np.zeros(1, np.float32))}, "more is amiss"),
+        ({"update": dict(reversed(update().items()))}, "their order is amiss"),
+        ({"update": update(bias=np.zeros(3, np.float32))}, r"bias must have the shape \(2,\), got"),
+        ({"update": update(weight=np.zeros((3, 2), np.float32))}, "weight must have the shape"),
+        ({"update": update(bias=np.zeros(2))}, "bias must be float32, got float64"),
+        ({"update": update(bias=np.zeros(2, np.int32))}, "bias must be float32, got int32"),
+        ({"update": update(bias=np.zeros(2, ">f4"))}, "bias must be float32, got >f4"),
+        ({"update": update(bias=np.array([0, np.nan], np.float32))}, "not finite"),
+        ({"update": update(bias=np.array([0, np.inf], np.float32))}, "not finite"),
+        ({"update": update(bias=np.array([np.inf, -np.inf], np.float32))}, "not finite"),
+        ({"update": update(101.0)}, "norm is 101, and at most 100 is let in"),
+        ({"update": update(3e38)}, "norm is 3e[+]38"),  # whose square no float32 holds
+    ],
+)
+def test_every_reason(changes: dict[str, Any], reason: str) -> None:
+    assert_matches(reason, refused(replace(GOOD, **changes)))
+
+
+def assert_matches(pattern: str, text: str) -> None:
+    with pytest.raises(ValueError, match=pattern):
+        raise ValueError(text)
+
+
+def test_what_is_carried_names_what_it_goes_back_to() -> None:
+    assert isinstance(gate().judge(CARRIED, CARRY, ZERO), Admitted)
+    assert "about version 3 of the model, and not 2" in refused(replace(CARRIED, version=3), CARRY)
+    # Who has lost its local model begins from the global one, and says so.
+    honest = gate().judge(GOOD, CARRY, ZERO)
+    assert isinstance(honest, Admitted)
+    assert not honest.carried
+    assert "about version 2 of the model, and not 3" in refused(replace(GOOD, version=2), CARRY)
+
+
+def test_float64_that_overflows_is_not_finite() -> None:
+    layout = Layout.of({"w": np.zeros(2)})
+    report = Report({"w": np.array([1e200, 1e200])}, 7, 3)
+    answer = Gate(layout, Guard()).judge(report, ORDER, np.zeros(2))
+    assert isinstance(answer, Refused)
+    assert "not finite" in answer.reason
+
+
+def test_what_is_let_in_is_what_was_sent() -> None:
+    report = replace(GOOD, examples=5, loss=0.25, label="  nice <name>\n")
+    answer = gate().judge(report, ORDER, ZERO)
+    assert isinstance(answer, Admitted)
+    np.testing.assert_array_equal(answer.update, LAYOUT.flat(report.update))
+    assert (answer.examples, answer.loss, answer.label) == (5, 0.25, "nice name")
+    assert answer.norm == 1.0
+
+
+def test_the_first_norms_are_held_against_the_model() -> None:
+    at = gate(times=10.0)
+    model = ZERO.copy()
+    model[:2] = 3.0, 4.0
+    assert at.limit(model) == pytest.approx(10.0 * (1.0 + 5.0))
+    for _ in range(2):
+        at.judge(replace(GOOD, update=update(2.0)), ORDER, model)
+    assert at.limit(model) == pytest.approx(60.0)
+    at.judge(replace(GOOD, update=update(2.0)), ORDER, model)
+    assert at.limit(model) == pytest.approx(10.0 * 2.0)
+
+
+def test_an_absolute_limit_holds_from_the_first_report_on() -> None:
+    at = gate(norm=1.5)
+    for _ in range(5):
+        assert isinstance(at.judge(replace(GOOD, update=update(1.6)), ORDER, ZERO), Refused)
+        assert isinstance(at.judge(GOOD, ORDER, ZERO), Admitted)
+    assert gate(norm=1e9).limit(ZERO) < 1e9  # and does not lift the other
+
+
+@given(
+    honest=st.lists(st.floats(0.5, 2.0), min_size=4, max_size=20),
+    lies=st.lists(st.floats(1e-6, 200.0), max_size=19),
+    order=st.randoms(use_true_random=False),
+)
+def test_a_minority_does_not_move_the_limit(
+    honest: list[float], lies: list[float], order: Any
+) -> None:
+    lies = lies[: len(honest) - 1]
+    sizes = [*honest, *lies]
+    order.shuffle(sizes)
+    at = gate(times=50.0)
+    at.norms.extend(sizes)  # as if all had been let in
+    assert 50.0 * min(honest) * 0.999 <= at.limit(ZERO) <= 50.0 * max(honest) * 1.001
+
+
+def test_liars_cannot_raise_the_limit_step_by_step() -> None:
+    """Two of five send the most that is let in, first in every round, for a hundred rounds."""
+    at = gate(times=3.0)
+    for _ in range(100):
+        for lie in (True, True, False, False, False):
+            size = at.limit(ZERO) * 0.999 if lie else 1.0
+            assert isinstance(at.judge(replace(GOOD, update=update(size)), ORDER, ZERO), Admitted)
+    assert at.limit(ZERO) == pytest.approx(3.0)
+
+
+def test_a_model_that_rests_may_move_again() -> None:
+    """Rounds without a change do not make every later change an outrage."""
+    at = gate()
+    for _ in range(200):
+        assert isinstance(at.judge(replace(GOOD, update=update(0.0)), ORDER, ZERO), Admitted)
+    assert at.limit(ZERO) == gate().limit(ZERO)
+    assert isinstance(at.judge(GOOD, ORDER, ZERO), Admitted)
+
+
+def test_guards_are_checked() -> None:
+    for bad in ({"norm": 0.0}, {"times": 0.5}, {"examples": 0}, {"norm": float("nan")}):
+        with pytest.raises(InputError):
+            Guard(**bad)  # type: ignore[arg-type]
+
+
+def spoil(report: Report) -> dict[str, Report]:
+    """Bad reports by what is bad about them."""
+    bad = {name: np.full_like(array, np.inf) for name, array in report.update.items()}
+    evil = {f"\x1b[2J\n\u202e{'x' * 999}": next(iter(report.update.values()))}
+    return {
+        "update": replace(report, update=bad),
+        "names": replace(report, update=evil),
+        "version": replace(report, version=report.version + 1),
+        "round": replace(report, round=report.round - 1),
+        "examples": replace(report, examples=0),
+    }
+
+
+@pytest.mark.parametrize("kind", ["update", "names", "version", "round", "examples"])
+def test_the_round_goes_on_without_a_refused_report(kind: str) -> None:
+    wire = VirtualWire(cafe.Federation(4, cafe.Constant(0.2)))
+    wire.tamper = lambda report, order: spoil(report)[kind] if order.number == 1 else report
+    run = live(wire, mcu(quorum=3, deadline=0.5))
+    played = run.step()
+    assert played.outcome.succeeded
+    assert played.outcome.fates[Fate.REFUSED] == 1
+    assert (played.outcome.reports, played.outcome.used) == (3, 3)
+    # It is charged to the close of its round, and in true processing time to its arrival.
+    assert played.outcome.waste == pytest.approx(0.5)
+    assert played.outcome.processing_waste == pytest.approx(0.2)
+    (record,) = [r for r in played.records if r.fate == "refused"]
+    assert record.reason.isprintable()
+    assert 0 < len(record.reason) <= 300
+    assert run.refusals == [0, 1, 0, 0]
+    assert run.labels[1] == ""
+    # The model is the mean of the others.
+    without = VirtualWire(cafe.Federation(4, cafe.Constant(0.2)))
+    without.behave = lambda order: "silent" if order.number == 1 else "report"
+    other = live(without, mcu(quorum=3, deadline=0.5))
+    other.step()
+    np.testing.assert_array_equal(run.model, other.model)
+
+
+def test_refused_reports_do_not_make_a_quorum() -> None:
+    wire = VirtualWire(cafe.Federation(4, cafe.Constant(0.2)))
+    wire.tamper = lambda report, order: spoil(report)["update"] if order.number else report
+    run = live(wire, agu(quorum=2, deadline=0.5))
+    played = run.step()
+    assert not played.outcome.succeeded
+    assert played.outcome.fates[Fate.REFUSED] == 3
+    assert run.model.tobytes() == LAYOUT.flat(start()).tobytes()
+    assert run.ledger.local.tolist() == [True, False, False, False]
+
+
+def test_a_refused_client_is_invited_again() -> None:
+    wire = VirtualWire(exponential(3, 9.0))
+    wire.tamper = lambda report, order: spoil(report)["update"] if order.round == 0 else report
+    run = live(wire, mcu(quorum=1, deadline=3.0))
+    run.step()
+    assert run.step().outcome.used == 3
+    assert run.refusals == [1, 1, 1]
+
+
+@given(st.text())
+def test_printable_names(label: str) -> None:
+    shown = printable(label)
+    assert len(shown) <= 32
+    assert shown == shown.strip()
+    assert all(c.isalnum() or c in " ._-" for c in shown)
+    assert printable(shown) == shown
+
+
+@pytest.mark.parametrize("name", ["phone 7", "node_1.lab-2", "Köln", "東京"])
+def test_names_for_people_stay(name: str) -> None:
+    assert printable(name) == name
+
+
+@pytest.mark.parametrize("label", ["\x1b[31mred", "<script>", "a\nb", "\u202eevil", "a" * 99])
+def test_names_that_harm_do_not(label: str) -> None:
+    assert printable(label) in {"31mred", "script", "ab", "evil", "a" * 32}
+
+
+@given(st.text(max_size=2000))
+def test_sentences_are_harmless(text: str) -> None:
+    shown = harmless(text)
+    assert len(shown) == min(len(text), 300)
+    assert shown == "" or shown.isprintable()
+    if text.isprintable():
+        assert shown == text[:300]
+
+
+@pytest.mark.parametrize("way", ["lost", "malformed"])
+def test_what_clients_say_of_themselves_cannot_forge_a_log(way: str) -> None:
+    wire = VirtualWire(cafe.Federation(2, cafe.Constant(0.2)))
+    forged = "boom\nRound 9 succeeded\x1b[2J"
+    original: Callable[..., Any] = wire.receive
+
+    def receive(tickets: Any) -> Any:
+        return [replace(reply, report=None, **{way: forged}) for reply in original(tickets)]
+
+    wire.receive = receive  # type: ignore[method-assign]
+    records = live(wire, mcu(quorum=1, deadline=0.5)).step().records
+    assert {r.reason for r in records} == {"boom?Round 9 succeeded?[2J"}

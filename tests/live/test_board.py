@@ -1,0 +1,52 @@
+"""``live.json``: how a run stands."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cafe
+from cafe.live.serving import serve
+from tests.live.serve import board, plan, wire
+from tests.live.wires import VirtualWire
+
+
+def test_the_board_costs_nothing_but_the_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = Path.write_text
+
+    def write_text(path: Path, *args: Any, **more: Any) -> int:
+        if "live.json" in path.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return original(path, *args, **more)
+
+    monkeypatch.setattr(Path, "write_text", write_text)
+    assert serve(wire(), plan(), tmp_path).rounds == 5
+
+
+def test_the_board_while_a_round_is_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cafe.live.board._APART", 0.0)
+    at = VirtualWire(cafe.Federation(4, cafe.Constant(0.2)))
+    at.tamper = lambda r, o: replace(r, examples=0) if o.number == 0 else r
+    seen: list[dict[str, Any]] = []
+    original = at.sleep
+
+    def sleep(seconds: float) -> None:
+        seen.append(board(tmp_path))
+        original(seconds)
+
+    at.sleep = sleep  # type: ignore[method-assign]
+    serve(at, plan(rounds=2), tmp_path)
+    first, last = seen[0], [state for state in seen if state["round"] == 1][-1]
+    assert first["state"] == last["state"] == "open"
+    assert (first["invited"], first["reports"], first["refused"]) == (4, 0, 0)
+    assert all(client["busy"] for client in first["clients"])
+    assert first["deadline"] == pytest.approx(0.5)
+    assert (last["reports"], last["refused"], last["version"]) == (3, 2, 1)
+    assert [client["merged"] for client in last["clients"]] == [0, 1, 1, 1]
+    assert [client["refused"] for client in last["clients"]] == [2, 0, 0, 0]

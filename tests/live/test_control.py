@@ -1,0 +1,75 @@
+"""A controller chooses the policy of each round, and hears the same after a stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cafe.errors import InputError
+from cafe.fitting.observations import Observations, read_observations
+from cafe.live.journal import RESPONSES, read_rounds
+from cafe.live.serving import serve
+from cafe.policies import fedavg, mcu
+from cafe.rounds.ledger import Ledger
+from cafe.rounds.policy import Policy
+from tests.live.serve import MCU, plan, stopped_after, wire
+
+
+class Doubling:
+    """A controller: the deadline doubles until somebody is late no more."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, Any]] = []
+
+    def __str__(self) -> str:
+        return "doubling"
+
+    def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
+        count = 0 if seen is None else len(seen)
+        missed = 0 if seen is None else int((~seen.reported).sum())
+        times = None if seen is None else (seen.seconds.tobytes(), seen.deadline.tobytes())
+        self.asked.append((ledger.round, (count, missed, times)))
+        return mcu(quorum=1, deadline=0.1 * 2 ** min(ledger.round, 5))
+
+
+def test_a_controller_chooses_every_deadline(tmp_path: Path) -> None:
+    choose = Doubling()
+    history = serve(wire(), plan(choose, rounds=6, patience=50), tmp_path)
+    lasted = history.by_round["closed"] - history.by_round["opened"]
+    np.testing.assert_allclose(lasted, [0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
+    asked = choose.asked[1:]  # the first time is to see whether it has a policy at all
+    assert [round_ for round_, _ in asked] == list(range(6))
+    assert [seen[0] for _, seen in asked] == [6 * k for k in range(6)]
+    late = np.cumsum([0, *history.by_round["fates"][:, 3]])[:-1]
+    assert [seen[1] for _, seen in asked] == late.tolist()
+    assert late[-1] > 0
+    seen = read_observations(tmp_path / RESPONSES)
+    # Who missed a deadline is known to have taken longer than that.
+    np.testing.assert_allclose(np.unique(seen.deadline), lasted, atol=1e-6)
+
+
+def test_a_controller_is_asked_the_same_after_a_stop(tmp_path: Path) -> None:
+    whole = Doubling()
+    serve(wire(), plan(whole, rounds=6, patience=50), tmp_path / "whole")
+    at, parts = wire(), Doubling()
+    stopped_after(3, tmp_path / "parts", at, plan(parts, rounds=6, patience=50))
+    parts.asked.clear()
+    at.t += 77.0
+    serve(at, plan(parts, rounds=6, patience=50), tmp_path / "parts")
+    first, after = dict(whole.asked[1:]), dict(parts.asked[1:])
+    assert after.keys() == {3, 4, 5}
+    assert after[3] == first[3]
+    assert {k: v[:2] for k, v in after.items()} == {k: first[k][:2] for k in after}
+
+
+def test_a_policy_of_a_controller_must_end_its_rounds(tmp_path: Path) -> None:
+    class Endless(Doubling):
+        def __call__(self, ledger: Ledger, seen: Any) -> Policy:
+            return MCU if ledger.round < 2 else fedavg(fraction=1.0)
+
+    with pytest.raises(InputError, match="Give the policy a deadline"):
+        serve(wire(), plan(Endless()), tmp_path)
+    assert len(read_rounds(tmp_path)) == 2

@@ -1,0 +1,296 @@
+"""The server dies at any step, or the power fails: what was told is kept, and the run goes on."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cafe.live import serving
+from cafe.live.journal import Journal, read_rounds
+from cafe.live.run import LiveRun
+from cafe.live.serving import Plan, serve
+from cafe.policies import agu, mcu
+from cafe.results import checkpoint, load
+from cafe.results.storage import Appended
+from cafe.rounds.policy import Policy
+from tests.live.serve import Killed, assert_sound, plan
+from tests.live.wires import VirtualWire, exponential
+
+POLICIES = [
+    agu(quorum=4, deadline=0.4, pool="union"),
+    mcu(quorum=2, deadline=0.3, target=3, late="keep"),
+]
+STEPS = ((os, "fsync"), (os, "replace"), (Path, "unlink"), (Appended, "flush"))
+SUCCEEDED = re.compile(r"Round (\d+) succeeded: .* version (\d+)\.")
+
+
+def wire() -> VirtualWire:
+    return VirtualWire(exponential(5, 2.0), seed=3)
+
+
+def given(policy: Policy, rounds: int = 3) -> Plan:
+    return plan(policy, rounds=rounds, evaluate=lambda model: (1.0, 0.5))
+
+
+@dataclass(eq=False)
+class Picture:
+    """All that is left when the server dies: its files, its clients, and what it has told."""
+
+    files: dict[str, bytes]
+    wire: VirtualWire
+    said: list[str]
+    safe: dict[str, bytes]  # files as they would be found after a power cut
+
+    def laid_out(self, folder: Path, power: bool) -> None:
+        folder.mkdir()
+        for name, data in (self.safe if power else self.files).items():
+            (folder / name).write_bytes(data)
+
+
+@dataclass(eq=False)
+class Camera:
+    """Takes a picture before every step that touches the disk."""
+
+    folder: Path
+    wire: VirtualWire
+    said: list[str] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.synced: dict[str, bytes] = {}  # what is safe of each file, by its name now
+        self.named: dict[str, bytes] = {}  # files under names that are safe
+
+    def on(self, patch: pytest.MonkeyPatch) -> None:
+        for owner, name in STEPS:
+            patch.setattr(owner, name, self.watched(getattr(owner, name), name))
+
+    def watched(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def step(*args: Any, **more: Any) -> Any:
+            self.take()
+            answer = original(*args, **more)
+            if name == "fsync":
+                self.sync(args[0])
+            elif name == "replace":
+                old, new = (Path(path).name for path in args)
+                self.synced[new] = self.synced.pop(old, b"")
+            return answer
+
+        return step
+
+    def files(self) -> dict[str, bytes]:
+        return {p.name: p.read_bytes() for p in self.folder.iterdir() if p.name != ".lock"}
+
+    def sync(self, handle: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{handle}"))
+        if path.is_dir():
+            self.named = {name: self.synced.get(name, b"") for name in self.files()}
+        else:
+            self.synced[path.name] = path.read_bytes()
+            if path.name in self.named:
+                self.named[path.name] = self.synced[path.name]
+
+    def take(self) -> None:
+        files, safe = self.files(), {}
+        for name, data in files.items():
+            kept = self.named.get(name, b"")
+            if name.endswith((".jsonl", ".csv")) and name in self.synced:
+                kept = self.synced[name]  # it was there before, and has only grown
+                kept += data[len(kept) : (len(kept) + len(data)) // 2]
+            if kept or name in self.named:
+                safe[name] = kept
+        self.pictures.append(Picture(files, copy.deepcopy(self.wire), list(self.said), safe))
+
+
+@pytest.fixture
+def saved(monkeypatch: pytest.MonkeyPatch) -> dict[int, bytes]:
+    """When each client's last merged job began, by round, as each checkpoint should have it."""
+    found: dict[int, bytes] = {}
+    original = Journal.save
+
+    def save(journal: Journal) -> None:
+        ledger = journal._run.ledger
+        found[ledger.round] = ledger.last_start.tobytes()
+        original(journal)
+
+    monkeypatch.setattr(Journal, "save", save)
+    return found
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[LiveRun]:
+    """Every run that is made."""
+    made: list[LiveRun] = []
+
+    class Noted(LiveRun):
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **more)
+            made.append(self)
+
+    monkeypatch.setattr(serving, "LiveRun", Noted)
+    return made
+
+
+def photographed(
+    folder: Path, policy: Policy, patch: pytest.MonkeyPatch, *, overwrite: bool = False
+) -> list[Picture]:
+    """Serve a run, with a picture before every step."""
+    camera = Camera(folder, wire())
+    folder.mkdir(exist_ok=True)
+    with patch.context() as context:
+        camera.on(context)
+        serve(camera.wire, given(policy), folder, say=camera.said.append, overwrite=overwrite)
+    assert_sound(folder)
+    return camera.pictures
+
+
+def assert_goes_on(
+    picture: Picture,
+    folder: Path,
+    policy: Policy,
+    power: bool,
+    ages: dict[int, bytes],
+    runs: list[LiveRun],
+) -> None:
+    picture.laid_out(folder, power)
+    kept = checkpoint.read(folder / checkpoint.NAME)
+    told = [found.groups() for s in picture.said if (found := SUCCEEDED.match(s))]
+    was = dict(ages)
+    restored: list[int] = []
+
+    def say(sentence: str) -> None:
+        if sentence.startswith("Goes on from round"):
+            ledger = runs[-1].ledger
+            restored.append(ledger.round)
+            assert ledger.last_start.tobytes() == was[ledger.round]
+            assert f"round {ledger.round}, version {ledger.version}." in sentence
+
+    before = read_rounds(folder) if kept is not None else []
+    history = serve(copy.deepcopy(picture.wire), given(policy), folder, say=say)
+    assert bool(restored) == (kept is not None and not picture_is_finished(picture, power))
+    assert history.rounds == 3
+    assert_sound(folder)
+    rounds = read_rounds(folder)
+    for number, version in told:
+        assert rounds[int(number)].succeeded
+        assert rounds[int(number)].version == int(version)
+    if restored:
+        for old, new in zip(before[: restored[0]], rounds, strict=False):
+            assert (old.closed, old.version) == (new.closed, new.version)
+    board = picture.files.get("live.json")
+    if board and kept is not None:
+        shown = json.loads(board)["version"]
+        assert sum(outcome.succeeded for outcome in rounds[: len(before)]) >= shown
+
+
+def picture_is_finished(picture: Picture, power: bool) -> bool:
+    return "result.json" in (picture.safe if power else picture.files)
+
+
+@pytest.mark.parametrize(
+    ("policy", "power"),
+    [(POLICIES[0], False), (POLICIES[1], False), (POLICIES[0], True)],
+    ids=["killed-agu", "killed-mcu", "power-cut-agu"],
+)
+def test_a_server_that_dies_at_any_step(
+    tmp_path: Path,
+    policy: Policy,
+    power: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    saved: dict[int, bytes],
+    runs: list[LiveRun],
+) -> None:
+    pictures = photographed(tmp_path / "whole", policy, monkeypatch)
+    assert len(pictures) > 40
+    ages = dict(saved)
+    for n, picture in enumerate(pictures):
+        assert_goes_on(picture, tmp_path / f"{n}", policy, power, ages, runs)
+
+
+def test_a_server_that_dies_while_it_overwrites(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = POLICIES[0]
+    folder = tmp_path / "whole"
+    serve(VirtualWire(exponential(7, 1.0), seed=8), plan(policy, rounds=3), folder)
+    with monkeypatch.context() as patch:
+        pictures = photographed(folder, policy, patch, overwrite=True)
+    for n, picture in enumerate(pictures[::3]):
+        picture.laid_out(tmp_path / f"{n}", power=False)
+        whole = (tmp_path / f"{n}" / "run.json").exists()
+        try:
+            history = serve(copy.deepcopy(picture.wire), given(policy), tmp_path / f"{n}")
+        except serving.CafeError as error:
+            # The old run was still there, and is not mixed with the new one.
+            assert whole
+            with pytest.raises(ValueError, match="was begun with something else"):
+                raise ValueError(f"{error}") from None
+        else:
+            assert history.rounds == 3
+            assert len(history.age_by_client) == 5
+            assert_sound(tmp_path / f"{n}")
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_an_interrupt_at_any_step(
+    tmp_path: Path, policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Ctrl-C, after which the process still tidies up."""
+    for n in itertools.count(1):
+        left = n
+
+        def dying(original: Callable[..., Any]) -> Callable[..., Any]:
+            def step(*args: Any, **more: Any) -> Any:
+                nonlocal left
+                left -= 1
+                if left == 0:
+                    raise Killed
+                return original(*args, **more)
+
+            return step
+
+        folder, at, said = tmp_path / f"{n}", wire(), list[str]()
+        with monkeypatch.context() as patch:
+            for owner, name in STEPS:
+                patch.setattr(owner, name, dying(getattr(owner, name)))
+            try:
+                serve(at, given(policy, 2), folder, say=said.append)
+            except Killed:
+                pass
+            else:
+                assert n > 30
+                break
+        at.t += 100.0
+        assert serve(at, given(policy, 2), folder).rounds == 2
+        assert_sound(folder)
+        rounds = read_rounds(folder)
+        for sentence in said:
+            found = SUCCEEDED.match(sentence)
+            assert not found or rounds[int(found[1])].version == int(found[2])
+
+
+def test_ages_go_on_from_the_checkpoint(tmp_path: Path) -> None:
+    """Time during which no server ran is nobody's age."""
+    policy = POLICIES[0]
+    at = wire()
+
+    def say(sentence: str) -> None:
+        if sentence.startswith("Round 2 "):
+            raise Killed
+
+    with pytest.raises(Killed):
+        serve(at, given(policy, 4), tmp_path, say=say)
+    before = load(tmp_path).history.age_by_client
+    at.t += 1e6
+    after = serve(at, given(policy, 4), tmp_path)
+    assert np.all(after.age_by_client < before + 2.0)
+    assert after.virtual_time < 3.0

@@ -1,0 +1,124 @@
+"""Files that are lost, a disk that is full: a sentence, and the run goes on later."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cafe.errors import FileError
+from cafe.live.journal import JOBS, RESPONSES
+from cafe.live.serving import serve
+from cafe.results import checkpoint, load
+from cafe.results.events import NAME as EVENTS
+from tests.live.serve import assert_sound, board, plan, stopped_after, wire
+from tests.live.wires import VirtualWire
+
+
+def test_files_that_lost_something_are_not_gone_on_with(tmp_path: Path) -> None:
+    for name in (EVENTS, JOBS, RESPONSES):
+        folder = tmp_path / name
+        at = wire()
+        stopped_after(3, folder, at, plan())
+        whole = (folder / name).read_bytes()
+        (folder / name).write_bytes(whole[:-9])
+        with pytest.raises(FileError, match="some were lost"):
+            serve(at, plan(), folder)
+        assert (folder / name).read_bytes() == whole[:-9]
+        (folder / name).unlink()
+        with pytest.raises(FileError):
+            serve(at, plan(), folder)
+        (folder / name).write_bytes(whole)
+        serve(at, plan(), folder)
+        assert_sound(folder)
+
+
+def test_whatever_ends_a_run_is_on_the_board(tmp_path: Path) -> None:
+    at = wire()
+
+    def send(*_: Any) -> Any:
+        raise ConnectionError("the line is dead")
+
+    at.send = send  # type: ignore[method-assign]
+    with pytest.raises(ConnectionError):
+        serve(at, plan(), tmp_path)
+    state = board(tmp_path)
+    assert state["state"] == "stopped"
+    assert "the line is dead" in state["why"]
+
+
+class Full:
+    """A disk that is full from the n-th time on that something is to be safe on it."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, after: int) -> None:
+        self.left, self.calls = after, 0
+        for name in ("fsync", "replace"):
+            patch.setattr(os, name, self.failing(getattr(os, name)))
+
+    def failing(self, original: Any) -> Any:
+        def call(*args: Any) -> Any:
+            self.calls += 1
+            if self.left == 0:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            self.left -= 1
+            return original(*args)
+
+        return call
+
+
+def complaint(at: VirtualWire, folder: Path, said: list[str]) -> str:
+    """Why a run cannot be served, if it cannot."""
+    try:
+        serve(at, plan(rounds=3), folder, say=said.append)
+    except FileError as error:
+        return str(error)
+    return ""
+
+
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever the disk is full: a sentence, what was saved is kept, and the run goes on later."""
+    for after in itertools.count(0, 3):
+        folder, at, said = tmp_path / f"{after}", wire(seed=1), list[str]()
+        with monkeypatch.context() as patch:
+            disk = Full(patch, after)
+            trouble = complaint(at, folder, said)
+        if trouble:
+            assert "the disk is full; make room. What was saved is kept." in trouble
+            assert not said or said[-1] == f"Stopped: {trouble}"
+        else:  # there was room for all but the picture
+            assert load(folder).finished
+            if disk.left:
+                assert after > 30
+                return
+        told = [s for s in said if s.startswith("Round ")]
+        if told:
+            assert load(folder).history.rounds >= len(told)
+        assert serve(at, plan(rounds=3), folder).rounds == 3
+        assert_sound(folder)
+
+
+def test_a_full_disk_is_on_the_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The picture needs no room of its own once it is there: here only checkpoints fail."""
+    original = checkpoint.write_arrays
+    writes = 0
+
+    def write_arrays(*args: Any) -> None:
+        nonlocal writes
+        writes += 1
+        if writes == 3:
+            raise FileError(args[0], "this cannot be written: the disk is full; make room.")
+        original(*args)
+
+    monkeypatch.setattr(checkpoint, "write_arrays", write_arrays)
+    at = wire()
+    with pytest.raises(FileError):
+        serve(at, plan(), tmp_path)
+    assert board(tmp_path)["state"] == "stopped"
+    assert "the disk is full" in board(tmp_path)["why"]
+    assert load(tmp_path).history.rounds == 2
+    serve(at, plan(), tmp_path)
+    assert_sound(tmp_path)

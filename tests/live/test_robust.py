@@ -1,0 +1,173 @@
+"""Ways to put updates together: all are the plain sum among the honest, and bounded by them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import cafe
+from cafe.errors import InputError
+from cafe.live import robust
+from cafe.live.robust import Clip, Combine, Median, Sum, Trimmed
+from cafe.policies import mcu
+from tests.live.wires import VirtualWire, live
+
+EVERY: list[Combine] = [Sum(), Clip(), Clip(2.5), Trimmed(), Trimmed(0.0), Trimmed(0.49), Median()]
+every_way = pytest.mark.parametrize("combine", EVERY, ids=str)
+
+entries = st.floats(-100, 100, width=32)
+weights = st.floats(0.01, 2.0)
+
+
+def rows(count: st.SearchStrategy[int]) -> st.SearchStrategy[tuple[Any, Any]]:
+    """Updates, a row each, and their coefficients."""
+    return count.flatmap(
+        lambda n: st.tuples(
+            hnp.arrays(np.float64, st.tuples(st.just(n), st.integers(0, 4)), elements=entries),
+            hnp.arrays(np.float64, n, elements=weights),
+        )
+    )
+
+
+@every_way
+@given(data=st.data())
+def test_where_all_are_alike_it_is_the_plain_sum(combine: Combine, data: st.DataObject) -> None:
+    row = data.draw(hnp.arrays(np.float64, st.integers(0, 5), elements=entries))
+    coefficient = data.draw(hnp.arrays(np.float64, st.integers(1, 9), elements=weights))
+    updates = np.tile(row, (len(coefficient), 1))
+    np.testing.assert_allclose(
+        combine(updates, coefficient), row * coefficient.sum(), rtol=1e-9, atol=1e-9
+    )
+
+
+@every_way
+@given(given_rows=rows(st.integers(1, 8)), data=st.data())
+def test_the_order_of_reports_does_not_matter(
+    combine: Combine, given_rows: tuple[Any, Any], data: st.DataObject
+) -> None:
+    updates, coefficient = given_rows
+    # Entries that are equal are common: what a client never saw does not move.
+    updates = np.round(updates / 50)
+    order = np.array(data.draw(st.permutations(range(len(updates)))))
+    np.testing.assert_allclose(
+        combine(updates[order], coefficient[order]),
+        combine(updates, coefficient),
+        rtol=1e-9,
+        atol=1e-9,
+    )
+
+
+@every_way
+@given(given_rows=rows(st.just(1)))
+def test_one_report_is_taken_as_it_is(combine: Combine, given_rows: tuple[Any, Any]) -> None:
+    updates, coefficient = given_rows
+    expected = updates[0] * coefficient[0]
+    np.testing.assert_allclose(combine(updates, coefficient), expected, atol=1e-12)
+
+
+@every_way
+def test_updates_of_nothing_are_nothing(combine: Combine) -> None:
+    np.testing.assert_array_equal(combine(np.zeros((4, 3)), np.full(4, 0.25)), np.zeros(3))
+
+
+@given(given_rows=rows(st.integers(1, 8)))
+def test_sum(given_rows: tuple[Any, Any]) -> None:
+    updates, coefficient = given_rows
+    np.testing.assert_allclose(Sum()(updates, coefficient), coefficient @ updates, atol=1e-9)
+
+
+lies = st.one_of(st.floats(-1e30, 1e30), st.sampled_from([1e300, -1e300]))
+
+
+@pytest.mark.parametrize(("combine", "share"), [(Median(), 0.5), (Trimmed(0.3), 0.3)], ids=str)
+@given(data=st.data())
+def test_liars_do_not_move_it_beyond_the_honest(
+    combine: Combine, share: float, data: st.DataObject
+) -> None:
+    """In every coordinate the result is a mean of honest values, if fewer than a share lie."""
+    count = data.draw(st.integers(2, 11))
+    false = data.draw(st.integers(0, count))
+    assume(false < share * count)
+    honest = data.draw(hnp.arrays(np.float64, (count - false, 3), elements=entries))
+    wrong = data.draw(hnp.arrays(np.float64, (false, 3), elements=lies))
+    coefficient = data.draw(hnp.arrays(np.float64, count, elements=weights))
+    order = np.array(data.draw(st.permutations(range(count))))
+    updates = np.concatenate([honest, wrong])[order]
+    mean = combine(updates, coefficient) / coefficient.sum()
+    assert np.all(mean >= honest.min(axis=0) - 1e-6)
+    assert np.all(mean <= honest.max(axis=0) + 1e-6)
+
+
+def test_a_plain_sum_is_moved_by_one_liar() -> None:
+    """What the others are for."""
+    updates = np.array([[1.0], [1.0], [1e9]])
+    even = np.full(3, 1 / 3)
+    assert Sum()(updates, even)[0] > 1e8
+    for combine in (Median(), Trimmed(0.3), Clip()):
+        assert combine(updates, even)[0] == pytest.approx(1.0)
+
+
+@given(given_rows=rows(st.integers(1, 8)), times=st.floats(0.1, 10))
+def test_clip_bounds_what_one_can_do(given_rows: tuple[Any, Any], times: float) -> None:
+    updates, coefficient = given_rows
+    norms = np.linalg.norm(updates, axis=1)
+    result = Clip(times)(updates, coefficient)
+    limit = times * np.median(norms)
+    assert np.linalg.norm(result) <= limit * coefficient.sum() * (1 + 1e-9) + 1e-12
+    # Who is not longer than that is taken in full.
+    short = np.where(norms[:, None] <= limit, updates, 0.0)
+    cut = coefficient[norms > limit].sum() * limit
+    assert np.linalg.norm(result - coefficient @ short) <= cut * (1 + 1e-9) + 1e-9
+
+
+@pytest.mark.parametrize("combine", [Trimmed(), Trimmed(0.4), Median()], ids=str)
+@pytest.mark.parametrize("columns", [1, 3, 7])
+def test_blocks_of_columns_do_not_matter(
+    combine: Combine, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    updates, coefficient = rng.normal(size=(6, 20)).round(1), rng.random(6)
+    whole = combine(updates, coefficient)
+    monkeypatch.setattr(robust, "_COLUMNS", columns)
+    np.testing.assert_array_equal(combine(updates, coefficient), whole)
+
+
+def test_trimmed_leaves_out_the_share_at_each_end() -> None:
+    updates = np.array([[0.0], [1.0], [5.0], [6.0], [100.0]])
+    weight = np.array([9.0, 1.0, 2.0, 1.0, 9.0])
+    kept = (1.0 * 1 + 5.0 * 2 + 6.0 * 1) / 4
+    assert Trimmed(0.2)(updates, weight)[0] == pytest.approx(kept * weight.sum())
+    assert Trimmed(0.0)(updates, weight)[0] == pytest.approx((weight @ updates)[0])
+    assert Median()(updates, weight)[0] == pytest.approx(5.0 * weight.sum())
+    # The mean of the two in the middle where they are even in number, however they are weighed.
+    assert Median()(updates[:4], weight[:4])[0] == pytest.approx(3.0 * weight[:4].sum())
+
+
+def test_shares_are_checked() -> None:
+    for share in (-0.1, 0.5, 1.0, float("nan")):
+        with pytest.raises(InputError, match="below a half"):
+            Trimmed(share)
+    with pytest.raises(InputError):
+        Clip(0.0)
+
+
+@every_way
+def test_a_run_merges_by_it(combine: Combine) -> None:
+    wire = VirtualWire(cafe.Federation(5, cafe.Constant(0.2)))
+    run = live(wire, mcu(quorum=5, deadline=0.5), combine=combine)
+    before = run.model.astype(float)
+    sent: dict[int, Any] = {}
+
+    def tamper(report: Any, order: Any) -> Any:
+        sent[order.number] = run.layout.flat(report.update)
+        return report
+
+    wire.tamper = tamper
+    run.step()
+    expected = combine(np.array([sent[k] for k in range(5)], dtype=float), np.full(5, 0.2))
+    np.testing.assert_allclose(run.model, before + expected, rtol=1e-6)

@@ -1,0 +1,143 @@
+"""Evaluation: within a time limit, by the server or by its clients, whatever these say."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cafe.live.layout import Arrays
+from cafe.live.serving import serve
+from cafe.report import runs as report_runs
+from cafe.results import load
+from tests.live.serve import board, plan, stopped_after, wire
+
+
+class Evaluations:
+    """An evaluation that misbehaves at some versions."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers, self.calls = list(answers), 0
+        self.gate = threading.Event()
+
+    def __call__(self, model: Arrays) -> Any:
+        assert {name: array.shape for name, array in model.items()} == {
+            "weight": (2, 3),
+            "bias": (2,),
+        }
+        answer = self.answers[min(self.calls, len(self.answers) - 1)]
+        self.calls += 1
+        if answer == "hang":
+            self.gate.wait(60.0)
+            return 9.0, 0.9
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def test_evaluation_on_the_server(tmp_path: Path) -> None:
+    said: list[str] = []
+    evaluate = Evaluations((4.0, 0.1), (3.0, None), ValueError("no data"), 7, (2.0, 0.5))
+    history = serve(wire(), plan(evaluate=evaluate, updates=5), tmp_path, say=said.append)
+    assert history.curve is not None
+    assert history.curve.loss.tolist() == [4.0, 3.0, 2.0]
+    np.testing.assert_array_equal(history.curve.accuracy, [0.1, np.nan, 0.5])
+    assert any("Version 3 was not evaluated: it failed: ValueError: no data." in s for s in said)
+    assert any("Version 4 was not evaluated: it failed: TypeError" in s for s in said)
+    assert board(tmp_path)["accuracy"] == 0.5
+
+
+def test_evaluations_some_updates_apart(tmp_path: Path) -> None:
+    evaluate = Evaluations((1.0, 0.5))
+    given = plan(evaluate=evaluate, evaluate_every=3, updates=8)
+    history = serve(wire(), given, tmp_path)
+    assert history.curve is not None
+    assert history.curve.updates.tolist() == [3, 6, 8]
+
+
+def test_an_evaluation_that_hangs_costs_its_limit_once(tmp_path: Path) -> None:
+    said: list[str] = []
+    evaluate = Evaluations("hang", (2.0, 0.5))
+
+    def say(sentence: str) -> None:
+        said.append(sentence)
+        if "an earlier evaluation still runs" in sentence and "Version 3" in sentence:
+            evaluate.gate.set()
+            for thread in threading.enumerate():
+                if thread is not threading.current_thread() and thread.daemon:
+                    thread.join(5.0)
+
+    given = plan(evaluate=evaluate, updates=5, evaluate_seconds=0.02)
+    history = serve(wire(), given, tmp_path, say=say)
+    assert [s for s in said if "not evaluated" in s] == [
+        "Version 1 was not evaluated: it took longer than 0.02 s.",
+        "Version 2 was not evaluated: an earlier evaluation still runs.",
+        "Version 3 was not evaluated: an earlier evaluation still runs.",
+    ]
+    assert evaluate.calls == 3
+    assert history.curve is not None
+    # What the one that hung found in the end was about a model of long ago: it is not used.
+    assert history.curve.updates.tolist() == [4, 5]
+    assert history.curve.loss.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number(tmp_path: Path, loss: float) -> None:
+    history = serve(wire(), plan(evaluate=Evaluations((loss, 0.9)), rounds=3), tmp_path)
+    assert history.curve is not None
+    assert np.isnan(history.curve.accuracy).all()
+    assert board(tmp_path)["accuracy"] is None
+    again = load(tmp_path).history.curve
+    assert again is not None
+    np.testing.assert_array_equal(again.loss, history.curve.loss)
+    report_runs.write(tmp_path / "page.html", [load(tmp_path)])
+
+
+@pytest.mark.parametrize("accuracy", [float("nan"), float("inf")])
+def test_an_accuracy_that_is_no_number(tmp_path: Path, accuracy: float) -> None:
+    at, given = wire(), plan(evaluate=Evaluations((1.0, accuracy)), rounds=3)
+    stopped_after(2, tmp_path, at, given)
+    history = serve(at, given, tmp_path)
+    assert history.curve is not None
+    assert np.isnan(history.curve.accuracy).all()
+    assert board(tmp_path)["accuracy"] is None
+
+
+def test_evaluation_by_clients(tmp_path: Path) -> None:
+    opinions: dict[str, Any] = {
+        "c000": (1.0, 0.5, 10),
+        "c001": (4.0, None, 30),
+        "c002": (float("nan"), 0.5, 1000),
+        "c003": (1.0, 1.5, 1000),
+        "c004": (1.0, 0.5, 0),
+        "c005": None,
+    }
+    at = wire(judge=lambda name, model: opinions[name])
+    history = serve(at, plan(evaluate="clients", evaluate_seconds=5.0, updates=2), tmp_path)
+    assert history.curve is not None
+    np.testing.assert_allclose(history.curve.loss, (1.0 * 10 + 4.0 * 30) / 40)
+    np.testing.assert_allclose(history.curve.accuracy, 0.5)
+    assert at.t >= 10.0  # who does not answer is waited for, but not for ever
+    assert at.t < 20.0
+
+
+def test_evaluation_by_clients_ends_when_all_have_answered(tmp_path: Path) -> None:
+    at = wire(judge=lambda name, model: (float(model["bias"][0]), 1.0, 1))
+    history = serve(at, plan(evaluate="clients", evaluate_seconds=99.0, updates=2), tmp_path)
+    assert at.t < 20.0
+    assert history.curve is not None
+    assert history.model is not None
+    assert history.curve.loss[-1] == pytest.approx(history.model[6])
+
+
+def test_nobody_has_an_opinion(tmp_path: Path) -> None:
+    said: list[str] = []
+    given = plan(evaluate="clients", evaluate_seconds=3.0, updates=2)
+    history = serve(wire(), given, tmp_path, say=said.append)
+    assert history.curve is not None
+    assert len(history.curve) == 0
+    assert sum("none of 6 clients answered within 3 s" in s for s in said) == 2
+    report_runs.write(tmp_path / "page.html", [load(tmp_path)])

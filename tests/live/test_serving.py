@@ -1,0 +1,343 @@
+"""A whole run: it waits for clients, goes on where it stopped, and says what is the matter."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cafe
+from cafe.errors import CafeError, FileError, InfeasibleError, InputError
+from cafe.learn.server import Momentum
+from cafe.live.admission import Guard
+from cafe.live.journal import ARRAYS, read_jobs, read_rounds
+from cafe.live.layout import Arrays
+from cafe.live.serving import Plan, serve
+from cafe.live.wire import Order, Report
+from cafe.policies import agu, awu, fedavg, mcu
+from cafe.report import runs as report_runs
+from cafe.results import checkpoint, load
+from cafe.results.storage import locked, read_arrays
+from cafe.rounds.policy import Policy
+from tests.live.serve import MCU, assert_sound, board, plan, stopped_after, wire
+from tests.live.wires import VirtualWire, start
+
+
+def test_a_run_from_beginning_to_end(tmp_path: Path) -> None:
+    said: list[str] = []
+    history = serve(wire(), plan(evaluate=lambda model: (1.0, 0.5)), tmp_path, say=said.append)
+    assert history.rounds == 5
+    assert_sound(tmp_path)
+    loaded = load(tmp_path)
+    assert loaded.finished
+    assert loaded.federation is None
+    for name, column in history.by_round.items():
+        np.testing.assert_array_equal(loaded.history.by_round[name], column)
+    model = read_arrays(tmp_path / ARRAYS, "")
+    flat = np.concatenate([model["weight"].ravel(), model["bias"]])
+    assert loaded.history.model is not None
+    np.testing.assert_array_equal(loaded.history.model, flat)
+    state = board(tmp_path)
+    assert (state["state"], state["round"], state["rounds"]) == ("finished", 5, 5)
+    assert state["version"] == history.updates
+    assert state["pid"] == os.getpid()
+    assert len(state["clients"]) == state["present"] == 6
+    assert {client["label"] for client in state["clients"]} <= {f"bc{k:03d}b" for k in range(6)} | {
+        ""
+    }
+    assert said[-1] == f"Finished: {history.updates} of 5 rounds succeeded."
+    assert [s for s in said if s.startswith("Joined")] == [
+        f"Joined: client c{k:03d}." for k in range(6)
+    ]
+    assert sum(s.startswith("Round ") for s in said) == 5
+
+
+@pytest.mark.parametrize(
+    ("limit", "reached"),
+    [
+        ({"updates": 3}, lambda h: h.updates == 3),
+        ({"time": 1.7}, lambda h: h.virtual_time - 0.5 < 1.7 <= h.virtual_time),
+        ({"rounds": 4, "updates": 99}, lambda h: h.rounds == 4),
+    ],
+)
+def test_the_first_limit_ends_it(tmp_path: Path, limit: dict[str, Any], reached: Any) -> None:
+    assert reached(serve(wire(), plan(**limit), tmp_path))
+
+
+def test_a_finished_run_is_left_alone(tmp_path: Path) -> None:
+    first = serve(wire(), plan(), tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    said: list[str] = []
+    other = wire(seed=9)
+    again = serve(other, plan(), tmp_path, say=said.append)
+    assert said == [f"The run in {tmp_path} is finished: nothing is left to do."]
+    assert not other.orders
+    assert again.by_round["closed"].tolist() == first.by_round["closed"].tolist()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_overwrite_begins_anew(tmp_path: Path) -> None:
+    serve(wire(), plan(rounds=7), tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    history = serve(wire(), plan(awu(deadline=0.4), seed=3, rounds=4), tmp_path, overwrite=True)
+    assert (history.rounds, history.seed) == (4, 3)
+    assert_sound(tmp_path)
+    assert {job.booked for job in read_jobs(tmp_path)} == {0, 1, 2, 3}
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (plan(seed=1), "seed was 0 and is 1"),
+        (plan(mcu(quorum=3, deadline=0.5)), "policy was .*quorum=2.* and is .*quorum=3"),
+        (replace(plan(), model={"weight": np.zeros((2, 3), np.float32)}), "model.bias was"),
+        (replace(plan(), model={n: a.astype(float) for n, a in start().items()}), "<f8"),
+    ],
+    ids=["seed", "policy", "arrays", "kind"],
+)
+@pytest.mark.parametrize("finished", [True, False])
+def test_another_run_is_not_mixed_in(
+    tmp_path: Path, changed: Plan, words: str, finished: bool
+) -> None:
+    at = wire()
+    if finished:
+        serve(at, plan(), tmp_path)
+    else:
+        stopped_after(2, tmp_path, at, plan())
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(FileError, match=words):
+        serve(at, changed, tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_one_server_at_a_time(tmp_path: Path) -> None:
+    with locked(tmp_path), pytest.raises(FileError, match="another process is at work"):
+        serve(wire(), plan(), tmp_path)
+    assert not (tmp_path / "run.json").exists()
+    serve(wire(), plan(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        MCU,
+        mcu(quorum=2, deadline=0.3, late="keep"),
+        agu(quorum=5, deadline=0.4),
+        agu(quorum=5, deadline=0.4, pool="union"),
+        fedavg(fraction=0.6, deadline=0.7, quorum=2),
+    ],
+    ids=str,
+)
+def test_a_run_that_is_stopped_every_round_goes_on(tmp_path: Path, policy: Policy) -> None:
+    at, given = wire(seed=2), plan(policy, rounds=8, optimiser=Momentum())
+    clock: list[float] = []
+    for rounds in range(1, 8):
+        stopped_after(rounds, tmp_path, at, given)
+        clock.append(board(tmp_path)["now"])
+        at.t += 1000.0  # nobody was there meanwhile, and no client grew older
+    history = serve(at, given, tmp_path)
+    assert history.rounds == 8
+    assert history.virtual_time < 10.0
+    assert clock == sorted(clock)
+    assert_sound(tmp_path)
+    lost = [job for job in read_jobs(tmp_path) if job.fate == "crashed"]
+    assert all(job.reason == "the server was started again" for job in lost)
+    assert bool(lost) == (policy.parameters.get("late") == "keep")
+
+
+def test_it_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    """Where no job runs on, a stop between rounds changes nothing at all."""
+    for policy in (MCU, agu(quorum=5, deadline=0.4, pool="union")):
+        given = plan(policy, rounds=9, optimiser=Momentum())
+        whole = serve(wire(seed=2), given, tmp_path / f"{policy.name}-whole")
+        at = wire(seed=2)
+        stopped_after(4, tmp_path / policy.name, at, given)
+        parts = serve(at, given, tmp_path / policy.name)
+        np.testing.assert_array_equal(parts.by_round["fates"], whole.by_round["fates"])
+        np.testing.assert_allclose(parts.by_round["closed"], whole.by_round["closed"])
+        np.testing.assert_allclose(parts.age_by_client, whole.age_by_client)
+        assert parts.model is not None
+        assert whole.model is not None
+        assert parts.model.tobytes() == whole.model.tobytes()
+
+
+def test_too_few_clients(tmp_path: Path) -> None:
+    at = wire(names=["c000"])
+    said: list[str] = []
+    with pytest.raises(InfeasibleError, match="1 clients are here and 2 are needed"):
+        serve(at, plan(wait=30.0), tmp_path, say=said.append)
+    assert 30.0 <= at.t < 32.0
+    assert board(tmp_path)["state"] == "stopped"
+    assert "Start more clients" in board(tmp_path)["why"]
+    assert sum(s.startswith("Waiting: 1 clients are here") for s in said) == 3
+    assert said[-1].startswith("Stopped: ")
+    at.names.append("c001")
+    assert serve(at, plan(), tmp_path).rounds == 5
+    assert_sound(tmp_path)
+
+
+def test_it_waits_for_as_many_as_it_is_told(tmp_path: Path) -> None:
+    def more(at: VirtualWire) -> None:
+        if at.looks == 4:
+            at.names.append("c002")
+
+    at = wire(names=["c000", "c001"], on_look=more)
+    serve(at, plan(clients=3), tmp_path)
+    assert at.orders[0].round == 0
+    assert sum(order.round == 0 for order in at.orders) == 3
+
+
+def test_clients_that_go_away_are_waited_for_again(tmp_path: Path) -> None:
+    everyone = [f"c{k:03d}" for k in range(6)]
+
+    def away(at: VirtualWire) -> None:
+        at.names = everyone[:1] if 3 <= at.looks <= 8 else everyone
+
+    said: list[str] = []
+    serve(wire(on_look=away), plan(), tmp_path, say=said.append)
+    assert sum(s.startswith("Gone: ") for s in said) == 5
+    assert sum(s.startswith("Joined: ") for s in said) == 11
+    assert any(s.startswith("Waiting: 1 clients are here and 2") for s in said)
+    assert_sound(tmp_path)
+
+
+def test_patience(tmp_path: Path) -> None:
+    at = wire(behave=lambda order: "report" if order.round < 2 else "lost")
+    with pytest.raises(InfeasibleError, match="3 rounds in a row have failed under mcu") as error:
+        serve(at, plan(patience=3, rounds=50), tmp_path)
+    assert "The fastest report took" in str(error.value)
+    assert len(read_rounds(tmp_path)) == 5
+    state = board(tmp_path)
+    assert (state["state"], state["why"]) == ("stopped", str(error.value))
+    # It does not begin to count anew, but one success is enough to go on.
+    with pytest.raises(InfeasibleError, match="4 rounds in a row"):
+        serve(at, plan(patience=3, rounds=50), tmp_path)
+    at.behave = lambda order: "report"
+    assert serve(at, plan(patience=3, rounds=50), tmp_path).rounds == 50
+    assert_sound(tmp_path)
+
+
+def test_nobody_at_all_reports(tmp_path: Path) -> None:
+    at = wire(behave=lambda order: "silent")
+    with pytest.raises(InfeasibleError, match=r"Nobody reported, and the last round lasted 0\.5 s"):
+        serve(at, plan(patience=2), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        {"evaluate": "everybody"},
+        {"evaluate_every": 0},
+        {"evaluate_seconds": -1.0},
+        {"wait": 0.0},
+        {"patience": 0},
+        {"clients": 0},
+        {"rounds": 0},
+    ],
+    ids=str,
+)
+def test_plans_are_checked(mistake: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        plan(**mistake)
+    with pytest.raises(InputError, match="Say when to stop"):
+        Plan(MCU, start())
+
+
+def test_rounds_must_end() -> None:
+    with pytest.raises(InputError, match="Give the policy a deadline"):
+        serve(wire(), plan(fedavg(fraction=0.5)), Path("nowhere"))
+
+
+def test_a_model_must_begin_finite(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="finite"):
+        serve(wire(), replace(plan(), model={"w": np.array([np.nan])}), tmp_path)
+
+
+def test_a_model_that_goes_astray_stops_the_run(tmp_path: Path) -> None:
+    def far(model: Arrays, job: Any) -> Arrays:
+        return {name: array * 0 + np.float32(3e38) for name, array in model.items()}
+
+    at = wire(train=far)
+    with pytest.raises(InfeasibleError, match="not finite"):
+        serve(at, plan(guard=Guard(times=1e300), optimiser=Momentum(rate=2.0)), tmp_path)
+    assert board(tmp_path)["state"] == "stopped"
+
+
+def test_half_a_number_holds_less(tmp_path: Path) -> None:
+    """The server adds up in float32; what it sends must be finite in the model's own kind."""
+    given = replace(plan(guard=Guard(times=1e300)), model={"w": np.zeros(2, np.float16)})
+    at = wire(train=lambda model, job: {"w": model["w"] + np.float16(4e4)})
+    with pytest.raises(InfeasibleError, match="not finite"):
+        serve(at, replace(given, optimiser=Momentum(rate=2.0)), tmp_path)
+
+
+def test_a_page_of_a_live_run(tmp_path: Path) -> None:
+    at, given = wire(), plan(evaluate=lambda model: (2.0, 0.25), rounds=6)
+    folder = tmp_path / "run"
+    stopped_after(1, folder, at, given)
+    (folder / checkpoint.NAME).rename(tmp_path / "aside")
+    assert len(load(folder).history.age_by_client) == 0
+    (tmp_path / "aside").rename(folder / checkpoint.NAME)
+    unfinished = load(folder)
+    assert not unfinished.finished
+    assert unfinished.history.rounds == 1
+    report_runs.write(tmp_path / "unfinished.html", [unfinished])
+    assert "had not finished" in (tmp_path / "unfinished.html").read_text()
+    serve(at, given, folder)
+    finished = load(folder)
+    assert finished.history.curve is not None
+    report_runs.write(tmp_path / "finished.html", [finished])
+    page = (tmp_path / "finished.html").read_text()
+    assert "had not finished" not in page
+    assert "How it learned" in page
+
+
+def test_what_is_told_of_a_round(tmp_path: Path) -> None:
+    def behave(order: Order) -> str:
+        return ("report", "lost", "absent", "malformed", "not finite", "silent")[order.number]
+
+    at = VirtualWire(cafe.Federation(6, cafe.Constant(0.2)), behave=behave)
+    said: list[str] = []
+    serve(at, plan(mcu(quorum=1, deadline=0.5), rounds=1), tmp_path, say=said.append)
+    assert "Lost client c001: it crashed." in said
+    assert "Refused client c003: it is no report at all." in said
+    assert "Refused client c004: the update has entries that are not finite numbers." in said
+    assert (
+        "Round 0 succeeded: 1 of 6 reported (1 late, 1 crashed, 2 refused, 1 absent), 1 used; "
+        "version 1." in said
+    )
+
+
+def test_a_lost_carry_is_told(tmp_path: Path) -> None:
+    at = VirtualWire(cafe.Federation(3, cafe.Constant(0.2)))
+    at.behave = lambda order: "silent" if order.round == 0 and order.number == 2 else "report"
+    at.on_look = lambda wire: wire.memories.pop("c000", None) and None
+    said: list[str] = []
+    serve(at, plan(agu(quorum=3, deadline=0.5), rounds=2), tmp_path, say=said.append)
+    assert "Carry lost: bc000b began from the global model instead." in said
+    assert sum("Carry lost" in s for s in said) == 1
+
+
+def test_reports_weigh_by_what_they_claim(tmp_path: Path) -> None:
+    """FedAvg on what clients say they hold."""
+
+    def tamper(report: Report, order: Order) -> Report:
+        bias = np.full(2, order.number, np.float32)
+        weight = np.zeros((2, 3), np.float32)
+        return replace(report, update={"weight": weight, "bias": bias}, examples=1 + order.number)
+
+    at = VirtualWire(cafe.Federation(3, cafe.Constant(0.2)), tamper=tamper)
+    history = serve(at, plan(fedavg(fraction=1.0, deadline=1.0), rounds=1), tmp_path)
+    assert history.model is not None
+    np.testing.assert_allclose(history.model[6:], 1.0 + (0 * 1 + 1 * 2 + 2 * 3) / 6)
+
+
+def test_errors_are_cafes(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CafeError):
+        serve(wire(), plan(), tmp_path / "file")

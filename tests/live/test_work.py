@@ -1,0 +1,273 @@
+"""The client's side: it trains, stops at its deadline, and carries its local model."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cafe
+from cafe.errors import InputError
+from cafe.live.layout import Arrays
+from cafe.live.wire import Memory, Order, Trained
+from cafe.live.work import Job, TooLateError, work
+from cafe.policies import agu
+from cafe.rounds.jobs import Work
+from tests.live.wires import VirtualWire, live, start
+
+ORDER = Order("c000", 4, round=7, version=3, seed=5, work=Work(2), seconds=10.0)
+CARRY = replace(ORDER, carry=True)
+GLOBAL: Arrays = {"w": np.array([10.0, 20.0], np.float32), "n": np.array(3)}
+
+
+def plus(step: float) -> Callable[[Arrays, Job], Arrays]:
+    """Training that adds a number; whole ones are exact in float32."""
+    return lambda model, job: {"w": model["w"] + np.float32(step), "n": model["n"] + 1}
+
+
+class Watch:
+    """A clock that is moved by hand."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_report() -> None:
+    done = work(plus(2), ORDER, GLOBAL, run="r", label="me")
+    report = done.report
+    assert report is not None
+    assert (report.round, report.version, report.carried, report.label) == (7, 3, False, "me")
+    assert list(report.update) == ["w"]  # what is not learned is not sent
+    assert report.update["w"].tolist() == [2.0, 2.0]
+    assert report.update["w"].dtype == np.float32
+    assert done.memories == ()
+    assert GLOBAL["w"].tolist() == [10.0, 20.0]
+
+
+def test_training_may_change_its_arrays_in_place() -> None:
+    def train(model: Arrays, job: Job) -> Arrays:
+        model["w"] += 1
+        return model
+
+    first = work(train, CARRY, GLOBAL, run="r")
+    order = replace(CARRY, round=8, after=7, began=3)
+    second = work(train, order, GLOBAL, run="r", memories=first.memories)
+    third = work(train, order, GLOBAL, run="r", memories=first.memories)
+    assert GLOBAL["w"].tolist() == [10.0, 20.0]
+    for done in (second, third):  # the memory that was gone on from is as it was
+        assert done.report is not None
+        assert done.report.update["w"].tolist() == [2.0, 2.0]
+        assert done.memories[0].model["w"].tolist() == [11.0, 21.0]
+
+
+def test_what_training_is_told() -> None:
+    seen: list[Job] = []
+
+    def train(model: Arrays, job: Job) -> Arrays:
+        seen.append(job)
+        return model
+
+    work(train, ORDER, GLOBAL, run="r", settings={"path": "x"}, config={"rate": 0.1})
+    (job,) = seen
+    assert (job.client, job.number, job.round, job.version) == ("c000", 4, 7, 3)
+    assert (job.work, job.seed, job.settings, job.config) == (
+        Work(2),
+        5,
+        {"path": "x"},
+        {"rate": 0.1},
+    )
+    assert job.rng().random() == job.rng().random()
+    others = [replace(job, round=8), replace(job, number=5), replace(job, seed=6)]
+    assert len({job.rng().random(), *(other.rng().random() for other in others)}) == 4
+
+
+@given(now=st.floats(-1e9, 1e9), seconds=st.floats(0.5, 1e4), waited=st.floats(0, 1e4))
+def test_the_deadline_is_a_duration_on_its_own_clock(
+    now: float, seconds: float, waited: float
+) -> None:
+    watch = Watch(now)
+
+    def train(model: Arrays, job: Job) -> Arrays:
+        watch.now = now + waited
+        assert job.left() == pytest.approx(seconds - waited, abs=1e-6)
+        assert job.go_on() == (watch.now < now + seconds)
+        if job.go_on():
+            job.check()
+        else:
+            with pytest.raises(TooLateError):
+                job.check()
+        return model
+
+    order = replace(ORDER, seconds=seconds)
+    done = work(train, order, GLOBAL, run="r", clock=watch)
+    assert (done.report is None) == (watch.now > now + seconds)
+
+
+def test_the_clock_on_the_wall_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    for step in (1e6, -1e6):
+        walls = itertools.count(1e9, step)  # it is set whenever somebody looks
+        monkeypatch.setattr(time, "time", lambda walls=walls: next(walls))
+        assert work(plus(1), ORDER, GLOBAL, run="r").report is not None
+
+
+def test_time_before_training_counts() -> None:
+    watch = Watch(100.0)
+    done = work(plus(1), ORDER, GLOBAL, run="r", clock=watch, received=92.0)
+    assert done.report is not None
+    assert (done.report.began, done.report.took) == (8.0, 0.0)
+    assert work(plus(1), ORDER, GLOBAL, run="r", clock=watch, received=89.0).report is None
+
+
+def test_without_a_deadline_nobody_is_too_late() -> None:
+    def train(model: Arrays, job: Job) -> Arrays:
+        watch.now += 1e12
+        job.check()
+        return model
+
+    watch = Watch()
+    done = work(train, replace(ORDER, seconds=None), GLOBAL, run="r", clock=watch)
+    assert done.report is not None
+    assert done.report.took == 1e12
+
+
+def too_late(model: Arrays, job: Job) -> Arrays:
+    raise TooLateError
+
+
+def slow(watch: Watch) -> Callable[[Arrays, Job], Arrays]:
+    def train(model: Arrays, job: Job) -> Arrays:
+        watch.now += 11.0
+        return model
+
+    return train
+
+
+def test_who_is_too_late_keeps_what_it_had() -> None:
+    watch = Watch()
+    before = Memory("r", 5, 2, GLOBAL, {"w": np.ones(2, np.float32)})
+    order = replace(CARRY, after=5, began=2)
+    for train in (too_late, slow(watch)):
+        done = work(train, order, GLOBAL, run="r", memories=[before], clock=watch)
+        assert done.report is None
+        assert done.memories == (before,)
+
+
+def test_carrying_on_adds_up() -> None:
+    """10 + 1, then + 2 though the global model has moved, then + 4: exactly."""
+    one = work(plus(1), CARRY, GLOBAL, run="r")
+    assert [(m.round, m.began) for m in one.memories] == [(7, 3)]
+    moved = {"w": np.array([500.0, 600.0], np.float32), "n": np.array(9)}
+    order = replace(CARRY, round=8, version=4, after=7, began=3)
+    two = work(plus(2), order, moved, run="r", memories=one.memories)
+    assert two.report is not None
+    assert (two.report.carried, two.report.version) == (True, 3)
+    assert two.report.update["w"].tolist() == [3.0, 3.0]
+    assert [(m.round, m.began) for m in two.memories] == [(7, 3), (8, 3)]
+    assert two.memories[1].model["w"].tolist() == [13.0, 23.0]
+    # The server may name the newest, or the one before, if it did not hear the last report.
+    for after, expected in ((8, 7.0), (7, 5.0)):
+        order = replace(CARRY, round=9, version=4, after=after, began=3)
+        three = work(plus(4), order, moved, run="r", memories=two.memories)
+        assert three.report is not None
+        assert three.report.update["w"].tolist() == [expected, expected]
+        assert [m.round for m in three.memories] == [after, 9]
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        None,
+        Memory("another", 7, 3, {"w": np.full(2, 99.0, np.float32)}, {}),
+        Memory("r", 6, 3, {"w": np.full(2, 99.0, np.float32)}, {}),
+        Memory("r", 7, 2, {"w": np.full(2, 99.0, np.float32)}, {}),
+    ],
+    ids=["none", "another run", "another round", "another version"],
+)
+def test_a_memory_that_is_not_meant_is_not_used(memory: Memory | None) -> None:
+    order = replace(CARRY, round=8, version=4, after=7, began=3)
+    kept = () if memory is None else (memory,)
+    done = work(plus(2), order, GLOBAL, run="r", memories=kept)
+    assert done.report is not None
+    assert (done.report.carried, done.report.version) == (False, 4)
+    assert done.report.update["w"].tolist() == [2.0, 2.0]
+    assert [(m.round, m.began) for m in done.memories] == [(8, 4)]
+    assert done.memories[0].model["w"].tolist() == [12.0, 22.0]
+
+
+def test_who_is_not_told_to_go_on_begins_anew() -> None:
+    memory = Memory("r", 7, 3, {"w": np.full(2, 99.0, np.float32)}, {"w": np.ones(2, np.float32)})
+    done = work(plus(2), replace(CARRY, round=8), GLOBAL, run="r", memories=[memory])
+    assert done.report is not None
+    assert done.report.update["w"].tolist() == [2.0, 2.0]
+    assert not done.report.carried
+
+
+def test_what_is_not_to_be_carried_is_not_kept() -> None:
+    assert work(plus(2), ORDER, GLOBAL, run="r").memories == ()
+
+
+def test_numbers_of_other_libraries_are_made_plain() -> None:
+    trained = Trained(GLOBAL, examples=np.int64(9), loss=np.float32(0.5))  # type: ignore[arg-type]
+    report = work(lambda model, job: trained, ORDER, GLOBAL, run="r").report
+    assert report is not None
+    assert (type(report.examples), type(report.loss)) == (int, float)
+    assert (report.examples, report.loss) == (9, 0.5)
+    assert report.update["w"].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({}, "returns the arrays it was given, w, n. Got none"),
+        ({"w": GLOBAL["w"]}, "Got w"),
+        (GLOBAL | {"more": np.zeros(1)}, "Got w, n, more"),
+        (GLOBAL | {"w": np.zeros(3)}, r"w has \(2,\). Got \(3,\)"),
+    ],
+)
+def test_training_must_return_the_model(answer: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        work(lambda model, job: answer, ORDER, GLOBAL, run="r")
+
+
+def test_other_kinds_of_numbers_are_held_to_the_model() -> None:
+    answer = {"w": [11.0, 21.0], "n": 99}
+    done = work(lambda model, job: answer, CARRY, GLOBAL, run="r")
+    assert done.report is not None
+    assert done.report.update["w"].dtype == np.float32
+    assert done.memories[0].model["n"] == 3
+
+
+def test_a_report_that_comes_late_unknown_to_its_client() -> None:
+    """The server did not hear round 1: it names round 0's model, and the arithmetic is exact."""
+    wire = VirtualWire(
+        cafe.Federation(2, cafe.Constant(0.2)),
+        train=lambda model, job: {n: a + np.float32(2.0**job.round) for n, a in model.items()},
+    )
+    heard: dict[int, list[float]] = {}
+
+    def behave(order: Order) -> str:
+        if order.number == 1:
+            return "silent" if order.round < 2 else "report"
+        return "late" if order.round == 1 else "report"
+
+    def tamper(report: Any, order: Order) -> Any:
+        heard[order.round] = [report.update["bias"][0], order.after, report.carried]
+        return report
+
+    wire.behave, wire.tamper = behave, lambda r, o: tamper(r, o) if o.number == 0 else r
+    run = live(wire, agu(quorum=2, deadline=0.5))
+    assert [run.step().outcome.succeeded for _ in range(3)] == [False, False, True]
+    # Round 0 gave 1; round 1's 2 was lost on the way; round 2 adds 4 to what round 0 gave.
+    assert heard == {0: [1.0, None, False], 1: [3.0, 0, True], 2: [5.0, 0, True]}
+    # The other one reports 4 in round 2: the mean is 4.5 more than at the start.
+    np.testing.assert_array_equal(run.arrays["bias"], start()["bias"] + np.float32(4.5))

@@ -30,7 +30,10 @@ from cafe.rounds.jobs import Work
 
 MOST = 10**6
 GOOD: dict[str, Any] = {"round": 7, "version": 3, "carried": False, "examples": 5}
-UPDATES = {"w": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.ones(2, np.float64)}
+UPDATES: dict[str, Any] = {
+    "w": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "b": np.ones(2, np.float64),
+}
 
 kinds = st.sampled_from(["<f2", "<f4", "<f8", "<i4", "<i8", "|u1", "|i1", "|b1", ">f4"])
 arrays = kinds.flatmap(
@@ -166,7 +169,7 @@ def test_who_gave_up_says_so() -> None:
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_memories_there_and_back(count: int) -> None:
     state = RecordDict({"somebody else's": ConfigRecord({"run": "x"})})
-    model = {"w": np.array(3.5, np.float32), "n": np.arange(4)}
+    model: dict[str, Any] = {"w": np.array(3.5, np.float32), "n": np.arange(4)}
     kept = [Memory(f"run {n}", n, n + 5, model, {"w": np.array(n, np.float32)}) for n in range(3)]
     messages.keep_memories(state, tuple(kept))
     messages.keep_memories(state, tuple(kept[:count]))
@@ -330,7 +333,9 @@ names = st.sampled_from([REPORT, UPDATE, MODEL, ORDER, STOPPED, "x"])
 fields = st.sampled_from([*GOOD, "loss", "label", "began", "took", STOPPED, "x"])
 configs = st.dictionaries(fields, values).map(lambda v: ConfigRecord(v))
 likely = st.fixed_dictionaries({n: values | st.just(v) for n, v in GOOD.items()}).map(ConfigRecord)
-metrics = st.dictionaries(fields, st.integers(0, 9) | st.floats()).map(lambda v: MetricRecord(v))
+metrics = st.dictionaries(fields, st.integers(0, 9) | st.floats()).map(
+    lambda v: MetricRecord({**v})
+)
 headers = st.builds(
     header,
     st.sampled_from(["<f4", ">f8", "|O", "|b1", "<f3", "x"]),
@@ -354,7 +359,7 @@ def test_whatever_comes_is_a_report_or_malformed(reply: RecordDict) -> None:
         assert refused(reply, 100)
         return
     if report is None:
-        assert reply[REPORT][STOPPED] is True  # type: ignore[call-overload]
+        assert reply[REPORT][STOPPED] is True
         return
     for value, kind in (
         (report.round, int), (report.version, int), (report.examples, int),
@@ -374,7 +379,7 @@ def test_whatever_comes_is_an_opinion_or_none(reply: RecordDict) -> None:
 
 
 def test_opinions() -> None:
-    good = {"loss": 0.5, "accuracy": 0.25, "examples": 9}
+    good: dict[str, Any] = {"loss": 0.5, "accuracy": 0.25, "examples": 9}
     found = messages.opinion_from("t", RecordDict({REPORT: ConfigRecord(good)}))
     assert found is not None
     assert (found.ticket, found.loss, found.accuracy, found.examples) == ("t", 0.5, 0.25, 9)

@@ -176,7 +176,7 @@ def test_a_model_that_rests_may_move_again() -> None:
 def test_guards_are_checked() -> None:
     for bad in ({"norm": 0.0}, {"times": 0.5}, {"examples": 0}, {"norm": float("nan")}):
         with pytest.raises(InputError):
-            Guard(**bad)  # type: ignore[arg-type]
+            Guard(**bad)
 
 
 def spoil(report: Report) -> dict[str, Report]:

@@ -90,7 +90,7 @@ def assert_weights(run: LiveRun, records: list[Record]) -> None:
     merges = [outcome.used for outcome in run.outcomes]
     assert [sum(r.booked == k for r in used) for k in range(len(merges))] == merges
     weight = np.zeros(run.ledger.clients)
-    np.add.at(weight, [r.client for r in used], [r.coefficient for r in used])
+    np.add.at(weight, [r.client for r in used], [r.coefficient or 0.0 for r in used])
     np.testing.assert_allclose(weight, run.books.weight, atol=1e-9)
     merged = np.bincount([r.client for r in used], minlength=run.ledger.clients)
     np.testing.assert_array_equal(merged, run.ledger.merged)

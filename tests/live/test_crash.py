@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cafe.errors import FileError
 from cafe.live import serving
 from cafe.live.journal import Journal, read_rounds
 from cafe.live.run import LiveRun
@@ -229,7 +230,7 @@ def test_a_server_that_dies_while_it_overwrites(
         whole = (tmp_path / f"{n}" / "run.json").exists()
         try:
             history = serve(copy.deepcopy(picture.wire), given(policy), tmp_path / f"{n}")
-        except serving.CafeError as error:
+        except FileError as error:
             # The old run was still there, and is not mixed with the new one.
             assert whole
             with pytest.raises(ValueError, match="was begun with something else"):

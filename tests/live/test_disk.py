@@ -13,7 +13,7 @@ import pytest
 from cafe.errors import FileError
 from cafe.live.journal import JOBS, RESPONSES
 from cafe.live.serving import serve
-from cafe.results import checkpoint, load
+from cafe.results import checkpoint, load, storage
 from cafe.results.events import NAME as EVENTS
 from tests.live.serve import assert_sound, board, plan, stopped_after, wire
 from tests.live.wires import VirtualWire
@@ -40,7 +40,7 @@ def test_files_that_lost_something_are_not_gone_on_with(tmp_path: Path) -> None:
 def test_whatever_ends_a_run_is_on_the_board(tmp_path: Path) -> None:
     at = wire()
 
-    def send(*_: Any) -> Any:
+    def send(orders: Any, model: Any) -> Any:
         raise ConnectionError("the line is dead")
 
     at.send = send  # type: ignore[method-assign]
@@ -103,7 +103,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_full_disk_is_on_the_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The picture needs no room of its own once it is there: here only checkpoints fail."""
-    original = checkpoint.write_arrays
+    original = storage.write_arrays
     writes = 0
 
     def write_arrays(*args: Any) -> None:

@@ -72,7 +72,7 @@ def test_what_is_no_model(model: dict[str, Any], got: str) -> None:
 
 def test_complaints() -> None:
     layout = Layout.of({"a": np.zeros(2, np.float32), "n": np.int64(3), "b": np.zeros((), "f2")})
-    good = {"a": np.ones(2, np.float32), "b": np.ones((), "f2")}
+    good: dict[str, Any] = {"a": np.ones(2, np.float32), "b": np.ones((), "f2")}
     assert layout.complaint(good) is None
     for bad, words in (
         ({"a": good["a"]}, "b is amiss"),
@@ -87,7 +87,7 @@ def test_complaints() -> None:
 
 
 def test_what_is_not_learned_never_changes() -> None:
-    model = {
+    model: dict[str, Any] = {
         "steps": np.array(7, np.int64),
         "half": np.zeros(3, np.float16),
         "mask": np.array([True, False]),

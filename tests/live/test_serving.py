@@ -316,7 +316,11 @@ def test_what_is_told_of_a_round(tmp_path: Path) -> None:
 def test_a_lost_carry_is_told(tmp_path: Path) -> None:
     at = VirtualWire(cafe.Federation(3, cafe.Constant(0.2)))
     at.behave = lambda order: "silent" if order.round == 0 and order.number == 2 else "report"
-    at.on_look = lambda wire: wire.memories.pop("c000", None) and None
+
+    def forget(wire: VirtualWire) -> None:
+        wire.memories.pop("c000", None)
+
+    at.on_look = forget
     said: list[str] = []
     serve(at, plan(agu(quorum=3, deadline=0.5), rounds=2), tmp_path, say=said.append)
     assert "Carry lost: bc000b began from the global model instead." in said

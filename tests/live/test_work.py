@@ -253,7 +253,7 @@ def test_a_report_that_comes_late_unknown_to_its_client() -> None:
         cafe.Federation(2, cafe.Constant(0.2)),
         train=lambda model, job: {n: a + np.float32(2.0**job.round) for n, a in model.items()},
     )
-    heard: dict[int, list[float]] = {}
+    heard: dict[int, list[Any]] = {}
 
     def behave(order: Order) -> str:
         if order.number == 1:

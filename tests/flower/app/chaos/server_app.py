@@ -40,7 +40,7 @@ def main(grid, context):
         policy(config),
         task.start,
         rounds=8,
-        evaluate=judge if config["evaluate"] == "server" else "clients",
+        evaluate={"server": judge, "clients": "clients", "none": None}[config["evaluate"]],
         combine=COMBINE[config["combine"]],
         patience=config["patience"],
         wait=config["wait"],

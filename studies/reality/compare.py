@@ -1,0 +1,229 @@
+"""What the simulator says about the real runs, from response times alone.
+
+    python studies/reality/compare.py
+
+Families of latencies are fitted to the response times of a run, right-censored at its deadline.
+The federation is then simulated many times, each as long as the real run was. A figure of the real
+run is predicted if it lies among the middle 95 % of the simulated ones: the spread is what chance
+alone does to a run of that length.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cafe
+from cafe.live.journal import read_rounds
+
+HERE = Path(__file__).parent
+REPLICATES = 1000
+FIGURES = {
+    "success": "share of rounds that succeeded",
+    "reports": "reports per round",
+    "waste": "waste per round, client-seconds",
+    "processing_waste": "processing waste per round, client-seconds",
+    "age": "mean age of clients, seconds",
+}
+PAIRS = (("long", "long"), ("short", "short"), ("long", "short"))
+
+
+def real(name: str) -> dict[str, float]:
+    """The figures of a real run."""
+    rounds = read_rounds(HERE / name)
+    jobs = [json.loads(line) for line in (HERE / name / "jobs.jsonl").read_text().splitlines()]
+    clients = sorted({job["client"] for job in jobs})
+    return {
+        "success": float(np.mean([r.succeeded for r in rounds])),
+        "reports": float(np.mean([r.reports for r in rounds])),
+        "waste": float(np.mean([r.waste for r in rounds])),
+        "processing_waste": float(np.mean([r.processing_waste for r in rounds])),
+        "age": _mean_age(rounds, jobs, clients),
+    }
+
+
+def _mean_age(rounds: list[Any], jobs: list[dict[str, Any]], clients: list[int]) -> float:
+    """The age averaged over continuous time and clients, from the log alone."""
+    closed = {r.version: r.closed for r in rounds if r.succeeded}
+    begin, end = rounds[0].opened, rounds[-1].closed
+    areas = []
+    for client in clients:
+        merges = sorted(
+            (closed[job["merged"]], job["start"])
+            for job in jobs
+            if job["client"] == client and job["merged"] is not None
+        )
+        at, last, area = begin, begin, 0.0
+        for moment, start in [*merges, (end, None)]:
+            area += (moment - at) * ((moment + at) / 2 - last)
+            at, last = moment, start if start is not None else last
+        areas.append(area / (end - begin))
+    return float(np.mean(areas))
+
+
+def simulated(latency: cafe.latency.Latency, settings: dict[str, Any]) -> dict[str, np.ndarray]:
+    """The figures of many simulated runs."""
+    federation = cafe.Federation(settings["clients"], latency)
+    policy = cafe.policies.mcu(quorum=settings["quorum"], deadline=settings["deadline"])
+    found: dict[str, list[float]] = {name: [] for name in FIGURES}
+    for seed in range(REPLICATES):
+        history = cafe.simulate(federation, policy, rounds=settings["rounds"], seed=seed)
+        n = history.rounds
+        found["success"].append(history.updates / n)
+        found["reports"].append(float(history.by_round["reports"].mean()))
+        found["waste"].append(history.waste / n)
+        found["processing_waste"].append(history.processing_waste / n)
+        found["age"].append(history.mean_age)
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def compared(source: str, target: str) -> dict[str, Any]:
+    """What response times of one run say about another, or about itself."""
+    fitted = cafe.fit(cafe.read_observations(HERE / source / "responses.csv"))
+    settings = json.loads((HERE / target / "settings.json").read_text())
+    clouds, measured = simulated(fitted.best.latency, settings), real(target)
+    rows = {}
+    for name in FIGURES:
+        low, middle, high = np.quantile(clouds[name], [0.025, 0.5, 0.975])
+        rows[name] = {
+            "real": measured[name],
+            "simulated": float(middle),
+            "low": float(low),
+            "high": float(high),
+            "predicted": bool(low <= measured[name] <= high),
+        }
+    return {
+        "fitted_to": source,
+        "run": target,
+        "family": fitted.best.family,
+        "distance": fitted.best.distance,
+        "figures": rows,
+    }
+
+
+def lengths(name: str) -> dict[str, float]:
+    """How long rounds really were, beside their deadline: what the simulator leaves out."""
+    rounds = read_rounds(HERE / name)
+    settings = json.loads((HERE / name / "settings.json").read_text())
+    over = [r.closed - r.opened - settings["deadline"] for r in rounds]
+    between = [b.opened - a.closed for a, b in itertools.pairwise(rounds)]
+    return {
+        "past_deadline_mean": float(np.mean(over)),
+        "past_deadline_most": float(np.max(over)),
+        "between_mean": float(np.mean(between)),
+        "between_most": float(np.max(between)),
+    }
+
+
+def results() -> dict[str, Any]:
+    """All of it."""
+    return {
+        "pairs": [compared(source, target) for source, target in PAIRS],
+        "rounds": {name: lengths(name) for name in ("long", "short")},
+    }
+
+
+def page(found: dict[str, Any]) -> str:
+    """The README."""
+    settings = {
+        name: json.loads((HERE / name / "settings.json").read_text()) for name in ("long", "short")
+    }
+    lines = [
+        "# Does the simulator tell the truth?",
+        "",
+        "Six real SuperNodes under Flower, one real server, response times fitted as `cafe fit`",
+        "does; then the same federation simulated a thousand times. Made by `measure.py` (twenty",
+        "minutes) and `compare.py` (a minute); this page is written by the latter.",
+        "",
+        "Training took half a second plus an exponential time, spent asleep: two cores cannot",
+        "train six models at once as six machines would. Flower's polling, processes and messages,",
+        "the server's clock and its checkpoints are real.",
+        "",
+        "| run | clients | quorum | deadline | rounds |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, told in settings.items():
+        row = (name, told["clients"], told["quorum"], f"{told['deadline']:g} s", told["rounds"])
+        lines.append(f"| {' | '.join(map(str, row))} |")
+    for pair in found["pairs"]:
+        own = pair["fitted_to"] == pair["run"]
+        head = (
+            f"## The {pair['run']} run, from its own response times"
+            if own
+            else f"## The {pair['run']} run, from response times of the {pair['fitted_to']} one"
+        )
+        lines += [
+            "",
+            head,
+            "",
+            f"Best family: {pair['family']}; at most {pair['distance']:.3f} from the Kaplan-Meier",
+            "estimate. In brackets the middle 95 % of the simulated runs.",
+            "",
+            "| figure | real | simulated | |",
+            "| --- | --- | --- | --- |",
+        ]
+        for name, row in pair["figures"].items():
+            verdict = "within" if row["predicted"] else "**outside**"
+            span = f"{row['simulated']:.3g} ({row['low']:.3g} to {row['high']:.3g})"
+            lines.append(f"| {FIGURES[name]} | {row['real']:.3g} | {span} | {verdict} |")
+    right = sum(row["predicted"] for pair in found["pairs"] for row in pair["figures"].values())
+    whole = sum(len(pair["figures"]) for pair in found["pairs"])
+    lines += [
+        "",
+        "## What it comes to",
+        "",
+        f"{right} of {whole} figures lie within what chance does to a run of that length.",
+        "",
+        "The simulator knows nothing of two delays, which make real ages a little longer: rounds",
+        "close when the poll after the deadline is done, and the next one opens when the",
+        "checkpoint is on the disk.",
+        "",
+        "| run | past the deadline, mean (most) | between rounds, mean (most) |",
+        "| --- | --- | --- |",
+    ]
+    for name, row in found["rounds"].items():
+        past = f"{row['past_deadline_mean']:.2f} s ({row['past_deadline_most']:.2f} s)"
+        between = f"{row['between_mean']:.2f} s ({row['between_most']:.2f} s)"
+        lines.append(f"| {name} | {past} | {between} |")
+    lines += ["", "![Simulated and real](reality.svg)", ""]
+    return "\n".join(lines)
+
+
+def draw(found: dict[str, Any]) -> None:
+    """Every figure as a point on the range that was simulated."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "cafe"
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, len(PAIRS), figsize=(11, 3.2), sharey=True)
+    for axis, pair in zip(axes, found["pairs"], strict=True):
+        for y, row in enumerate(pair["figures"].values()):
+            half = max(row["high"] - row["low"], 1e-12) / 2
+            axis.plot([-1, 1], [y, y], color="#9ab", linewidth=6, solid_capstyle="butt")
+            centre = (row["high"] + row["low"]) / 2
+            axis.plot((row["real"] - centre) / half, y, "o", color="#c33")
+        axis.set_title(f"{pair['run']}, fitted to {pair['fitted_to']}", fontsize=10)
+        axis.set_xlim(-2.5, 2.5)
+        axis.set_xlabel("half-widths of the simulated 95 %")
+    axes[0].set_yticks(range(len(FIGURES)), [*FIGURES])
+    figure.tight_layout()
+    figure.savefig(HERE / "reality.svg", metadata={"Date": None})
+
+
+def main() -> None:
+    """Compare, and write the page."""
+    found = results()
+    (HERE / "result.json").write_text(json.dumps(found, indent=2) + "\n")
+    (HERE / "README.md").write_text(page(found))
+    draw(found)
+    print(page(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Run a real federation twice, and keep what it did.
+
+    python studies/reality/measure.py
+
+Six SuperNodes on this machine. Training takes half a second plus an exponential time, spent
+asleep: two cores could not train six models at once, and real clients do not share a processor.
+All else is real: Flower's polling, its processes, the network of this machine, the server's clock.
+The first run waits long, so that most response times are seen. The second waits short.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.flower.soak import board, federation  # noqa: E402
+
+HERE = Path(__file__).parent
+NODES, MEAN = 6, 2.0
+RUNS = {
+    "long": {"quorum": 5, "deadline": 9.0, "rounds": 60},
+    "short": {"quorum": 4, "deadline": 6.0, "rounds": 90},
+}
+
+
+def main() -> None:
+    """Both runs, one after the other."""
+    with federation(NODES, Path(tempfile.mkdtemp()) / "lab", say=print) as lab:
+        script = lab.places.folder / "script"
+        for k in range(1, NODES + 1):
+            (script / f"node-{k}").write_text(f"work {MEAN}")
+        for name, settings in RUNS.items():
+            out = lab.places.folder / name
+            lab.submit(folder=str(out), script=str(script), all=False, evaluate="none", **settings)
+            while (now := board(out))["state"] != "finished":
+                if now["state"] == "stopped":
+                    raise SystemExit(now["why"])
+                print(f"{name}: round {now['round']} of {settings['rounds']}", flush=True)
+                time.sleep(20)
+            kept = HERE / name
+            kept.mkdir(exist_ok=True)
+            for file in ("events.jsonl", "jobs.jsonl", "responses.csv"):
+                shutil.copy(out / file, kept / file)
+            told = {"clients": NODES, "policy": "mcu", **settings}
+            (kept / "settings.json").write_text(json.dumps(told, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help setup torch demo test check bench docs format clean
+.PHONY: help setup torch demo test check bench soak docs format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -27,7 +27,7 @@ demo: $(READY)  ## plan for a fleet of phones, train under the plan and three po
 	@$(BIN)/cafe demo --output demo-report
 
 test: $(READY)  ## run every test
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 check: $(READY)  ## formatting, lint, types, docs with warnings as errors
 	$(BIN)/ruff format --check .
@@ -40,6 +40,9 @@ docs: $(READY)  ## build the documentation into docs/_build
 
 bench: $(READY)  ## growth of planning; speed of simulating against the matrix product (PEERS=1: and others)
 	$(BIN)/python -m benchmarks $(if $(PEERS),--peers)
+
+soak: $(READY)  ## a real federation for a quarter of an hour, with kills, hangs, joins and lies; writes studies/soak
+	$(BIN)/python -m tests.flower.soak --output studies/soak
 
 format: $(READY)  ## let ruff rewrite the files
 	$(BIN)/ruff format .

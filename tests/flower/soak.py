@@ -1,6 +1,6 @@
 """A federation of real SuperNodes that everything happens to, and what is left of it.
 
-    python tests/flower/soak.py --nodes 8 --rounds 60 --seed 1 --output studies/soak
+    python -m tests.flower.soak --nodes 8 --rounds 60 --seed 1 --output studies/soak
 
 Under a seed it kills, stops, starts and joins nodes, ends their tasks, kills the server and the
 SuperLink, and has clients send what nobody should accept. In the end every round, job and report
@@ -322,9 +322,55 @@ def soak(
         found = accounts(made)
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
-            for name in ("events.jsonl", "jobs.jsonl", "responses.csv"):
+            for name in ("events.jsonl", "jobs.jsonl"):
                 shutil.copy(out / name, keep / name)
         return found
+
+
+def page(found: dict[str, Any]) -> str:
+    """The figures as a page."""
+
+    def rows(counts: dict[str, int]) -> list[str]:
+        return [f"| {name} | {count} |" for name, count in counts.items() if count]
+
+    lines = [
+        "# Soak",
+        "",
+        f"{found['nodes']} real SuperNodes, {found['rounds']} rounds of AGU, "
+        f"{found['faults_injected']} faults under a seed, in {found['seconds'] / 60:.0f} minutes.",
+        "Made by `make soak`, which also writes this page; `events.jsonl` and `jobs.jsonl` are the",
+        "run's own.",
+        "",
+        "| | |",
+        "| --- | --- |",
+        f"| rounds that succeeded | {found['updates']} of {found['rounds']} |",
+        f"| servers started, one after the other | {found['servers_started']} |",
+        f"| jobs, each with one fate | {found['jobs']} |",
+        f"| jobs without a fate | {found['jobs_without_a_fate']} |",
+        f"| reports used | {found['reports_used']} |",
+        f"| reports refused | {found['refused']} |",
+        f"| successes that were announced and lost | {found['announced_and_lost']} |",
+        f"| reports trained again from the log | {found['replayed_reports']} |",
+        "| model trained again from the log | "
+        + (
+            "equal to the served one, to the bit |" if found["replay_equals_model"] else "differs |"
+        ),
+        f"| accuracy in the end | {found['accuracy']:.3f} |",
+        "",
+        "| fault | how often |",
+        "| --- | --- |",
+        *rows(found["faults"]),
+        "",
+        "| fate | jobs |",
+        "| --- | --- |",
+        *rows(found["fates"]),
+        "",
+        "| why a report was refused | how often |",
+        "| --- | --- |",
+        *rows(found["refusals"]),
+        "",
+    ]
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -340,6 +386,7 @@ def main() -> None:
         lambda sentence: print(sentence, flush=True),
     )  # fmt: skip
     (given.output / "result.json").write_text(json.dumps(found, indent=2) + "\n")
+    (given.output / "README.md").write_text(page(found))
     print(json.dumps(found, indent=2))
 
 

@@ -28,13 +28,18 @@ app = typer.Typer(
 
 
 @app.command()
-def init(folder: App) -> None:
+def init(
+    folder: App,
+    torch: Annotated[
+        bool, typer.Option("--torch", help="A network in PyTorch, not a regression in NumPy.")
+    ] = False,
+) -> None:
     """Write a Flower app to begin with into a new folder."""
     from cafe.flower.lab.apps import write_app
     from cafe.flower.lab.commands import check_flower
 
     check_flower()
-    write_app(folder)
+    write_app(folder, torch)
     say_written(folder)
     say(f"Next: cafe federate up {folder}, then cafe federate run {folder}")
 

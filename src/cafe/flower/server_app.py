@@ -44,7 +44,7 @@ def server(
     patience: int = 100,
     folder: str | Path = FOLDER,
 ) -> ServerApp:
-    """A Flower ServerApp that runs a policy; the arguments are those of :class:`cafe.live.serving.Plan`.
+    """A Flower ServerApp that runs a policy; see :class:`cafe.live.serving.Plan`.
 
     Keys of the app's own configuration take the place of some: ``folder``, ``rounds``, ``updates``,
     ``time``, ``seed``; and ``overwrite`` begins a run anew. A run that is in the folder and not

@@ -377,9 +377,7 @@ class LiveRun:
             jobs.arrival[row] = np.inf
         if reply.absent:
             jobs.stop[row] = np.inf
-        open_.records[row] = replace(
-            open_.records[row], reason=reason or harmless(reply.lost)
-        )
+        open_.records[row] = replace(open_.records[row], reason=reason or harmless(reply.lost))
         self.notice()
 
     def _let_in(self, open_: Open, row: int, report: Admitted, moment: float) -> None:

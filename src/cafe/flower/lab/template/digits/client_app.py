@@ -12,7 +12,7 @@ def train(model: task.Model, job: Job) -> task.Model:
     """As many steps as the server asks for."""
     examples = task.held_by(job.settings["partition-id"], job.settings["num-partitions"])
     rng = job.rng()
-    for _ in range(job.work.steps or 1):
+    for _ in range(job.work.steps):
         job.check()
         model = task.step(model, examples, rng)
     return model

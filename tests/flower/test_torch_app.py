@@ -1,0 +1,39 @@
+"""The app that ``cafe federate init --torch`` writes, on real nodes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-fl[flower]'")
+pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'cafe-fl[torch]'")
+
+from cafe.flower.lab import Lab
+from cafe.flower.lab.apps import write_app
+from cafe.results import load
+from tests.flower.soak import board
+
+pytestmark = pytest.mark.xdist_group("flower")
+
+
+def test_a_network_in_torch_learns_on_real_nodes(tmp_path: Path) -> None:
+    write_app(tmp_path / "app", torch=True)
+    server = tmp_path / "app" / "digits" / "server_app.py"
+    server.write_text(server.read_text().replace("deadline=8.0", "deadline=30.0"))
+    lab, out = Lab(tmp_path / "app"), tmp_path / "out"
+    try:
+        lab.up(nodes=2, insecure=True)
+        run = lab.submit(folder=str(out), rounds=4)
+        until = time.monotonic() + 120
+        while board(out)["state"] != "finished":
+            assert time.monotonic() < until, lab.run_log(run)
+            time.sleep(0.3)
+    finally:
+        lab.down()
+    history = load(out).history
+    assert history.updates == 4
+    assert history.curve is not None
+    assert history.curve.loss[-1] < history.curve.loss[0]
+    assert history.merged_by_client.tolist() == [4, 4]

@@ -1,0 +1,67 @@
+"""The log holds all that the model is made of: replayed, it gives the same model to the bit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.live.serve import plan, stopped_after, wire
+from tests.live.test_conservation import Chaos
+from tests.live.wires import drift, start
+
+from cafe.errors import InputError
+from cafe.live.journal import JOBS
+from cafe.live.replay import Replayed, replay
+from cafe.live.robust import Combine, Median, Sum, Trimmed
+from cafe.live.serving import serve
+from cafe.policies import agu, awu, mcu
+from cafe.rounds.policy import Policy
+
+POLICIES = [
+    mcu(quorum=2, deadline=0.5),
+    mcu(quorum=2, deadline=0.3, target=3, late="keep"),
+    awu(deadline=0.4, weight="unbiased"),
+    agu(quorum=5, deadline=0.4),
+    agu(quorum=5, deadline=0.4, pool="union"),
+]
+
+
+def again(folder: Path, **given: Any) -> Replayed:
+    return replay(folder, start(), drift, lambda name: {}, seed=2, **given)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+@pytest.mark.parametrize("combine", [Sum(), Median(), Trimmed(0.3)], ids=str)
+def test_the_log_gives_the_model_again(tmp_path: Path, policy: Policy, combine: Combine) -> None:
+    """Through misbehaving clients, lost memories, and a server that was stopped twice."""
+    chaos = Chaos(2, 0.3)
+    at = wire(seed=2, behave=chaos, on_look=chaos.look)
+    given = plan(policy, rounds=14, seed=2, combine=combine)
+    stopped_after(3, tmp_path, at, given)
+    stopped_after(9, tmp_path, at, given)
+    history = serve(at, given, tmp_path)
+    found = again(tmp_path, combine=combine)
+    assert history.model is not None
+    assert history.updates > 1
+    assert found.model.tobytes() == history.model.tobytes()
+    assert not found.differing
+    assert (found.updates, found.reports) == (history.updates, history.reports_used)
+
+
+def test_a_log_that_was_changed_is_noticed(tmp_path: Path) -> None:
+    history = serve(wire(seed=2), plan(rounds=4, seed=2), tmp_path)
+    path = tmp_path / JOBS
+    lines = path.read_text().splitlines()
+    merged = [n for n, line in enumerate(lines) if json.loads(line)["merged"] == 2]
+    assert history.model is not None
+    path.write_text("\n".join(lines[: merged[0]] + lines[merged[0] + 1 :]) + "\n")
+    with pytest.raises(InputError, match="reports of version 2"):
+        again(tmp_path)
+    for name, value in (("coefficient", 0.123), ("digest", "0" * 16), ("round", 77)):
+        changed = json.loads(lines[merged[0]]) | {name: value}
+        others = [*lines[: merged[0]], json.dumps(changed), *lines[merged[0] + 1 :]]
+        path.write_text("\n".join(others) + "\n")
+        found = again(tmp_path)
+        assert found.differing or found.model.tobytes() != history.model.tobytes()

@@ -171,6 +171,31 @@ def test_nodes_hang_leave_and_come_back(lab: Lab) -> None:
     assert len({client["name"] for client in board(trial.out)["clients"]}) == NODES
 
 
+def test_local_models_are_carried_and_a_lost_one_is_told(lab: Lab) -> None:
+    """Two rounds fail for want of one client; the third merges what the others have gathered."""
+    trial = Trial(lab, "carried", rounds=4, quorum=NODES, deadline=9.0, policy="agu")
+    trial.tell("node-4", "busy", "busy", "-", "-")
+    trial.submit()
+    trial.wait(lambda now: now["round"] >= 1)
+    lab.kill("node-1", signal.SIGTERM)  # what it keeps between rounds is gone with it
+    lab.start("node-1")
+    trial.finish(120)
+    trial.conserved()
+    rounds, jobs = read_rounds(trial.out), read_jobs(trial.out)
+    assert not rounds[0].succeeded
+    success = next(outcome for outcome in rounds if outcome.succeeded)
+    merged = [job for job in jobs if job.merged == 1]
+    assert {job.fate for job in merged} == {"fresh"}
+    for node in ("node-2", "node-3"):
+        chain = [job for job in merged if job.name == by_name(lab, node)]
+        assert [job.round for job in chain] == [*range(success.round + 1)]
+        assert [job.carried for job in chain] == [False] + [True] * success.round
+        assert [job.coefficient is not None for job in chain] == [False] * success.round + [True]
+    lost = next(job for job in trial.jobs("node-1") if job.round == 0)
+    assert lost.fate == "failed"
+    assert "Carry lost: node-1" in lab.run_log(trial.run, 60)
+
+
 def test_a_killed_client_process_does_not_stop_the_others(lab: Lab) -> None:
     trial = Trial(lab, "died", rounds=3, quorum=2, deadline=7.0)
     trial.tell("node-3", "die")

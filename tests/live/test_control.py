@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cafe
 from cafe.errors import InputError
 from cafe.fitting.observations import Observations, read_observations
 from cafe.live.journal import RESPONSES, read_rounds
@@ -16,6 +17,7 @@ from cafe.policies import fedavg, mcu
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
 from tests.live.serve import MCU, plan, stopped_after, wire
+from tests.live.wires import VirtualWire
 
 
 class Doubling:
@@ -73,3 +75,12 @@ def test_a_policy_of_a_controller_must_end_its_rounds(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Give the policy a deadline"):
         serve(wire(), plan(Endless()), tmp_path)
     assert len(read_rounds(tmp_path)) == 2
+
+
+def test_no_response_is_too_quick_to_be_written_down(tmp_path: Path) -> None:
+    """Microseconds are written: what rounds to 0 would be no response time, and end the run."""
+    at = VirtualWire(cafe.Federation(4, cafe.Constant(1e-8)))
+    policy = mcu(quorum=1, deadline=0.5, target=2)
+    history = serve(at, plan(policy), tmp_path)
+    assert history.updates == history.rounds == 5
+    assert read_observations(tmp_path / RESPONSES).event_times.min() == 1e-6

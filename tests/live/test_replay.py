@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live.serve import plan, stopped_after, wire
-from tests.live.test_conservation import Chaos
-from tests.live.wires import drift, start
 
 from cafe.errors import InputError
 from cafe.live.journal import JOBS
@@ -18,6 +15,9 @@ from cafe.live.robust import Combine, Median, Sum, Trimmed
 from cafe.live.serving import serve
 from cafe.policies import agu, awu, mcu
 from cafe.rounds.policy import Policy
+from tests.live.serve import plan, stopped_after, wire
+from tests.live.test_conservation import Chaos
+from tests.live.wires import drift, start
 
 POLICIES = [
     mcu(quorum=2, deadline=0.5),
@@ -32,8 +32,11 @@ def again(folder: Path, **given: Any) -> Replayed:
     return replay(folder, start(), drift, lambda name: {}, seed=2, **given)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-@pytest.mark.parametrize("combine", [Sum(), Median(), Trimmed(0.3)], ids=str)
+@pytest.mark.parametrize(
+    ("policy", "combine"),
+    [*((policy, Sum()) for policy in POLICIES), (POLICIES[0], Median()), (POLICIES[4], Trimmed())],
+    ids=str,
+)
 def test_the_log_gives_the_model_again(tmp_path: Path, policy: Policy, combine: Combine) -> None:
     """Through misbehaving clients, lost memories, and a server that was stopped twice."""
     chaos = Chaos(2, 0.3)

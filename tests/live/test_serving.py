@@ -248,9 +248,9 @@ def test_plans_are_checked(mistake: dict[str, Any]) -> None:
         Plan(MCU, start())
 
 
-def test_rounds_must_end() -> None:
+def test_rounds_must_end(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Give the policy a deadline"):
-        serve(wire(), plan(fedavg(fraction=0.5)), Path("nowhere"))
+        serve(wire(), plan(fedavg(fraction=0.5)), tmp_path)
 
 
 def test_a_model_must_begin_finite(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@
     admission    which reports are let in
     robust       how updates are put together
     records      every job one by one, with its fate
+    opened       a round while it is open
     run          the loop
     state        a run as arrays and back
     journal      a run on disk as it goes

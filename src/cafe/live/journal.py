@@ -14,8 +14,9 @@ import numpy as np
 
 from cafe.engine.state import State
 from cafe.errors import FileError
+from cafe.live.opened import Response, Round
 from cafe.live.records import Record
-from cafe.live.run import LiveRun, Response, Round
+from cafe.live.run import LiveRun
 from cafe.live.state import restore, save
 from cafe.results import checkpoint, events
 from cafe.results.storage import Appended

@@ -18,8 +18,7 @@ from cafe.errors import InputError
 from cafe.live.journal import read_jobs, read_rounds
 from cafe.live.layout import Arrays, Layout, Vector
 from cafe.live.records import Record, digest
-from cafe.live.robust import Combine, Sum
-from cafe.live.run import merged
+from cafe.live.robust import Combine, Sum, merged
 from cafe.live.wire import Memory, Order
 from cafe.live.work import Train, work
 from cafe.rounds.jobs import ONE_STEP, Work

@@ -6,8 +6,9 @@ alike, so that the policy's step size stays what it was.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,3 +109,22 @@ def _by_columns(updates: NDArray[np.float64], coefficient: Floats, middle: slice
         inside = np.take_along_axis(part, order, axis=0)
         total[at : at + _COLUMNS] = (inside * weight).sum(axis=0) / weight.sum(axis=0)
     return np.asarray(total * coefficient.sum())
+
+
+def merged(
+    combine: Combine,
+    updates: Any,
+    coefficient: Any,
+    bases: Sequence[Vector],
+    model: Vector,
+    keep: float,
+) -> Any:
+    """What a merge adds to the model, in float64."""
+    change: Any = np.zeros(len(model))
+    if len(updates):
+        change = change + combine(updates.astype(np.float64), coefficient)
+    for base, factor in zip(bases, coefficient[: len(bases)], strict=True):
+        change += base.astype(np.float64) * factor
+    if keep != 1.0:
+        change -= model.astype(np.float64) * (1.0 - keep)
+    return change

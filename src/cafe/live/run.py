@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,9 @@ from cafe.learn.base import Score
 from cafe.learn.server import Moments, ServerOptimiser
 from cafe.live.admission import Admitted, Gate, Guard, Refused, harmless
 from cafe.live.layout import Arrays, Layout, Vector
+from cafe.live.opened import Open, Response, Round
 from cafe.live.records import Pending, Record, counted, digest
-from cafe.live.robust import Combine, Sum
+from cafe.live.robust import Combine, Sum, merged
 from cafe.live.wire import Order, Reply, Wire
 from cafe.randomness import Stream, check_seed
 from cafe.rounds.history import Curve, History, columns
@@ -30,65 +31,6 @@ from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import COMMIT, DROP, RUN, Carried, Policy, Verdict, Wait
 
 POLL = 0.15  # seconds between two looks at what has come
-
-
-@dataclass(frozen=True)
-class Response:
-    """How long a client took, or how long it was waited for in vain, as ``cafe fit`` reads it."""
-
-    name: str
-    seconds: float | None
-    deadline: float | None
-
-
-@dataclass(frozen=True, eq=False)
-class Round:
-    """A round that has been played: its outcome, its jobs' fates, its response times."""
-
-    outcome: Outcome
-    records: list[Record]
-    responses: list[Response]
-    lost_carries: list[str]
-
-
-@dataclass(eq=False)
-class Open:
-    """The jobs of the open round, with what has come of them.
-
-    Attributes:
-        jobs: all that are open; arrivals are not a number until a report is let in.
-        records: one for each.
-        refused: which have sent what was not accepted.
-        invited: how many were started in this round.
-        until: when the round closes at the latest, as far as the policy has said.
-        lost_carries: clients that were to go on from a local model and had it no more.
-    """
-
-    jobs: Running
-    records: list[Record]
-    refused: Mask
-    invited: int
-    until: float = float("inf")
-    lost_carries: list[str] = field(default_factory=list)
-
-    @property
-    def alive(self) -> Mask:
-        """Which may still report."""
-        return np.isnan(self.jobs.arrival) & np.isinf(self.jobs.stop)
-
-    def waits_for(self, client: int) -> bool:
-        """Whether a client may still report."""
-        return bool((self.alive & (self.jobs.client == client)).any())
-
-    @property
-    def given_up(self) -> Mask:
-        """Which have stopped at their deadline."""
-        return np.isnan(self.jobs.arrival) & np.isfinite(self.jobs.stop)
-
-    @property
-    def lost(self) -> int:
-        """How many are known not to report any more."""
-        return int(np.count_nonzero(np.isinf(self.jobs.arrival) | self.given_up))
 
 
 class LiveRun:
@@ -491,23 +433,11 @@ class LiveRun:
         )
 
 
-def merged(
-    combine: Combine,
-    updates: Any,
-    coefficient: Any,
-    bases: Sequence[Vector],
-    model: Vector,
-    keep: float,
-) -> Any:
-    """What a merge adds to the model, in float64."""
-    change: Any = np.zeros(len(model))
-    if len(updates):
-        change = change + combine(updates.astype(np.float64), coefficient)
-    for base, factor in zip(bases, coefficient[: len(bases)], strict=True):
-        change += base.astype(np.float64) * factor
-    if keep != 1.0:
-        change -= model.astype(np.float64) * (1.0 - keep)
-    return change
+def check(policy: Policy) -> None:
+    """Refuse a policy whose rounds may never end: real clients get lost."""
+    refuse = getattr(policy.close, "check", None)
+    if refuse is not None:
+        refuse(2**62, True)
 
 
 def _without(carried: Carried, given_up: Mask) -> Carried:
@@ -521,10 +451,3 @@ def _without(carried: Carried, given_up: Mask) -> Carried:
 def _seconds(passed: float) -> float:
     """To the microsecond, as in the file; never none at all, which no latency explains."""
     return max(round(passed, 6), 1e-6)
-
-
-def check(policy: Policy) -> None:
-    """Refuse a policy whose rounds may never end: real clients get lost."""
-    refuse = getattr(policy.close, "check", None)
-    if refuse is not None:
-        refuse(2**62, True)

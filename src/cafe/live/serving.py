@@ -18,8 +18,9 @@ from cafe.live.board import NAME as BOARD
 from cafe.live.board import Board
 from cafe.live.journal import ARRAYS, JOBS, RESPONSES, Journal
 from cafe.live.layout import Arrays
+from cafe.live.opened import Round
 from cafe.live.robust import Combine
-from cafe.live.run import LiveRun, Round
+from cafe.live.run import LiveRun
 from cafe.live.scoring import ByClients, Evaluate, OnServer, Scorer
 from cafe.live.state import identity
 from cafe.live.wire import Wire

@@ -1,0 +1,95 @@
+"""A run as arrays and back: all that the rest of it depends on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cafe.control import Fixed
+from cafe.errors import InputError
+from cafe.learn.server import Adam
+from cafe.live.run import LiveRun
+from cafe.live.state import restore, save
+from cafe.live.wire import Order, Report
+from cafe.policies import agu, awu, mcu
+from cafe.rounds.policy import Policy
+from tests.live.test_conservation import Chaos, picky, play
+from tests.live.wires import VirtualWire, exponential, start
+
+POLICIES = [
+    agu(quorum=6, deadline=0.3, pool="union"),
+    awu(deadline=0.4, weight="linear"),
+    mcu(quorum=2, deadline=0.3, late="keep"),
+    picky(),
+]
+
+
+def made(wire: VirtualWire, policy: Policy, **given: Any) -> LiveRun:
+    model = given.pop("model", start())
+    return LiveRun(wire, Fixed(policy), model, seed=1, optimiser=Adam(), **given)
+
+
+def played(policy: Policy, rounds: int) -> tuple[LiveRun, VirtualWire]:
+    """A run whose clients claim different sizes, misbehave, come and go."""
+
+    def tamper(report: Report, order: Order) -> Report:
+        return Report(**vars(report) | {"examples": 1 + order.number})
+
+    chaos = Chaos(5, 0.3)
+    wire = VirtualWire(exponential(7, 2.0), 1, tamper=tamper, behave=chaos, on_look=chaos.look)
+    run = made(wire, policy, model=start() | {"steps": np.array(4)})
+    play(run, rounds)
+    return run, wire
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+@pytest.mark.parametrize("rounds", [1, 2, 3, 9, 14])
+def test_all_of_it_comes_back(policy: Policy, rounds: int) -> None:
+    run, wire = played(policy, rounds)
+    state = save(run)
+    again = made(wire, policy, model=start() | {"steps": np.array(99)})
+    restore(again, state)
+    after = save(again)
+    differing = {name for name in state if state[name].tobytes() != after[name].tobytes()}
+    lost = {"running.arrival", "running.stop", "meta"} if len(run.running) else set()
+    assert differing <= lost
+    assert state.keys() == after.keys()
+    meta, later = json.loads(bytes(state["meta"])), json.loads(bytes(after["meta"]))
+    assert {k: v for k, v in meta.items() if k != "running"} == {
+        k: v for k, v in later.items() if k != "running"
+    }
+    # What is not learned belongs to the run that was saved, and is not that of the new one.
+    assert again.arrays["steps"] == 4
+    assert again.now() == pytest.approx(run.ledger.now)
+    assert again.gate.limit(again.model) == run.gate.limit(run.model)
+    np.testing.assert_array_equal(again.ledger.examples, run.ledger.examples)
+    assert again.ledger.idle.tolist() == run.ledger.idle.tolist()
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_it_plays_on_as_the_other_would_have(policy: Policy) -> None:
+    """From the same state the same orders go out; jobs that ran on are lost, and booked as such."""
+    run, wire = played(policy, 6)
+    running = len(run.running)
+    again = made(wire, policy, model=start() | {"steps": np.array(4)})
+    restore(again, save(run))
+    wire.orders.clear()
+    outcome = again.step().outcome
+    assert {order.round for order in wire.orders} <= {6}
+    assert outcome.fates.sum() + again.history().open_jobs >= running
+    assert not set(again.running.client.tolist()) & set(run.running.client.tolist())
+
+
+def test_it_is_taken_up_by_its_like_only() -> None:
+    run, wire = played(POLICIES[0], 2)
+    state, model = save(run), start() | {"steps": np.array(4)}
+    for other in (
+        LiveRun(wire, Fixed(POLICIES[0]), model, seed=2),
+        LiveRun(wire, Fixed(POLICIES[1]), model, seed=1),
+        LiveRun(wire, Fixed(POLICIES[0]), start(), seed=1),
+    ):
+        with pytest.raises(InputError, match="The saved run has the"):
+            restore(other, state)

@@ -214,7 +214,7 @@ def test_too_few_clients_is_a_sentence_after_a_bounded_wait(lab: Lab) -> None:
     trial = Trial(lab, "few", rounds=3, quorum=9, deadline=5.0, wait=4.0)
     trial.submit()
     now = trial.wait(lambda now: now["state"] == "stopped", 40)
-    assert "9 are needed" in now["why"]
+    assert "of the 9 clients that are needed" in now["why"]
     assert "lower the quorum" in now["why"]
 
 

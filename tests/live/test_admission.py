@@ -45,10 +45,11 @@ def refused(report: Report, order: Order = ORDER, **guard: Any) -> str:
     """Why a report is refused, by a gate that lets good ones in before and after."""
     at = gate(**guard)
     assert isinstance(at.judge(GOOD, ORDER, ZERO), Admitted)
-    norms = list(at.norms)
+    norms, limit = list(at.norms), at.limit(ZERO)
     answer = at.judge(report, order, ZERO)
     assert isinstance(answer, Refused), report
-    assert list(at.norms) == norms  # nothing is learned from it
+    # Nothing is learned from it, but that somebody went to the limit.
+    assert list(at.norms) == ([*norms, limit] if "norm is" in answer.reason else norms)
     assert isinstance(at.judge(GOOD, ORDER, ZERO), Admitted)
     return answer.reason
 
@@ -277,3 +278,13 @@ def test_what_clients_say_of_themselves_cannot_forge_a_log(way: str) -> None:
     wire.receive = receive  # type: ignore[method-assign]
     records = live(wire, mcu(quorum=1, deadline=0.5)).step().records
     assert {r.reason for r in records} == {"boom?Round 9 succeeded?[2J"}
+
+
+def test_the_limit_follows_where_all_go_further() -> None:
+    """A learning rate that is raised a thousandfold costs some rounds, and not the run."""
+    at = gate(times=10.0)
+    for _ in range(64):
+        assert isinstance(at.judge(replace(GOOD, update=update(1.0)), ORDER, ZERO), Admitted)
+    answers = [at.judge(replace(GOOD, update=update(1000.0)), ORDER, ZERO) for _ in range(200)]
+    assert isinstance(answers[0], Refused)
+    assert isinstance(answers[-1], Admitted)

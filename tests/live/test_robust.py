@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -35,6 +35,7 @@ def rows(count: st.SearchStrategy[int]) -> st.SearchStrategy[tuple[Any, Any]]:
 
 
 @every_way
+@settings(max_examples=40)
 @given(data=st.data())
 def test_where_all_are_alike_it_is_the_plain_sum(combine: Combine, data: st.DataObject) -> None:
     row = data.draw(hnp.arrays(np.float64, st.integers(0, 5), elements=entries))
@@ -46,6 +47,7 @@ def test_where_all_are_alike_it_is_the_plain_sum(combine: Combine, data: st.Data
 
 
 @every_way
+@settings(max_examples=40)
 @given(given_rows=rows(st.integers(1, 8)), data=st.data())
 def test_the_order_of_reports_does_not_matter(
     combine: Combine, given_rows: tuple[Any, Any], data: st.DataObject
@@ -63,6 +65,7 @@ def test_the_order_of_reports_does_not_matter(
 
 
 @every_way
+@settings(max_examples=40)
 @given(given_rows=rows(st.just(1)))
 def test_one_report_is_taken_as_it_is(combine: Combine, given_rows: tuple[Any, Any]) -> None:
     updates, coefficient = given_rows

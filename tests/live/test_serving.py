@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -90,6 +91,11 @@ def test_overwrite_begins_anew(tmp_path: Path) -> None:
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
+def kept_in(folder: Path) -> dict[str, bytes]:
+    """All that a run keeps; ``live.json`` is for who watches."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "live.json"}
+
+
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
@@ -109,10 +115,11 @@ def test_another_run_is_not_mixed_in(
         serve(at, plan(), tmp_path)
     else:
         stopped_after(2, tmp_path, at, plan())
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    before = kept_in(tmp_path)
     with pytest.raises(FileError, match=words):
         serve(at, changed, tmp_path)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert kept_in(tmp_path) == before
+    assert json.loads((tmp_path / "live.json").read_text())["state"] == "stopped"  # who watches
 
 
 def test_one_server_at_a_time(tmp_path: Path) -> None:
@@ -169,12 +176,12 @@ def test_it_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
 def test_too_few_clients(tmp_path: Path) -> None:
     at = wire(names=["c000"])
     said: list[str] = []
-    with pytest.raises(InfeasibleError, match="1 clients are here and 2 are needed"):
+    with pytest.raises(InfeasibleError, match="1 of the 2 clients that are needed are here"):
         serve(at, plan(wait=30.0), tmp_path, say=said.append)
     assert 30.0 <= at.t < 32.0
     assert board(tmp_path)["state"] == "stopped"
     assert "Start more clients" in board(tmp_path)["why"]
-    assert sum(s.startswith("Waiting: 1 clients are here") for s in said) == 3
+    assert sum(s.startswith("Waiting: 1 of the 2 clients") for s in said) == 3
     assert said[-1].startswith("Stopped: ")
     at.names.append("c001")
     assert serve(at, plan(), tmp_path).rounds == 5
@@ -202,7 +209,7 @@ def test_clients_that_go_away_are_waited_for_again(tmp_path: Path) -> None:
     serve(wire(on_look=away), plan(), tmp_path, say=said.append)
     assert sum(s.startswith("Gone: ") for s in said) == 5
     assert sum(s.startswith("Joined: ") for s in said) == 11
-    assert any(s.startswith("Waiting: 1 clients are here and 2") for s in said)
+    assert any(s.startswith("Waiting: 1 of the 2") for s in said)
     assert_sound(tmp_path)
 
 

@@ -22,7 +22,7 @@ class Guard:
 
     Attributes:
         norm: the largest norm of an update; None: only ``times`` counts.
-        times: how many times the median norm of the last updates that were let in; before there are
+        times: how many times the median norm of the last updates; before there are
             three of them, of the model's own norm plus one.
         examples: the most examples that a client may claim to have learned from. Policies that
             weigh by examples believe this number.
@@ -93,10 +93,12 @@ class Gate:
         if not np.isfinite(norm):
             return Refused("the update has entries that are not finite numbers")
         limit = self.limit(model)
+        if norm > 0:  # a client at rest says nothing of how far the others go
+            # One that is refused counts as one at the limit: where all go further, as after a
+            # change of the learning rate, the limit follows; a few liars do not move the median.
+            self.norms.append(min(norm, limit))
         if norm > limit:
             return Refused(f"the update's norm is {norm:.3g}, and at most {limit:.3g} is let in")
-        if norm > 0:  # a client at rest says nothing of how far the others go
-            self.norms.append(norm)
         loss = np.nan if report.loss is None else float(report.loss)
         return Admitted(
             self.layout.flat(report.update),

@@ -91,6 +91,11 @@ class LiveRun:
         self._zero = wire.clock()
 
     @property
+    def title(self) -> str:
+        """The policy, as it is written."""
+        return titled(self.controller)
+
+    @property
     def ledger(self) -> Ledger:
         """What the server knows."""
         return self.books.ledger
@@ -421,7 +426,7 @@ class LiveRun:
         """What has happened so far."""
         by_round = columns(self.outcomes)
         return History(
-            policy=str(self.controller),
+            policy=self.title,
             seed=self.seed,
             by_round=by_round,
             age_by_client=self.books.age_by_client,
@@ -431,6 +436,12 @@ class LiveRun:
             curve=Curve.of(self.scores, by_round),
             model=self.model.astype(np.float32),
         )
+
+
+def titled(thing: object) -> str:
+    """What a part of a run is called: its text, or its kind where the text is an address."""
+    text = str(thing)
+    return getattr(thing, "__name__", type(thing).__name__) if " at 0x" in text else text
 
 
 def check(policy: Policy) -> None:

@@ -141,13 +141,13 @@ def serve(
             combine=plan.combine,
             optimiser=plan.optimiser,
         )
-        _begin(folder, run, plan)
-        if finished(folder):
-            say(f"The run in {folder} is finished: nothing is left to do.")
-            return load(folder).history
         board = Board(folder / BOARD, run, plan.rounds)
         run.notice = board.refresh
         try:
+            _begin(folder, run, plan)
+            if finished(folder):
+                say(f"The run in {folder} is finished: nothing is left to do.")
+                return load(folder).history
             with Journal(folder, run) as journal:
                 if journal.resumed:
                     say(f"Goes on from round {run.ledger.round}, version {run.ledger.version}.")
@@ -174,7 +174,7 @@ def _begin(folder: Path, run: LiveRun, plan: Plan) -> None:
         begun = provenance.read(folder)
         provenance.check_settings(folder, begun["settings"], settings)
         return
-    policy = str(run.controller)
+    policy = run.title
     provenance.write(
         folder,
         provenance.circumstances()
@@ -227,6 +227,8 @@ class _Server:
                 self.evaluate()
             elif self.run.failures >= self.plan.patience:
                 raise InfeasibleError(self.lament())
+            elif played.outcome.fates[Fate.ABSENT] >= played.outcome.invited:
+                self.run.wire.sleep(LOOK)  # nothing could be sent: patience shall last a while
 
     def gather(self) -> None:
         """Wait until enough clients are there, but not for ever."""
@@ -244,7 +246,7 @@ class _Server:
             if here >= need:
                 return
             waited = run.now() - began
-            sentence = f"{here} clients are here and {need} are needed"
+            sentence = f"{here} of the {need} clients that are needed are here"
             if waited >= self.plan.wait:
                 raise InfeasibleError(
                     f"{sentence}: none more came in {waited:.0f} s. Start more clients and run it "
@@ -306,7 +308,7 @@ class _Server:
         fastest = f"The fastest report took {min(took):.4g} s" if took else "Nobody reported"
         last = run.outcomes[-1]
         return (
-            f"{run.failures} rounds in a row have failed under {run.controller}. {fastest}, and "
+            f"{run.failures} rounds in a row have failed under {run.title}. {fastest}, and "
             f"the last round lasted {last.closed - last.opened:.4g} s and had {last.reports} "
             "reports. Lengthen the deadline, lower the quorum, or look into the clients' logs."
         )

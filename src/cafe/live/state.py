@@ -11,7 +11,7 @@ import numpy as np
 from cafe.engine.state import State, packed, restore_books, save_books
 from cafe.errors import InputError
 from cafe.live.records import Record
-from cafe.live.run import LiveRun
+from cafe.live.run import LiveRun, titled
 
 _ROSTER = ("names", "labels", "refusals")
 
@@ -72,7 +72,9 @@ def identity(run: LiveRun) -> dict[str, Any]:
     """What a run must have in common with one that it takes up."""
     return {
         "seed": run.seed,
-        "policy": str(run.controller),
+        "policy": run.title,
+        "combine": titled(run.combine),
+        "optimiser": None if run.optimiser is None else titled(run.optimiser),
         "model": {
             name: [[*shape], run.layout.kinds[name]] for name, shape in run.layout.shapes.items()
         },

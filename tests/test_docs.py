@@ -223,7 +223,15 @@ def test_surface_table_is_complete() -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        "data", "fitting", "latency", "learn", "live", "planner", "policies", "results", "rounds",
+        "data",
+        "fitting",
+        "latency",
+        "learn",
+        "live",
+        "planner",
+        "policies",
+        "results",
+        "rounds",
         "theory",
     ],  # fmt: skip
 )
@@ -254,7 +262,7 @@ def test_options_are_listed(verb: str) -> None:
         if quoted(option)
     }
     real = {
-        p.opts[0] if isinstance(p, click.Option) else p.name.upper(): (
+        p.opts[0] if isinstance(p, click.Option) else f"{p.name}".upper(): (
             "needed" if p.required else default(p),
             getattr(p, "help", None),
         )

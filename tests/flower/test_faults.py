@@ -83,7 +83,7 @@ class Trial:
 
 
 def by_name(lab: Lab, node: str) -> str:
-    return next(n["id"] for n in lab.status()["nodes"] if n["name"] == node)
+    return str(next(n["id"] for n in lab.status()["nodes"] if n["name"] == node))
 
 
 def test_bad_days_of_single_clients_cost_nobody_else(lab: Lab) -> None:

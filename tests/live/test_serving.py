@@ -17,6 +17,7 @@ from cafe.learn.server import Momentum
 from cafe.live.admission import Guard
 from cafe.live.journal import ARRAYS, read_jobs, read_rounds
 from cafe.live.layout import Arrays
+from cafe.live.robust import Median
 from cafe.live.serving import Plan, serve
 from cafe.live.wire import Order, Report
 from cafe.policies import agu, awu, fedavg, mcu
@@ -101,10 +102,12 @@ def kept_in(folder: Path) -> dict[str, bytes]:
     [
         (plan(seed=1), "seed was 0 and is 1"),
         (plan(mcu(quorum=3, deadline=0.5)), "policy was .*quorum=2.* and is .*quorum=3"),
+        (plan(optimiser=Momentum()), "optimiser was null and is .*Momentum"),
+        (plan(combine=Median()), "combine was .*Sum.* and is .*Median"),
         (replace(plan(), model={"weight": np.zeros((2, 3), np.float32)}), "model.bias was"),
         (replace(plan(), model={n: a.astype(float) for n, a in start().items()}), "<f8"),
     ],
-    ids=["seed", "policy", "arrays", "kind"],
+    ids=["seed", "policy", "optimiser", "combine", "arrays", "kind"],
 )
 @pytest.mark.parametrize("finished", [True, False])
 def test_another_run_is_not_mixed_in(

@@ -233,7 +233,7 @@ def test_surface_table_is_complete() -> None:
         "results",
         "rounds",
         "theory",
-    ],  # fmt: skip
+    ],
 )
 def test_reference_has_every_name(module: str) -> None:
     page = text(f"reference/{module}.md")

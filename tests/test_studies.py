@@ -52,6 +52,15 @@ def test_the_comparison_comes_out_again(
         assert abs(row["simulated"] - was["simulated"]) < 0.15 * width, name
 
 
+def test_the_page_on_the_soak_follows_from_its_figures() -> None:
+    pytest.importorskip("flwr", reason="the soak's program needs Flower")
+    from tests.flower import soak
+
+    found = result("soak")
+    assert soak.page(found) == (STUDIES / "soak" / "README.md").read_text()
+    assert soak.refusals(read_jobs(STUDIES / "soak")) == found["refusals"]
+
+
 def test_the_soak_lost_nothing_and_its_books_agree() -> None:
     folder, found = STUDIES / "soak", result("soak")
     rounds, jobs = read_rounds(folder), read_jobs(folder)

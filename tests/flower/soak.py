@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -31,6 +32,7 @@ import numpy as np
 from cafe.errors import CafeError
 from cafe.flower.lab import Lab
 from cafe.live.journal import read_jobs, read_rounds
+from cafe.live.records import Record
 from cafe.live.replay import replay
 from cafe.results import load
 from cafe.rounds.outcome import Fate
@@ -290,7 +292,7 @@ def accounts(soak: Soak) -> dict[str, Any]:
         "fates": {fate.name.lower(): fates[fate.name.lower()] for fate in Fate},
         "reports_used": history.reports_used,
         "refused": fates["refused"],
-        "refusals": dict(Counter(_kind(job.reason) for job in jobs if job.fate == "refused")),
+        "refusals": refusals(jobs),
         "announced_and_lost": len(lost),
         "jobs_without_a_fate": 0,
         "replayed_reports": again.reports,
@@ -300,8 +302,14 @@ def accounts(soak: Soak) -> dict[str, Any]:
     }
 
 
+def refusals(jobs: list[Record]) -> dict[str, int]:
+    """Why reports were refused, and how often."""
+    return dict(Counter(_kind(job.reason) for job in jobs if job.fate == "refused"))
+
+
 def _kind(reason: str) -> str:
-    return "".join(c for c in reason.split(",")[0].split(":")[0] if not c.isdigit())[:60].strip()
+    """A reason without what is different every time."""
+    return re.split(r"[\d:,(]", reason)[0].strip()
 
 
 def soak(

@@ -144,14 +144,13 @@ def test_orders_there_and_back(order: Order, run: str) -> None:
         examples=st.integers(-(2**62), 2**62),
         loss=st.none() | st.floats(),
         label=st.text(max_size=40),
-        began=st.floats(0, 1e6),
         took=st.floats(0, 1e6),
     )
 )
 def test_reports_there_and_back(report: Report) -> None:
     back = messages.report_from(sent(messages.report_content(report)), MOST)
     assert back is not None
-    for name in ("round", "version", "carried", "examples", "label", "began", "took"):
+    for name in ("round", "version", "carried", "examples", "label", "took"):
         assert getattr(back, name) == getattr(report, name)
     assert repr(back.loss) == repr(report.loss)
     assert list(back.update) == list(UPDATES)
@@ -296,7 +295,7 @@ def test_whole_numbers(name: str, value: Any) -> None:
     assert (name if value is None else "whole number") in refused(content(**{name: value}))
 
 
-@pytest.mark.parametrize("name", ["loss", "began", "took"])
+@pytest.mark.parametrize("name", ["loss", "took"])
 @pytest.mark.parametrize("value", ["1.5", True, [1.0], b"1"])
 def test_numbers(name: str, value: Any) -> None:
     assert "a number was expected" in refused(content(**{name: value}))
@@ -330,7 +329,7 @@ values = st.one_of(
     st.lists(st.integers(-9, 9), max_size=3),
 )
 names = st.sampled_from([REPORT, UPDATE, MODEL, ORDER, STOPPED, "x"])
-fields = st.sampled_from([*GOOD, "loss", "label", "began", "took", STOPPED, "x"])
+fields = st.sampled_from([*GOOD, "loss", "label", "took", STOPPED, "x"])
 configs = st.dictionaries(fields, values).map(lambda v: ConfigRecord(v))
 likely = st.fixed_dictionaries({n: values | st.just(v) for n, v in GOOD.items()}).map(ConfigRecord)
 metrics = st.dictionaries(fields, st.integers(0, 9) | st.floats()).map(
@@ -363,7 +362,7 @@ def test_whatever_comes_is_a_report_or_malformed(reply: RecordDict) -> None:
         return
     for value, kind in (
         (report.round, int), (report.version, int), (report.examples, int),
-        (report.carried, bool), (report.label, str), (report.began, float), (report.took, float),
+        (report.carried, bool), (report.label, str), (report.took, float),
     ):  # fmt: skip
         assert type(value) is kind
     assert report.loss is None or type(report.loss) is float

@@ -124,7 +124,7 @@ def test_time_before_training_counts() -> None:
     watch = Watch(100.0)
     done = work(plus(1), ORDER, GLOBAL, run="r", clock=watch, received=92.0)
     assert done.report is not None
-    assert (done.report.began, done.report.took) == (8.0, 0.0)
+    assert done.report.took == 0.0
     assert work(plus(1), ORDER, GLOBAL, run="r", clock=watch, received=89.0).report is None
 
 

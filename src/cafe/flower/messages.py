@@ -115,7 +115,6 @@ def report_from(content: RecordDict, most: int) -> Report | None:
             _whole(values["examples"]),
             None if loss is None else _number(loss),
             label,
-            _number(values.get("began", 0.0)),
             _number(values.get("took", 0.0)),
         )
     except KeyError as error:

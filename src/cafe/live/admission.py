@@ -60,6 +60,7 @@ class Admitted:
     loss: float
     label: str
     norm: float
+    took: float
 
 
 @dataclass(eq=False)
@@ -69,7 +70,7 @@ class Gate:
     Attributes:
         layout: of the model.
         guard: the limits.
-        norms: of the last updates that were let in and are not 0.
+        norms: of the last updates that are not 0; one that was refused counts as one at the limit.
     """
 
     layout: Layout
@@ -107,6 +108,7 @@ class Gate:
             loss,
             printable(report.label),
             norm,
+            report.took if 0 <= report.took < np.inf else 0.0,
         )
 
     def limit(self, model: Vector) -> float:

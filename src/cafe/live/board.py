@@ -62,6 +62,7 @@ class Board:
             "present": int((~ledger.away).sum()),
             "waste_per_update": waste if math.isfinite(waste) else None,
             "success": history.updates / history.rounds if history.rounds else None,
+            "overhead": run.overhead,
             "accuracy": run.scores[-1][1].accuracy if run.scores else None,
             "clients": [
                 {

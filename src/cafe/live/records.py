@@ -34,6 +34,7 @@ class Record:
         booked: the round in whose books it is.
         merged: the version of the model that it is in; None for none.
         coefficient: in that update; None for the earlier jobs of a chain, which are in the last.
+        took: seconds of training, as the client says; the rest of its response time is overhead.
     """
 
     client: int
@@ -49,6 +50,7 @@ class Record:
     booked: int = -1
     merged: int | None = None
     coefficient: float | None = None
+    took: float | None = None
 
     def line(self) -> dict[str, Any]:
         """For the log."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -88,6 +89,7 @@ class LiveRun:
         self._arrived: dict[int, Admitted] = {}
         self._records: dict[int, Record] = {}
         self.held: dict[int, Vector] = {}
+        self._overheads: deque[float] = deque(maxlen=64)
         self._zero = wire.clock()
 
     @property
@@ -333,7 +335,12 @@ class LiveRun:
         self._arrived[k] = report
         self.ledger.examples[k] = report.examples
         self.labels[k] = report.label or self.labels[k]
-        record = replace(open_.records[row], arrived=moment, digest=digest(report.update))
+        whole = moment - open_.records[row].start
+        took = min(report.took, whole)
+        self._overheads.append(whole - took)
+        record = replace(
+            open_.records[row], arrived=moment, digest=digest(report.update), took=round(took, 6)
+        )
         if jobs.local[row] and not report.carried:
             jobs.local[row] = False  # it began from the global model instead, and says so
             record = replace(record, carried=False, version=int(jobs.version[row]))
@@ -403,6 +410,11 @@ class LiveRun:
         needed = {self.ledger.version, *self.running.version.tolist()}
         needed |= set(books.kept.version[keeps].tolist())
         self.models = {version: m for version, m in self.models.items() if version in needed}
+
+    @property
+    def overhead(self) -> float | None:
+        """Seconds of a response that were not training: the median of the last reports."""
+        return float(np.median(self._overheads)) if self._overheads else None
 
     def record_of(self, client: int) -> Record:
         """The record of a job that runs on."""

@@ -161,7 +161,7 @@ def serve(
             say(f"Stopped: {why}")
             raise
         board.show("finished")
-        say(f"Finished: {history.updates} of {history.rounds} rounds succeeded.")
+        say(f"Finished: {history.updates} of {history.rounds} rounds succeeded.{_overhead(run)}")
     return history
 
 
@@ -188,6 +188,12 @@ def _begin(folder: Path, run: LiveRun, plan: Plan) -> None:
             "settings": settings,
         },
     )
+
+
+def _overhead(run: LiveRun) -> str:
+    if run.overhead is None:
+        return ""
+    return f" Of a response {run.overhead:.1f} s were not training (median)."
 
 
 def _remove(folder: Path) -> None:

@@ -54,8 +54,7 @@ class Report:
         examples: how many it has learned from.
         loss: its mean loss before the first step; None where it did not measure it.
         label: what it calls itself; for people, never for decisions.
-        began: seconds from the order's arrival to the beginning of its training.
-        took: seconds of training.
+        took: seconds of training, on the client's own clock.
     """
 
     update: Mapping[str, NDArray[Any]]
@@ -65,7 +64,6 @@ class Report:
     examples: int = 1
     loss: float | None = None
     label: str = ""
-    began: float = 0.0
     took: float = 0.0
 
 

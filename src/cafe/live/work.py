@@ -149,7 +149,6 @@ def work(
         int(trained.examples),  # NumPy's and PyTorch's numbers are not for the wire
         None if trained.loss is None else float(trained.loss),
         label,
-        before - received,
         took,
     )
     if order.carry:

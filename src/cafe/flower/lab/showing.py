@@ -49,6 +49,8 @@ def line(picture: dict[str, Any]) -> str:
             parts.append(f"deadline {_figure(picture['deadline'])} s")
     parts.append(f"success {_share(picture['success'])}")
     parts.append(f"waste {_figure(picture['waste_per_update'])} s per update")
+    if picture.get("overhead") is not None:
+        parts.append(f"overhead {_figure(picture['overhead'])} s")
     if picture.get("accuracy") is not None:
         parts.append(f"accuracy {_share(picture['accuracy'])}")
     return ", ".join(parts)

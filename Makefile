@@ -26,8 +26,11 @@ torch: $(READY)  ## add PyTorch, for its learner, its tests and examples/cnn.py
 demo: $(READY)  ## plan for a fleet of phones, train under the plan and three policies, write a report
 	@$(BIN)/cafe demo --output demo-report
 
+# One worker more than cores: that which has the tests of real federations mostly waits.
+WORKERS = $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
+
 test: $(READY)  ## run every test
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(READY)  ## formatting, lint, types, docs with warnings as errors
 	$(BIN)/ruff format --check .

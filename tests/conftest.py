@@ -1,10 +1,29 @@
-"""Tests look for data sets in a folder beside the project, where there is one."""
+"""Where tests find data sets, and which of them run beside each other."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+# A folder beside the project, where there is one.
 _BESIDE = Path(__file__).parents[2] / "shared" / "data"
 if "CAFE_DATA" not in os.environ and _BESIDE.is_dir():
     os.environ["CAFE_DATA"] = str(_BESIDE)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One worker has all tests of real federations, one after the other; others share the rest.
+
+    Several federations at once would be slower than their deadlines.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return "federations" if nodeid.startswith("tests/flower/") else nodeid
+
+    return Scheduling(config, log)

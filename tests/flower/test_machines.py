@@ -22,7 +22,6 @@ import pytest
 pytest.importorskip("flwr", reason="needs Flower")
 yaml = pytest.importorskip("yaml")
 
-pytestmark = pytest.mark.xdist_group("flower")
 FILES = Path(__file__).parents[2] / "examples" / "federation"
 APP = Path(__file__).parent / "app"
 SCRIPTS = sysconfig.get_path("scripts")

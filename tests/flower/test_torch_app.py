@@ -15,8 +15,6 @@ from cafe.flower.lab.apps import write_app
 from cafe.results import load
 from tests.flower.soak import board
 
-pytestmark = pytest.mark.xdist_group("flower")
-
 
 def test_a_network_in_torch_learns_on_real_nodes(tmp_path: Path) -> None:
     write_app(tmp_path / "app", torch=True)

@@ -6,7 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
+
+# How long an example takes on a busy machine says nothing about the code.
+hypothesis.settings.register_profile("cafe", deadline=None)
+hypothesis.settings.load_profile("cafe")
 
 # A folder beside the project, where there is one.
 _BESIDE = Path(__file__).parents[2] / "shared" / "data"

@@ -8,7 +8,6 @@ import struct
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,9 @@ from hypothesis.extra import numpy as hnp
 pytest.importorskip("flwr")
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, MetricRecord, RecordDict
-from flwr.proto.message_pb2 import PullObjectResponse
 
 from cafe.flower import messages
 from cafe.flower.messages import MODEL, ORDER, REPORT, STOPPED, UPDATE, MalformedError
-from cafe.flower.meter import Meter
 from cafe.live.wire import Memory, Order, Report
 from cafe.rounds.jobs import Work
 
@@ -390,113 +387,3 @@ def test_opinions() -> None:
     answer = messages.opinion_from("t", RecordDict({REPORT: plain}))
     assert answer is not None
     assert (answer.loss, answer.accuracy) == (1.0, None)
-
-
-class Link:
-    """Flower's client one layer down: replies in pieces, which have names and sizes."""
-
-    def __init__(self, **replies: dict[str, int]) -> None:
-        self.replies, self.pulled = replies, list[str]()
-        self.sizes = {name: size for pieces in replies.values() for name, size in pieces.items()}
-        self.other = "something else"
-
-    def PullMessages(self, request: Any) -> Any:  # noqa: N802
-        metadata = [SimpleNamespace(reply_to_message_id=ticket) for ticket in self.replies]
-        return SimpleNamespace(
-            messages_list=[SimpleNamespace(metadata=m) for m in metadata],
-            message_object_trees=[tree(list(pieces)) for pieces in self.replies.values()],
-        )
-
-    def PullObject(self, request: Any) -> Any:  # noqa: N802
-        self.pulled.append(request.object_id)
-        return PullObjectResponse(
-            object_found=True,
-            object_available=True,
-            object_content=bytes(self.sizes[request.object_id]),
-        )
-
-
-def tree(names: list[str]) -> Any:
-    """A piece, which leads to the next."""
-    below = [tree(names[1:])] if names[1:] else []
-    return SimpleNamespace(object_id=names[0], children=below)
-
-
-def metered(most: int, **replies: dict[str, int]) -> tuple[Link, Meter]:
-    link = Link(**replies)
-    grid = SimpleNamespace(_runtime_client=link, _client=None)
-    meter = Meter.on(grid, most)
-    assert grid._client is meter
-    assert meter.active
-    return link, meter
-
-
-def pull(meter: Meter, *pieces: str) -> list[int]:
-    """How many bytes each piece has; -1 where it is cut off."""
-    answers = [meter.PullObject(SimpleNamespace(object_id=piece)) for piece in pieces]
-    return [len(a.object_content) if a.object_found else -1 for a in answers]
-
-
-def test_a_reply_is_cut_off_where_it_is_too_large() -> None:
-    pieces = {"b0": 60, "b1": 41, "b2": 5, "b3": 5}
-    link, meter = metered(100, a={"a0": 60, "a1": 40, "a2": 0}, b=pieces, c={"c0": 30})
-    meter.PullMessages(None)
-    assert pull(meter, "a0", "b0", "a1", "b1", "c0", "b2", "a2", "b3") == [
-        60, 60, 40, -1, 30, -1, 0, -1,
-    ]  # fmt: skip
-    assert meter.stopped == {"b"}
-    assert "b2" not in link.pulled  # not even fetched
-    assert "b3" not in link.pulled
-
-
-def test_every_pull_is_counted_anew() -> None:
-    _, meter = metered(100, a={"a0": 60})
-    for _ in range(5):
-        meter.PullMessages(None)
-        assert pull(meter, "a0") == [60]
-    assert not meter.stopped
-
-
-def test_replies_that_are_alike_share_their_pieces() -> None:
-    """Many clients whose updates are the same, to the bit: each is counted with it once."""
-    replies = {f"r{n}": {f"root{n}": 10, "same": 80} for n in range(9)}
-    _, meter = metered(100, **replies)
-    meter.PullMessages(None)
-    for n in range(9):
-        assert pull(meter, f"root{n}", "same") == [10, 80]
-    assert not meter.stopped
-
-
-def test_who_shares_a_piece_with_one_that_is_cut_off_is_not() -> None:
-    link, meter = metered(100, good={"g": 10, "same": 80}, bad={"b": 30, "same": 80, "more": 9})
-    meter.PullMessages(None)
-    assert pull(meter, "g", "same") == [10, 80]
-    assert pull(meter, "b", "same", "more") == [-1, 80, -1]
-    assert meter.stopped == {"bad"}
-    assert "more" not in link.pulled
-    # Two who send too much of the same are both cut off.
-    _, meter = metered(100, one={"big": 101}, two={"big": 101})
-    meter.PullMessages(None)
-    assert pull(meter, "big") == [-1]
-    assert meter.stopped == {"one", "two"}
-
-
-def test_a_meter_lets_all_else_through() -> None:
-    _, meter = metered(1)
-    assert meter.other == "something else"
-    with pytest.raises(AttributeError):
-        _ = meter.nothing
-
-
-@pytest.mark.parametrize(
-    "grid",
-    [
-        SimpleNamespace(),
-        SimpleNamespace(_runtime_client=SimpleNamespace(), _client=1),
-        SimpleNamespace(_runtime_client=Link()),
-    ],
-)
-def test_another_version_of_flower_is_not_metered(grid: Any) -> None:
-    before = dict(vars(grid))
-    assert not Meter.on(grid, 10).active
-    assert vars(grid) == before

@@ -10,13 +10,12 @@ from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from cafe.flower import messages
-from cafe.flower.meter import Meter
+from cafe.flower.inbox import Inbox, Letter
 from cafe.live.layout import Arrays, Layout
 from cafe.live.wire import Opinion, Order, Reply
 
 GRACE = 5.0  # seconds that a message outlives its deadline: one that came just in time is not lost
 LIFE = 12 * 3600.0  # of a message whose report is taken whenever it comes
-TOGETHER = 16  # messages pulled at once: so many reports are in memory twice at most
 
 _WORDS = {
     ErrorCode.LOAD_CLIENT_APP_EXCEPTION: "its app could not be loaded",
@@ -41,12 +40,12 @@ class GridWire:
     def __init__(self, grid: Grid, layout: Layout, run: str) -> None:
         self._grid, self._run = grid, run
         self._most = layout.bytes
-        self._meter = Meter.on(grid, 2 * layout.bytes + (1 << 20))
+        self._inbox = Inbox(grid, 2 * layout.bytes + (1 << 20))
 
     @property
     def limited(self) -> bool:
         """Whether a reply that is too large is cut off before it is in memory."""
-        return self._meter.active
+        return self._inbox.limited
 
     def present(self) -> Sequence[str]:
         """Who is online, as the SuperLink has it from their heartbeats."""
@@ -94,29 +93,23 @@ class GridWire:
         tickets = list(self._grid.push_messages(ready))
         return [ticket or None for ticket in tickets] if tickets else [None] * len(ready)
 
-    def receive(self, tickets: Collection[str]) -> Sequence[Reply]:
-        """What has come."""
-        return [self._reply(message) for message in self._pulled(tickets)]
+    def receive(self, tickets: Collection[str]) -> Iterator[Reply]:
+        """What has come, one by one: no more than one report is in memory twice."""
+        return map(self._reply, self._inbox.fetch(tickets))
 
-    def hear(self, tickets: Collection[str]) -> Sequence[Opinion | Reply]:
+    def hear(self, tickets: Collection[str]) -> Iterator[Opinion | Reply]:
         """Opinions that have come."""
-        found: list[Opinion | Reply] = []
-        for message in self._pulled(tickets):
-            ticket = message.metadata.reply_to_message_id
-            opinion = messages.opinion_from(ticket, message.content) if _has(message) else None
-            found.append(opinion or Reply(ticket, lost="it has no opinion"))
-        return found
+        for letter in self._inbox.fetch(tickets):
+            message, opinion = letter.message, None
+            if message is not None and message.has_content():
+                opinion = messages.opinion_from(letter.ticket, message.content)
+            yield opinion or Reply(letter.ticket, lost="it has no opinion")
 
-    def _pulled(self, tickets: Collection[str]) -> Iterator[Message]:
-        some = sorted(tickets)
-        for at in range(0, len(some), TOGETHER):
-            yield from self._grid.pull_messages(some[at : at + TOGETHER])
-
-    def _reply(self, message: Message) -> Reply:
-        ticket = message.metadata.reply_to_message_id
-        if ticket in self._meter.stopped:
-            return Reply(ticket, malformed=f"it has more than {self._meter.most:,} bytes")
-        if not _has(message):
+    def _reply(self, letter: Letter) -> Reply:
+        ticket, message = letter.ticket, letter.message
+        if message is None:
+            return Reply(ticket, malformed=letter.malformed)
+        if message.has_error():
             code, reason = message.error.code, message.error.reason or ""
             words = _WORDS.get(code, f"Flower's error {code}")
             more = reason if code == ErrorCode.CLIENT_APP_RAISED_EXCEPTION else ""
@@ -134,7 +127,3 @@ class GridWire:
     def clock(self) -> float:
         """A clock that is never set back."""
         return time.monotonic()
-
-
-def _has(message: Message) -> bool:
-    return bool(message.has_content())

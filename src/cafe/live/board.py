@@ -22,6 +22,7 @@ class Board:
     def __init__(self, path: Path, run: LiveRun, rounds: int | None) -> None:
         self._path, self._run, self._rounds = path, run, rounds
         self._state, self._why, self._wrote = "waiting for clients", "", 0.0
+        self._waste, self._counted = 0.0, 0  # of the rounds so far, and how many these are
         self._open = run.open
 
     def show(self, state: str, why: str = "") -> None:
@@ -44,9 +45,10 @@ class Board:
     def _figures(self) -> dict[str, Any]:
         run, ledger, open_ = self._run, self._run.ledger, self._run.open
         now = run.now()
-        history = run.history()
+        for outcome in run.outcomes[self._counted :]:
+            self._waste += outcome.waste
+        self._counted = rounds = len(run.outcomes)
         until = math.inf if open_ is None else open_.until
-        waste = history.waste_per_update
         return {
             "state": self._state,
             "why": self._why,
@@ -60,8 +62,8 @@ class Board:
             "reports": 0 if open_ is None else int((open_.jobs.arrival <= now).sum()),
             "refused": sum(run.refusals),
             "present": int((~ledger.away).sum()),
-            "waste_per_update": waste if math.isfinite(waste) else None,
-            "success": history.updates / history.rounds if history.rounds else None,
+            "waste_per_update": self._waste / ledger.version if ledger.version else None,
+            "success": ledger.version / rounds if rounds else None,
             "overhead": run.overhead,
             "accuracy": run.scores[-1][1].accuracy if run.scores else None,
             "clients": [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -296,7 +296,7 @@ class LiveRun:
                 return
             self.wire.sleep(min(POLL, max(wait.until - self.now(), 0.0)))
 
-    def _replies(self, open_: Open) -> Sequence[Reply]:
+    def _replies(self, open_: Open) -> Iterable[Reply]:
         alive = set(open_.jobs.client[open_.alive].tolist())
         tickets = [ticket for ticket, k in self._tickets.items() if k in alive]
         return self.wire.receive(tickets) if tickets else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -107,13 +107,13 @@ class Wire(Protocol):
     def send(self, orders: Sequence[Order], model: Arrays) -> Sequence[str | None]:
         """Hand over orders, with the global model: a ticket each, None where that failed."""
 
-    def receive(self, tickets: Collection[str]) -> Sequence[Reply]:
+    def receive(self, tickets: Collection[str]) -> Iterable[Reply]:
         """What has come for some tickets since they were last asked for."""
 
     def ask(self, clients: Sequence[str], model: Arrays, seconds: float) -> Sequence[str | None]:
         """Ask clients what they think of a model, within so many seconds: a ticket each."""
 
-    def hear(self, tickets: Collection[str]) -> Sequence[Opinion | Reply]:
+    def hear(self, tickets: Collection[str]) -> Iterable[Opinion | Reply]:
         """Opinions that have come, and replies where there will be none."""
 
     def sleep(self, seconds: float) -> None:

@@ -1,0 +1,201 @@
+"""Replies come in piece by piece, and no client can hold up or end the server with its own."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-fl[flower]'")
+
+from flwr.app import ConfigRecord, Message, Metadata, RecordDict
+from flwr.app.message import make_message
+from flwr.proto.message_pb2 import PullObjectResponse
+from flwr.proto.node_pb2 import Node
+from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, get_object_tree
+
+from cafe.flower import messages
+from cafe.flower.grid import GridWire
+from cafe.flower.inbox import Inbox, Letter
+from cafe.live.layout import Layout
+
+MODEL = {"w": np.arange(6, dtype=np.float32)}
+VALUES = {"round": 0, "version": 0, "carried": False, "examples": 1}
+
+
+def made(content: RecordDict) -> Message:
+    """A message, as if it were somebody's."""
+    metadata = Metadata(
+        run_id=7, message_id="", src_node_id=2, dst_node_id=1, reply_to_message_id="", group_id="",
+        created_at=1.0, ttl=60.0, message_type="train",
+    )  # fmt: skip
+    return make_message(metadata, content)
+
+
+class Link:
+    """The SuperLink as Flower's client sees it: announced replies, and pieces that are there."""
+
+    def __init__(self) -> None:
+        self.announced: dict[str, tuple[Any, Any]] = {}
+        self.pieces: dict[str, bytes | None] = {}  # None: not there yet
+        self.pulled: list[str] = []
+        self.confirmed: list[str] = []
+        self.asked: list[list[str]] = []
+
+    def put(self, ticket: str, number: float) -> dict[str, bytes]:
+        """A good reply, all of it; what its pieces are."""
+        update = messages.packed({"w": MODEL["w"] + np.float32(number)})
+        content = RecordDict({"update": update, "report": ConfigRecord(dict(VALUES))})
+        message = made(content)
+        objects = {name: o.deflate() for name, o in get_all_nested_objects(message).items()}
+        told = SimpleNamespace(
+            metadata=SimpleNamespace(reply_to_message_id=ticket, message_id=message.object_id)
+        )
+        self.announced[ticket] = (told, get_object_tree(message))
+        self.pieces |= objects
+        return objects
+
+    def PullMessages(self, request: Any) -> Any:  # noqa: N802
+        self.asked.append(list(request.message_ids))
+        found = [self.announced.pop(t) for t in request.message_ids if t in self.announced]
+        return SimpleNamespace(
+            messages_list=[told for told, _ in found],
+            message_object_trees=[tree for _, tree in found],
+        )
+
+    def PullObject(self, request: Any) -> Any:  # noqa: N802
+        self.pulled.append(request.object_id)
+        if request.object_id not in self.pieces:
+            return PullObjectResponse(object_found=False, object_available=False)
+        content = self.pieces[request.object_id]
+        if content is None:
+            return PullObjectResponse(object_found=True, object_available=False)
+        return PullObjectResponse(object_found=True, object_available=True, object_content=content)
+
+    def ConfirmMessageReceived(self, request: Any) -> None:  # noqa: N802
+        self.confirmed.append(request.message_object_id)
+
+
+def grid(link: Link) -> Any:
+    return SimpleNamespace(
+        _runtime_client=link, node=Node(node_id=1), run=SimpleNamespace(run_id=7)
+    )
+
+
+def fetched(inbox: Inbox, *tickets: str) -> dict[str, Letter]:
+    return {letter.ticket: letter for letter in inbox.fetch(tickets)}
+
+
+@pytest.fixture
+def link() -> Link:
+    return Link()
+
+
+@pytest.fixture
+def wire(link: Link) -> GridWire:
+    return GridWire(grid(link), Layout.of(MODEL), "run")
+
+
+def test_whole_replies_come_at_once(link: Link, wire: GridWire) -> None:
+    assert wire.limited
+    for k, ticket in enumerate(("a", "b", "c")):
+        link.put(ticket, k)
+    replies = {reply.ticket: reply for reply in wire.receive({"a", "b", "c", "not yet"})}
+    assert [*replies] == ["a", "b", "c"]
+    for k, reply in enumerate(replies.values()):
+        assert reply.report is not None
+        np.testing.assert_array_equal(reply.report.update["w"], MODEL["w"] + np.float32(k))
+    assert len(link.confirmed) == 3
+    assert not list(wire.receive({"not yet"}))
+
+
+def test_who_uploads_slowly_holds_up_nobody_and_is_taken_when_done(link: Link) -> None:
+    inbox = Inbox(grid(link), 10_000)
+    slow = link.put("slow", 1)
+    good = link.put("good", 2)
+    late = next(name for name in reversed(slow) if name not in good)
+    content, link.pieces[late] = link.pieces[late], None
+    assert [*fetched(inbox, "slow", "good")] == ["good"]
+    assert not fetched(inbox, "slow")
+    link.pieces[late] = content
+    assert fetched(inbox, "slow")["slow"].message is not None
+    known = [name for name in slow if name != late and name not in good]
+    assert all(link.pulled.count(name) == 1 for name in known)  # nothing is fetched twice
+    assert link.asked == [["good", "slow"]]  # nor asked for
+
+
+def test_one_that_is_not_waited_for_any_more_is_forgotten(link: Link) -> None:
+    inbox = Inbox(grid(link), 10_000)
+    slow = link.put("slow", 1)
+    link.pieces[[*slow][-1]] = None
+    assert not fetched(inbox, "slow")
+    assert not fetched(inbox, "other")
+    pulled = len(link.pulled)
+    assert not fetched(inbox, "other")
+    assert len(link.pulled) == pulled
+
+
+@pytest.mark.parametrize("way", ["garbage", "empty", "child", "gone", "other kind"])
+def test_what_is_no_message_is_the_affair_of_its_ticket(
+    link: Link, wire: GridWire, way: str
+) -> None:
+    pieces = link.put("bad", 1)
+    link.put("good", 2)
+    told, _ = link.announced["bad"]
+    root = told.metadata.message_id
+    leaf = next(name for name in pieces if name != root)
+    if way == "garbage":
+        link.pieces[root] = b"\xff" * 40
+    elif way == "empty":
+        link.pieces[root] = b""
+    elif way == "child":
+        link.pieces[leaf] = b"\x00" * 10
+    elif way == "gone":
+        del link.pieces[leaf]
+    else:
+        told.metadata.message_id = leaf
+        tree = get_object_tree(made(RecordDict()))
+        del tree.children[:]
+        tree.object_id = leaf
+        link.announced["bad"] = (told, tree)
+    replies = {reply.ticket: reply for reply in wire.receive({"bad", "good"})}
+    assert replies["bad"].malformed
+    assert replies["bad"].report is None
+    assert replies["good"].report is not None
+
+
+def test_one_that_is_too_large_is_not_taken_in(link: Link) -> None:
+    pieces = link.put("large", 1)
+    size = sum(map(len, pieces.values()))
+    exact = Inbox(grid(link), size)
+    assert fetched(exact, "large")["large"].message is not None
+    link.put("large", 1)
+    link.pulled.clear()
+    letter = fetched(Inbox(grid(link), len(next(iter(pieces.values()))) - 1), "large")["large"]
+    assert "more than" in letter.malformed
+    assert len(link.pulled) < len(pieces)  # the rest is not even fetched
+
+
+def test_replies_that_share_pieces_are_each_whole(link: Link, wire: GridWire) -> None:
+    for ticket in ("a", "b", "c"):
+        link.put(ticket, 5)  # equal updates are the same pieces to Flower
+    assert [reply.report is not None for reply in wire.receive({"a", "b", "c"})] == [True] * 3
+
+
+def test_another_flower_is_noticed_and_each_reply_still_stands_alone() -> None:
+    good = made(RecordDict({"report": ConfigRecord({"stopped": True})}))
+
+    def pull_messages(tickets: list[str]) -> list[Message]:
+        if tickets == ["bad"]:
+            raise KeyError("child")
+        return [good] if tickets == ["good"] else []
+
+    other: Any = SimpleNamespace(pull_messages=pull_messages)
+    wire = GridWire(other, Layout.of(MODEL), "run")
+    assert not wire.limited
+    replies = {reply.ticket: reply for reply in wire.receive({"bad", "good", "none"})}
+    assert replies["bad"].malformed
+    assert replies["good"].stopped
+    assert "none" not in replies

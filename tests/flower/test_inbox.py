@@ -178,6 +178,29 @@ def test_one_that_is_too_large_is_not_taken_in(link: Link) -> None:
     assert len(link.pulled) < len(pieces)  # the rest is not even fetched
 
 
+def test_a_little_data_named_many_times_is_not_unfolded(link: Link) -> None:
+    """An array says which pieces of data it is made of, and may name one again and again."""
+    pieces = link.put("bomb", 1)
+    name, content = next((n, c) for n, c in pieces.items() if b"arraychunk_ids" in c)
+    head, body = content.split(b"\x00", 1)
+    grown = body.replace(b'"arraychunk_ids": [0]', b'"arraychunk_ids": [' + b"0, " * 999 + b"0]")
+    assert grown != body
+    kind, children, _ = head.decode().split(" ", 2)
+    link.pieces[name] = f"{kind} {children} {len(grown)}".encode() + b"\x00" + grown
+    letter = fetched(Inbox(grid(link), 20_000), "bomb")["bomb"]
+    assert "unfolds" in letter.malformed, letter
+
+
+def test_a_flood_of_pieces_is_not_fetched(link: Link) -> None:
+    link.put("flood", 1)
+    _, tree = link.announced["flood"]
+    for k in range(20_000):
+        tree.children.add().object_id = f"{k}"
+    inbox = Inbox(grid(link), 10_000)
+    assert "pieces" in fetched(inbox, "flood")["flood"].malformed
+    assert not link.pulled
+
+
 def test_replies_that_share_pieces_are_each_whole(link: Link, wire: GridWire) -> None:
     for ticket in ("a", "b", "c"):
         link.put(ticket, 5)  # equal updates are the same pieces to Flower

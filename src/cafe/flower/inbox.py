@@ -12,11 +12,12 @@ This goes one layer below what of Flower is public. Where a version of Flower ha
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from flwr.app import Message
+from flwr.app import Array, Message
 from flwr.serverapp import Grid
 
 
@@ -36,6 +37,7 @@ class _Coming:
     message: str  # Flower's id of it
     missing: list[str]  # ids of pieces, the outermost last
     pieces: dict[str, bytes] = field(default_factory=dict)
+    size: int = 0  # of the pieces that are here
 
 
 class Inbox:
@@ -48,6 +50,8 @@ class Inbox:
 
     def __init__(self, grid: Grid, most: int) -> None:
         self._grid, self.most = grid, most
+        # An honest reply has some per array and one per 20 MB; each costs a request.
+        self.pieces = 1000 + most // (1 << 16)
         self._client: Any = getattr(grid, "_runtime_client", None)
         self._coming: dict[str, _Coming] = {}
         self.limited = all(
@@ -77,8 +81,8 @@ class Inbox:
         answer = self._client.PullMessages(PullAppMessagesRequest(message_ids=tickets))
         pairs = zip(answer.messages_list, answer.message_object_trees, strict=True)
         for message, tree in pairs:
-            stack, pieces = [tree], []
-            while stack:
+            stack, pieces = [tree], list[str]()
+            while stack and len(pieces) <= self.pieces:
                 node = stack.pop()
                 pieces.append(node.object_id)
                 stack.extend(node.children)
@@ -91,6 +95,8 @@ class Inbox:
         from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest, PullObjectRequest
 
         ours = {"node": self._grid.node, "run_id": self._grid.run.run_id}  # type: ignore[attr-defined]
+        if len(coming.missing) > self.pieces:
+            return Letter(ticket, malformed=f"it has more than {self.pieces:,} pieces")
         while coming.missing:
             piece = coming.missing[-1]
             answer = self._client.PullObject(PullObjectRequest(object_id=piece, **ours))
@@ -99,12 +105,13 @@ class Inbox:
             if not answer.object_available:
                 return None
             coming.pieces[coming.missing.pop()] = answer.object_content
-            if sum(map(len, coming.pieces.values())) > self.most:
+            coming.size += len(answer.object_content)
+            if coming.size > self.most:
                 return Letter(ticket, malformed=f"it has more than {self.most:,} bytes")
         self._client.ConfirmMessageReceived(
             ConfirmMessageReceivedRequest(message_object_id=coming.message, **ours)
         )
-        return _opened(ticket, coming)
+        return _opened(ticket, coming, self.most)
 
     def _through_the_grid(self, tickets: Collection[str]) -> Iterator[Letter]:
         """One at a time, so that what one client sends is no other's affair."""
@@ -116,13 +123,31 @@ class Inbox:
                 yield Letter(ticket, malformed=f"it is no message: {type(error).__name__}")
 
 
-def _opened(ticket: str, coming: _Coming) -> Letter:
+def _opened(ticket: str, coming: _Coming, most: int) -> Letter:
     from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 
     try:
+        if _unfolded(coming.pieces) > most:
+            return Letter(ticket, malformed=f"it unfolds to more than {most:,} bytes")
         message = inflate_object_from_contents(coming.message, coming.pieces)
     except Exception as error:  # made of what a client sent, in whatever way that is wrong
         return Letter(ticket, malformed=f"it is no message: {type(error).__name__}")
     if not isinstance(message, Message):
         return Letter(ticket, malformed=f"it is no message: {type(message).__name__}")
     return Letter(ticket, message)
+
+
+def _unfolded(pieces: dict[str, bytes]) -> int:
+    """Bytes of all arrays: one may name the same piece of data many times over."""
+    from flwr.supercore.inflatable.inflatable_object import (
+        get_object_body,
+        get_object_head_values_from_object_content,
+    )
+
+    whole = 0
+    for content in pieces.values():
+        kind, children, _ = get_object_head_values_from_object_content(content)
+        if kind == Array.__qualname__:
+            used = json.loads(get_object_body(content, Array))["arraychunk_ids"]
+            whole += sum(len(pieces[children[k]]) for k in used)
+    return whole

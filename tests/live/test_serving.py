@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -94,8 +93,8 @@ def test_overwrite_begins_anew(tmp_path: Path) -> None:
 
 
 def kept_in(folder: Path) -> dict[str, bytes]:
-    """All that a run keeps; ``live.json`` is for who watches."""
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "live.json"}
+    """All that a run keeps."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +122,6 @@ def test_another_run_is_not_mixed_in(
     with pytest.raises(FileError, match=words):
         serve(at, changed, tmp_path)
     assert kept_in(tmp_path) == before
-    assert json.loads((tmp_path / "live.json").read_text())["state"] == "stopped"  # who watches
 
 
 def test_one_server_at_a_time(tmp_path: Path) -> None:

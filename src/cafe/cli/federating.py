@@ -81,11 +81,12 @@ def run(
     since = time.time()
     number = lab.submit(**config)
     say(f"Run {number} is submitted.")
+    again = f"cafe federate run {folder}" + ("" if output is None else f" --output {output}")
     try:
         last = _watch(follow(lab, number, where, since))
     except KeyboardInterrupt:
         lab.stop_run(number)
-        say(f"Stopped the run; the federation is still up. Go on: cafe federate run {folder}")
+        say(f"Stopped the run; the federation is still up. Go on: {again}")
         say(f"End it: cafe federate down {folder}")
         raise typer.Exit(130) from None
     if last.finished:
@@ -93,13 +94,14 @@ def run(
         if where.exists():
             say_written(where)
         return
-    say(f"The run has ended before it was finished: {last.why or 'its process is gone'}.")
+    why = (last.why or "its process is gone").rstrip(".")
+    say(f"The run has ended before it was finished: {why}.")
     if last.live is None or last.live["state"] != "stopped":
         say(f"The end of the SuperLink's log:\n{lab.log_tail('superlink')}")
         say(f"The end of the run's own log:\n{lab.run_log(number)}")
         with suppress(CafeError):  # Flower may not have noticed yet; most often it has
             lab.stop_run(number)
-    say(f"To go on: cafe federate up {folder}, then cafe federate run {folder}")
+    say(f"To go on: {again}; where a process is gone, cafe federate up {folder} before that.")
     raise typer.Exit(1)
 
 

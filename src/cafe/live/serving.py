@@ -141,13 +141,17 @@ def serve(
             combine=plan.combine,
             optimiser=plan.optimiser,
         )
+        try:
+            _begin(folder, run, plan)
+        except CafeError as error:  # what is there of another run stays as it is
+            say(f"Stopped: {error}")
+            raise
+        if finished(folder):
+            say(f"The run in {folder} is finished: nothing is left to do.")
+            return load(folder).history
         board = Board(folder / BOARD, run, plan.rounds)
         run.notice = board.refresh
         try:
-            _begin(folder, run, plan)
-            if finished(folder):
-                say(f"The run in {folder} is finished: nothing is left to do.")
-                return load(folder).history
             with Journal(folder, run) as journal:
                 if journal.resumed:
                     say(f"Goes on from round {run.ledger.round}, version {run.ledger.version}.")
@@ -217,6 +221,7 @@ class _Server:
         self.run, self.plan, self.journal, self.board, self.say = run, plan, journal, board, say
         self.limits = Limits(plan.rounds, plan.updates, plan.time)
         self.scorer = plan.scorer()
+        self.trouble = ""
 
     def play(self) -> None:
         """Round after round."""
@@ -227,8 +232,8 @@ class _Server:
             self.journal.round(played)
             # Safe on the disk first: only then is a round called successful.
             self.journal.save()
-            self.tell(played)
-            self.board.show("open")
+            trouble = self.tell(played)
+            self.board.show("open", trouble)
             if played.outcome.succeeded:
                 self.evaluate()
             elif self.run.failures >= self.plan.patience:
@@ -282,16 +287,18 @@ class _Server:
         self.say(f"Evaluated version {version}: loss {score.loss:.4g}{right}.")
         self.board.show("open")
 
-    def tell(self, played: Round) -> None:
-        """A round in sentences."""
+    def tell(self, played: Round) -> str:
+        """A round in sentences; the last that tells of a client in trouble."""
         outcome, run = played.outcome, self.run
         for name in played.lost_carries:
             self.say(f"Carry lost: {run.called(name)} began from the global model instead.")
         for record in played.records:
             if record.fate == "refused":
-                self.say(f"Refused {run.called(record.name)}: {record.reason}.")
+                self.trouble = f"Refused {run.called(record.name)}: {record.reason}."
+                self.say(self.trouble)
             elif record.fate in ("crashed", "absent") and record.reason:
-                self.say(f"Lost {run.called(record.name)}: {record.reason}.")
+                self.trouble = f"Lost {run.called(record.name)}: {record.reason}."
+                self.say(self.trouble)
         others = [
             f"{count} {fate.name.lower()}"
             for fate, count in zip(Fate, outcome.fates.tolist(), strict=True)
@@ -306,6 +313,7 @@ class _Server:
             )
         else:
             self.say(f"Round {outcome.round} failed: {came}; version stays {outcome.version}.")
+        return "" if outcome.succeeded else self.trouble
 
     def lament(self) -> str:
         """Why nothing goes on."""
@@ -317,4 +325,5 @@ class _Server:
             f"{run.failures} rounds in a row have failed under {run.title}. {fastest}, and "
             f"the last round lasted {last.closed - last.opened:.4g} s and had {last.reports} "
             "reports. Lengthen the deadline, lower the quorum, or look into the clients' logs."
+            + (f" The last trouble: {self.trouble}" if self.trouble else "")
         )

@@ -53,7 +53,8 @@ def line(picture: dict[str, Any]) -> str:
         parts.append(f"overhead {_figure(picture['overhead'])} s")
     if picture.get("accuracy") is not None:
         parts.append(f"accuracy {_share(picture['accuracy'])}")
-    return ", ".join(parts)
+    trouble = f". {picture['why']}" if picture.get("why") and picture["state"] != "stopped" else ""
+    return ", ".join(parts) + trouble
 
 
 def _place(client: dict[str, Any]) -> tuple[int, str]:

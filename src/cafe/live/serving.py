@@ -155,7 +155,8 @@ def serve(
             with Journal(folder, run) as journal:
                 if journal.resumed:
                     say(f"Goes on from round {run.ledger.round}, version {run.ledger.version}.")
-                _Server(run, plan, journal, board, say).play()
+                server = _Server(run, plan, journal, board, say)
+                server.play()
             history = run.history()
             write_arrays(folder / ARRAYS, run.arrays)
             finish(folder, history)
@@ -164,7 +165,8 @@ def serve(
             board.show("stopped", why)
             say(f"Stopped: {why}")
             raise
-        board.show("finished")
+        trouble = f"No round has succeeded. {server.trouble}".strip()
+        board.show("finished", "" if history.updates else trouble)
         say(f"Finished: {history.updates} of {history.rounds} rounds succeeded.{_overhead(run)}")
     return history
 
@@ -227,13 +229,13 @@ class _Server:
         """Round after round."""
         while self.limits.reached(self.run) < 1:
             self.gather()
-            self.board.show("open")
+            self.board.show("open", self.trouble if self.run.failures else "")
             played = self.run.step()
             self.journal.round(played)
             # Safe on the disk first: only then is a round called successful.
             self.journal.save()
-            trouble = self.tell(played)
-            self.board.show("open", trouble)
+            self.tell(played)
+            self.board.show("open", self.trouble if self.run.failures else "")
             if played.outcome.succeeded:
                 self.evaluate()
             elif self.run.failures >= self.plan.patience:
@@ -287,8 +289,8 @@ class _Server:
         self.say(f"Evaluated version {version}: loss {score.loss:.4g}{right}.")
         self.board.show("open")
 
-    def tell(self, played: Round) -> str:
-        """A round in sentences; the last that tells of a client in trouble."""
+    def tell(self, played: Round) -> None:
+        """A round in sentences; that of a client in trouble is kept."""
         outcome, run = played.outcome, self.run
         for name in played.lost_carries:
             self.say(f"Carry lost: {run.called(name)} began from the global model instead.")
@@ -313,7 +315,6 @@ class _Server:
             )
         else:
             self.say(f"Round {outcome.round} failed: {came}; version stays {outcome.version}.")
-        return "" if outcome.succeeded else self.trouble
 
     def lament(self) -> str:
         """Why nothing goes on."""

@@ -158,7 +158,7 @@ def test_a_run_that_fails_is_told_with_its_log(
     assert stop.value.code == 1
     said = capsys.readouterr().err
     assert "it was told to fail" in said
-    assert "To go on: cafe federate up" in said
+    assert "To go on: cafe federate run" in said
 
 
 def test_a_node_that_was_killed_comes_back_as_the_same(lab: Lab) -> None:

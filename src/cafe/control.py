@@ -20,10 +20,12 @@ class Controller(Protocol):
     def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
         """The policy for the round that is about to open.
 
+        While the round waits for clients, it is asked again whenever one comes or goes.
+
         Args:
             ledger: what the server knows.
-            seen: the response times so far, censored at the deadlines that were missed; None where
-                there are none yet.
+            seen: the last response times, some thousands of them, censored at the deadlines that
+                were missed; None where there are none yet.
         """
 
 

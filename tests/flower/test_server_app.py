@@ -14,7 +14,7 @@ import cafe
 from cafe.errors import InputError
 from cafe.flower import server
 from cafe.flower.server_app import _configured
-from cafe.live.serving import Plan
+from cafe.live.plan import Plan
 
 
 def test_the_server_takes_what_a_plan_takes() -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from cafe.fitting.observations import read_observations
 from cafe.live.journal import RESPONSES, read_jobs, read_rounds
+from cafe.live.plan import Plan
 from cafe.live.records import counted
-from cafe.live.serving import Plan, serve
+from cafe.live.serving import serve
 from cafe.policies import mcu
 from cafe.results import load
 from tests.live.wires import VirtualWire, exponential, start

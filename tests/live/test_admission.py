@@ -208,8 +208,8 @@ def test_the_round_goes_on_without_a_refused_report(kind: str) -> None:
     (record,) = [r for r in played.records if r.fate == "refused"]
     assert record.reason.isprintable()
     assert 0 < len(record.reason) <= 300
-    assert run.refusals == [0, 1, 0, 0]
-    assert run.labels[1] == ""
+    assert run.roster.refusals == [0, 1, 0, 0]
+    assert run.roster.labels[1] == ""
     # The model is the mean of the others.
     without = VirtualWire(cafe.Federation(4, cafe.Constant(0.2)))
     without.behave = lambda order: "silent" if order.number == 1 else "report"
@@ -235,7 +235,7 @@ def test_a_refused_client_is_invited_again() -> None:
     run = live(wire, mcu(quorum=1, deadline=3.0))
     run.step()
     assert run.step().outcome.used == 3
-    assert run.refusals == [1, 1, 1]
+    assert run.roster.refusals == [1, 1, 1]
 
 
 @given(st.text())

@@ -76,7 +76,7 @@ class Chaos:
             if rng.random() < self.share / 3:
                 del wire.memories[name]
         # Replies to orders of long ago, and to none.
-        wire.strays = [Reply(f"{n:06d}", absent=True) for n in range(wire.looks * 3)]
+        wire.strays = [Reply(f"{n:06d}", lost="long ago") for n in range(wire.looks * 3)]
         wire.strays += [Reply("nonsense", malformed="what?")]
 
 
@@ -95,7 +95,7 @@ def play(run: LiveRun, rounds: int) -> list[Record]:
 def assert_conserved(run: LiveRun, wire: VirtualWire, records: list[Record]) -> None:
     sent = Counter((order.number, order.round) for order in wire.orders)
     open_ = [record for chain in run.pending.chains.values() for record in chain]
-    open_ += [run.record_of(k) for k in run.running.client.tolist()]
+    open_ += [run.desk.records[k] for k in run.running.client.tolist()]
     assert all(record.fate == "" for record in open_)
     assert Counter((record.client, record.round) for record in [*records, *open_]) == sent
     assert max(sent.values(), default=1) == 1
@@ -106,7 +106,7 @@ def assert_conserved(run: LiveRun, wire: VirtualWire, records: list[Record]) -> 
 
     assert all((r.merged is not None) == (r.fate in MERGED) for r in records)
     assert all((r.fate == "refused") <= bool(r.reason) for r in records)
-    assert sum(r.fate == "refused" for r in records) == sum(run.refusals)
+    assert sum(r.fate == "refused" for r in records) == sum(run.roster.refusals)
     if run.policy.name not in ("greedy", "picky"):  # which merge some reports more than once
         assert_weights(run, records)
 
@@ -167,7 +167,6 @@ FATES = {
     "report": {"fresh", "over", "late"},
     "twice": {"fresh", "over", "late"},
     "lost": {"crashed"},
-    "absent": {"absent"},
     "unreachable": {"absent"},
     "stopped": {"late"},
     "silent": {"late"},
@@ -203,9 +202,9 @@ def test_replies_that_nobody_waits_for_change_nothing(policy: Policy) -> None:
         for n in range(6):
             if noisy:
                 old = [Reply(f"{k:06d}", lost="long ago") for k in range(len(wire.orders) // 2)]
-                known = set(run._tickets)
+                known = set(run.desk.tickets)
                 wire.strays = [reply for reply in old if reply.ticket not in known]
-                wire.strays.append(Reply(f"never-{n}", absent=True))
+                wire.strays.append(Reply(f"never-{n}", stopped=True))
             said.append(f"{run.step().outcome}")
         return said, run.model.tobytes()
 
@@ -244,7 +243,7 @@ def test_who_gives_up_is_not_waited_for_for_ever(policy: Policy) -> None:
     assert_conserved(run, wire, records)
     assert [r.fate for r in records if r.round == 0] == ["fresh", "late", "late"]
     assert run.ledger.merged.tolist() == [3, 2, 2]
-    assert set(run.models) == {3}
+    assert set(run.weights.versions) == {3}
 
 
 def test_who_is_lost_does_not_count_where_nothing_limits_the_wait() -> None:
@@ -306,7 +305,7 @@ def test_clients_come_and_go() -> None:
     wire.t += 10.0
     assert run.meet() == (["c002"], ["c000"])
     assert run.step().outcome.invited == 2
-    assert run.names == ["c000", "c001", "c002"]
+    assert run.roster.names == ["c000", "c001", "c002"]
     # Its age began when it joined.
     assert run.books.joined.tolist() == [0.0, 0.0, 10.5]
     assert run.history().age_by_client[2] <= 0.5

@@ -77,6 +77,36 @@ def test_a_policy_of_a_controller_must_end_its_rounds(tmp_path: Path) -> None:
     assert len(read_rounds(tmp_path)) == 2
 
 
+def test_a_controller_may_ask_for_fewer_when_clients_have_gone(tmp_path: Path) -> None:
+    """The round waits for the quorum that will hold, not for that of the round before."""
+
+    class Everybody(Doubling):
+        def __call__(self, ledger: Ledger, seen: Any) -> Policy:
+            here = int((~ledger.away).sum())
+            return mcu(quorum=max(here, 1), deadline=99.0)
+
+    at = wire()
+    everyone = list(at.names)
+
+    def leave(at: VirtualWire) -> None:
+        at.names = everyone[: 6 - min(at.looks // 2, 3)]
+
+    at.on_look = leave
+    history = serve(at, plan(Everybody(), rounds=5, wait=5.0), tmp_path)
+    assert history.updates == 5
+    assert history.by_round["used"].tolist() == [6, 5, 5, 4, 4]
+
+
+def test_a_controller_is_shown_the_last_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long a run lasts, asking takes no longer."""
+    monkeypatch.setattr("cafe.live.run.RECALL", 10)
+    whole = Doubling()
+    serve(wire(), plan(whole, rounds=6, patience=50), tmp_path)
+    assert [seen[0] for _, seen in whole.asked[1:]] == [0, 6, 10, 10, 10, 10]
+
+
 def test_no_response_is_too_quick_to_be_written_down(tmp_path: Path) -> None:
     """Microseconds are written: what rounds to 0 would be no response time, and end the run."""
     at = VirtualWire(cafe.Federation(4, cafe.Constant(1e-8)))

@@ -18,8 +18,9 @@ import pytest
 from cafe.errors import FileError
 from cafe.live import serving
 from cafe.live.journal import Journal, read_rounds
+from cafe.live.plan import Plan
 from cafe.live.run import LiveRun
-from cafe.live.serving import Plan, serve
+from cafe.live.serving import serve
 from cafe.policies import agu, mcu
 from cafe.results import checkpoint, load
 from cafe.results.storage import Appended

@@ -167,7 +167,7 @@ def test_a_run_merges_by_it(combine: Combine) -> None:
     sent: dict[int, Any] = {}
 
     def tamper(report: Any, order: Any) -> Any:
-        sent[order.number] = run.layout.flat(report.update)
+        sent[order.number] = run.weights.layout.flat(report.update)
         return report
 
     wire.tamper = tamper

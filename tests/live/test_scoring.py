@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from cafe.live.layout import Arrays
 from cafe.live.serving import serve
+from cafe.policies import mcu
 from cafe.report import runs as report_runs
 from cafe.results import load
 from tests.live.serve import board, plan, stopped_after, wire
@@ -141,3 +143,25 @@ def test_nobody_has_an_opinion(tmp_path: Path) -> None:
     assert len(history.curve) == 0
     assert sum("none of 6 clients answered within 3 s" in s for s in said) == 2
     report_runs.write(tmp_path / "page.html", [load(tmp_path)])
+
+
+def test_a_score_that_a_killed_server_owed_is_made_up(tmp_path: Path) -> None:
+    """It was killed after the checkpoint of its last round, and before the evaluation."""
+    at, evaluate = wire(), Evaluations((1.0, 0.5))
+    given = plan(evaluate=evaluate, updates=3, evaluate_every=2)
+    stopped_after(3, tmp_path, at, given)
+    before = evaluate.calls
+    history = serve(at, given, tmp_path)
+    assert evaluate.calls == before + 1
+    assert history.curve is not None
+    assert history.curve.updates.tolist() == [2, 3]
+    assert history.rounds == 3
+
+
+def test_the_last_model_is_evaluated_though_the_last_round_failed(tmp_path: Path) -> None:
+    at = wire(behave=lambda order: "silent" if order.round >= 4 else "report")
+    given = plan(mcu(quorum=1, deadline=9.0), evaluate=Evaluations((1.0, 0.5)), evaluate_every=3)
+    history = serve(at, replace(given, rounds=6), tmp_path)
+    assert history.updates == 4
+    assert history.curve is not None
+    assert history.curve.updates.tolist() == [3, 4]

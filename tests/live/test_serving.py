@@ -16,8 +16,9 @@ from cafe.learn.server import Momentum
 from cafe.live.admission import Guard
 from cafe.live.journal import ARRAYS, read_jobs, read_rounds
 from cafe.live.layout import Arrays
+from cafe.live.plan import Plan
 from cafe.live.robust import Median
-from cafe.live.serving import Plan, serve
+from cafe.live.serving import serve
 from cafe.live.wire import Order, Report
 from cafe.policies import agu, awu, fedavg, mcu
 from cafe.report import runs as report_runs
@@ -267,22 +268,73 @@ def test_a_model_must_begin_finite(tmp_path: Path) -> None:
         serve(wire(), replace(plan(), model={"w": np.array([np.nan])}), tmp_path)
 
 
-def test_a_model_that_goes_astray_stops_the_run(tmp_path: Path) -> None:
+def test_an_update_that_would_spoil_the_model_is_thrown_away(tmp_path: Path) -> None:
+    """A round fails by it; the run goes on, and no optimiser remembers it."""
+
     def far(model: Arrays, job: Any) -> Arrays:
-        return {name: array * 0 + np.float32(3e38) for name, array in model.items()}
+        size = np.float32(3e38 if job.round == 1 else 1.0)
+        return {name: array * 0 + size for name, array in model.items()}
 
-    at = wire(train=far)
-    with pytest.raises(InfeasibleError, match="not finite"):
-        serve(at, plan(guard=Guard(times=1e300), optimiser=Momentum(rate=2.0)), tmp_path)
-    assert board(tmp_path)["state"] == "stopped"
+    def served(folder: str, train: Any) -> list[str]:
+        said: list[str] = []
+        given = plan(
+            fedavg(fraction=1.0, deadline=9.0), guard=Guard(times=1e300), rounds=4,
+            optimiser=Momentum(rate=2.0),
+        )  # fmt: skip
+        serve(wire(train=train), given, tmp_path / folder, say=said.append)
+        assert_sound(tmp_path / folder)
+        return said
+
+    said = served("spoilt", far)
+    assert [outcome.succeeded for outcome in read_rounds(tmp_path / "spoilt")] == [
+        True, False, True, True,
+    ]  # fmt: skip
+    assert {job.fate for job in read_jobs(tmp_path / "spoilt") if job.round == 1} == {"failed"}
+    assert sum("The update of round 1 was thrown away" in sentence for sentence in said) == 1
+    # Three good rounds give the model that they give without the bad one between them.
+    model = load(tmp_path / "spoilt").history.model
+    assert model is not None
+    assert np.isfinite(model).all()
+
+    def near(model: Arrays, job: Any) -> Arrays:
+        return {name: array * 0 + np.float32(1.0) for name, array in model.items()}
+
+    served("good", near)
+    good = read_rounds(tmp_path / "good")
+    assert len(good) == 4
+    first = serve(
+        wire(train=near),
+        plan(fedavg(fraction=1.0, deadline=9.0), rounds=3, optimiser=Momentum(rate=2.0)),
+        tmp_path / "three",
+    )
+    assert first.model is not None
+    np.testing.assert_array_equal(model, first.model)
 
 
-def test_half_a_number_holds_less(tmp_path: Path) -> None:
+def test_a_model_that_would_always_be_spoilt_ends_the_run(tmp_path: Path) -> None:
     """The server adds up in float32; what it sends must be finite in the model's own kind."""
     given = replace(plan(guard=Guard(times=1e300)), model={"w": np.zeros(2, np.float16)})
     at = wire(train=lambda model, job: {"w": model["w"] + np.float16(4e4)})
-    with pytest.raises(InfeasibleError, match="not finite"):
-        serve(at, replace(given, optimiser=Momentum(rate=2.0)), tmp_path)
+    with pytest.raises(InfeasibleError, match=r"3 rounds in a row.*not finite"):
+        serve(at, replace(given, optimiser=Momentum(rate=2.0), patience=3), tmp_path)
+    assert board(tmp_path)["state"] == "stopped"
+
+
+@pytest.mark.parametrize("name", ["responses.csv", "events.jsonl", "arrays.npz", "clients.npz"])
+def test_a_file_of_nobody_is_not_overwritten(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("client,seconds\na,1\n")
+    said: list[str] = []
+    with pytest.raises(FileError, match="is of no run known here, and would be lost"):
+        serve(wire(), plan(), tmp_path, say=said.append)
+    assert said[0].startswith("Stopped: ")
+    assert (tmp_path / name).read_text() == "client,seconds\na,1\n"
+    serve(wire(), plan(), tmp_path, overwrite=True)
+    assert_sound(tmp_path)
+
+
+def test_whoever_watches_can_tell_one_run_from_another(tmp_path: Path) -> None:
+    serve(wire(), plan(), tmp_path, name="17")
+    assert board(tmp_path)["run"] == "17"
 
 
 def test_a_page_of_a_live_run(tmp_path: Path) -> None:
@@ -308,7 +360,7 @@ def test_a_page_of_a_live_run(tmp_path: Path) -> None:
 
 def test_what_is_told_of_a_round(tmp_path: Path) -> None:
     def behave(order: Order) -> str:
-        return ("report", "lost", "absent", "malformed", "not finite", "silent")[order.number]
+        return ("report", "lost", "unreachable", "malformed", "not finite", "silent")[order.number]
 
     at = VirtualWire(cafe.Federation(6, cafe.Constant(0.2)), behave=behave)
     said: list[str] = []

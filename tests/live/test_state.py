@@ -15,9 +15,10 @@ from cafe.live.run import LiveRun
 from cafe.live.state import restore, save
 from cafe.live.wire import Order, Report
 from cafe.policies import agu, awu, mcu
+from cafe.rounds.history import Columns, columns
 from cafe.rounds.policy import Policy
 from tests.live.test_conservation import Chaos, picky, play
-from tests.live.wires import VirtualWire, exponential, start
+from tests.live.wires import VirtualWire, exponential, live, start
 
 POLICIES = [
     agu(quorum=6, deadline=0.3, pool="union"),
@@ -64,7 +65,7 @@ def test_all_of_it_comes_back(policy: Policy, rounds: int) -> None:
     # What is not learned belongs to the run that was saved, and is not that of the new one.
     assert again.arrays["steps"] == 4
     assert again.now() == pytest.approx(run.ledger.now)
-    assert again.gate.limit(again.model) == run.gate.limit(run.model)
+    assert again.desk.gate.limit(again.model) == run.desk.gate.limit(run.model)
     np.testing.assert_array_equal(again.ledger.examples, run.ledger.examples)
     assert again.ledger.idle.tolist() == run.ledger.idle.tolist()
 
@@ -93,3 +94,16 @@ def test_it_is_taken_up_by_its_like_only() -> None:
     ):
         with pytest.raises(InputError, match="The saved run has the"):
             restore(other, state)
+
+
+def test_rounds_are_turned_into_columns_once_and_right() -> None:
+    run = live(VirtualWire(exponential(6, 2.0)), mcu(quorum=2, deadline=0.3))
+    growing = Columns()
+    for more in (0, 1, 0, 3, 2, 0):
+        for _ in range(more):
+            run.step()
+        found, expected = growing.of(run.outcomes), columns(run.outcomes)
+        assert found.keys() == expected.keys()
+        for name, column in expected.items():
+            assert found[name].dtype == column.dtype
+            np.testing.assert_array_equal(found[name], column)

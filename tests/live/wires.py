@@ -19,7 +19,7 @@ from cafe.randomness import Stream
 
 # What a client may do with an order.
 WAYS = (
-    "report", "lost", "absent", "unreachable", "stopped", "silent", "late", "twice", "malformed",
+    "report", "lost", "unreachable", "stopped", "silent", "late", "twice", "malformed",
     "not finite",
 )  # fmt: skip
 
@@ -137,8 +137,6 @@ class VirtualWire:
             return ticket
         if dies is not None or way == "lost":
             self._put(ticket, took / 2 if dies is None else dies, Reply(ticket, lost="it crashed"))
-        elif way == "absent":
-            self._put(ticket, took, Reply(ticket, absent=True))
         elif way == "stopped":
             self._put(ticket, took, Reply(ticket, stopped=True))
         elif way == "malformed":

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cafe.errors import InputError
 from cafe.federation import Indices
 from cafe.latency.base import Floats
+from cafe.learn.base import Score
+from cafe.rounds.history import Column, Curve, History
 from cafe.rounds.jobs import Jobs, Mask, Reports, Running, Whole, pick, since
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.outcome import Fate, Outcome
@@ -131,6 +135,37 @@ class Books:
         now = self.ledger.now
         area = self.area + self._since(slice(None), now)
         return np.divide(area, now - self.joined, out=np.zeros_like(area), where=self.joined < now)
+
+    def history(
+        self,
+        policy: str,
+        seed: int,
+        by_round: dict[str, Column],
+        running: Running,
+        scores: Sequence[tuple[int, Score]] | None,
+        model: NDArray[Any] | None,
+    ) -> History:
+        """What a run with these books did and cost.
+
+        Args:
+            policy: as it is written.
+            seed: of the run.
+            by_round: its rounds.
+            running: the jobs that run on.
+            scores: of its model, each after so many rounds; None where nothing is learned.
+            model: the last one.
+        """
+        return History(
+            policy=policy,
+            seed=seed,
+            by_round=by_round,
+            age_by_client=self.age_by_client,
+            merged_by_client=self.ledger.merged.copy(),
+            weight_by_client=self.weight.copy(),
+            open_jobs=len(running) + int(self.kept.pending.sum()),
+            curve=None if scores is None else Curve.of(scores, by_round),
+            model=model,
+        )
 
     def held(self, jobs: Running, index: Indices) -> Indices:
         """Whose earlier report is offered to a merge: not theirs who have reported again."""

@@ -12,7 +12,7 @@ from cafe.errors import InfeasibleError, InputError, is_finite_number, whole
 from cafe.federation import Federation, Indices
 from cafe.learn.base import Score
 from cafe.randomness import Stream, check_seed
-from cafe.rounds.history import Curve, History, columns
+from cafe.rounds.history import Column, History, columns
 from cafe.rounds.jobs import Invitation, Mask, Reports, Running, shared
 from cafe.rounds.ledger import Ledger, Waiting
 from cafe.rounds.outcome import Fate, Outcome
@@ -218,20 +218,21 @@ class Run:
         self.scores.append((len(self.outcomes), self._scored[1]))
         return self._scored[1]
 
+    @property
+    def by_round(self) -> dict[str, Column]:
+        """The rounds so far, as an array per field."""
+        return columns(self.outcomes)
+
     def history(self) -> History:
         """What has happened so far."""
-        by_round = columns(self.outcomes)
         training = self.training
-        return History(
-            policy=str(self.policy),
-            seed=self.seed,
-            by_round=by_round,
-            age_by_client=self.books.age_by_client,
-            merged_by_client=self.ledger.merged.copy(),
-            weight_by_client=self.books.weight.copy(),
-            open_jobs=len(self.running) + int(self.books.kept.pending.sum()),
-            curve=None if training is None else Curve.of(self.scores, by_round),
-            model=None if training is None else training.task.learner.save(training.model).copy(),
+        return self.books.history(
+            str(self.policy),
+            self.seed,
+            self.by_round,
+            self.running,
+            None if training is None else self.scores,
+            None if training is None else training.task.learner.save(training.model).copy(),
         )
 
 

@@ -13,7 +13,7 @@ from cafe.engine.books import Books
 from cafe.engine.run import Run
 from cafe.errors import InputError
 from cafe.learn.base import Score
-from cafe.rounds.history import columns
+from cafe.rounds.history import Column
 from cafe.rounds.jobs import Running, Work
 from cafe.rounds.outcome import Outcome
 from cafe.rounds.policy import Policy
@@ -34,6 +34,10 @@ class Played(Protocol):
     outcomes: list[Outcome]
     scores: list[tuple[int, Score]]
 
+    @property
+    def by_round(self) -> dict[str, Column]:
+        """The rounds so far, as an array per field."""
+
 
 def save_books(run: Played) -> tuple[State, dict[str, Any]]:
     """The books of a run, the jobs that run on, and its past: arrays, and values for JSON."""
@@ -42,7 +46,7 @@ def save_books(run: Played) -> tuple[State, dict[str, Any]]:
     state |= {f"books.{name}": getattr(books, name) for name in _BOOKS}
     state |= {f"kept.{name}": column for name, column in vars(books.kept).items()}
     state |= {f"running.{name}": column for name, column in vars(run.running).items()}
-    state |= {f"by_round.{name}": column for name, column in columns(run.outcomes).items()}
+    state |= {f"by_round.{name}": column for name, column in run.by_round.items()}
     state["scores"] = np.array(
         [
             (after, score.loss, np.nan if score.accuracy is None else score.accuracy)
@@ -89,6 +93,18 @@ def packed(state: State, meta: dict[str, Any]) -> State:
     return {name: np.array(column) for name, column in whole.items()}
 
 
+def unpacked(state: State, identity: dict[str, Any]) -> dict[str, Any]:
+    """The values of a saved run; that of another run is refused."""
+    meta: dict[str, Any] = json.loads(bytes(state["meta"]))
+    for name, mine in identity.items():
+        if meta[name] != mine:
+            raise InputError(
+                f"The saved run has the {name} {meta[name]}, and this one {mine}: it cannot be "
+                "taken up with another. Begin anew in another folder."
+            )
+    return meta
+
+
 def save(run: Run) -> State:
     """All that the rest of a run depends on, and its past."""
     state, meta = save_books(run)
@@ -107,13 +123,7 @@ def save(run: Run) -> State:
 
 def restore(run: Run, state: State) -> None:
     """Put a new run, made with the same arguments, where the saved one was."""
-    meta = json.loads(bytes(state["meta"]))
-    for name, mine in _identity(run).items():
-        if meta[name] != mine:
-            raise InputError(
-                f"The saved run has the {name} {meta[name]}, and this one {mine}: it cannot be "
-                "taken up with another."
-            )
+    meta = unpacked(state, _identity(run))
     training = run.training
     if ("trained" in meta) != (training is not None):
         raise InputError("The saved run and this one must both have a task, or both none.")

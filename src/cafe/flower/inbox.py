@@ -49,7 +49,8 @@ class Inbox:
     """
 
     def __init__(self, grid: Grid, most: int) -> None:
-        self._grid, self.most = grid, most
+        self._grid: Any = grid  # its node and run are known below what is public
+        self.most = most
         # An honest reply has some per array and one per 20 MB; each costs a request.
         self.pieces = 1000 + most // (1 << 16)
         self._client: Any = getattr(grid, "_runtime_client", None)
@@ -94,7 +95,7 @@ class Inbox:
         """A reply, if all of it is there; None: not yet."""
         from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest, PullObjectRequest
 
-        ours = {"node": self._grid.node, "run_id": self._grid.run.run_id}  # type: ignore[attr-defined]
+        ours = {"node": self._grid.node, "run_id": self._grid.run.run_id}
         if len(coming.missing) > self.pieces:
             return Letter(ticket, malformed=f"it has more than {self.pieces:,} pieces")
         while coming.missing:

@@ -17,9 +17,11 @@ from cafe.flower.grid import GridWire
 from cafe.learn.server import ServerOptimiser
 from cafe.live.admission import Guard
 from cafe.live.layout import Layout
+from cafe.live.plan import Model, Plan
 from cafe.live.robust import Combine
+from cafe.live.run import titled
 from cafe.live.scoring import Evaluate
-from cafe.live.serving import Model, Plan, serve
+from cafe.live.serving import serve
 from cafe.rounds.policy import Policy
 
 FOLDER = "results/live"
@@ -44,7 +46,7 @@ def server(
     patience: int = 100,
     folder: str | Path = FOLDER,
 ) -> ServerApp:
-    """A Flower ServerApp that runs a policy; see :class:`cafe.live.serving.Plan`.
+    """A Flower ServerApp that runs a policy; see :class:`cafe.live.plan.Plan`.
 
     Keys of the app's own configuration take the place of some: ``folder``, ``rounds``, ``updates``,
     ``time``, ``seed``; and ``overwrite`` begins a run anew. A run that is in the folder and not
@@ -97,7 +99,8 @@ def server(
         wire = GridWire(grid, Layout.of(plan.arrays()), _key(place, plan))
         if not wire.limited:
             say("This version of Flower takes in replies of any size: see the page on security.")
-        serve(wire, plan, place, overwrite=bool(config.get("overwrite", False)), say=say)
+        anew = bool(config.get("overwrite", False))
+        serve(wire, plan, place, overwrite=anew, name=f"{context.run_id}", say=say)
 
     return app
 
@@ -113,5 +116,5 @@ def _configured(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _key(folder: Path, plan: Plan) -> str:
     """A word for a run that is the same when it is gone on with."""
-    text = f"{folder.resolve()} {plan.controller} {plan.seed}"
+    text = f"{folder.resolve()} {titled(plan.controller)} {plan.seed}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -9,10 +9,16 @@
     robust       how updates are put together
     records      every job one by one, with its fate
     opened       a round while it is open
+    roster       who the clients are
+    weights      the global model, and how it moves on
+    desk         orders out, replies in
     run          the loop
     state        a run as arrays and back
     journal      a run on disk as it goes
-    serving      a whole run: limits, waiting for clients, evaluation, checkpoints
+    board        how a run stands, for whoever watches
+    scoring      how good the model is, within a time limit
+    plan         what a server is told to do
+    serving      a whole run: waiting for clients, rounds, evaluation, checkpoints
     replay       the model again, from the log
 """
 

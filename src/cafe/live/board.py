@@ -19,8 +19,8 @@ _APART = 0.2  # seconds between two writings while a round is open
 class Board:
     """Keeps ``live.json`` up to date; a disk that refuses it costs the picture, not the run."""
 
-    def __init__(self, path: Path, run: LiveRun, rounds: int | None) -> None:
-        self._path, self._run, self._rounds = path, run, rounds
+    def __init__(self, path: Path, run: LiveRun, rounds: int | None, name: str) -> None:
+        self._path, self._run, self._rounds, self._name = path, run, rounds, name
         self._state, self._why, self._wrote = "waiting for clients", "", 0.0
         self._waste, self._counted = 0.0, 0  # of the rounds so far, and how many these are
         self._open = run.open
@@ -50,6 +50,7 @@ class Board:
         self._counted = rounds = len(run.outcomes)
         until = math.inf if open_ is None else open_.until
         return {
+            "run": self._name,
             "state": self._state,
             "why": self._why,
             "round": ledger.round,
@@ -60,23 +61,23 @@ class Board:
             "now": now,
             "invited": 0 if open_ is None else open_.invited,
             "reports": 0 if open_ is None else int((open_.jobs.arrival <= now).sum()),
-            "refused": sum(run.refusals),
+            "refused": sum(run.roster.refusals),
             "present": int((~ledger.away).sum()),
             "waste_per_update": self._waste / ledger.version if ledger.version else None,
             "success": ledger.version / rounds if rounds else None,
-            "overhead": run.overhead,
+            "overhead": run.desk.overhead,
             "accuracy": run.scores[-1][1].accuracy if run.scores else None,
             "clients": [
                 {
                     "name": name,
-                    "label": run.labels[k],
+                    "label": run.roster.labels[k],
                     "present": not ledger.away[k],
                     "busy": bool(ledger.busy[k] or (open_ is not None and open_.waits_for(k))),
                     "age": now - float(ledger.last_start[k]),
                     "merged": int(ledger.merged[k]),
-                    "refused": run.refusals[k],
+                    "refused": run.roster.refusals[k],
                 }
-                for k, name in enumerate(run.names)
+                for k, name in enumerate(run.roster.names)
             ],
             "pid": os.getpid(),
             "wrote": time.time(),

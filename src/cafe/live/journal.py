@@ -24,6 +24,7 @@ from cafe.rounds.outcome import Outcome
 
 JOBS, RESPONSES, ARRAYS = "jobs.jsonl", "responses.csv", "arrays.npz"
 HEADER = "client,seconds,deadline"
+REMEDY = "Copy it here again, or begin the run anew (--overwrite, or another folder)."
 
 
 class Journal:
@@ -31,7 +32,7 @@ class Journal:
 
     def __init__(self, folder: Path, run: LiveRun) -> None:
         self._folder, self._run = folder, run
-        kept = checkpoint.read(folder / checkpoint.NAME)
+        kept = checkpoint.read(folder / checkpoint.NAME, REMEDY)
         lengths = (0, 0, 0)
         self.resumed = kept is not None
         if kept is not None:
@@ -41,7 +42,7 @@ class Journal:
             lengths = (kept.events, jobs, responses)
             for name, length in ((JOBS, jobs), (RESPONSES, responses)):
                 _check(folder / name, length)
-            run.responses = _responses(folder / RESPONSES, responses)
+            run.responses.extend(_responses(folder / RESPONSES, responses))
         self.events = events.Log(folder / events.NAME, lengths[0])
         self.jobs = Appended(folder / JOBS, lengths[1])
         self.responses = Appended(folder / RESPONSES, lengths[2])
@@ -90,7 +91,7 @@ def _check(path: Path, length: int) -> None:
         raise FileError(
             path,
             f"the file must have at least the {length} bytes that the checkpoint counts. "
-            f"Got {found}: some were lost. Copy it here again, or begin the run anew.",
+            f"Got {found}: some were lost. {REMEDY}",
         )
 
 

@@ -22,12 +22,21 @@ class Response:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """A round that has been played: its outcome, its jobs' fates, its response times."""
+    """A round that has been played.
+
+    Attributes:
+        outcome: how it ended.
+        records: its jobs' fates.
+        responses: how long clients took.
+        lost_carries: clients that were to go on from a local model and had it no more.
+        spoilt: whether it failed only because its update would have spoilt the model.
+    """
 
     outcome: Outcome
     records: list[Record]
     responses: list[Response]
     lost_carries: list[str]
+    spoilt: bool
 
 
 @dataclass(eq=False)

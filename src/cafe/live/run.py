@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -17,21 +16,25 @@ from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Indices
 from cafe.fitting.observations import Observations
 from cafe.learn.base import Score
-from cafe.learn.server import Moments, ServerOptimiser
-from cafe.live.admission import Admitted, Gate, Guard, Refused, harmless
-from cafe.live.layout import Arrays, Layout, Vector
+from cafe.learn.server import ServerOptimiser
+from cafe.live.admission import Gate, Guard
+from cafe.live.desk import Desk
+from cafe.live.layout import Arrays, Vector
 from cafe.live.opened import Open, Response, Round
-from cafe.live.records import Pending, Record, counted, digest
-from cafe.live.robust import Combine, Sum, merged
-from cafe.live.wire import Order, Reply, Wire
+from cafe.live.records import Pending, counted
+from cafe.live.robust import Combine
+from cafe.live.roster import Roster
+from cafe.live.weights import Weights
+from cafe.live.wire import Order, Wire
 from cafe.randomness import Stream, check_seed
-from cafe.rounds.history import Curve, History, columns
+from cafe.rounds.history import Column, Columns, History
 from cafe.rounds.jobs import Invitation, Mask, Reports, Running
 from cafe.rounds.ledger import Ledger, Waiting
 from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import COMMIT, DROP, RUN, Carried, Policy, Verdict, Wait
 
 POLL = 0.15  # seconds between two looks at what has come
+RECALL = 20_000  # response times that a controller is shown, the last ones
 
 
 class LiveRun:
@@ -61,36 +64,24 @@ class LiveRun:
         notice: Callable[[], None] = lambda: None,
     ) -> None:
         self.wire, self.controller, self.seed = wire, controller, check_seed(seed)
-        self.layout = Layout.of(model)
-        self.rest = {k: np.asarray(v) for k, v in model.items() if k not in self.layout.learned}
-        self.models: dict[int, Vector] = {0: self.layout.flat(model)}
-        if not np.isfinite(self.models[0]).all():
-            raise InputError("The model to begin with must have finite numbers. Got others.")
-        self.combine, self.optimiser = combine or Sum(), optimiser
-        self.gate = Gate(self.layout, guard or Guard())
         self.notice = notice
-        self.moments: Moments = ()
+        self.weights = Weights(model, combine, optimiser)
+        self.roster = Roster()
+        self.desk = Desk(wire, Gate(self.weights.layout, guard or Guard()), self.roster)
         self.books = Books.new(np.empty(0, dtype=np.int64))
         self.running = Running.none()
-        self.names: list[str] = []
-        self.labels: list[str] = []
-        self.refusals: list[int] = []
+        self.pending = Pending()
+        self.held: dict[int, Vector] = {}
         self.outcomes: list[Outcome] = []
         self.scores: list[tuple[int, Score]] = []
-        self.pending = Pending()
-        self.responses: list[Response] = []
+        self.responses: deque[Response] = deque(maxlen=RECALL)
         self.failures = 0
-        self.policy = controller(self.ledger, None)
-        check(self.policy)
         self.open: Open | None = None
         self._choices = Stream(self.seed, "policy")
-        self._orders: dict[int, Order] = {}
-        self._tickets: dict[str, int] = {}
-        self._arrived: dict[int, Admitted] = {}
-        self._records: dict[int, Record] = {}
-        self.held: dict[int, Vector] = {}
-        self._overheads: deque[float] = deque(maxlen=64)
+        self._columns = Columns()
         self._zero = wire.clock()
+        self._asked: tuple[int, bytes] | None = None
+        self.policy = self.choose()
 
     @property
     def title(self) -> str:
@@ -105,12 +96,12 @@ class LiveRun:
     @property
     def model(self) -> Vector:
         """The global model as one vector."""
-        return self.models[self.ledger.version]
+        return self.weights.versions[self.ledger.version]
 
     @property
     def arrays(self) -> Arrays:
         """The global model as it is sent."""
-        return self.layout.unflat(self.model, self.rest)
+        return self.weights.arrays(self.ledger.version)
 
     def now(self) -> float:
         """Seconds since the run began; it stands still while no server runs."""
@@ -122,42 +113,35 @@ class LiveRun:
 
     def meet(self) -> tuple[list[str], list[str]]:
         """See who is there: who has joined, and who has gone since the last look."""
-        present = list(dict.fromkeys(self.wire.present()))
-        known = {name: k for k, name in enumerate(self.names)}
-        new = [name for name in present if name not in known]
+        present = self.wire.present()
         self.ledger.now = self.now()
-        if new:
-            self.books.admit(len(new))
-            self.names += new
-            self.labels += [""] * len(new)
-            self.refusals += [0] * len(new)
-            self.ledger.away[-len(new) :] = True
-        here = set(present)
-        away = np.array([name not in here for name in self.names], dtype=bool)
-        gone = [self.names[k] for k in np.flatnonzero(away & ~self.ledger.away)]
-        back = [self.names[k] for k in np.flatnonzero(~away & self.ledger.away)]
-        self.ledger.away = away
-        return back, gone
+        return self.roster.meet(present, self.books)
 
-    def called(self, name: str) -> str:
-        """A client's name for people."""
-        label = self.labels[self.names.index(name)] if name in self.names else ""
-        return label or f"client {name}"
+    def choose(self) -> Policy:
+        """The policy of the next round; the controller is asked again if clients came or went."""
+        ledger = self.ledger
+        asked = (ledger.round, ledger.away.tobytes())
+        if asked != self._asked:
+            self.policy = self.controller(ledger, self.seen())
+            refuse = getattr(self.policy.close, "check", None)
+            if refuse is not None:  # a round that may never end: real clients get lost
+                refuse(2**62, True)
+            self._asked = asked
+        return self.policy
 
     def step(self) -> Round:
         """Play one round, from the broadcast to the close."""
-        ledger = self.ledger
-        policy = self.policy = self.controller(ledger, self.seen())
-        check(policy)
+        ledger, policy = self.ledger, self.choose()
         ledger.now = ledger.opened = self.now()  # what the controller took is not the round's
         open_ = self.open = self._start(policy.invite(ledger, self._choices.at(ledger.round)))
         jobs = open_.jobs
         reported, verdict, early = self._wait(open_)
-        outcome = Outcome(ledger.round, ledger.opened, ledger.now, verdict is COMMIT)
-        outcome.invited = open_.invited
         used, reports = Used.nothing(), None
-        if verdict is COMMIT:
-            used, reports = self._merge(jobs, np.flatnonzero(reported))
+        merged = self._merge(jobs, np.flatnonzero(reported)) if verdict is COMMIT else None
+        if merged is not None:
+            used, reports = merged
+        outcome = Outcome(ledger.round, ledger.opened, ledger.now, merged is not None)
+        outcome.invited = open_.invited
         closed = as_closed(outcome.succeeded, jobs, reported, used, reports)
         carried = _without(policy.carry(ledger, closed), open_.given_up)
         unfinished = Fate.CANCELLED if early else Fate.LATE
@@ -165,7 +149,7 @@ class LiveRun:
         self.running, kept = self.books.close(
             outcome, jobs, reported, used, carried, unfinished, open_.refused
         )
-        stays = self.ledger.local | self.books.kept.held
+        stays = ledger.local | self.books.kept.held
         records = self.pending.settle(
             outcome, jobs, open_.records, reported, used, kept, self.running, unfinished,
             open_.refused, before, stays,
@@ -180,7 +164,8 @@ class LiveRun:
             ledger.state = policy.observe(ledger, outcome, closed)
         self.failures = 0 if outcome.succeeded else self.failures + 1
         self.open = None
-        return Round(outcome, records, responses, open_.lost_carries)
+        spoilt = verdict is COMMIT and merged is None
+        return Round(outcome, records, responses, open_.lost_carries, spoilt)
 
     def _start(self, invitation: Invitation) -> Open:
         """Send orders; the jobs that are open then."""
@@ -209,27 +194,16 @@ class LiveRun:
             self._order(k, bool(own), invitation, seconds)
             for k, own in zip(clients.tolist(), local.tolist(), strict=True)
         ]
-        tickets = self.wire.send(orders, self.arrays) if orders else []
-        for row, (order, ticket) in enumerate(zip(orders, tickets, strict=True)):
-            k = order.number
-            began = order.version if order.began is None else order.began
-            self._orders[k] = order
-            self._records[k] = Record(
-                k, order.client, order.round, began, bool(local[row]), ledger.now
-            )
-            if ticket is None:
-                new.arrival[row] = np.inf
-                self._records[k] = replace(self._records[k], reason="it could not be reached")
-            else:
-                self._tickets[ticket] = k
+        sent = self.desk.send(orders, self.arrays, ledger.now)
+        new.arrival[~np.array(sent, dtype=bool)] = np.inf
         jobs = self.running.then(new)
-        records = [self._records[k] for k in jobs.client.tolist()]
+        records = [self.desk.records[k] for k in jobs.client.tolist()]
         return Open(jobs, records, np.zeros(len(jobs), dtype=bool), n)
 
     def _order(self, k: int, local: bool, invitation: Invitation, seconds: float | None) -> Order:
         kept = self.books.kept
         return Order(
-            client=self.names[k],
+            client=self.roster.names[k],
             number=k,
             round=self.ledger.round,
             version=self.ledger.version,
@@ -286,8 +260,9 @@ class LiveRun:
         known = open_.lost
         while True:
             moment = self.now()
-            for reply in self._replies(open_):
-                self._take(open_, reply, min(moment, wait.until))
+            for reply in self.desk.replies(open_):
+                self.desk.take(open_, reply, min(moment, wait.until), self.model, ledger)
+                self.notice()
             ledger.now = max(self.now(), moment)
             came = np.isfinite(jobs.arrival) & (jobs.arrival <= wait.until)
             arrived = int(np.count_nonzero(came))
@@ -296,92 +271,21 @@ class LiveRun:
                 return
             self.wire.sleep(min(POLL, max(wait.until - self.now(), 0.0)))
 
-    def _replies(self, open_: Open) -> Iterable[Reply]:
-        alive = set(open_.jobs.client[open_.alive].tolist())
-        tickets = [ticket for ticket, k in self._tickets.items() if k in alive]
-        return self.wire.receive(tickets) if tickets else []
-
-    def _take(self, open_: Open, reply: Reply, moment: float) -> None:
-        """Note what came for a ticket; one that is not known, or known already, is nothing."""
-        k = self._tickets.pop(reply.ticket, None)
-        row = -1 if k is None else int(np.argmax(open_.jobs.client == k))
-        if k is None or not open_.alive[row]:
-            return
-        jobs, order = open_.jobs, self._orders[k]
-        jobs.stop[row] = moment
-        reason = harmless(reply.malformed)
-        if reply.report is not None and not reason:
-            answer = self.gate.judge(reply.report, order, self.model)
-            if isinstance(answer, Refused):
-                reason = harmless(answer.reason)
-            else:
-                jobs.arrival[row] = moment
-                self._let_in(open_, row, answer, moment)
-                self.notice()
-                return
-        if reason:
-            open_.refused[row] = True
-            self.refusals[k] += 1
-        if reason or reply.lost or reply.absent:
-            jobs.arrival[row] = np.inf
-        if reply.absent:
-            jobs.stop[row] = np.inf
-        open_.records[row] = replace(open_.records[row], reason=reason or harmless(reply.lost))
-        self.notice()
-
-    def _let_in(self, open_: Open, row: int, report: Admitted, moment: float) -> None:
-        jobs = open_.jobs
-        k = int(jobs.client[row])
-        self._arrived[k] = report
-        self.ledger.examples[k] = report.examples
-        self.labels[k] = report.label or self.labels[k]
-        whole = moment - open_.records[row].start
-        took = min(report.took, whole)
-        self._overheads.append(whole - took)
-        record = replace(
-            open_.records[row], arrived=moment, digest=digest(report.update), took=round(took, 6)
-        )
-        if jobs.local[row] and not report.carried:
-            jobs.local[row] = False  # it began from the global model instead, and says so
-            record = replace(record, carried=False, version=int(jobs.version[row]))
-            open_.lost_carries.append(self.names[k])
-        open_.records[row] = record
-
-    def _merge(self, jobs: Running, index: Indices) -> tuple[Used, Reports]:
-        """Ask the policy for coefficients, and move the model."""
+    def _merge(self, jobs: Running, index: Indices) -> tuple[Used, Reports] | None:
+        """Ask the policy for coefficients, and move the model; None if that would spoil it."""
         ledger, policy, held = self.ledger, self.policy, self.books.held(jobs, index)
         reports = self.books.reports(jobs, index, held)
-        came = [self._arrived[k] for k in jobs.client[index].tolist()]
-        rows = [report.update for report in came] + [self.held[k] for k in held.tolist()]
-        updates = np.stack(rows) if rows else np.empty((0, self.layout.size))
+        came = [self.desk.arrived[k] for k in jobs.client[index].tolist()]
+        updates = [report.update for report in came] + [self.held[k] for k in held.tolist()]
         if "updates" in policy.needs:
-            reports = replace(reports, updates=updates.astype(np.float32))
+            rows = np.array(updates, dtype=np.float32)
+            reports = replace(reports, updates=rows.reshape(-1, self.weights.layout.size))
         if "losses" in policy.needs:
             losses = [report.loss for report in came] + [np.nan] * len(held)
             reports = replace(reports, losses=np.array(losses))
         merge = checked(policy, policy.merge(ledger, reports), reports)
-        used = np.flatnonzero(merge.coefficient)
-        change = merged(
-            self.combine,
-            updates[used],
-            merge.coefficient[used],
-            [self.models[int(v)] for v in reports.version[used]] if merge.of == "model" else [],
-            self.model,
-            merge.keep,
-        )
-        step: Any = change
-        if self.optimiser is not None:
-            step, self.moments = self.optimiser.step(change, self.moments)
-        with np.errstate(over="ignore"):  # told in words below
-            model = (self.model.astype(np.float64) + step).astype(self.layout.dtype)
-            sent = self.layout.unflat(model, self.rest)  # some of it may hold less than the vector
-        if not all(np.isfinite(array).all() for array in sent.values()):
-            raise InfeasibleError(
-                f"The update of round {ledger.round} would leave numbers in the model that are not "
-                "finite. Lower the learning rate, or choose a robust way to merge."
-            )
-        self.models[ledger.version + 1] = model
-        return Used.by(merge, index, held), reports
+        moved = self.weights.move(ledger.version, updates, reports.version, merge)
+        return (Used.by(merge, index, held), reports) if moved else None
 
     def _responses(self, open_: Open) -> list[Response]:
         """What the round tells about how long clients take; a job that runs on tells it later."""
@@ -397,35 +301,18 @@ class LiveRun:
 
     def _remember(self, open_: Open, kept: Indices) -> None:
         """Keep what a later round may need, and forget the rest."""
-        books, going_on = self.books, set(self.running.client.tolist())
-        self._records = {record.client: record for record in open_.records}
+        books = self.books
         for k in open_.jobs.client[kept].tolist():
             if books.kept.held[k]:
-                self.held[k] = self._arrived[k].update
+                self.held[k] = self.desk.arrived[k].update
         self.held = {k: update for k, update in self.held.items() if books.kept.held[k]}
-        for name in ("_orders", "_records", "_arrived"):
-            setattr(self, name, {k: v for k, v in getattr(self, name).items() if k in going_on})
-        self._tickets = {ticket: k for ticket, k in self._tickets.items() if k in going_on}
+        self.desk.tidy(open_, set(self.running.client.tolist()))
         keeps = books.kept.held | self.ledger.local
         needed = {self.ledger.version, *self.running.version.tolist()}
-        needed |= set(books.kept.version[keeps].tolist())
-        self.models = {version: m for version, m in self.models.items() if version in needed}
-
-    @property
-    def overhead(self) -> float | None:
-        """Seconds of a response that were not training: the median of the last reports."""
-        return float(np.median(self._overheads)) if self._overheads else None
-
-    def record_of(self, client: int) -> Record:
-        """The record of a job that runs on."""
-        return self._records[client]
-
-    def lose(self, record: Record, reason: str) -> None:
-        """Note that a job which ran on will not report."""
-        self._records[record.client] = replace(record, reason=reason)
+        self.weights.forget(needed | set(books.kept.version[keeps].tolist()))
 
     def seen(self) -> Observations | None:
-        """The response times so far."""
+        """The last response times."""
         if not self.responses:
             return None
         return Observations(
@@ -434,19 +321,16 @@ class LiveRun:
             [r.name for r in self.responses],
         )
 
+    @property
+    def by_round(self) -> dict[str, Column]:
+        """The rounds so far, as an array per field."""
+        return self._columns.of(self.outcomes)
+
     def history(self) -> History:
         """What has happened so far."""
-        by_round = columns(self.outcomes)
-        return History(
-            policy=self.title,
-            seed=self.seed,
-            by_round=by_round,
-            age_by_client=self.books.age_by_client,
-            merged_by_client=self.ledger.merged.copy(),
-            weight_by_client=self.books.weight.copy(),
-            open_jobs=len(self.running) + int(self.books.kept.pending.sum()),
-            curve=Curve.of(self.scores, by_round),
-            model=self.model.astype(np.float32),
+        model = self.model.astype(np.float32)
+        return self.books.history(
+            self.title, self.seed, self.by_round, self.running, self.scores, model
         )
 
 
@@ -454,13 +338,6 @@ def titled(thing: object) -> str:
     """What a part of a run is called: its text, or its kind where the text is an address."""
     text = str(thing)
     return getattr(thing, "__name__", type(thing).__name__) if " at 0x" in text else text
-
-
-def check(policy: Policy) -> None:
-    """Refuse a policy whose rounds may never end: real clients get lost."""
-    refuse = getattr(policy.close, "check", None)
-    if refuse is not None:
-        refuse(2**62, True)
 
 
 def _without(carried: Carried, given_up: Mask) -> Carried:

@@ -76,7 +76,7 @@ class ByClients:
     def __call__(self, run: LiveRun) -> tuple[Score | None, str]:
         """Ask everybody who is there, and take what comes in time and can be believed."""
         run.meet()
-        asked = [run.names[k] for k in run.ledger.idle.tolist()]
+        asked = [run.roster.names[k] for k in run.ledger.idle.tolist()]
         tickets = run.wire.ask(asked, run.arrays, self._seconds)
         waiting = {ticket for ticket in tickets if ticket is not None}
         until = run.now() + self._seconds
@@ -105,7 +105,7 @@ class ByClients:
         return (
             math.isfinite(opinion.loss)
             and 0 <= accuracy <= 1
-            and 1 <= opinion.examples <= run.gate.guard.examples
+            and 1 <= opinion.examples <= run.desk.gate.guard.examples
         )
 
 

@@ -2,111 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from cafe.control import Controller, Fixed
-from cafe.engine import Limits
-from cafe.errors import CafeError, InfeasibleError, InputError, positive, whole
-from cafe.learn.server import ServerOptimiser
-from cafe.live.admission import Guard
+from cafe.errors import CafeError, InfeasibleError
 from cafe.live.board import NAME as BOARD
 from cafe.live.board import Board
 from cafe.live.journal import ARRAYS, JOBS, RESPONSES, Journal
-from cafe.live.layout import Arrays
 from cafe.live.opened import Round
-from cafe.live.robust import Combine
+from cafe.live.plan import Plan
 from cafe.live.run import LiveRun
-from cafe.live.scoring import ByClients, Evaluate, OnServer, Scorer
 from cafe.live.state import identity
 from cafe.live.wire import Wire
 from cafe.results import provenance
-from cafe.results.execution import clear, finish
+from cafe.results.execution import clear, finish, refuse_strays
 from cafe.results.reading import finished, load
-from cafe.results.storage import locked, make_folder, write_arrays, writing_to
+from cafe.results.storage import locked, make_folder, write_arrays
 from cafe.rounds.history import History
 from cafe.rounds.outcome import Fate
-from cafe.rounds.policy import Policy
 
 LOOK = 1.0  # seconds between two looks for clients
 REMIND = 10.0  # seconds between two sentences about waiting
 
-Model = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """What a server is told.
-
-    Attributes:
-        policy: how it runs its rounds, or a controller that chooses a policy for each.
-        model: the arrays to begin with, by name, or a function that gives them.
-        rounds: how many rounds at most, failed ones included.
-        updates: how many successful rounds at most.
-        time: stop after the first round that closes after so many seconds.
-        seed: of all that the server draws.
-        evaluate: from the model's arrays to its loss and accuracy; "clients": ask them; None: not.
-        evaluate_every: how many updates apart.
-        evaluate_seconds: how long an evaluation may take.
-        guard: limits on what clients may report.
-        combine: how updates are put together; None adds them up.
-        optimiser: what the server does with the update; None adds it to the model.
-        clients: wait for so many before a round; None: for as many as the quorum.
-        wait: seconds to wait for them, before the run is stopped.
-        patience: so many failed rounds in a row stop the run.
-    """
-
-    policy: Policy | Controller
-    model: Model
-    rounds: int | None = None
-    updates: int | None = None
-    time: float | None = None
-    seed: int = 0
-    evaluate: Evaluate | str | None = None
-    evaluate_every: int = 1
-    evaluate_seconds: float = 60.0
-    guard: Guard | None = None
-    combine: Combine | None = None
-    optimiser: ServerOptimiser | None = None
-    clients: int | None = None
-    wait: float = 300.0
-    patience: int = 100
-
-    def __post_init__(self) -> None:
-        Limits(self.rounds, self.updates, self.time)
-        whole("evaluate_every", self.evaluate_every)
-        positive("evaluate_seconds", self.evaluate_seconds)
-        positive("wait", self.wait)
-        whole("patience", self.patience)
-        if self.clients is not None:
-            whole("clients", self.clients)
-        if isinstance(self.evaluate, str) and self.evaluate != "clients":
-            raise InputError(
-                "evaluate is a function from a model to its loss and accuracy, or the word "
-                f"'clients'. Got '{self.evaluate}'."
-            )
-
-    @property
-    def controller(self) -> Controller:
-        """Which policy holds in each round."""
-        return Fixed(self.policy) if isinstance(self.policy, Policy) else self.policy
-
-    def arrays(self) -> Arrays:
-        """The model to begin with."""
-        model = self.model() if callable(self.model) else self.model
-        return {name: np.asarray(array) for name, array in model.items()}
-
-    def scorer(self) -> Scorer | None:
-        """How the model is evaluated."""
-        if self.evaluate is None:
-            return None
-        if isinstance(self.evaluate, str):
-            return ByClients(self.evaluate_seconds)
-        return OnServer(self.evaluate, self.evaluate_seconds)
+_FILES = (BOARD, JOBS, RESPONSES, ARRAYS)  # of live runs alone
 
 
 def serve(
@@ -115,6 +35,7 @@ def serve(
     folder: str | Path,
     *,
     overwrite: bool = False,
+    name: str = "",
     say: Callable[[str], None] = lambda sentence: None,
 ) -> History:
     """Run a plan to its end, or go on with it where an earlier server stopped.
@@ -125,13 +46,14 @@ def serve(
         folder: for this run alone. A run that was stopped, even by a power cut, goes on from its
             last round there; a finished one is left as it is.
         overwrite: begin anew, and remove what the folder has of another run.
+        name: what whoever watches knows the run by; it stands in ``live.json``.
         say: told, in sentences, what goes on.
     """
     folder = Path(folder)
     make_folder(folder)
     with locked(folder):
-        if overwrite or not provenance.exists(folder):  # an overwriting that was cut short
-            _remove(folder)
+        if overwrite:
+            clear(folder, _FILES)
         run = LiveRun(
             wire,
             plan.controller,
@@ -149,7 +71,7 @@ def serve(
         if finished(folder):
             say(f"The run in {folder} is finished: nothing is left to do.")
             return load(folder).history
-        board = Board(folder / BOARD, run, plan.rounds)
+        board = Board(folder / BOARD, run, plan.rounds, name)
         run.notice = board.refresh
         try:
             with Journal(folder, run) as journal:
@@ -180,6 +102,7 @@ def _begin(folder: Path, run: LiveRun, plan: Plan) -> None:
         begun = provenance.read(folder)
         provenance.check_settings(folder, begun["settings"], settings)
         return
+    refuse_strays(folder, _FILES)
     policy = run.title
     provenance.write(
         folder,
@@ -197,16 +120,9 @@ def _begin(folder: Path, run: LiveRun, plan: Plan) -> None:
 
 
 def _overhead(run: LiveRun) -> str:
-    if run.overhead is None:
+    if run.desk.overhead is None:
         return ""
-    return f" Of a response {run.overhead:.1f} s were not training (median)."
-
-
-def _remove(folder: Path) -> None:
-    clear(folder)
-    with writing_to(folder):
-        for name in (JOBS, RESPONSES, ARRAYS, BOARD):
-            (folder / name).unlink(missing_ok=True)
+    return f" Of a response {run.desk.overhead:.1f} s were not training (median)."
 
 
 class _Server:
@@ -221,12 +137,14 @@ class _Server:
         say: Callable[[str], None],
     ) -> None:
         self.run, self.plan, self.journal, self.board, self.say = run, plan, journal, board, say
-        self.limits = Limits(plan.rounds, plan.updates, plan.time)
-        self.scorer = plan.scorer()
+        self.limits, self.scorer = plan.limits, plan.scorer()
         self.trouble = ""
+        after = run.scores[-1][0] if run.scores else 0
+        self.evaluated = run.outcomes[after - 1].version if after else 0
 
     def play(self) -> None:
         """Round after round."""
+        self.evaluate()  # where an earlier server was stopped before it could
         while self.limits.reached(self.run) < 1:
             self.gather()
             self.board.show("open", self.trouble if self.run.failures else "")
@@ -236,25 +154,24 @@ class _Server:
             self.journal.save()
             self.tell(played)
             self.board.show("open", self.trouble if self.run.failures else "")
-            if played.outcome.succeeded:
-                self.evaluate()
-            elif self.run.failures >= self.plan.patience:
+            self.evaluate()
+            if self.run.failures >= self.plan.patience:
                 raise InfeasibleError(self.lament())
-            elif played.outcome.fates[Fate.ABSENT] >= played.outcome.invited:
+            if self.run.failures and played.outcome.fates[Fate.ABSENT] >= played.outcome.invited:
                 self.run.wire.sleep(LOOK)  # nothing could be sent: patience shall last a while
 
     def gather(self) -> None:
         """Wait until enough clients are there, but not for ever."""
         run, say = self.run, self.say
-        quorum: int = getattr(run.policy.close, "quorum", 1)
-        need = self.plan.clients or quorum
         began, said = run.now(), -REMIND
         while True:
             came, gone = run.meet()
             for name in came:
-                say(f"Joined: {run.called(name)}.")
+                say(f"Joined: {run.roster.called(name)}.")
             for name in gone:
-                say(f"Gone: {run.called(name)}.")
+                say(f"Gone: {run.roster.called(name)}.")
+            quorum: int = getattr(run.choose().close, "quorum", 1)
+            need = self.plan.clients or quorum
             here = int(np.count_nonzero(~run.ledger.away))
             if here >= need:
                 return
@@ -272,11 +189,12 @@ class _Server:
             run.wire.sleep(LOOK)
 
     def evaluate(self) -> None:
-        """Find out how good the model is, if it is time to."""
+        """Find out how good the model is, if it is time to and nobody has yet."""
         run, version = self.run, self.run.ledger.version
-        last = self.limits.reached(run) >= 1
-        if self.scorer is None or (version % self.plan.evaluate_every and not last):
+        due = version % self.plan.evaluate_every == 0 or self.limits.reached(run) >= 1
+        if self.scorer is None or version == self.evaluated or not due:
             return
+        self.evaluated = version
         self.board.show("evaluating")
         score, why = self.scorer(run)
         if score is None:
@@ -293,14 +211,21 @@ class _Server:
         """A round in sentences; that of a client in trouble is kept."""
         outcome, run = played.outcome, self.run
         for name in played.lost_carries:
-            self.say(f"Carry lost: {run.called(name)} began from the global model instead.")
+            self.say(f"Carry lost: {run.roster.called(name)} began from the global model instead.")
         for record in played.records:
             if record.fate == "refused":
-                self.trouble = f"Refused {run.called(record.name)}: {record.reason}."
+                self.trouble = f"Refused {run.roster.called(record.name)}: {record.reason}."
                 self.say(self.trouble)
             elif record.fate in ("crashed", "absent") and record.reason:
-                self.trouble = f"Lost {run.called(record.name)}: {record.reason}."
+                self.trouble = f"Lost {run.roster.called(record.name)}: {record.reason}."
                 self.say(self.trouble)
+        if played.spoilt:
+            self.trouble = (
+                f"The update of round {outcome.round} was thrown away: it would have left numbers "
+                "in the model that are not finite. Lower the learning rate, or choose a robust way "
+                "to merge."
+            )
+            self.say(self.trouble)
         others = [
             f"{count} {fate.name.lower()}"
             for fate, count in zip(Fate, outcome.fates.tolist(), strict=True)
@@ -319,7 +244,7 @@ class _Server:
     def lament(self) -> str:
         """Why nothing goes on."""
         run = self.run
-        took = [r.seconds for r in run.responses[-1000:] if r.seconds is not None]
+        took = [r.seconds for r in run.responses if r.seconds is not None]
         fastest = f"The fastest report took {min(took):.4g} s" if took else "Nobody reported"
         last = run.outcomes[-1]
         return (

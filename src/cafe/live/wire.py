@@ -76,7 +76,6 @@ class Reply:
         report: what the client sent; None where there is none.
         stopped: whether the client gave up at its deadline.
         lost: why there will be no report: the client failed, or went away.
-        absent: whether the order never reached the client.
         malformed: why what it sent could not be read.
     """
 
@@ -84,7 +83,6 @@ class Reply:
     report: Report | None = None
     stopped: bool = False
     lost: str = ""
-    absent: bool = False
     malformed: str = ""
 
 

@@ -28,19 +28,21 @@ class Checkpoint:
         events: bytes of the log that belong to it.
         clients: what has become of each client so far.
         state: for the engine to go on from.
+        remedy: what to do where it is damaged.
     """
 
     path: Path
     events: int
     clients: Clients
     state: State
+    remedy: str
 
     def put_into(self, restore: Callable[[State], None]) -> None:
         """Bring a new run to where this one stood."""
         try:
             restore(self.state)
         except KeyError as error:
-            raise _incomplete(self.path, error) from None
+            raise _incomplete(self.path, error, self.remedy) from None
 
 
 def write(path: Path, history: History, state: State, events: int) -> None:
@@ -49,17 +51,17 @@ def write(path: Path, history: History, state: State, events: int) -> None:
     write_arrays(path, arrays | {f"{_RUN}{name}": column for name, column in state.items()})
 
 
-def read(path: Path) -> Checkpoint | None:
+def read(path: Path, remedy: str = REMEDY) -> Checkpoint | None:
     """The last one; None where there is none yet."""
     if not path.exists():
         return None
-    arrays = read_arrays(path, REMEDY)
+    arrays = read_arrays(path, remedy)
     state = {name.removeprefix(_RUN): a for name, a in arrays.items() if name.startswith(_RUN)}
     try:
-        return Checkpoint(path, int(arrays["events"]), Clients.from_arrays(arrays), state)
+        return Checkpoint(path, int(arrays["events"]), Clients.from_arrays(arrays), state, remedy)
     except KeyError as error:
-        raise _incomplete(path, error) from None
+        raise _incomplete(path, error, remedy) from None
 
 
-def _incomplete(path: Path, missing: KeyError) -> FileError:
-    return FileError(path, f"there is no {missing} in this checkpoint. {REMEDY}")
+def _incomplete(path: Path, missing: KeyError, remedy: str) -> FileError:
+    return FileError(path, f"there is no {missing} in this checkpoint. {remedy}")

@@ -26,9 +26,8 @@ FLUSH_SECONDS = 1.0
 
 _FILES = (
     figures.NAME,  # first: without it the run is not taken for a finished one
-    provenance.NAME,
+    checkpoint.NAME,  # then: without it a run begins at its beginning
     events.NAME,
-    checkpoint.NAME,
     clients.NAME,
     MODEL,
     tables.ROUNDS,
@@ -89,6 +88,7 @@ def execute(
             begun = provenance.collected(scenario, policy, seed, threads or cores())
         run = _new_run(scenario, policy, seed, begun["threads"])
         if not goes_on:
+            refuse_strays(folder)
             clear(folder)
             provenance.write(folder, begun)
         with _log(folder, run, say if goes_on else None) as log:
@@ -114,16 +114,30 @@ def check_free(folders: Iterable[Path], *, resume: bool, overwrite: bool) -> Non
             )
 
 
+def refuse_strays(folder: Path, more: Iterable[str] = ()) -> None:
+    """Refuse a folder with a file that is of no run and has a name that a run would overwrite."""
+    if provenance.exists(folder):
+        return
+    for path in (folder / name for name in (*_FILES, *more)):
+        if path.exists():
+            raise FileError(
+                path,
+                f"there is no {provenance.NAME} beside it, so it is of no run known here, and "
+                "would be lost. Choose another folder, or move it away.",
+            )
+
+
 def _new_run(scenario: Scenario, policy: str, seed: int, threads: int) -> Run:
     told = {name: scenario.run[name] for name in ("crash", "patience") if name in scenario.run}
     task = scenario.task(seed, threads)
     return Run(scenario.federation, scenario.policy(policy), task, seed=seed, **told)
 
 
-def clear(folder: Path) -> None:
-    """Remove what another run has left, and nothing else."""
+def clear(folder: Path, more: Iterable[str] = ()) -> None:
+    """Remove what another run has left, of these and ``more`` names, and nothing else."""
     with writing_to(folder):
-        for name in _FILES:
+        # What says that a run is here goes last: cut short, there are no files of nobody.
+        for name in (*_FILES, *more, provenance.NAME):
             (folder / name).unlink(missing_ok=True)
 
 

@@ -206,5 +206,22 @@ def columns(outcomes: Sequence[Outcome]) -> dict[str, Column]:
     return found
 
 
+class Columns:
+    """The rounds of a growing run as :func:`columns`: each is turned into numbers once."""
+
+    def __init__(self) -> None:
+        self._known, self._count = columns([]), 0
+
+    def of(self, outcomes: Sequence[Outcome]) -> dict[str, Column]:
+        """All rounds, which are those of the last time and more."""
+        more = columns(outcomes[self._count :])
+        if self._count == 0:
+            self._known = more
+        elif len(outcomes) > self._count:
+            self._known = {n: np.concatenate([old, more[n]]) for n, old in self._known.items()}
+        self._count = len(outcomes)
+        return dict(self._known)
+
+
 def _over(amount: float, count: float) -> float:
     return amount / count if count > 0 else float("inf")

@@ -9,6 +9,7 @@
     robust       how updates are put together
     records      every job one by one, with its fate
     opened       a round while it is open
+    pending      jobs whose fate is not known yet
     roster       who the clients are
     weights      the global model, and how it moves on
     desk         orders out, replies in

@@ -21,7 +21,8 @@ from cafe.live.admission import Gate, Guard
 from cafe.live.desk import Desk
 from cafe.live.layout import Arrays, Vector
 from cafe.live.opened import Open, Response, Round
-from cafe.live.records import Pending, counted
+from cafe.live.pending import Pending
+from cafe.live.records import counted
 from cafe.live.robust import Combine
 from cafe.live.roster import Roster
 from cafe.live.weights import Weights
@@ -151,9 +152,8 @@ class LiveRun:
         )
         stays = ledger.local | self.books.kept.held
         records = self.pending.settle(
-            outcome, jobs, open_.records, reported, used, kept, self.running, unfinished,
-            open_.refused, before, stays,
-        )  # fmt: skip
+            outcome, open_, reported, used, kept, self.running, unfinished, before, stays
+        )
         if [*counted(records).values()] != outcome.fates.tolist():
             raise AssertionError(f"The books count {outcome.fates}, the records {counted(records)}")
         responses = self._responses(open_)

@@ -126,8 +126,10 @@ def test_another_run_is_not_mixed_in(
 
 
 def test_one_server_at_a_time(tmp_path: Path) -> None:
+    said: list[str] = []
     with locked(tmp_path), pytest.raises(FileError, match="another process is at work"):
-        serve(wire(), plan(), tmp_path)
+        serve(wire(), plan(), tmp_path, overwrite=True, say=said.append)
+    assert said[0].startswith("Stopped: ")
     assert not (tmp_path / "run.json").exists()
     serve(wire(), plan(), tmp_path)
 
@@ -330,6 +332,15 @@ def test_a_file_of_nobody_is_not_overwritten(tmp_path: Path, name: str) -> None:
     assert (tmp_path / name).read_text() == "client,seconds\na,1\n"
     serve(wire(), plan(), tmp_path, overwrite=True)
     assert_sound(tmp_path)
+
+
+def test_what_cannot_run_removes_nothing(tmp_path: Path) -> None:
+    serve(wire(), plan(), tmp_path)
+    before = kept_in(tmp_path)
+    bad = replace(plan(), model={"w": np.array([np.nan], np.float32)})
+    with pytest.raises(InputError, match="must have finite numbers"):
+        serve(wire(), bad, tmp_path, overwrite=True)
+    assert kept_in(tmp_path) == before
 
 
 def test_whoever_watches_can_tell_one_run_from_another(tmp_path: Path) -> None:

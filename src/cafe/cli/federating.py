@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +14,6 @@ import typer
 
 from cafe.cli.options import Json, Overwrite
 from cafe.console import LINES_APART, print_json, print_shown, say, say_written
-from cafe.errors import CafeError
 
 if TYPE_CHECKING:
     from cafe.flower.lab import Lab
@@ -71,45 +72,41 @@ def run(
     rounds: Annotated[int | None, typer.Option(help="So many rounds instead of the app's.")] = None,
 ) -> None:
     """Run the app on the federation, and watch; a run that was cut short goes on."""
-    from cafe.flower.lab.watching import follow
+    from cafe.flower.lab.watching import follow, stop
 
-    lab = _lab(folder)
-    where = (output or folder / "results" / "live").resolve()
-    config: dict[str, str | float | bool] = {"folder": str(where)}
+    lab, where = _lab(folder), output or folder / "results" / "live"
+    config: dict[str, str | float | bool] = {"folder": str(where.resolve())}
     config |= {"overwrite": True} if overwrite else {}
     config |= {} if rounds is None else {"rounds": rounds}
-    since = time.time()
     number = lab.submit(**config)
     say(f"Run {number} is submitted.")
-    again = f"cafe federate run {folder}" + ("" if output is None else f" --output {output}")
+    again = f"cafe {shlex.join(word for word in sys.argv[1:] if word != '--overwrite')}"
     try:
-        last = _watch(follow(lab, number, where, since))
+        last = _watch(follow(lab, number, where.resolve()))
     except KeyboardInterrupt:
-        lab.stop_run(number)
+        stop(lab, number, where.resolve())
         say(f"Stopped the run; the federation is still up. Go on: {again}")
         say(f"End it: cafe federate down {folder}")
         raise typer.Exit(130) from None
-    if last.finished:
+    if last.earlier:
+        say(f"The run in {where} was finished before: nothing was left to do.")
+        say(f"Begin anew: {again} --overwrite")
+    elif last.finished:
         say(f"The run is finished. {last.why}".strip())
         if where.exists():
             say_written(where)
-        return
-    why = (last.why or "its process is gone").rstrip(".")
-    say(f"The run has ended before it was finished: {why}.")
-    if last.live is None or last.live["state"] != "stopped":
-        say(f"The end of the SuperLink's log:\n{lab.log_tail('superlink')}")
-        say(f"The end of the run's own log:\n{lab.run_log(number)}")
-        with suppress(CafeError):  # Flower may not have noticed yet; most often it has
-            lab.stop_run(number)
-    say(f"To go on: {again}; where a process is gone, cafe federate up {folder} before that.")
-    raise typer.Exit(1)
+    else:
+        _say_why(last)
+        whole = all(each.alive for each in lab.processes())
+        say(f"To go on: {again}" if whole else f"To go on: cafe federate up {folder}, then {again}")
+        raise typer.Exit(1)
 
 
 @app.command()
 def status(folder: App, as_json: Json = False) -> None:
     """Show the processes, the nodes, and how the last run stands."""
     from cafe.flower.lab import showing
-    from cafe.flower.lab.watching import read_live, server_lives
+    from cafe.flower.lab.watching import OVER, read_live, server_lives
 
     known = _lab(folder).status()
     live = read_live(Path(known["folder"])) if known["folder"] else None
@@ -122,7 +119,12 @@ def status(folder: App, as_json: Json = False) -> None:
         print_shown(showing.processes(known))
     if live:
         print_shown(showing.live(live))
-        if live["state"] not in ("finished", "stopped") and not server_lives(live):
+        if live.get("run") != known["run"]:
+            say(
+                f"This is an earlier run. Run {known['run']} has written nothing: it has yet to "
+                "begin, was refused, or found that one finished."
+            )
+        elif live["state"] not in OVER and not server_lives(live):
             say(f"The run's server is gone. Go on: cafe federate run {folder}")
 
 
@@ -137,6 +139,15 @@ def _lab(folder: Path) -> Lab:
     from cafe.flower.lab import Lab
 
     return Lab(folder)
+
+
+def _say_why(last: Moment) -> None:
+    """Why a run ended before it was finished, if it began at all."""
+    refused = last.live is None and not last.log
+    ended = "was refused" if refused else "has ended before it was finished"
+    say(f"The run {ended}: {last.why.rstrip('.')}.")
+    if last.log:
+        say(last.log)
 
 
 def _watch(moments: Iterator[Moment]) -> Moment:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -50,20 +51,21 @@ def serve(
         say: told, in sentences, what goes on.
     """
     folder = Path(folder)
-    make_folder(folder)
-    with locked(folder):
-        if overwrite:
-            clear(folder, _FILES)
-        run = LiveRun(
-            wire,
-            plan.controller,
-            plan.arrays(),
-            seed=plan.seed,
-            guard=plan.guard,
-            combine=plan.combine,
-            optimiser=plan.optimiser,
-        )
+    with ExitStack() as held:
         try:
+            run = LiveRun(
+                wire,
+                plan.controller,
+                plan.arrays(),
+                seed=plan.seed,
+                guard=plan.guard,
+                combine=plan.combine,
+                optimiser=plan.optimiser,
+            )
+            make_folder(folder)
+            held.enter_context(locked(folder))
+            if overwrite:
+                clear(folder, _FILES)
             _begin(folder, run, plan)
         except CafeError as error:  # what is there of another run stays as it is
             say(f"Stopped: {error}")

@@ -22,7 +22,7 @@ pytest.importorskip("flwr", reason="a real federation needs Flower: pip install 
 
 from cafe import cli
 from cafe.errors import InputError
-from cafe.flower.lab import Lab, commands, keys
+from cafe.flower.lab import Lab, commands, keys, processes
 from cafe.flower.lab.places import free_ports
 
 APP = Path(__file__).parent / "app"
@@ -147,7 +147,7 @@ def test_messages_go_there_and_back_in_warm_processes(lab: Lab, tmp_path: Path) 
     assert len({row["random"] for row in found}) == 4  # and none repeats another's numbers
 
 
-def test_a_run_that_fails_is_told_with_its_log(
+def test_a_run_that_fails_says_why_before_its_log(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = lab.places.folder / "pyproject.toml"
@@ -156,9 +156,14 @@ def test_a_run_that_fails_is_told_with_its_log(
     with pytest.raises(SystemExit) as stop:
         cli.main()
     assert stop.value.code == 1
-    said = capsys.readouterr().err
-    assert "it was told to fail" in said
-    assert "To go on: cafe federate run" in said
+    said = capsys.readouterr().err.splitlines()
+    assert said[1:3] == [
+        "The run has ended before it was finished: RuntimeError: it was told to fail.",
+        "The end of the run's log:",
+    ]
+    assert "Traceback (most recent call last):" in said
+    assert said[-1] == f"To go on: cafe federate run {lab.places.folder}"
+    assert not any("SuperLink's log" in line for line in said)
 
 
 def test_a_node_that_was_killed_comes_back_as_the_same(lab: Lab) -> None:
@@ -177,10 +182,26 @@ def test_a_node_that_was_killed_comes_back_as_the_same(lab: Lab) -> None:
 def test_only_what_is_missing_is_started(lab: Lab) -> None:
     before = {each.name: each.pid for each in lab.processes()}
     lab.kill("node-2-tasks", signal.SIGKILL)
+    said: list[str] = []
+    lab.up(1, say=said.append)
+    assert said[-1].startswith("More are running: node-2. To have fewer:")
     lab.up()
     after = {each.name: each.pid for each in lab.processes()}
     assert {name for name in after if after[name] != before[name]} == {"node-2-tasks"}
     assert all(each.alive for each in lab.processes())
+
+
+def test_what_was_never_recorded_is_started_anew(lab: Lab) -> None:
+    """As if ``up`` had been killed in the moment between starting a node and recording it."""
+    recorded = lab.places.recorded()
+    lab.places.record([each for each in recorded if "node-2" not in each.name])
+    assert {each.name for each in lab.processes()} == {each.name for each in recorded}
+    lab.up()
+    old = {each.name: each.pid for each in recorded}
+    new = {each.name: each.pid for each in lab.processes()}
+    assert {name for name in new if new[name] != old[name]} == {"node-2", "node-2-tasks"}
+    assert not any(processes.exists(old[name]) for name in ("node-2", "node-2-tasks"))
+    assert lab.status()["nodes"][1]["online"]
 
 
 def test_what_cannot_be_is_refused(lab: Lab, tmp_path: Path) -> None:

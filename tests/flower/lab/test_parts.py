@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 import time
@@ -17,9 +18,20 @@ from rich.console import Console
 
 from cafe import cli
 from cafe.errors import FileError, InputError
-from cafe.flower.lab import Lab, apps, commands, places, processes, showing, watching
+from cafe.flower.lab import (
+    Lab,
+    apps,
+    commands,
+    places,
+    processes,
+    showing,
+    starting,
+    watching,
+)
+from cafe.results import figures
 
 PICTURE: dict[str, Any] = {
+    "run": "1",
     "state": "open",
     "why": "",
     "round": 3,
@@ -46,14 +58,26 @@ PICTURE: dict[str, Any] = {
 }
 
 
-def lab_that_says(status: str, alive: bool = True) -> Lab:
-    found = [SimpleNamespace(name="superlink", alive=alive)]
-    fake = SimpleNamespace(processes=lambda: found, run_status=lambda _: status)
+def lab_that_says(status: str, alive: bool = True, log: str = "") -> Lab:
+    fake = SimpleNamespace(
+        runs=lambda _: alive,
+        run_status=lambda _: status,
+        run_log=lambda _, lines: log,
+        log_tail=lambda _: "Good-bye.",
+        stop_run=lambda _: None,
+    )
     return cast(Lab, fake)
 
 
 def keep(folder: Path, **changed: Any) -> None:
     (folder / "live.json").write_text(json.dumps(PICTURE | {"wrote": time.time()} | changed))
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The SuperLink is asked all the time."""
+    monkeypatch.setattr(watching, "GLANCE", 0.0)
+    monkeypatch.setattr(watching, "ASK", 0.0)
 
 
 def test_an_app_to_begin_with(tmp_path: Path) -> None:
@@ -135,66 +159,176 @@ def test_a_process_of_an_earlier_start_of_the_machine_is_gone() -> None:
     assert not processes.look([old])[0].alive
 
 
+def last_moment(lab: Lab, folder: Path) -> watching.Moment:
+    return [*watching.follow(lab, "1", folder)][-1]
+
+
 def test_a_run_is_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "GLANCE", 0.0)
-    keep(tmp_path, state="finished", wrote=5.0)  # of a run before
-    moments = watching.follow(lab_that_says("running"), "1", tmp_path, since=10.0)
+    keep(tmp_path, state="finished", run="0")  # another one, be it before or at the same time
+    moments = watching.follow(lab_that_says("running"), "1", tmp_path)
     assert next(moments) == watching.Moment()
     keep(tmp_path)
     assert next(moments).live == watching.read_live(tmp_path)
     keep(tmp_path, state="finished")
     assert next(moments).finished is True
     keep(tmp_path, state="stopped", why="Too few clients.")
-    last = [*watching.follow(lab_that_says("running"), "1", tmp_path, since=10.0)][-1]
+    last = last_moment(lab_that_says("running"), tmp_path)
     assert (last.finished, last.why) == (False, "Too few clients.")
 
 
-def test_a_run_that_was_finished_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "GLANCE", 0.0)
-    monkeypatch.setattr(watching, "ASK", 0.0)
-    keep(tmp_path, state="finished", wrote=5.0)
-    over = lab_that_says("finished:completed")
-    last = [*watching.follow(over, "1", tmp_path, since=10.0)][-1]
+@pytest.mark.usefixtures("quick")
+def test_a_run_that_was_finished_before(tmp_path: Path) -> None:
+    keep(tmp_path, state="finished", run="0")
+    (tmp_path / figures.NAME).write_text("{}")
+    last = last_moment(lab_that_says("finished:completed"), tmp_path)
     assert last.finished
-    assert "--overwrite" in last.why
+    assert last.earlier
+    assert last.live == watching.read_live(tmp_path)
 
 
-def test_a_server_that_was_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+REFUSED = """\
+ERROR :     ServerApp raised an exception
+Traceback (most recent call last):
+  File "server.py", line 7, in serve
+    raise FileError(
+
+cafe.errors.FileError: live: another process is at work in this folder. Wait until it has ended.
+ERROR :     Exit Code: 201
+"""
+BROKEN = """\
+Traceback (most recent call last):
+  File "evaluation.py", line 3, in judge
+ValueError: only logged
+INFO :      Round 3 succeeded
+ERROR :     ServerApp raised an exception
+Traceback (most recent call last):
+  File "server_app.py", line 2, in <module>
+    import nmpy
+ModuleNotFoundError: No module named 'nmpy'
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "server_app.py", line 4, in <module>
+    app = sever(
+          ^^^^^
+NameError: name 'sever' is not defined
+and more about it
+ERROR :     Exit Code: 201
+"""
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_run_that_is_refused_says_why_and_no_more(tmp_path: Path) -> None:
+    keep(tmp_path, run="0")  # that one is at work in the folder
+    last = last_moment(lab_that_says("finished:failed", log=REFUSED), tmp_path)
+    assert last.finished is False
+    assert last.why == ("live: another process is at work in this folder. Wait until it has ended.")
+    assert (last.live, last.log) == (None, "")
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_a_server_died_of_is_found_in_its_log(tmp_path: Path) -> None:
+    last = last_moment(lab_that_says("finished:failed", log=BROKEN), tmp_path)
+    assert last.why == "NameError: name 'sever' is not defined"
+    assert last.log.startswith("The end of the run's log:\n")
+    last = last_moment(lab_that_says("finished:failed"), tmp_path)
+    assert last.log == "The end of the SuperLink's log:\nGood-bye."
+
+
+@pytest.mark.parametrize(
+    ("alive", "why"), [(True, "the server's process is gone"), (False, "the SuperLink has ended")]
+)
+def test_a_server_that_was_killed(
+    alive: bool, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(watching, "GLANCE", 0.0)
     gone = subprocess.Popen(["true"])
     time.sleep(0.2)
     try:  # dead, but nobody has waited for it
         keep(tmp_path, pid=gone.pid)
-        last = [*watching.follow(lab_that_says("running"), "1", tmp_path, since=10.0)][-1]
+        last = last_moment(lab_that_says("running", alive), tmp_path)
+        watching.stop(lab_that_says("running"), "1", tmp_path)  # has nobody to wait for
     finally:
         gone.wait()
-    assert (last.finished, last.why) == (False, "the server's process is gone")
+    assert (last.finished, last.why) == (False, why)
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     ("said", "alive", "picture", "finished", "why"),
     [
-        ("finished:failed", True, True, False, "finished:failed"),
+        ("finished:failed", True, True, False, "its server failed"),
+        ("finished:stopped", True, True, False, "it was stopped"),
         ("finished:completed", True, False, True, "The app keeps no live.json."),
-        ("finished:completed", True, True, False, "finished:completed"),
+        ("finished:completed", True, True, False, "its server ended without a last word"),
         ("running", False, True, False, "the SuperLink has ended"),
     ],
 )
 def test_a_run_that_falls_silent(
-    said: str,
-    alive: bool,
-    picture: bool,
-    finished: bool,
-    why: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    said: str, alive: bool, picture: bool, finished: bool, why: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(watching, "GLANCE", 0.0)
-    monkeypatch.setattr(watching, "ASK", 0.0)
     if picture:
         keep(tmp_path, wrote=11.0)
-    last = [*watching.follow(lab_that_says(said, alive), "1", tmp_path, since=10.0)][-1]
+    last = last_moment(lab_that_says(said, alive), tmp_path)
     assert (last.finished, last.why) == (finished, why)
+
+
+def test_half_a_database_is_made_anew(tmp_path: Path) -> None:
+    """Where the SuperLink was ended while it made one, Flower would refuse it for ever."""
+    kept = places.Places(tmp_path)
+    kept.make()
+    for file in (kept.database, kept.database.with_name("superlink.db-wal")):
+        file.write_text("half")
+    whole = places.Memory(False, False, 1, registered={"node-1": "7"}, database=True)
+    starting._end_unfinished(kept, whole)
+    assert kept.database.read_text() == "half"
+    assert whole.registered
+    half = places.Memory(False, False, 1, registered={"node-1": "7"})
+    starting._end_unfinished(kept, half)
+    assert not [*kept.state.glob("superlink.db*")]
+    assert not half.registered
+
+
+def test_a_key_that_is_taken_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that was killed may have left a tool at work, which registers the same file."""
+    pytest.importorskip("cryptography", reason="comes with Flower")
+    kept = places.Places(tmp_path)
+    kept.make()
+    seen: list[str] = []
+
+    def tool(_: places.Places, *words: str) -> dict[str, str]:
+        seen.append(Path(words[2]).read_text())
+        if len(seen) == 1:
+            raise InputError("Public key already in use.")
+        return {"node-id": "7"}
+
+    monkeypatch.setattr(commands, "tool", tool)
+    memory = places.Memory(False, False, 1, {"node-1": places.Node(0, 1, 2)})
+    starting._register(kept, memory, ["node-1"], lambda _: None)
+    assert memory.registered == {"node-1": "7"}
+    assert len({*seen}) == 2
+
+
+def test_what_was_never_recorded_is_found_and_ended(tmp_path: Path) -> None:
+    """As if the command that started it had been killed before it could write it down."""
+    pytest.importorskip("flwr", reason="a real federation needs Flower")
+    lab, other = Lab(tmp_path / "app"), Lab(tmp_path / "application")
+    script = "sleep 60 & sleep 60"
+    log, env = tmp_path / "log", dict(os.environ)
+    for each in (lab, other):
+        processes.start("node-1", ["sh", "-c", script], env, f"{each.places.mark}node-1", log)
+    try:
+        found = lab.processes()
+        assert [(each.name, each.alive, len(each.tasks)) for each in found] == [("node-1", True, 2)]
+        assert lab.places.recorded() == []
+        assert lab.down() == ["node-1"]
+        assert lab.processes() == []
+        assert other.processes()[0].alive
+    finally:
+        assert other.down() == ["node-1"]  # though its folder does not even exist
+    assert other.down() == []
 
 
 def test_tables() -> None:
@@ -202,6 +336,7 @@ def test_tables() -> None:
     screen.print(showing.live(PICTURE))
     text = screen.export_text()
     assert "open, round 3 of 20, 1 of 4 reports, deadline 8.0 s, success 75%" in text
+    assert "reports" not in showing.line(PICTURE | {"invited": 0})  # between two rounds
     assert text.index("node-2") < text.index("node-10")
     assert "away" in text
     assert "busy" in text

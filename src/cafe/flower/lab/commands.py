@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -21,6 +22,8 @@ LOOPBACK = "127.0.0.1"
 CONNECTION = "lab"  # the name of the SuperLink in the tool's configuration
 TASK_POLL = "0.2"  # seconds between two questions whether a task waits; each costs 2 to 5 ms
 RUN_POLL = "1.0"  # the same for the SuperLink, where a task is a whole run
+ANSWER = 60.0  # seconds that the SuperLink has to answer
+_COLOUR = re.compile(r"\x1b\[\d*m")
 
 
 def check_flower() -> None:
@@ -99,21 +102,13 @@ def connect_tool(places: Places, memory: Memory) -> None:
     (home / "config.toml").write_text("\n".join([*lines, ""]))
 
 
-def tool(places: Places, *words: str, seconds: float = 60.0) -> dict[str, Any]:
+def tool(places: Places, *words: str) -> dict[str, Any]:
     """Call ``flwr`` and return what it answers."""
-    command = [_script("flwr"), *words, "--format", "json"]
     try:
-        done = subprocess.run(
-            command,
-            env=environment(places, "tool"),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-        )
+        done = _flwr(places, *words, "--format", "json", seconds=ANSWER)
     except subprocess.TimeoutExpired:
         raise InputError(
-            f"`flwr {words[0]}` had no answer from the SuperLink in {seconds:.0f} seconds. "
+            f"`flwr {words[0]}` had no answer from the SuperLink in {ANSWER:.0f} seconds. "
             "See whether it runs: cafe federate status."
         ) from None
     try:
@@ -121,8 +116,8 @@ def tool(places: Places, *words: str, seconds: float = 60.0) -> dict[str, Any]:
     except ValueError:
         answer = {}
     if done.returncode or not answer.get("success"):
-        why = answer.get("error-message") or (done.stderr or done.stdout).strip()
-        raise InputError(f"`flwr {' '.join(words)}` failed: {why}")
+        why = answer.get("error-message") or done.stderr or done.stdout
+        raise InputError(f"`flwr {' '.join(words)}` failed: {why.strip()}")
     return dict(answer)
 
 
@@ -132,20 +127,27 @@ def online(places: Places) -> dict[str, str]:
     return {str(node["node-id"]): str(node["status"]) for node in found["nodes"]}
 
 
-def run_log(places: Places, run: str, lines: int) -> str:
-    """The end of a run's log, which the SuperLink keeps; nothing if it does not answer."""
+def run_log(places: Places, run: str) -> str:
+    """A run's log, which the SuperLink keeps; nothing if it does not answer."""
     try:
-        done = subprocess.run(
-            [_script("flwr"), "log", run, CONNECTION, "--show"],
-            env=environment(places, "tool"),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=15.0,
-        )
+        done = _flwr(places, "log", run, CONNECTION, "--show", seconds=15.0)
     except subprocess.TimeoutExpired:
         return ""
-    return "\n".join(done.stdout.splitlines()[-lines:]) if done.returncode == 0 else ""
+    if done.returncode:
+        return ""
+    lines = _COLOUR.sub("", done.stdout).splitlines()
+    return "\n".join(line for line in lines if not line.startswith("Using SuperLink: "))
+
+
+def _flwr(places: Places, *words: str, seconds: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [_script("flwr"), *words],
+        env=environment(places, "tool"),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+    )
 
 
 def _script(name: str) -> str:

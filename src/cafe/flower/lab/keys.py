@@ -56,16 +56,13 @@ def make_certificates(folder: Path) -> None:
 
 
 def make_node_key(path: Path) -> None:
-    """Write a SuperNode's private key and beside it, as .pub, the public one, unless there."""
-    public = path.with_suffix(".pub")
-    if path.exists() and public.exists():
-        return
+    """Write a new private key for a SuperNode and beside it, as .pub, the public one."""
     key = ec.generate_private_key(ec.SECP384R1())
     text = key.public_key().public_bytes(
         serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
     )
     _write(path, _private(key, serialization.PrivateFormat.OpenSSH), 0o600)
-    _write(public, text + b"\n", 0o644)
+    _write(path.with_suffix(".pub"), text + b"\n", 0o644)
 
 
 def make_secret(path: Path) -> None:

@@ -36,7 +36,8 @@ class Lab:
         """Start what is missing, and return when every node is online.
 
         Without a number there are as many nodes as before, or four. More than before join a
-        running federation; nodes that died come back, with TLS as the same node as before.
+        running federation, and of one that has more, none is ended. Nodes that died come back,
+        with TLS as the same node as before.
         """
         if not (self.places.folder / "pyproject.toml").exists():
             raise InputError(
@@ -50,6 +51,12 @@ class Lab:
             memory = starting.plan(self.places, nodes, insecure, cold)
             starting.prepare(self.places, memory)
             starting.start(self.places, memory, [*memory.nodes][:nodes], say)
+            more = [name for name in [*memory.nodes][nodes:] if self.runs(name)] if nodes else []
+            if more:
+                say(
+                    f"More are running: {', '.join(more)}. To have fewer: "
+                    f"cafe federate down {self.places.folder}, then up."
+                )
 
     def start(self, name: str) -> None:
         """Start one process that is not running, and return when it is ready."""
@@ -61,7 +68,7 @@ class Lab:
 
     def down(self) -> list[str]:
         """End every process that was started here, and nothing else; return their names."""
-        if not self.places.state.exists():
+        if not self.places.state.exists() and not self.processes():
             return []
         with self.places.locked():
             found = [each for each in self.processes() if each.alive or each.tasks]
@@ -84,7 +91,11 @@ class Lab:
 
     def processes(self) -> list[Process]:
         """What was started and not yet taken down, dead or alive."""
-        return processes.look(self.places.recorded())
+        return self.places.processes()
+
+    def runs(self, name: str) -> bool:
+        """Whether the process of this name is alive."""
+        return name in self.places.alive()
 
     def log_tail(self, name: str, lines: int = 15) -> str:
         """The end of a process's log."""
@@ -96,7 +107,7 @@ class Lab:
         Only what the app's pyproject.toml has under [tool.flwr.app.config] can be changed.
         """
         memory = self._memory()
-        if not any(each.alive for each in self.processes() if each.name == "superlink"):
+        if not self.runs("superlink"):
             raise InputError(
                 f"The SuperLink is not running. Start it: cafe federate up {self.places.folder}."
             )
@@ -120,7 +131,7 @@ class Lab:
 
     def run_log(self, run: str, lines: int = 25) -> str:
         """The end of what a run's server has logged."""
-        return commands.run_log(self.places, run, lines)
+        return "\n".join(commands.run_log(self.places, run).splitlines()[-lines:])
 
     def online(self) -> dict[str, str]:
         """The SuperLink's word for each node that it knows, by Flower's id: online, offline..."""
@@ -130,8 +141,7 @@ class Lab:
         """All that is known, as plain values."""
         memory = self.places.recall()
         running = self.processes()
-        alive = {each.name for each in running if each.alive}
-        seen = self.online() if "superlink" in alive else {}
+        seen = self.online() if self.runs("superlink") else {}
         known = memory.nodes if memory else {}
         return {
             "address": f"{commands.LOOPBACK}:{memory.port}" if memory else None,

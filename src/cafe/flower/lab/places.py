@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cafe.errors import FileError
+from cafe.flower.lab import processes
 from cafe.flower.lab.processes import Process
 
 STATE = ".federation"
@@ -38,12 +39,13 @@ class Memory:
     port: int
     nodes: dict[str, Node] = field(default_factory=dict)
     registered: dict[str, str] = field(default_factory=dict)  # ids of keys that are known
+    database: bool = False  # whether the SuperLink has come to the end of making it
     run: str | None = None  # the id of the last run
     output: str | None = None  # the folder of its results
 
 
 class Places:
-    """The files of a lab."""
+    """The files of a lab, and the processes that it started."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
@@ -51,6 +53,7 @@ class Places:
         self.keys = self.state / "keys"
         self.logs = self.state / "logs"
         self.database = self.state / "superlink.db"
+        self.mark = f"{self.state}:"  # what the marks of all processes here begin with
         self._memory = self.state / "federation.json"
         self._processes = self.state / "processes.json"
 
@@ -85,7 +88,7 @@ class Places:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """One command at a time changes a federation."""
-        self.state.mkdir(mode=0o700, exist_ok=True)
+        self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (self.state / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
@@ -110,12 +113,19 @@ class Places:
         with _understood(self._processes):
             return [Process(**each) for each in json.loads(self._processes.read_text())]
 
-    def record(self, processes: list[Process]) -> None:
+    def record(self, started: list[Process]) -> None:
         """Keep what tells processes from others."""
         known = ("name", "pid", "started", "boot", "mark")
-        _replace(
-            self._processes, [{key: getattr(each, key) for key in known} for each in processes]
-        )
+        _replace(self._processes, [{key: getattr(each, key) for key in known} for each in started])
+
+    def processes(self) -> list[Process]:
+        """What was started and not taken down as it is now, recorded or not, dead or alive."""
+        recorded = self.recorded()
+        return processes.look([*recorded, *processes.unrecorded(recorded, self.mark)])
+
+    def alive(self) -> set[str]:
+        """The names of the recorded processes that run."""
+        return {each.name for each in processes.look(self.recorded()) if each.alive}
 
 
 def free_ports(count: int) -> list[int]:
@@ -153,8 +163,8 @@ def _understood(path: Path) -> Iterator[None]:
     except (ValueError, TypeError, KeyError) as error:
         raise FileError(
             path,
-            f"the file is not as the lab wrote it: {error}. End what is still running by hand, "
-            "then delete the folder that the file is in.",
+            f"the file is not as the lab wrote it: {error}. Delete it, end what is running with "
+            "cafe federate down, then delete the folder that the file was in.",
         ) from None
 
 

@@ -2,7 +2,7 @@
 
 Each is known by its pid and its start time: a pid alone may belong to a stranger by now. Its
 environment carries a mark, which all that it starts inherits: so what it left behind is found
-even after it died, whatever session or group it went to.
+even after it died, whatever session or group it went to; and so is one that was never recorded.
 """
 
 from __future__ import annotations
@@ -66,6 +66,22 @@ def look(recorded: Iterable[Process]) -> list[Process]:
     """The same processes as they are now."""
     seen, boot = _everybody(), _boot()
     return [_now(each, seen, boot) for each in recorded]
+
+
+def unrecorded(recorded: Iterable[Process], prefix: str) -> list[Process]:
+    """Processes whose mark begins so, and is of none of those recorded.
+
+    Who starts a process and is killed at that moment cannot record it any more.
+    """
+    known, boot = {each.mark for each in recorded}, _boot()
+    found: dict[str, _Seen] = {}  # the oldest with each mark: it has started the others
+    for each in sorted(_everybody().values(), key=lambda each: each.started):
+        if each.mark and each.mark.startswith(prefix) and each.mark not in known:
+            found.setdefault(each.mark, each)
+    return [
+        Process(mark.removeprefix(prefix), each.pid, each.started, boot, mark)
+        for mark, each in found.items()
+    ]
 
 
 def exists(pid: int) -> bool:

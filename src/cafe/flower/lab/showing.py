@@ -43,7 +43,7 @@ def line(picture: dict[str, Any]) -> str:
     """A run at one moment in one line."""
     limit = "" if picture.get("rounds") is None else f" of {picture['rounds']:,}"
     parts = [f"{picture['state']}, round {picture['round']:,}{limit}"]
-    if picture["state"] == "open":
+    if picture["state"] == "open" and picture["invited"]:  # not between two rounds
         parts.append(f"{picture['reports']:,} of {picture['invited']:,} reports")
         if picture["deadline"] is not None:
             parts.append(f"deadline {_figure(picture['deadline'])} s")

@@ -7,6 +7,9 @@ import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,7 +29,7 @@ Say = Callable[[str], None]
 def plan(places: Places, nodes: int | None, insecure: bool, cold: bool) -> Memory:
     """What the federation shall be, given what it was."""
     memory = places.recall()
-    alive = [each.name for each in processes.look(places.recorded()) if each.alive]
+    alive = places.alive()
     if memory and alive:
         for word, was, wish in (
             ("--insecure", memory.insecure, insecure),
@@ -41,8 +44,8 @@ def plan(places: Places, nodes: int | None, insecure: bool, cold: bool) -> Memor
     names = [f"node-{k + 1}" for k in range(count)]
     ports = free_ports(1 + count)
     if memory is None or not alive:
-        registered = memory.registered if memory else {}
-        memory = Memory(insecure, cold, ports[0], registered=registered)
+        before = memory or Memory(insecure, cold, ports[0])
+        memory = replace(before, insecure=insecure, cold=cold, port=ports[0], nodes={})
     for k, name in enumerate(names):
         if name not in memory.nodes:
             memory.nodes[name] = Node(k, count, ports[1 + k])
@@ -50,25 +53,24 @@ def plan(places: Places, nodes: int | None, insecure: bool, cold: bool) -> Memor
 
 
 def prepare(places: Places, memory: Memory) -> None:
-    """Keys, certificates and the tool's configuration."""
+    """Certificates and the tool's configuration."""
     from cafe.flower.lab import keys
 
     keys.make_secret(places.keys / "tasks.secret")
     if not memory.insecure:
         keys.make_certificates(places.keys)
-        for name in memory.nodes:
-            keys.make_node_key(places.key(name))
-    if not places.database.exists():
-        memory.registered.clear()
     commands.connect_tool(places, memory)
     places.remember(memory)
 
 
 def start(places: Places, memory: Memory, names: list[str], say: Say = lambda _: None) -> None:
     """Start the SuperLink and these nodes where they are not running; wait for all."""
+    _end_unfinished(places, memory)
     if _spawn(places, "superlink", commands.superlink(places, memory)):
         say(f"Starting the SuperLink on {commands.LOOPBACK}:{memory.port}.")
-        _wait_for_superlink(places, memory)
+    _wait_for_superlink(places, memory)
+    memory.database = True
+    places.remember(memory)
     _register(places, memory, names, say)
     late = _thought_online(places, memory, names)
     _start_nodes(places, memory, [name for name in names if name not in late], say)
@@ -81,6 +83,21 @@ def start(places: Places, memory: Memory, names: list[str], say: Say = lambda _:
         _start_nodes(places, memory, late, say)
 
 
+def _end_unfinished(places: Places, memory: Memory) -> None:
+    """End what was being started when an earlier command was killed: it is started anew."""
+    recorded = places.recorded()
+    unseen = {name for name, node in memory.nodes.items() if node.id is None}
+    processes.end(each for each in recorded if each.name.removesuffix(TASKS) in unseen)
+    processes.end(processes.unrecorded(recorded, places.mark))
+    if "superlink" in places.alive():
+        return
+    if not memory.database:  # Flower could not go on with the half of one
+        for file in places.state.glob(f"{places.database.name}*"):
+            file.unlink()
+    if not places.database.exists():
+        memory.registered.clear()
+
+
 def _start_nodes(places: Places, memory: Memory, names: list[str], say: Say) -> None:
     began = {}
     for name in names:
@@ -89,7 +106,9 @@ def _start_nodes(places: Places, memory: Memory, names: list[str], say: Say) -> 
             began[name] = size
         if not memory.cold:
             pid = next(each.pid for each in places.recorded() if each.name == name)
-            _spawn(places, name + TASKS, commands.tasks(places, memory, name, pid))
+            # What ran the tasks of a node that is gone is about to end too.
+            command = commands.tasks(places, memory, name, pid)
+            _spawn(places, name + TASKS, command, anew=name in began)
     if began:
         say(f"Starting {len(began)} node{'s' if len(began) > 1 else ''}.")
         _wait_for_nodes(places, memory, began, say)
@@ -97,7 +116,7 @@ def _start_nodes(places: Places, memory: Memory, names: list[str], say: Say) -> 
 
 def _thought_online(places: Places, memory: Memory, names: list[str]) -> list[str]:
     """Nodes that do not run although the SuperLink says so: it would not let them in."""
-    alive = {each.name for each in processes.look(places.recorded()) if each.alive}
+    alive = places.alive()
     dead = [name for name in names if name not in alive]
     if memory.insecure or not dead:
         return []
@@ -116,42 +135,52 @@ def _wait_until_missed(places: Places, memory: Memory, names: list[str]) -> None
         time.sleep(2.0)
 
 
-def _spawn(places: Places, name: str, command: list[str]) -> bool:
-    """Start one process unless it runs; say whether it had to be started."""
+def _spawn(places: Places, name: str, command: list[str], anew: bool = False) -> bool:
+    """Start one process unless it runs, or in any case; say whether it had to be started."""
     recorded = places.recorded()
     before = [each for each in recorded if each.name == name]
-    if any(each.alive for each in processes.look(before)):
+    if not anew and any(each.alive for each in processes.look(before)):
         return False
     processes.end(before)  # what a dead process left behind
     places.home(name).mkdir(parents=True, exist_ok=True)
     env = commands.environment(places, name)
-    mark, log = f"{places.state}:{name}", places.log(name)
-    new = processes.start(name, command, env, mark, log)
+    new = processes.start(name, command, env, places.mark + name, places.log(name))
     places.record([*(each for each in recorded if each not in before), new])
     return True
 
 
 def _register(places: Places, memory: Memory, names: list[str], say: Say) -> None:
-    """Make the SuperLink know the keys of nodes that are new to it."""
+    """Make keys for nodes that are new to the SuperLink, and let it know them."""
     new = [name for name in names if name not in memory.registered]
     if memory.insecure or not new:
         return
     say(f"Registering {len(new)} node{'s' if len(new) > 1 else ''}.")
-
-    def register(name: str) -> None:
-        key = str(places.key(name).with_suffix(".pub"))
-        words = ("supernode", "register", key, commands.CONNECTION)
-        memory.registered[name] = str(commands.tool(places, *words)["node-id"])
-
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(register, new))
+        memory.registered |= zip(new, pool.map(partial(_registered, places), new), strict=True)
     places.remember(memory)
+
+
+def _registered(places: Places, name: str) -> str:
+    """Flower's id for a new key."""
+    from cafe.flower.lab import keys
+
+    def register() -> str:
+        # Flower takes no key twice, nor says whose it is: one that is there is of no use.
+        keys.make_node_key(places.key(name))
+        public = str(places.key(name).with_suffix(".pub"))
+        words = ("supernode", "register", public, commands.CONNECTION)
+        return str(commands.tool(places, *words)["node-id"])
+
+    with suppress(InputError):  # what an earlier command left at work may be faster with the key
+        return register()
+    return register()
 
 
 def _wait_for_superlink(places: Places, memory: Memory) -> None:
     until = time.monotonic() + LISTENING
     while time.monotonic() < until:
-        _check_alive(places, "superlink")
+        if "superlink" not in places.alive():
+            _give_up(places, "superlink", "ended")
         with socket.socket() as knock:
             knock.settimeout(1.0)
             if knock.connect_ex((commands.LOOPBACK, memory.port)) == 0:
@@ -165,6 +194,7 @@ def _wait_for_nodes(places: Places, memory: Memory, began: dict[str, int], say: 
     waiting, limit = dict(began), 60.0 + 5.0 * len(began)
     until = time.monotonic() + limit
     while waiting and time.monotonic() < until:
+        alive = places.alive()
         for name, size in [*waiting.items()]:
             with places.log(name).open("rb") as log:
                 log.seek(size)
@@ -173,19 +203,13 @@ def _wait_for_nodes(places: Places, memory: Memory, began: dict[str, int], say: 
                 memory.nodes[name].id = found[1]
                 del waiting[name]
                 say(f"{name} is online ({len(began) - len(waiting)} of {len(began)}).")
-            else:
-                _check_alive(places, name)
+            elif name not in alive:
+                _give_up(places, name, "ended")
         time.sleep(0.1)
     places.remember(memory)
     if waiting:
         name = next(iter(waiting))
         _give_up(places, name, f"was not online within {limit:.0f} seconds")
-
-
-def _check_alive(places: Places, name: str) -> None:
-    known = [each for each in places.recorded() if each.name == name]
-    if not any(each.alive for each in processes.look(known)):
-        _give_up(places, name, "ended")
 
 
 def _give_up(places: Places, name: str, what: str) -> NoReturn:

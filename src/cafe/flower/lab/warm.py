@@ -82,7 +82,7 @@ class WarmExecutor:
 def main() -> None:
     """Warm up, fork the helper, and run Flower's loop with it."""
     given = _arguments()
-    loop = importlib.import_module(LOOP)
+    loop: Any = importlib.import_module(LOOP)
     for name in (TASK, "numpy", *given.modules):
         importlib.import_module(name)
     ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)  # one message, one task
@@ -93,7 +93,7 @@ def main() -> None:
     theirs.close()
     _end_with(given.parent_pid)
     executor = WarmExecutor(ours)
-    loop.get_executor = lambda *_, **__: executor  # type: ignore[attr-defined]
+    loop.get_executor = lambda *_, **__: executor
     secret = given.superexec_auth_secret_file
     loop.run_superexec(
         runtime_api_address=given.runtime_api_address,

@@ -11,6 +11,7 @@ The first run waits long, so that most response times are seen. The second waits
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -37,18 +38,20 @@ def main() -> None:
         for k in range(1, NODES + 1):
             (script / f"node-{k}").write_text(f"work {MEAN}")
         for name, settings in RUNS.items():
-            out = lab.places.folder / name
+            out, load = lab.places.folder / name, []
             lab.submit(folder=str(out), script=str(script), all=False, evaluate="none", **settings)
             while (now := board(out))["state"] != "finished":
                 if now["state"] == "stopped":
                     raise SystemExit(now["why"])
                 print(f"{name}: round {now['round']} of {settings['rounds']}", flush=True)
                 time.sleep(20)
+                load.append(os.getloadavg()[0])
             kept = HERE / name
             kept.mkdir(exist_ok=True)
             for file in ("events.jsonl", "jobs.jsonl", "responses.csv"):
                 shutil.copy(out / file, kept / file)
-            told = {"clients": NODES, "policy": "mcu", **settings}
+            # Processes at work, of this study and of others, a minute's mean each.
+            told = {"clients": NODES, "policy": "mcu", **settings, "load": sum(load) / len(load)}
             (kept / "settings.json").write_text(json.dumps(told, indent=2) + "\n")
 
 

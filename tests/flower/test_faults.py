@@ -1,4 +1,4 @@
-"""Real SuperNodes, and all that can happen to them. One federation serves all tests."""
+"""Real SuperNodes, and all that can happen to them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import os
 import shutil
 import signal
 import subprocess
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,81 +18,22 @@ pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-f
 from cafe.errors import InputError
 from cafe.flower.lab import Lab
 from cafe.live.journal import read_jobs, read_rounds
-from cafe.live.records import Record
 from cafe.results import checkpoint, load
-from tests.flower.soak import board, federation, gone
+from tests.flower.trial import NODES, Trial, board, by_name, gone, leave
 
-NODES = 4
-FORGED = (
-    "shape", "nan", "inf", "huge", "dtype", "oversize", "replay", "version", "pickle", "bomb",
-)  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with federation(NODES) as made:
-        yield made
-
-
-class Trial:
-    """A run on the federation, from its start to its end."""
-
-    def __init__(self, lab: Lab, name: str, **settings: Any) -> None:
-        self.lab, self.out = lab, lab.places.folder / name
-        self.script = lab.places.folder / f"{name}-script"
-        self.script.mkdir()
-        self.settings = {"folder": str(self.out), "script": str(self.script)} | settings
-        self.run = ""
-
-    def tell(self, node: str, *lines: str) -> None:
-        (self.script / node).write_text("\n".join(lines))
-
-    def submit(self) -> None:
-        self.run = self.lab.submit(**self.settings)
-
-    def wait(self, seen: Callable[[dict[str, Any]], bool], seconds: float = 90.0) -> dict[str, Any]:
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            now = board(self.out)
-            if seen(now):
-                return now
-            time.sleep(0.1)
-        log = self.lab.run_log(self.run)
-        raise AssertionError(f"Not within {seconds:.0f} s: {board(self.out)}\n{log}")
-
-    def finish(self, seconds: float = 90.0) -> None:
-        now = self.wait(lambda now: now["state"] in ("finished", "stopped"), seconds)
-        assert now["state"] == "finished", now["why"]
-
-    def jobs(self, node: str) -> list[Record]:
-        name = by_name(self.lab, node)
-        return [job for job in read_jobs(self.out) if job.name == name]
-
-    def conserved(self) -> None:
-        """Every job has one fate, every round one line, every version one round."""
-        jobs, rounds, history = read_jobs(self.out), read_rounds(self.out), load(self.out).history
-        assert len({(job.client, job.round) for job in jobs}) == len(jobs)
-        assert sum(r.invited for r in rounds) == len(jobs) + history.open_jobs
-        assert Counter(j.fate for j in jobs) == Counter(
-            {fate: count for fate, count in history.fates.items() if count}
-        )
-        assert [r.round for r in rounds] == [*range(len(rounds))]
-        versions = [r.version for r in rounds if r.succeeded]
-        assert versions == [*range(1, len(versions) + 1)]
-
-
-def leave(lab: Lab, name: str) -> None:
-    """Have a node say good-bye, and wait until it has gone."""
-    pids = [each.pid for each in lab.processes() if each.name in (name, f"{name}-tasks")]
-    lab.kill(name, signal.SIGTERM)
-    while not all(map(gone, pids)):
-        time.sleep(0.1)
-
-
-def by_name(lab: Lab, node: str) -> str:
-    memory = lab.places.recall()
-    assert memory is not None
-    return str(memory.nodes[node].id)
+# What is forged, and a word of the reason for which it is refused.
+FORGED = {
+    "shape": "must have the shape",
+    "nan": "not finite",
+    "inf": "not finite",
+    "huge": "norm",
+    "dtype": "must be float32",
+    "oversize": "bytes",
+    "replay": "it answers round",
+    "version": "version",
+    "pickle": "not an array of numbers",
+    "bomb": "weight says",
+}
 
 
 def test_bad_days_of_single_clients_cost_nobody_else(lab: Lab) -> None:
@@ -326,23 +264,22 @@ def test_a_node_whose_clock_is_hours_off_is_turned_away(
 def test_one_liar_in_six_can_neither_stop_nor_destroy_training(lab: Lab) -> None:
     lab.up(nodes=6)
     lies = [*FORGED, "flip", "scale 90", "scale -90"]
+    # A round closes when all have reported: the deadline is only so long that no lie is late.
     trial = Trial(
-        lab, "attack", rounds=len(lies), quorum=4, deadline=25.0, combine="trimmed", wait=100.0
+        lab, "attack", rounds=len(lies), quorum=4, deadline=60.0, combine="trimmed", wait=100.0
     )
     trial.tell("node-6", *lies)
     trial.submit()
-    trial.finish(240)
+    trial.finish(300)
     trial.conserved()
     history = load(trial.out).history
     assert history.updates == history.rounds  # it stopped nothing
     assert history.accuracy is not None
     assert history.accuracy > 0.85  # it destroyed nothing
     lied = {job.round: job for job in trial.jobs("node-6")}
-    for at, word in enumerate(FORGED):
-        assert lied[at].fate in ("refused", "late"), (word, lied[at])
-    refused = [at for at in range(len(FORGED)) if lied[at].fate == "refused"]
-    assert len(refused) > len(FORGED) * 0.7
-    assert all(lied[at].reason for at in refused)
+    for at, (word, reason) in enumerate(FORGED.items()):
+        assert lied[at].fate == "refused", (word, lied[at])
+        assert reason in lied[at].reason, (word, lied[at])
     honest = [job for job in read_jobs(trial.out) if job.name != lied[0].name]
     assert not [job for job in honest if job.fate in ("refused", "crashed", "failed")]
     with np.load(trial.out / "arrays.npz") as arrays:

@@ -15,11 +15,13 @@ from flwr.app.message import make_message
 from flwr.proto.message_pb2 import PullObjectResponse
 from flwr.proto.node_pb2 import Node
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, get_object_tree
+from flwr.supercore.task_identity import TaskIdentity
 
 from cafe.flower import messages
-from cafe.flower.grid import GridWire
+from cafe.flower.grid import PATIENCE, GridWire
 from cafe.flower.inbox import Inbox, Letter
 from cafe.live.layout import Layout
+from cafe.live.wire import Order
 
 MODEL = {"w": np.arange(6, dtype=np.float32)}
 VALUES = {"round": 0, "version": 0, "carried": False, "examples": 1}
@@ -222,3 +224,86 @@ def test_another_flower_is_noticed_and_each_reply_still_stands_alone() -> None:
     assert replies["bad"].malformed
     assert replies["good"].stopped
     assert "none" not in replies
+
+
+class BusyError(Exception):
+    """What a library raises where the other side answers with an error."""
+
+    def __init__(self, status: int) -> None:
+        self.response = SimpleNamespace(status_code=status)
+
+
+class BusyGrid:
+    """A SuperLink that a client keeps busy for some requests."""
+
+    def __init__(self, link: Link, errors: list[int]) -> None:
+        self.errors, self.link = errors, link
+        self._runtime_client = self
+        self.node, self.run = Node(node_id=1), SimpleNamespace(run_id=7)
+
+    def fail(self) -> None:
+        if self.errors:
+            raise BusyError(self.errors.pop(0))
+
+    def get_node_ids(self) -> list[int]:
+        self.fail()
+        return [3, 4]
+
+    def push_messages(self, ready: list[Message]) -> list[str]:
+        self.fail()
+        return [f"t{k}" for k, _ in enumerate(ready)]
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self.link, name)
+
+        def answer(request: Any) -> Any:
+            self.fail()
+            return call(request)
+
+        return answer
+
+
+def test_a_superlink_that_is_busy_is_asked_again(
+    link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_task_id", "_run_id", "_node_id"):
+        monkeypatch.setattr(TaskIdentity, name, 1)
+    busy: Any = BusyGrid(link, [])
+    wire = GridWire(busy, Layout.of(MODEL), "run")
+    assert wire.present() == ["3", "4"]
+    order = Order("3", 0, 0, 0, 0, seconds=9.0)
+    busy.errors = [500]
+    assert wire.present() == ["3", "4"]  # as far as is known
+    busy.errors = [503]
+    assert wire.send([order, order], MODEL) == [None, None]
+    assert wire.send([order, order], MODEL) == ["t0", "t1"]
+    link.put("t0", 1)
+    busy.errors = [500]
+    assert [*wire.receive(["t0"])] == []
+    for _ in range(9):  # whatever is interrupted goes on where it was
+        busy.errors = [500]
+        assert [*wire.receive(["t0"])] == []
+    (reply,) = wire.receive(["t0"])
+    assert reply.report is not None
+
+
+@pytest.mark.parametrize("status", [400, 401, 404])
+def test_a_superlink_that_refuses_is_not_asked_again(link: Link, status: int) -> None:
+    busy: Any = BusyGrid(link, [status])
+    with pytest.raises(BusyError):
+        GridWire(busy, Layout.of(MODEL), "run").present()
+
+
+def test_a_superlink_that_stays_broken_ends_the_run(
+    link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy: Any = BusyGrid(link, [500, 500, 500])
+    wire, now = GridWire(busy, Layout.of(MODEL), "run"), [100.0]
+    monkeypatch.setattr(wire, "clock", lambda: now[0])
+    assert wire.present() == []
+    now[0] += PATIENCE
+    assert wire.present() == []
+    now[0] += 1.0
+    with pytest.raises(BusyError):
+        wire.present()
+    assert wire.present() == ["3", "4"]

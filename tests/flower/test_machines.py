@@ -313,6 +313,8 @@ def test_two_machines_train_and_a_stranger_does_not(machines: Machines) -> None:
     [
         ("/v1/fleet/pull-messages", 0, 401),  # it is the SuperLink that asks who this is
         ("/v1/fleet/push-object", 9 * 2**20, 413),
+        ("/v1/fleet/push-messages", 2**17, 401),
+        ("/v1/fleet/push-messages", 2**20, 413),
         ("/v1/control/list-nodes", 0, 403),
         ("/v1/runtime/acquire-task", 0, 403),
         ("/docs", 0, 403),

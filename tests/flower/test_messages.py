@@ -19,6 +19,7 @@ from hypothesis.extra import numpy as hnp
 pytest.importorskip("flwr")
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, MetricRecord, RecordDict
+from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 
 from cafe.flower import messages
 from cafe.flower.messages import MODEL, ORDER, REPORT, STOPPED, UPDATE, MalformedError
@@ -108,6 +109,44 @@ def test_no_copy_is_made_of_what_came() -> None:
     record = messages.packed({"w": np.zeros(10**6, np.float32)})
     with little_memory():
         messages.unpacked(record, 4 * 10**6)
+
+
+def names_of(record: ArrayRecord) -> set[str]:
+    """What Flower calls a record and all of its pieces."""
+    return set(get_all_nested_objects(record))
+
+
+@given(st.dictionaries(st.text(max_size=9), arrays, max_size=4))
+def test_models_arrive_though_nobody_can_foresee_them(model: dict[str, Any]) -> None:
+    one, two = messages.unforeseen(model), messages.unforeseen(model)
+    assert list(one) == list(model)
+    for name, array in model.items():
+        back = one[name].numpy()
+        assert back.dtype == array.dtype
+        assert back.shape == array.shape
+        assert back.tobytes() == array.tobytes()
+    if model:
+        assert names_of(one).isdisjoint(names_of(two))
+    assert names_of(messages.packed(model)) == names_of(messages.packed(model))
+
+
+def test_no_piece_of_a_large_model_can_be_foreseen() -> None:
+    rng = np.random.default_rng(0)
+    model = {"w": rng.standard_normal(4_000_000).astype(np.float32)}  # 16 MB: four pieces
+    seen: set[str] = set()
+    for _ in range(3):
+        record = messages.unforeseen(model)
+        names = names_of(record)
+        assert len(names) == 6
+        assert names.isdisjoint(seen)
+        seen |= names
+        np.testing.assert_array_equal(record["w"].numpy(), model["w"])
+
+
+def test_no_order_or_question_can_be_foreseen() -> None:
+    order = Order("7", 0, 1, 1, 0)
+    assert len({messages.order_record(order, "run").object_id for _ in range(3)}) == 3
+    assert len({messages.question(5.0).object_id for _ in range(3)}) == 3
 
 
 order_values: dict[str, Any] = {

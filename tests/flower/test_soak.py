@@ -2,19 +2,62 @@
 
 from __future__ import annotations
 
+import json
+import time
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-fl[flower]'")
 
+from cafe.live.records import Record
+from cafe.results import events
+from tests.flower.accounts import Lie, Notes, honest_and_refused
 from tests.flower.soak import soak
 
+MOST = 240.0  # seconds, from no process to none
 
-def test_a_short_soak_accounts_for_everything() -> None:
-    found = soak(nodes=5, rounds=8, seed=7, apart=(2.0, 4.0), seconds=420.0)
+
+def test_a_short_soak_accounts_for_everything_within_four_minutes() -> None:
+    began = time.monotonic()
+    found = soak(nodes=5, rounds=8, seed=7, apart=(2.0, 4.0), seconds=MOST)
+    took = time.monotonic() - began
     assert found["rounds"] == 8
     assert found["updates"] >= 3
     assert found["servers_started"] >= 2  # it was killed, and went on
     assert found["faults_injected"] >= 8
+    assert found["announced"] >= 1
     assert found["announced_and_lost"] == 0
     assert found["replay_equals_model"]
     assert found["replayed_reports"] == found["reports_used"] > 0
+    assert took <= MOST
+
+
+def test_a_version_that_changes_after_it_was_announced_is_lost(tmp_path: Path) -> None:
+    def log(*closed: float) -> None:
+        rounds = [
+            {"round": k, "succeeded": True, "version": k + 1, "closed": at}
+            for k, at in enumerate(closed)
+        ]
+        (tmp_path / events.NAME).write_text("".join(f"{json.dumps(r)}\n" for r in rounds))
+
+    notes = Notes()
+    log(1.0, 2.0)
+    for version in (1, 2):
+        notes.watch(tmp_path, {"version": version})
+    log(1.0, 2.0, 3.0)
+    assert notes.lost(tmp_path) == []
+    log(1.0, 2.5, 3.0)
+    assert notes.lost(tmp_path) == [2]
+    notes.watch(tmp_path, {"version": 4})  # the log does not have it
+    assert notes.lost(tmp_path) == [2, 4]
+    notes.killed(tmp_path)  # there is no checkpoint
+    assert notes.lost(tmp_path) == [1, 2, 4]
+
+
+def test_an_honest_client_that_is_refused_is_found() -> None:
+    jobs = [Record(0, "7", k, 0, False, 0.0, fate="refused") for k in (2, 3, 9)]
+    honest = [Record(1, "8", 3, 0, False, 0.0, fate=fate) for fate in ("fresh", "refused")]
+    nodes = {"7": "node-1", "8": "node-2"}
+    wronged = honest_and_refused([*jobs, *honest], [Lie("node-1", 2, 3)], nodes)
+    assert wronged == [jobs[2], honest[1]]

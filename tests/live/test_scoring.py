@@ -12,6 +12,7 @@ import pytest
 
 from cafe.live.layout import Arrays
 from cafe.live.serving import serve
+from cafe.live.wire import Opinion
 from cafe.policies import mcu
 from cafe.report import runs as report_runs
 from cafe.results import load
@@ -133,6 +134,21 @@ def test_evaluation_by_clients_ends_when_all_have_answered(tmp_path: Path) -> No
     assert history.curve is not None
     assert history.model is not None
     assert history.curve.loss[-1] == pytest.approx(history.model[6])
+
+
+def test_an_opinion_counts_once_and_only_if_asked_for(tmp_path: Path) -> None:
+    at = wire(judge=lambda name, model: (2.0, 0.5, 1))
+    original = at.hear
+
+    def hear(tickets: Any) -> Any:
+        found = [*original(tickets)]
+        return [*found, *found, Opinion("never asked", 900.0, 1.0, 999)]
+
+    at.hear = hear  # type: ignore[method-assign]
+    history = serve(at, plan(evaluate="clients", evaluate_seconds=5.0, updates=1), tmp_path)
+    assert history.curve is not None
+    assert history.curve.loss.tolist() == [2.0]
+    assert history.curve.accuracy.tolist() == [0.5]
 
 
 def test_nobody_has_an_opinion(tmp_path: Path) -> None:

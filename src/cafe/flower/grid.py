@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TypeVar
 
-from flwr.app import ConfigRecord, Message, MessageType, RecordDict
+from flwr.app import Message, MessageType, RecordDict
 from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
@@ -15,8 +16,10 @@ from cafe.live.layout import Arrays, Layout
 from cafe.live.wire import Opinion, Order, Reply
 
 GRACE = 5.0  # seconds that a message outlives its deadline: one that came just in time is not lost
+PATIENCE = 60.0  # seconds for which the SuperLink may answer with nothing but errors
 LIFE = 12 * 3600.0  # of a message whose report is taken whenever it comes
 
+T = TypeVar("T")
 _WORDS = {
     ErrorCode.LOAD_CLIENT_APP_EXCEPTION: "its app could not be loaded",
     ErrorCode.CLIENT_APP_RAISED_EXCEPTION: "its training function failed",
@@ -41,6 +44,8 @@ class GridWire:
         self._grid, self._run = grid, run
         self._most = layout.bytes
         self._inbox = Inbox(grid, 2 * layout.bytes + (1 << 20))
+        self._here: list[str] = []
+        self._failing: float | None = None  # since when the SuperLink answers with errors
 
     @property
     def limited(self) -> bool:
@@ -49,11 +54,16 @@ class GridWire:
 
     def present(self) -> Sequence[str]:
         """Who is online, as the SuperLink has it from their heartbeats."""
-        return sorted(f"{node}" for node in self._grid.get_node_ids())
+
+        def look() -> list[str]:
+            return sorted(f"{node}" for node in self._grid.get_node_ids())
+
+        self._here = self._patient(look, self._here)
+        return self._here
 
     def send(self, orders: Sequence[Order], model: Arrays) -> Sequence[str | None]:
         """One message each; the model in them is pushed once."""
-        record = messages.packed(model)
+        record = messages.unforeseen(model)
         ready = [
             Message(
                 RecordDict(
@@ -73,11 +83,10 @@ class GridWire:
 
     def ask(self, clients: Sequence[str], model: Arrays, seconds: float) -> Sequence[str | None]:
         """Ask for opinions."""
-        record = messages.packed(model)
-        limit = ConfigRecord({"seconds": seconds})
+        record = messages.unforeseen(model)
         ready = [
             Message(
-                RecordDict({messages.MODEL: record, messages.ORDER: limit}),
+                RecordDict({messages.MODEL: record, messages.ORDER: messages.question(seconds)}),
                 int(client),
                 MessageType.EVALUATE,
                 ttl=seconds + GRACE,
@@ -90,20 +99,39 @@ class GridWire:
     def _push(self, ready: list[Message]) -> Sequence[str | None]:
         if not ready:
             return []
-        tickets = list(self._grid.push_messages(ready))
+        nothing: list[str] = []
+        tickets = self._patient(lambda: list(self._grid.push_messages(ready)), nothing)
         return [ticket or None for ticket in tickets] if tickets else [None] * len(ready)
 
     def receive(self, tickets: Collection[str]) -> Iterator[Reply]:
         """What has come, one by one: no more than one report is in memory twice."""
-        return map(self._reply, self._inbox.fetch(tickets))
+        return map(self._reply, self._letters(tickets))
 
     def hear(self, tickets: Collection[str]) -> Iterator[Opinion | Reply]:
         """Opinions that have come."""
-        for letter in self._inbox.fetch(tickets):
+        for letter in self._letters(tickets):
             message, opinion = letter.message, None
             if message is not None and message.has_content():
                 opinion = messages.opinion_from(letter.ticket, message.content)
             yield opinion or Reply(letter.ticket, lost="it has no opinion")
+
+    def _letters(self, tickets: Collection[str]) -> Iterator[Letter]:
+        letters = self._inbox.fetch(tickets)
+        while (letter := self._patient(lambda: next(letters, None), None)) is not None:
+            yield letter
+
+    def _patient(self, ask: Callable[[], T], otherwise: T) -> T:
+        """Ask the SuperLink; any client can keep it so busy that it answers with an error."""
+        try:
+            answer = ask()
+        except Exception as error:  # of whatever library it is that Flower uses
+            status = getattr(getattr(error, "response", None), "status_code", 0)
+            self._failing = self._failing or self.clock()
+            if status < 500 or self.clock() > self._failing + PATIENCE:
+                raise
+            return otherwise
+        self._failing = None
+        return answer
 
     def _reply(self, letter: Letter) -> Reply:
         ticket, message = letter.ticket, letter.message

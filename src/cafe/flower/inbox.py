@@ -51,7 +51,7 @@ class Inbox:
     def __init__(self, grid: Grid, most: int) -> None:
         self._grid: Any = grid  # its node and run are known below what is public
         self.most = most
-        # An honest reply has some per array and one per 20 MB; each costs a request.
+        # An honest reply has some per array and one per 5 MiB; each costs a request.
         self.pieces = 1000 + most // (1 << 16)
         self._client: Any = getattr(grid, "_runtime_client", None)
         self._coming: dict[str, _Coming] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -21,7 +22,9 @@ from cafe.live.wire import Memory, Opinion, Order, Report
 from cafe.rounds.jobs import Work
 
 MODEL, ORDER, UPDATE, REPORT, STOPPED = "model", "order", "update", "report", "stopped"
+NONCE = "nonce"
 _MAGIC, _LONGEST = b"\x93NUMPY\x01\x00", 1024  # what an array begins with; bytes of its header
+_BLANKS = 8192  # in a header; NumPy takes 10,000 bytes of it
 # What NumPy writes for arrays of numbers, and nothing else.
 _HEADER = re.compile(
     rb"\{'descr': '([<>|][fiub]\d{1,2})', 'fortran_order': (True|False), "
@@ -36,6 +39,25 @@ class MalformedError(ValueError):
 def packed(arrays: Mapping[str, NDArray[Any]]) -> ArrayRecord:
     """Named arrays for the wire."""
     return ArrayRecord({name: Array(np.asarray(a, order="C")) for name, a in arrays.items()})
+
+
+def unforeseen(arrays: Mapping[str, NDArray[Any]]) -> ArrayRecord:
+    """Named arrays for the wire, of which no client can know beforehand what Flower will call them.
+
+    Flower cuts arrays into pieces and names these by hashes of their content. Who knows a name
+    beforehand, as that of a model which is sent again, can register it with a false content, and
+    the server could not send it. NumPy reads neither the blanks in a header nor what follows the
+    data: blanks move the data, and so change every piece but one of nothing but equal numbers;
+    what follows changes the last one, which is the only one of most arrays.
+    """
+    record = packed(arrays)
+    for array in record.values():
+        at = len(_MAGIC)
+        begin = at + 2 + int.from_bytes(array.data[at : at + 2], "little")
+        header = array.data[at + 2 : begin - 1] + b" " * secrets.randbelow(_BLANKS) + b"\n"
+        parts = (len(header).to_bytes(2, "little"), header, array.data[begin:])
+        array.data = b"".join([_MAGIC, *parts, secrets.token_bytes(16)])
+    return record
 
 
 def unpacked(record: ArrayRecord, most: int) -> Arrays:
@@ -70,11 +92,21 @@ def _array(name: str, sent: Array) -> NDArray[Any]:
         raise MalformedError(f"{name[:40]} says {shape} of {descr.decode()}: {error}") from None
 
 
+def nonce() -> str:
+    """Nobody can foresee it: who could tell the id of another's order could answer in its place."""
+    return secrets.token_hex(16)
+
+
 def order_record(order: Order, run: str) -> ConfigRecord:
     """An order for the wire; what is None is left out, since the format has no word for it."""
-    values = asdict(order) | {"run": run}
+    values = asdict(order) | {"run": run, NONCE: nonce()}
     values |= {f"work.{name}": value for name, value in values.pop("work").items()}
     return ConfigRecord({name: value for name, value in values.items() if value is not None})
+
+
+def question(seconds: float) -> ConfigRecord:
+    """That a client shall say what it thinks of a model, for the wire."""
+    return ConfigRecord({"seconds": seconds, NONCE: nonce()})
 
 
 def order_from(record: ConfigRecord) -> tuple[Order, str]:
@@ -83,6 +115,7 @@ def order_from(record: ConfigRecord) -> tuple[Order, str]:
     work = {n.removeprefix("work."): v for n, v in values.items() if n.startswith("work.")}
     rest = {n: v for n, v in values.items() if not n.startswith("work.")}
     run = str(rest.pop("run"))
+    rest.pop(NONCE, "")
     return Order(**rest, work=Work(**work)), run
 
 

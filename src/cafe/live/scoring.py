@@ -84,8 +84,9 @@ class ByClients:
         while waiting:
             last = run.now() >= until
             for answer in run.wire.hear(waiting):
+                asked_for = answer.ticket in waiting
                 waiting.discard(answer.ticket)
-                if isinstance(answer, Opinion) and self._sane(answer, run):
+                if asked_for and isinstance(answer, Opinion) and self._sane(answer, run):
                     opinions.append(answer)
             if last:
                 break

@@ -1,0 +1,227 @@
+"""The books of a soak: what was seen from outside, what must hold in the end, and the page."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cafe.live.journal import read_jobs, read_rounds
+from cafe.live.records import Record
+from cafe.live.replay import Replayed, replay
+from cafe.results import checkpoint, events, load
+from cafe.rounds.outcome import Fate
+from tests.flower.trial import APP, board
+
+
+@dataclass(frozen=True)
+class Lie:
+    """A client was told to lie, from one round to another."""
+
+    node: str
+    first: int
+    last: int
+
+
+@dataclass
+class Notes:
+    """What was done to a federation, and what its server announced meanwhile."""
+
+    faults: Counter[str] = field(default_factory=Counter)
+    lies: list[Lie] = field(default_factory=list)
+    announced: dict[int, str] = field(default_factory=dict)  # version: its round's line in the log
+    unsafe: set[int] = field(
+        default_factory=set
+    )  # announced, and not in a dead server's checkpoint
+    broken: list[str] = field(default_factory=list)  # what could not be made good again
+
+    def watch(self, out: Path, now: dict[str, Any]) -> None:
+        """Remember a version that is announced, as the log has it then: nothing may change it."""
+        if now["version"] > 0 and now["version"] not in self.announced:
+            self.announced[now["version"]] = _line(out, now["version"])
+
+    def killed(self, out: Path) -> None:
+        """Whatever a dead server had announced must be in the checkpoint that it leaves."""
+        self.watch(out, board(out))
+        kept = checkpoint.read(out / checkpoint.NAME)
+        safe = 0 if kept is None else int(json.loads(bytes(kept.state["meta"]))["version"])
+        self.unsafe |= {version for version in self.announced if version > safe}
+
+    def lost(self, out: Path) -> list[int]:
+        """Versions that were announced, and were not safe, or are another round's now."""
+        changed = {v for v, line in self.announced.items() if not line or _line(out, v) != line}
+        return sorted(self.unsafe | changed)
+
+
+def _line(out: Path, version: int) -> str:
+    """The line of the round that made a version; nothing where there is none."""
+    for text in (out / events.NAME).read_text().splitlines():
+        try:
+            line = json.loads(text)
+        except ValueError:  # the last one, in the making
+            continue
+        if line.get("succeeded") and line["version"] == version:
+            return text
+    return ""
+
+
+def chaos() -> Any:
+    """How the app of the tests trains: its module ``task``."""
+    sys.path.insert(0, str(APP))
+    try:
+        return importlib.import_module("chaos.task")
+    finally:
+        sys.path.remove(str(APP))
+
+
+def trained_again(out: Path) -> Replayed:
+    """Replay a run of the app of the tests."""
+    partition = {
+        client["name"]: int(client["label"].removeprefix("node-")) - 1
+        for client in board(out)["clients"]
+        if client["label"]
+    }
+    task = chaos()
+    return replay(out, task.start(), task.train, lambda name: {"partition-id": partition[name]})
+
+
+def served(out: Path) -> np.ndarray[Any, Any]:
+    """The model that a run ended with."""
+    with np.load(out / "arrays.npz") as arrays:
+        return np.concatenate([arrays["weight"].ravel(), arrays["bias"]])
+
+
+def accounts(out: Path, notes: Notes, nodes: Mapping[str, str]) -> dict[str, Any]:
+    """Go through the books of a finished soak; every figure that must hold is asserted.
+
+    Args:
+        out: the run's folder.
+        notes: what was seen meanwhile.
+        nodes: which node it is that the server calls by a name.
+    """
+    history, jobs, rounds = load(out).history, read_jobs(out), read_rounds(out)
+    assert [outcome.round for outcome in rounds] == [*range(len(rounds))]
+    versions = [outcome.version for outcome in rounds if outcome.succeeded]
+    assert versions == [*range(1, len(versions) + 1)]
+    assert history.updates == len(versions)
+    notes.watch(out, board(out))
+    assert max(notes.announced, default=0) == len(versions)
+    lost = notes.lost(out)
+    assert not lost, f"versions {lost} were announced, and were not safe"
+    assert not notes.broken, f"was not made good again: {notes.broken}"
+
+    assert len({(job.client, job.round) for job in jobs}) == len(jobs), "a job has two fates"
+    fates = Counter(job.fate for job in jobs)
+    assert fates == Counter({k: v for k, v in history.fates.items() if v})
+    without = sum(outcome.invited for outcome in rounds) - len(jobs) - history.open_jobs
+    assert without == 0, f"{without} jobs have no fate"
+    used = [job for job in jobs if job.coefficient is not None]
+    assert len(used) == history.reports_used
+    wronged = honest_and_refused(jobs, notes.lies, nodes)
+    assert not wronged, f"honest, and refused: {wronged}"
+
+    again = trained_again(out)
+    assert not again.differing, f"{len(again.differing)} reports differ from their digests"
+    equal = again.model.tobytes() == served(out).tobytes()
+    assert equal, "the replayed model differs"
+    return {
+        "rounds": history.rounds,
+        "updates": history.updates,
+        "faults": dict(sorted(notes.faults.items())),
+        "faults_injected": sum(notes.faults.values()),
+        "jobs": len(jobs),
+        "fates": {fate.name.lower(): fates[fate.name.lower()] for fate in Fate},
+        "reports_used": history.reports_used,
+        "refused": fates["refused"],
+        "refusals": refusals(jobs),
+        "announced": len(notes.announced),
+        "announced_and_lost": len(lost),
+        "jobs_without_a_fate": without,
+        "replayed_reports": again.reports,
+        "replay_equals_model": equal,
+        "accuracy": history.accuracy,
+        "seconds": round(history.virtual_time, 1),
+    }
+
+
+def honest_and_refused(
+    jobs: list[Record], lies: list[Lie], nodes: Mapping[str, str]
+) -> list[Record]:
+    """Refused reports of clients that were not told to lie then; a round more or less may pass."""
+    return [
+        job
+        for job in jobs
+        if job.fate == "refused"
+        and not any(
+            lie.node == nodes[job.name] and lie.first - 1 <= job.round <= lie.last + 1
+            for lie in lies
+        )
+    ]
+
+
+def refusals(jobs: list[Record]) -> dict[str, int]:
+    """Why reports were refused, and how often."""
+    return dict(Counter(_kind(job.reason) for job in jobs if job.fate == "refused"))
+
+
+def _kind(reason: str) -> str:
+    """A reason without what is different every time."""
+    return re.split(r"[\d:,(]", reason)[0].strip()
+
+
+def page(found: dict[str, Any]) -> str:
+    """The figures as a page."""
+
+    def rows(counts: dict[str, int]) -> list[str]:
+        return [f"| {name} | {count} |" for name, count in counts.items() if count]
+
+    lines = [
+        "# Soak",
+        "",
+        f"{found['nodes']} real SuperNodes, {found['rounds']} rounds of AGU, "
+        f"{found['faults_injected']} faults under a seed, in {found['seconds'] / 60:.0f} minutes.",
+        "`events.jsonl` and `jobs.jsonl` are the run's own. They and this page were made by",
+        "",
+        "```sh",
+        found["command"],
+        "```",
+        "",
+        "| | |",
+        "| --- | --- |",
+        f"| rounds that succeeded | {found['updates']} of {found['rounds']} |",
+        f"| servers started, one after the other | {found['servers_started']} |",
+        f"| jobs, each with one fate | {found['jobs']} |",
+        f"| jobs without a fate | {found['jobs_without_a_fate']} |",
+        f"| reports used | {found['reports_used']} |",
+        f"| reports refused | {found['refused']} |",
+        f"| successes that were seen to be announced | {found['announced']} |",
+        f"| of them, lost or changed later | {found['announced_and_lost']} |",
+        f"| reports trained again from the log | {found['replayed_reports']} |",
+        "| model trained again from the log | "
+        + (
+            "equal to the served one, to the bit |" if found["replay_equals_model"] else "differs |"
+        ),
+        f"| accuracy in the end | {found['accuracy']:.3f} |",
+        "",
+        "| fault | how often |",
+        "| --- | --- |",
+        *rows(found["faults"]),
+        "",
+        "| fate | jobs |",
+        "| --- | --- |",
+        *rows(found["fates"]),
+        "",
+        "| why a report was refused | how often |",
+        "| --- | --- |",
+        *rows(found["refusals"]),
+        "",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,175 @@
+"""Attackers that have nodes' keys and speak Flower's Fleet API themselves, on real processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-fl[flower]'")
+
+import httpx
+from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.proto.fleet_pb2 import (
+    ActivateNodeRequest,
+    PullMessagesRequest,
+    RegisterNodeFleetRequest,
+)
+from flwr.proto.node_pb2 import Node
+from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_to_bytes
+
+from cafe.flower import messages
+from cafe.flower.lab import Lab
+from cafe.live.journal import read_rounds
+from cafe.live.layout import Layout
+from cafe.live.records import digest
+from tests.flower.accounts import served, trained_again
+from tests.flower.fleet import (
+    Attacker,
+    answered,
+    commanded,
+    door,
+    forged,
+    id_of_order,
+    key_of,
+)
+from tests.flower.trial import Trial, by_name, leave
+
+DEADLINE = 15.0
+
+
+@pytest.fixture(scope="module")
+def attackers(lab: Lab) -> Iterator[list[Attacker]]:
+    """Two of four nodes have gone, and others have their keys."""
+    running = {each.name for each in lab.processes() if each.alive}
+    leave(lab, *(f"node-{k}" for k in range(3, 9) if f"node-{k}" in running))
+    made = [Attacker(lab, name) for name in ("node-3", "node-4")]
+    for each in made:
+        each.join()
+    yield made
+    for each in made:
+        each.leave()
+    lab.down()  # no later file needs it, and others need the machine
+
+
+def lie(order: Message, value: float) -> RecordDict:
+    """A report in the right form, that answers an order, with one number everywhere."""
+    asked, _ = messages.order_from(order.content.config_records["order"])
+    model = order.content.array_records["model"]
+    update = {name: np.full_like(array.numpy(), value) for name, array in model.items()}
+    values: dict[str, Any] = {
+        "round": asked.round,
+        "version": asked.version,
+        "carried": False,
+        "examples": 1,
+    }
+    return RecordDict({"update": messages.packed(update), "report": ConfigRecord(values)})
+
+
+def update_in(answer: Message) -> str:
+    """The digest of what an answer reports."""
+    record = answer.content.array_records["update"]
+    update = {name: array.numpy() for name, array in record.items()}
+    return digest(Layout.of(update).flat(update))
+
+
+def test_attackers_on_the_fleet_api_harm_nobody_else(lab: Lab, attackers: list[Attacker]) -> None:
+    one, two = attackers
+    trial = Trial(lab, "fleet", rounds=4, quorum=2, deadline=DEADLINE)
+    for victim in ("node-1", "node-2"):
+        trial.tell(victim, "-", "sleep 4", "-", "-")  # slow enough to be answered for
+    trial.submit()
+
+    # Round 0. The same answer twice, and another one; a lie first, and then the truth.
+    first, second = one.order(), two.order()
+    truth, twice = one.honest(first), forged(first, lie(first, 0.01))
+    session, wanted = one.announce(truth)
+    renewed, again = one.announce(truth)
+    assert again in (wanted, [])  # nothing, once the server has heard of it
+    assert not one.push(twice)
+    assert one.upload(truth, renewed if again else session, wanted) == len(wanted) > 3
+    assert not one.push(twice)
+    assert two.push(forged(second, lie(second, np.nan)))
+    assert not two.push(two.honest(second))
+    # What it will be asked next, as far as it can tell: registered beforehand, with false content.
+    asked = dict(second.content.config_records["order"]) | {"round": 1, "version": 1}
+    expected = ConfigRecord(asked).object_id
+    assert expected in two.spoil(second, expected)
+
+    # Round 1. Answers to what others were asked: under the own name, and under theirs.
+    first, second = one.order(), two.order()
+    run = first.metadata.run_id
+    theirs, hers = (id_of_order(lab, node, run) for node in ("node-1", "node-2"))
+    assert not one.push(forged(first, lie(first, 0.01), reply_to_message_id=theirs))
+    node = int(by_name(lab, "node-2"))
+    name = forged(second, lie(second, np.inf), reply_to_message_id=hers, src_node_id=node)
+    assert two.push(name)  # the SuperLink compares the name with the order, not with the key
+    assert one.push(one.honest(first))
+    assert two.push(two.honest(second))
+
+    # Round 2. An answer that is announced and comes in part; one that comes after the deadline.
+    first, second = one.order(), two.order()
+    slow, late = one.honest(first), two.honest(second)
+    session, wanted = one.announce(slow)
+    assert one.upload(slow, session, wanted[:-1]) == len(wanted) - 1
+
+    # Round 3. The rest of them; and messages in the server's name, to itself and to a client.
+    third, fourth = one.order(), two.order()
+    assert two.push(late)
+    assert one.upload(slow, session, wanted[-1:]) == 1
+    assert one.push(commanded(third, lie(third, 0.01), third.metadata.src_node_id))
+    false = commanded(fourth, fourth.content, int(by_name(lab, "node-1")))
+    assert two.push(false)
+    assert answered(lab, false.object_id, 10.0)  # whoever knows a client's id can command it
+    assert one.push(one.honest(third))
+    assert two.push(two.honest(fourth))
+
+    trial.finish()
+    trial.conserved()
+    rounds = read_rounds(trial.out)
+    assert [outcome.succeeded for outcome in rounds] == [True] * 4
+    assert [outcome.used for outcome in rounds] == [3, 3, 2, 4]
+    assert rounds[2].closed - rounds[2].opened < DEADLINE + 2  # nothing held it up
+    fates = {f"node-{k}": [job.fate for job in trial.jobs(f"node-{k}")] for k in range(1, 5)}
+    assert fates == {
+        "node-1": ["fresh"] * 4,
+        "node-2": ["fresh", "refused", "fresh", "fresh"],
+        "node-3": ["fresh", "fresh", "late", "fresh"],
+        "node-4": ["refused", "fresh", "late", "fresh"],
+    }
+    assert trial.jobs("node-3")[0].digest == update_in(truth)
+    for blamed in (trial.jobs("node-4")[0], trial.jobs("node-2")[1]):
+        assert "not finite" in blamed.reason
+    # All that counted is what these clients, trained again, report; and each of them once.
+    replayed = trained_again(trial.out)
+    assert not replayed.differing
+    assert replayed.reports == sum(outcome.used for outcome in rounds)
+    assert replayed.model.tobytes() == served(trial.out).tobytes()
+
+
+def refused(call: Callable[[], object]) -> str:
+    """What the SuperLink answers to a call that it must not grant."""
+    with pytest.raises(httpx.HTTPStatusError) as error:
+        call()
+    return f"{error.value.response.status_code} {error.value.response.text}"
+
+
+def test_strangers_and_impostors_are_turned_away(lab: Lab, attackers: list[Attacker]) -> None:
+    one, (stranger, public) = attackers[0], generate_key_pairs()
+    shown = public_key_to_bytes(public)
+    ask = PullMessagesRequest(node=one.node)
+    join = ActivateNodeRequest(public_key=shown, heartbeat_interval=30)
+    with door(lab, stranger) as way:  # a key that nobody has registered
+        assert "401" in refused(lambda: way.PullMessages(ask))
+        assert "activat" in refused(lambda: way.ActivateNode(join)).lower()
+        enter = RegisterNodeFleetRequest(public_key=shown)
+        assert "regist" in refused(lambda: way.RegisterNode(enter)).lower()
+    with door(lab, stranger, key_of(lab, one.name)) as way:  # a registered key that he has not
+        assert "401" in refused(lambda: way.PullMessages(ask))
+    victim = Node(node_id=int(by_name(lab, "node-1")))
+    assert "401" in refused(lambda: one.way.PullMessages(PullMessagesRequest(node=victim)))
+    with door(lab, key_of(lab, one.name), late=400.0) as way:  # what was overheard long ago
+        assert "401" in refused(lambda: way.PullMessages(ask))
+    one.way.PullMessages(ask)  # he himself is let in

@@ -12,9 +12,18 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def lab() -> Iterator[Lab]:
+def shared() -> Iterator[Lab]:
     """Nodes that have keys, on TLS; to start them takes as long as some tests together."""
     from tests.flower.trial import NODES, federation
 
     with federation(NODES) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def lab(shared: Lab) -> Lab:
+    """That federation, whole, whatever another file has done to it."""
+    from tests.flower.trial import NODES
+
+    shared.up(nodes=NODES)
+    return shared

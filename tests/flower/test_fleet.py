@@ -57,8 +57,8 @@ def attackers(lab: Lab) -> Iterator[list[Attacker]]:
 def lie(order: Message, value: float) -> RecordDict:
     """A report in the right form, that answers an order, with one number everywhere."""
     asked, _ = messages.order_from(order.content.config_records["order"])
-    model = order.content.array_records["model"]
-    update = {name: np.full_like(array.numpy(), value) for name, array in model.items()}
+    model = messages.joined(order.content.array_records["model"])
+    update = {name: np.full_like(array, value) for name, array in model.items()}
     values: dict[str, Any] = {
         "round": asked.round,
         "version": asked.version,

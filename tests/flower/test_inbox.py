@@ -18,7 +18,8 @@ from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, 
 from flwr.supercore.task_identity import TaskIdentity
 
 from cafe.flower import messages
-from cafe.flower.grid import PATIENCE, GridWire
+from cafe.flower.busy import LONGEST, Busy
+from cafe.flower.grid import GridWire
 from cafe.flower.inbox import Inbox, Letter
 from cafe.live.layout import Layout
 from cafe.live.wire import Order
@@ -86,6 +87,10 @@ def grid(link: Link) -> Any:
     )
 
 
+def inbox_of(link: Link, most: int) -> Inbox:
+    return Inbox(grid(link), most, 1, Busy(print))
+
+
 def fetched(inbox: Inbox, *tickets: str) -> dict[str, Letter]:
     return {letter.ticket: letter for letter in inbox.fetch(tickets)}
 
@@ -114,7 +119,7 @@ def test_whole_replies_come_at_once(link: Link, wire: GridWire) -> None:
 
 
 def test_who_uploads_slowly_holds_up_nobody_and_is_taken_when_done(link: Link) -> None:
-    inbox = Inbox(grid(link), 10_000)
+    inbox = inbox_of(link, 10_000)
     slow = link.put("slow", 1)
     good = link.put("good", 2)
     late = next(name for name in reversed(slow) if name not in good)
@@ -129,7 +134,7 @@ def test_who_uploads_slowly_holds_up_nobody_and_is_taken_when_done(link: Link) -
 
 
 def test_one_that_is_not_waited_for_any_more_is_forgotten(link: Link) -> None:
-    inbox = Inbox(grid(link), 10_000)
+    inbox = inbox_of(link, 10_000)
     slow = link.put("slow", 1)
     link.pieces[[*slow][-1]] = None
     assert not fetched(inbox, "slow")
@@ -171,11 +176,11 @@ def test_what_is_no_message_is_the_affair_of_its_ticket(
 def test_one_that_is_too_large_is_not_taken_in(link: Link) -> None:
     pieces = link.put("large", 1)
     size = sum(map(len, pieces.values()))
-    exact = Inbox(grid(link), size)
+    exact = inbox_of(link, size)
     assert fetched(exact, "large")["large"].message is not None
     link.put("large", 1)
     link.pulled.clear()
-    letter = fetched(Inbox(grid(link), len(next(iter(pieces.values()))) - 1), "large")["large"]
+    letter = fetched(inbox_of(link, len(next(iter(pieces.values()))) - 1), "large")["large"]
     assert "more than" in letter.malformed
     assert len(link.pulled) < len(pieces)  # the rest is not even fetched
 
@@ -189,7 +194,7 @@ def test_a_little_data_named_many_times_is_not_unfolded(link: Link) -> None:
     assert grown != body
     kind, children, _ = head.decode().split(" ", 2)
     link.pieces[name] = f"{kind} {children} {len(grown)}".encode() + b"\x00" + grown
-    letter = fetched(Inbox(grid(link), 20_000), "bomb")["bomb"]
+    letter = fetched(inbox_of(link, 20_000), "bomb")["bomb"]
     assert "unfolds" in letter.malformed, letter
 
 
@@ -198,7 +203,7 @@ def test_a_flood_of_pieces_is_not_fetched(link: Link) -> None:
     _, tree = link.announced["flood"]
     for k in range(20_000):
         tree.children.add().object_id = f"{k}"
-    inbox = Inbox(grid(link), 10_000)
+    inbox = inbox_of(link, 10_000)
     assert "pieces" in fetched(inbox, "flood")["flood"].malformed
     assert not link.pulled
 
@@ -237,7 +242,7 @@ class BusyGrid:
     """A SuperLink that a client keeps busy for some requests."""
 
     def __init__(self, link: Link, errors: list[int]) -> None:
-        self.errors, self.link = errors, link
+        self.errors, self.link, self.pushed = errors, link, list[list[str]]()
         self._runtime_client = self
         self.node, self.run = Node(node_id=1), SimpleNamespace(run_id=7)
 
@@ -250,6 +255,7 @@ class BusyGrid:
         return [3, 4]
 
     def push_messages(self, ready: list[Message]) -> list[str]:
+        self.pushed.append([message.object_id for message in ready])
         self.fail()
         return [f"t{k}" for k, _ in enumerate(ready)]
 
@@ -263,47 +269,90 @@ class BusyGrid:
         return answer
 
 
-def test_a_superlink_that_is_busy_is_asked_again(
-    link: Link, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Waited(list[float]):
+    """How long was waited each time, though nobody has to."""
+
+    def monotonic(self) -> float:
+        return 100.0 + sum(self)
+
+    def sleep(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+@pytest.fixture
+def waited(monkeypatch: pytest.MonkeyPatch) -> Waited:
+    times = Waited()
+    monkeypatch.setattr("cafe.flower.busy.time", times)
     for name in ("_task_id", "_run_id", "_node_id"):
         monkeypatch.setattr(TaskIdentity, name, 1)
-    busy: Any = BusyGrid(link, [])
-    wire = GridWire(busy, Layout.of(MODEL), "run")
+    return times
+
+
+def test_a_superlink_that_is_busy_is_asked_again(link: Link, waited: Waited) -> None:
+    busy: Any = BusyGrid(link, [500, 500])
+    said: list[str] = []
+    wire = GridWire(busy, Layout.of(MODEL), "run", said.append)
     assert wire.present() == ["3", "4"]
+    assert len(waited) == 2
+    assert said == ["The SuperLink answers with an error (500): it is asked again."]
     order = Order("3", 0, 0, 0, 0, seconds=9.0)
     busy.errors = [500]
-    assert wire.present() == ["3", "4"]  # as far as is known
-    busy.errors = [503]
-    assert wire.send([order, order], MODEL) == [None, None]
     assert wire.send([order, order], MODEL) == ["t0", "t1"]
+    assert busy.pushed[0] == busy.pushed[1]  # the very same messages
+    assert len(said) == 2
     link.put("t0", 1)
-    busy.errors = [500]
-    assert [*wire.receive(["t0"])] == []
-    for _ in range(9):  # whatever is interrupted goes on where it was
+    for _ in range(9):  # a look does not wait, and goes on where it was
         busy.errors = [500]
         assert [*wire.receive(["t0"])] == []
+    assert len(waited) == 3
     (reply,) = wire.receive(["t0"])
     assert reply.report is not None
 
 
+def test_one_reply_that_cannot_be_had_keeps_nobody_from_theirs(link: Link) -> None:
+    """Whose pieces the SuperLink cannot give, whatever the reason."""
+    broken = set(link.put("a", 1)) - set(link.put("b", 2))
+    original = link.PullObject
+
+    def pull(request: Any) -> Any:
+        if request.object_id in broken:
+            raise BusyError(500)
+        return original(request)
+
+    link.PullObject = pull  # type: ignore[method-assign]
+    wire = GridWire(grid(link), Layout.of(MODEL), "run")
+    assert [reply.ticket for reply in wire.receive(["a", "b"])] == ["b"]
+
+
 @pytest.mark.parametrize("status", [400, 401, 404])
-def test_a_superlink_that_refuses_is_not_asked_again(link: Link, status: int) -> None:
-    busy: Any = BusyGrid(link, [status])
-    with pytest.raises(BusyError):
-        GridWire(busy, Layout.of(MODEL), "run").present()
-
-
-def test_a_superlink_that_stays_broken_ends_the_run(
-    link: Link, monkeypatch: pytest.MonkeyPatch
+def test_a_superlink_that_refuses_is_not_asked_again(
+    link: Link, waited: Waited, status: int
 ) -> None:
-    busy: Any = BusyGrid(link, [500, 500, 500])
-    wire, now = GridWire(busy, Layout.of(MODEL), "run"), [100.0]
-    monkeypatch.setattr(wire, "clock", lambda: now[0])
-    assert wire.present() == []
-    now[0] += PATIENCE
-    assert wire.present() == []
-    now[0] += 1.0
+    busy: Any = BusyGrid(link, [status] * 3)
+    wire = GridWire(busy, Layout.of(MODEL), "run")
     with pytest.raises(BusyError):
         wire.present()
+    with pytest.raises(BusyError):
+        wire.send([Order("3", 0, 0, 0, 0)], MODEL)
+    with pytest.raises(BusyError):
+        [*wire.receive(["t0"])]
+    assert not waited
+
+
+def test_a_superlink_that_stays_broken_ends_the_run(link: Link, waited: Waited) -> None:
+    """Also one that can say who is there, and nothing else: no round is burnt on it."""
+    busy: Any = BusyGrid(link, [])
+    wire = GridWire(busy, Layout.of(MODEL), "run")
     assert wire.present() == ["3", "4"]
+    busy.errors = [500] * 99
+    with pytest.raises(BusyError):
+        wire.send([Order("3", 0, 0, 0, 0)], MODEL)
+    assert LONGEST < sum(waited) < LONGEST + 5
+    waited.clear()
+    busy.errors = [500] * 99
+    for _ in range(int(LONGEST)):
+        assert [*wire.receive(["t0"])] == []
+        waited.sleep(1.0)
+    waited.sleep(1.0)
+    with pytest.raises(BusyError):
+        [*wire.receive(["t0"])]

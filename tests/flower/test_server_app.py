@@ -1,4 +1,4 @@
-"""The ServerApp takes what a plan takes, and what the app's configuration says."""
+"""The ServerApp takes what a brief has, and what the app's configuration says."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import cafe
 from cafe.errors import InputError
 from cafe.flower import server
 from cafe.flower.server_app import _configured
-from cafe.live.plan import Plan
+from cafe.live.brief import Brief
 
 
 def test_the_server_takes_what_a_plan_takes() -> None:
     taken = dict(signature(server).parameters)
     assert taken.pop("folder").default == "results/live"
-    plan = {field.name: field for field in fields(Plan)}
-    assert [*taken] == [*plan]
+    brief = {field.name: field for field in fields(Brief)}
+    assert [*taken] == [*brief]
     for name, parameter in list(taken.items())[2:]:
         assert parameter.kind is Parameter.KEYWORD_ONLY
-        assert parameter.default == plan[name].default
+        assert parameter.default == brief[name].default
 
 
 def test_mistakes_are_refused_where_the_app_is_written() -> None:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from cafe.fitting.observations import read_observations
+from cafe.live.brief import Brief
 from cafe.live.journal import RESPONSES, read_jobs, read_rounds
-from cafe.live.plan import Plan
 from cafe.live.records import counted
 from cafe.live.serving import serve
 from cafe.policies import mcu
@@ -22,9 +22,9 @@ from tests.live.wires import VirtualWire, exponential, start
 MCU = mcu(quorum=2, deadline=0.5)
 
 
-def plan(policy: Any = MCU, **given: Any) -> Plan:
+def brief(policy: Any = MCU, **given: Any) -> Brief:
     limits = {} if {"updates", "time"} & given.keys() else {"rounds": 5}
-    return Plan(policy, start, **(limits | given))
+    return Brief(policy, start, **(limits | given))
 
 
 def wire(**given: Any) -> VirtualWire:
@@ -66,7 +66,7 @@ class Killed(BaseException):
     """The process is no more."""
 
 
-def stopped_after(rounds: int, folder: Path, at: VirtualWire, given: Plan) -> None:
+def stopped_after(rounds: int, folder: Path, at: VirtualWire, given: Brief) -> None:
     """Serve, and stop as Ctrl-C would after so many rounds."""
 
     def say(sentence: str) -> None:

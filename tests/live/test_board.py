@@ -11,7 +11,7 @@ import pytest
 
 import cafe
 from cafe.live.serving import serve
-from tests.live.serve import board, plan, wire
+from tests.live.serve import board, brief, wire
 from tests.live.wires import VirtualWire
 
 
@@ -26,7 +26,7 @@ def test_the_board_costs_nothing_but_the_picture(
         return original(path, *args, **more)
 
     monkeypatch.setattr(Path, "write_text", write_text)
-    assert serve(wire(), plan(), tmp_path).rounds == 5
+    assert serve(wire(), brief(), tmp_path).rounds == 5
 
 
 @pytest.mark.parametrize("apart", [0.0, 1e9])
@@ -45,7 +45,7 @@ def test_the_board_while_a_round_is_open(
         original(seconds)
 
     at.sleep = sleep  # type: ignore[method-assign]
-    serve(at, plan(rounds=2), tmp_path)
+    serve(at, brief(rounds=2), tmp_path)
     first, last = seen[0], [state for state in seen if state["round"] == 1][-1]
     assert first["state"] == last["state"] == "open"
     assert (first["invited"], first["reports"], first["refused"]) == (4, 0, 0)

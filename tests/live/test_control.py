@@ -16,7 +16,7 @@ from cafe.live.serving import serve
 from cafe.policies import fedavg, mcu
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
-from tests.live.serve import MCU, plan, stopped_after, wire
+from tests.live.serve import MCU, brief, stopped_after, wire
 from tests.live.wires import VirtualWire
 
 
@@ -39,7 +39,7 @@ class Doubling:
 
 def test_a_controller_chooses_every_deadline(tmp_path: Path) -> None:
     choose = Doubling()
-    history = serve(wire(), plan(choose, rounds=6, patience=50), tmp_path)
+    history = serve(wire(), brief(choose, rounds=6, patience=50), tmp_path)
     lasted = history.by_round["closed"] - history.by_round["opened"]
     np.testing.assert_allclose(lasted, [0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
     asked = choose.asked[1:]  # the first time is to see whether it has a policy at all
@@ -55,12 +55,12 @@ def test_a_controller_chooses_every_deadline(tmp_path: Path) -> None:
 
 def test_a_controller_is_asked_the_same_after_a_stop(tmp_path: Path) -> None:
     whole = Doubling()
-    serve(wire(), plan(whole, rounds=6, patience=50), tmp_path / "whole")
+    serve(wire(), brief(whole, rounds=6, patience=50), tmp_path / "whole")
     at, parts = wire(), Doubling()
-    stopped_after(3, tmp_path / "parts", at, plan(parts, rounds=6, patience=50))
+    stopped_after(3, tmp_path / "parts", at, brief(parts, rounds=6, patience=50))
     parts.asked.clear()
     at.t += 77.0
-    serve(at, plan(parts, rounds=6, patience=50), tmp_path / "parts")
+    serve(at, brief(parts, rounds=6, patience=50), tmp_path / "parts")
     first, after = dict(whole.asked[1:]), dict(parts.asked[1:])
     assert after.keys() == {3, 4, 5}
     assert after[3] == first[3]
@@ -73,7 +73,7 @@ def test_a_policy_of_a_controller_must_end_its_rounds(tmp_path: Path) -> None:
             return MCU if ledger.round < 2 else fedavg(fraction=1.0)
 
     with pytest.raises(InputError, match="Give the policy a deadline"):
-        serve(wire(), plan(Endless()), tmp_path)
+        serve(wire(), brief(Endless()), tmp_path)
     assert len(read_rounds(tmp_path)) == 2
 
 
@@ -92,7 +92,7 @@ def test_a_controller_may_ask_for_fewer_when_clients_have_gone(tmp_path: Path) -
         at.names = everyone[: 6 - min(at.looks // 2, 3)]
 
     at.on_look = leave
-    history = serve(at, plan(Everybody(), rounds=5, wait=5.0), tmp_path)
+    history = serve(at, brief(Everybody(), rounds=5, wait=5.0), tmp_path)
     assert history.updates == 5
     assert history.by_round["used"].tolist() == [6, 5, 5, 4, 4]
 
@@ -103,7 +103,7 @@ def test_a_controller_is_shown_the_last_times(
     """However long a run lasts, asking takes no longer."""
     monkeypatch.setattr("cafe.live.run.RECALL", 10)
     whole = Doubling()
-    serve(wire(), plan(whole, rounds=6, patience=50), tmp_path)
+    serve(wire(), brief(whole, rounds=6, patience=50), tmp_path)
     assert [seen[0] for _, seen in whole.asked[1:]] == [0, 6, 10, 10, 10, 10]
 
 
@@ -111,6 +111,6 @@ def test_no_response_is_too_quick_to_be_written_down(tmp_path: Path) -> None:
     """Microseconds are written: what rounds to 0 would be no response time, and end the run."""
     at = VirtualWire(cafe.Federation(4, cafe.Constant(1e-8)))
     policy = mcu(quorum=1, deadline=0.5, target=2)
-    history = serve(at, plan(policy), tmp_path)
+    history = serve(at, brief(policy), tmp_path)
     assert history.updates == history.rounds == 5
     assert read_observations(tmp_path / RESPONSES).event_times.min() == 1e-6

@@ -17,15 +17,15 @@ import pytest
 
 from cafe.errors import FileError
 from cafe.live import serving
+from cafe.live.brief import Brief
 from cafe.live.journal import Journal, read_rounds
-from cafe.live.plan import Plan
 from cafe.live.run import LiveRun
 from cafe.live.serving import serve
 from cafe.policies import agu, mcu
 from cafe.results import checkpoint, load
 from cafe.results.storage import Appended
 from cafe.rounds.policy import Policy
-from tests.live.serve import Killed, assert_sound, plan
+from tests.live.serve import Killed, assert_sound, brief
 from tests.live.wires import VirtualWire, exponential
 
 POLICIES = [
@@ -40,8 +40,8 @@ def wire() -> VirtualWire:
     return VirtualWire(exponential(5, 2.0), seed=3)
 
 
-def given(policy: Policy, rounds: int = 3) -> Plan:
-    return plan(policy, rounds=rounds, evaluate=lambda model: (1.0, 0.5))
+def given(policy: Policy, rounds: int = 3) -> Brief:
+    return brief(policy, rounds=rounds, evaluate=lambda model: (1.0, 0.5))
 
 
 @dataclass(eq=False)
@@ -223,7 +223,7 @@ def test_a_server_that_dies_while_it_overwrites(
 ) -> None:
     policy = POLICIES[0]
     folder = tmp_path / "whole"
-    serve(VirtualWire(exponential(7, 1.0), seed=8), plan(policy, rounds=3), folder)
+    serve(VirtualWire(exponential(7, 1.0), seed=8), brief(policy, rounds=3), folder)
     with monkeypatch.context() as patch:
         pictures = photographed(folder, policy, patch, overwrite=True)
     for n, picture in enumerate(pictures[::3]):

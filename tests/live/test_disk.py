@@ -15,7 +15,7 @@ from cafe.live.journal import JOBS, RESPONSES
 from cafe.live.serving import serve
 from cafe.results import checkpoint, load, storage
 from cafe.results.events import NAME as EVENTS
-from tests.live.serve import assert_sound, board, plan, stopped_after, wire
+from tests.live.serve import assert_sound, board, brief, stopped_after, wire
 from tests.live.wires import VirtualWire
 
 
@@ -23,17 +23,17 @@ def test_files_that_lost_something_are_not_gone_on_with(tmp_path: Path) -> None:
     for name in (EVENTS, JOBS, RESPONSES):
         folder = tmp_path / name
         at = wire()
-        stopped_after(3, folder, at, plan())
+        stopped_after(3, folder, at, brief())
         whole = (folder / name).read_bytes()
         (folder / name).write_bytes(whole[:-9])
         with pytest.raises(FileError, match="some were lost"):
-            serve(at, plan(), folder)
+            serve(at, brief(), folder)
         assert (folder / name).read_bytes() == whole[:-9]
         (folder / name).unlink()
         with pytest.raises(FileError):
-            serve(at, plan(), folder)
+            serve(at, brief(), folder)
         (folder / name).write_bytes(whole)
-        serve(at, plan(), folder)
+        serve(at, brief(), folder)
         assert_sound(folder)
 
 
@@ -45,7 +45,7 @@ def test_whatever_ends_a_run_is_on_the_board(tmp_path: Path) -> None:
 
     at.send = send  # type: ignore[method-assign]
     with pytest.raises(ConnectionError):
-        serve(at, plan(), tmp_path)
+        serve(at, brief(), tmp_path)
     state = board(tmp_path)
     assert state["state"] == "stopped"
     assert "the line is dead" in state["why"]
@@ -73,7 +73,7 @@ class Full:
 def complaint(at: VirtualWire, folder: Path, said: list[str]) -> str:
     """Why a run cannot be served, if it cannot."""
     try:
-        serve(at, plan(rounds=3), folder, say=said.append)
+        serve(at, brief(rounds=3), folder, say=said.append)
     except FileError as error:
         return str(error)
     return ""
@@ -97,7 +97,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         told = [s for s in said if s.startswith("Round ")]
         if told:
             assert load(folder).history.rounds >= len(told)
-        assert serve(at, plan(rounds=3), folder).rounds == 3
+        assert serve(at, brief(rounds=3), folder).rounds == 3
         assert_sound(folder)
 
 
@@ -116,9 +116,9 @@ def test_a_full_disk_is_on_the_board(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(checkpoint, "write_arrays", write_arrays)
     at = wire()
     with pytest.raises(FileError):
-        serve(at, plan(), tmp_path)
+        serve(at, brief(), tmp_path)
     assert board(tmp_path)["state"] == "stopped"
     assert "the disk is full" in board(tmp_path)["why"]
     assert load(tmp_path).history.rounds == 2
-    serve(at, plan(), tmp_path)
+    serve(at, brief(), tmp_path)
     assert_sound(tmp_path)

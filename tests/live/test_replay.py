@@ -15,7 +15,7 @@ from cafe.live.robust import Combine, Median, Sum, Trimmed
 from cafe.live.serving import serve
 from cafe.policies import agu, awu, mcu
 from cafe.rounds.policy import Policy
-from tests.live.serve import plan, stopped_after, wire
+from tests.live.serve import brief, stopped_after, wire
 from tests.live.test_conservation import Chaos
 from tests.live.wires import drift, start
 
@@ -41,7 +41,7 @@ def test_the_log_gives_the_model_again(tmp_path: Path, policy: Policy, combine: 
     """Through misbehaving clients, lost memories, and a server that was stopped twice."""
     chaos = Chaos(2, 0.3)
     at = wire(seed=2, behave=chaos, on_look=chaos.look)
-    given = plan(policy, rounds=14, seed=2, combine=combine)
+    given = brief(policy, rounds=14, seed=2, combine=combine)
     stopped_after(3, tmp_path, at, given)
     stopped_after(9, tmp_path, at, given)
     history = serve(at, given, tmp_path)
@@ -54,7 +54,7 @@ def test_the_log_gives_the_model_again(tmp_path: Path, policy: Policy, combine: 
 
 
 def test_a_log_that_was_changed_is_noticed(tmp_path: Path) -> None:
-    history = serve(wire(seed=2), plan(rounds=4, seed=2), tmp_path)
+    history = serve(wire(seed=2), brief(rounds=4, seed=2), tmp_path)
     path = tmp_path / JOBS
     lines = path.read_text().splitlines()
     merged = [n for n, line in enumerate(lines) if json.loads(line)["merged"] == 2]

@@ -12,11 +12,12 @@ import pytest
 
 import cafe
 from cafe.errors import CafeError, FileError, InfeasibleError, InputError
+from cafe.fitting.observations import read_observations
 from cafe.learn.server import Momentum
 from cafe.live.admission import Guard
-from cafe.live.journal import ARRAYS, read_jobs, read_rounds
+from cafe.live.brief import Brief
+from cafe.live.journal import ARRAYS, RESPONSES, read_jobs, read_rounds
 from cafe.live.layout import Arrays
-from cafe.live.plan import Plan
 from cafe.live.robust import Median
 from cafe.live.serving import serve
 from cafe.live.wire import Order, Report
@@ -25,13 +26,13 @@ from cafe.report import runs as report_runs
 from cafe.results import checkpoint, load
 from cafe.results.storage import locked, read_arrays
 from cafe.rounds.policy import Policy
-from tests.live.serve import MCU, assert_sound, board, plan, stopped_after, wire
+from tests.live.serve import MCU, assert_sound, board, brief, stopped_after, wire
 from tests.live.wires import VirtualWire, start
 
 
 def test_a_run_from_beginning_to_end(tmp_path: Path) -> None:
     said: list[str] = []
-    history = serve(wire(), plan(evaluate=lambda model: (1.0, 0.5)), tmp_path, say=said.append)
+    history = serve(wire(), brief(evaluate=lambda model: (1.0, 0.5)), tmp_path, say=said.append)
     assert history.rounds == 5
     assert_sound(tmp_path)
     loaded = load(tmp_path)
@@ -68,15 +69,15 @@ def test_a_run_from_beginning_to_end(tmp_path: Path) -> None:
     ],
 )
 def test_the_first_limit_ends_it(tmp_path: Path, limit: dict[str, Any], reached: Any) -> None:
-    assert reached(serve(wire(), plan(**limit), tmp_path))
+    assert reached(serve(wire(), brief(**limit), tmp_path))
 
 
 def test_a_finished_run_is_left_alone(tmp_path: Path) -> None:
-    first = serve(wire(), plan(), tmp_path)
+    first = serve(wire(), brief(), tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     said: list[str] = []
     other = wire(seed=9)
-    again = serve(other, plan(), tmp_path, say=said.append)
+    again = serve(other, brief(), tmp_path, say=said.append)
     assert said == [f"The run in {tmp_path} is finished: nothing is left to do."]
     assert not other.orders
     assert again.by_round["closed"].tolist() == first.by_round["closed"].tolist()
@@ -84,9 +85,9 @@ def test_a_finished_run_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_overwrite_begins_anew(tmp_path: Path) -> None:
-    serve(wire(), plan(rounds=7), tmp_path)
+    serve(wire(), brief(rounds=7), tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
-    history = serve(wire(), plan(awu(deadline=0.4), seed=3, rounds=4), tmp_path, overwrite=True)
+    history = serve(wire(), brief(awu(deadline=0.4), seed=3, rounds=4), tmp_path, overwrite=True)
     assert (history.rounds, history.seed) == (4, 3)
     assert_sound(tmp_path)
     assert {job.booked for job in read_jobs(tmp_path)} == {0, 1, 2, 3}
@@ -101,24 +102,24 @@ def kept_in(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        (plan(seed=1), "seed was 0 and is 1"),
-        (plan(mcu(quorum=3, deadline=0.5)), "policy was .*quorum=2.* and is .*quorum=3"),
-        (plan(optimiser=Momentum()), "optimiser was null and is .*Momentum"),
-        (plan(combine=Median()), "combine was .*Sum.* and is .*Median"),
-        (replace(plan(), model={"weight": np.zeros((2, 3), np.float32)}), "model.bias was"),
-        (replace(plan(), model={n: a.astype(float) for n, a in start().items()}), "<f8"),
+        (brief(seed=1), "seed was 0 and is 1"),
+        (brief(mcu(quorum=3, deadline=0.5)), "policy was .*quorum=2.* and is .*quorum=3"),
+        (brief(optimiser=Momentum()), "optimiser was null and is .*Momentum"),
+        (brief(combine=Median()), "combine was .*Sum.* and is .*Median"),
+        (replace(brief(), model={"weight": np.zeros((2, 3), np.float32)}), "model.bias was"),
+        (replace(brief(), model={n: a.astype(float) for n, a in start().items()}), "<f8"),
     ],
     ids=["seed", "policy", "optimiser", "combine", "arrays", "kind"],
 )
 @pytest.mark.parametrize("finished", [True, False])
 def test_another_run_is_not_mixed_in(
-    tmp_path: Path, changed: Plan, words: str, finished: bool
+    tmp_path: Path, changed: Brief, words: str, finished: bool
 ) -> None:
     at = wire()
     if finished:
-        serve(at, plan(), tmp_path)
+        serve(at, brief(), tmp_path)
     else:
-        stopped_after(2, tmp_path, at, plan())
+        stopped_after(2, tmp_path, at, brief())
     before = kept_in(tmp_path)
     with pytest.raises(FileError, match=words):
         serve(at, changed, tmp_path)
@@ -128,10 +129,10 @@ def test_another_run_is_not_mixed_in(
 def test_one_server_at_a_time(tmp_path: Path) -> None:
     said: list[str] = []
     with locked(tmp_path), pytest.raises(FileError, match="another process is at work"):
-        serve(wire(), plan(), tmp_path, overwrite=True, say=said.append)
+        serve(wire(), brief(), tmp_path, overwrite=True, say=said.append)
     assert said[0].startswith("Stopped: ")
     assert not (tmp_path / "run.json").exists()
-    serve(wire(), plan(), tmp_path)
+    serve(wire(), brief(), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +147,7 @@ def test_one_server_at_a_time(tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_run_that_is_stopped_every_round_goes_on(tmp_path: Path, policy: Policy) -> None:
-    at, given = wire(seed=2), plan(policy, rounds=8, optimiser=Momentum())
+    at, given = wire(seed=2), brief(policy, rounds=8, optimiser=Momentum())
     clock: list[float] = []
     for rounds in range(1, 8):
         stopped_after(rounds, tmp_path, at, given)
@@ -165,7 +166,7 @@ def test_a_run_that_is_stopped_every_round_goes_on(tmp_path: Path, policy: Polic
 def test_it_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
     """Where no job runs on, a stop between rounds changes nothing at all."""
     for policy in (MCU, agu(quorum=5, deadline=0.4, pool="union")):
-        given = plan(policy, rounds=9, optimiser=Momentum())
+        given = brief(policy, rounds=9, optimiser=Momentum())
         whole = serve(wire(seed=2), given, tmp_path / f"{policy.name}-whole")
         at = wire(seed=2)
         stopped_after(4, tmp_path / policy.name, at, given)
@@ -182,14 +183,14 @@ def test_too_few_clients(tmp_path: Path) -> None:
     at = wire(names=["c000"])
     said: list[str] = []
     with pytest.raises(InfeasibleError, match="1 of the 2 clients that are needed are here"):
-        serve(at, plan(wait=30.0), tmp_path, say=said.append)
+        serve(at, brief(wait=30.0), tmp_path, say=said.append)
     assert 30.0 <= at.t < 32.0
     assert board(tmp_path)["state"] == "stopped"
     assert "Start more clients" in board(tmp_path)["why"]
     assert sum(s.startswith("Waiting: 1 of the 2 clients") for s in said) == 3
     assert said[-1].startswith("Stopped: ")
     at.names.append("c001")
-    assert serve(at, plan(), tmp_path).rounds == 5
+    assert serve(at, brief(), tmp_path).rounds == 5
     assert_sound(tmp_path)
 
 
@@ -199,7 +200,7 @@ def test_it_waits_for_as_many_as_it_is_told(tmp_path: Path) -> None:
             at.names.append("c002")
 
     at = wire(names=["c000", "c001"], on_look=more)
-    serve(at, plan(clients=3), tmp_path)
+    serve(at, brief(clients=3), tmp_path)
     assert at.orders[0].round == 0
     assert sum(order.round == 0 for order in at.orders) == 3
 
@@ -211,7 +212,7 @@ def test_clients_that_go_away_are_waited_for_again(tmp_path: Path) -> None:
         at.names = everyone[:1] if 3 <= at.looks <= 8 else everyone
 
     said: list[str] = []
-    serve(wire(on_look=away), plan(), tmp_path, say=said.append)
+    serve(wire(on_look=away), brief(), tmp_path, say=said.append)
     assert sum(s.startswith("Gone: ") for s in said) == 5
     assert sum(s.startswith("Joined: ") for s in said) == 11
     assert any(s.startswith("Waiting: 1 of the 2") for s in said)
@@ -221,23 +222,23 @@ def test_clients_that_go_away_are_waited_for_again(tmp_path: Path) -> None:
 def test_patience(tmp_path: Path) -> None:
     at = wire(behave=lambda order: "report" if order.round < 2 else "lost")
     with pytest.raises(InfeasibleError, match="3 rounds in a row have failed under mcu") as error:
-        serve(at, plan(patience=3, rounds=50), tmp_path)
+        serve(at, brief(patience=3, rounds=50), tmp_path)
     assert "The fastest report took" in str(error.value)
     assert len(read_rounds(tmp_path)) == 5
     state = board(tmp_path)
     assert (state["state"], state["why"]) == ("stopped", str(error.value))
     # It does not begin to count anew, but one success is enough to go on.
     with pytest.raises(InfeasibleError, match="4 rounds in a row"):
-        serve(at, plan(patience=3, rounds=50), tmp_path)
+        serve(at, brief(patience=3, rounds=50), tmp_path)
     at.behave = lambda order: "report"
-    assert serve(at, plan(patience=3, rounds=50), tmp_path).rounds == 50
+    assert serve(at, brief(patience=3, rounds=50), tmp_path).rounds == 50
     assert_sound(tmp_path)
 
 
 def test_nobody_at_all_reports(tmp_path: Path) -> None:
     at = wire(behave=lambda order: "silent")
     with pytest.raises(InfeasibleError, match=r"Nobody reported, and the last round lasted 0\.5 s"):
-        serve(at, plan(patience=2), tmp_path)
+        serve(at, brief(patience=2), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -255,19 +256,19 @@ def test_nobody_at_all_reports(tmp_path: Path) -> None:
 )
 def test_plans_are_checked(mistake: dict[str, Any]) -> None:
     with pytest.raises(InputError):
-        plan(**mistake)
+        brief(**mistake)
     with pytest.raises(InputError, match="Say when to stop"):
-        Plan(MCU, start())
+        Brief(MCU, start())
 
 
 def test_rounds_must_end(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Give the policy a deadline"):
-        serve(wire(), plan(fedavg(fraction=0.5)), tmp_path)
+        serve(wire(), brief(fedavg(fraction=0.5)), tmp_path)
 
 
 def test_a_model_must_begin_finite(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="finite"):
-        serve(wire(), replace(plan(), model={"w": np.array([np.nan])}), tmp_path)
+        serve(wire(), replace(brief(), model={"w": np.array([np.nan])}), tmp_path)
 
 
 def test_an_update_that_would_spoil_the_model_is_thrown_away(tmp_path: Path) -> None:
@@ -279,7 +280,7 @@ def test_an_update_that_would_spoil_the_model_is_thrown_away(tmp_path: Path) -> 
 
     def served(folder: str, train: Any) -> list[str]:
         said: list[str] = []
-        given = plan(
+        given = brief(
             fedavg(fraction=1.0, deadline=9.0), guard=Guard(times=1e300), rounds=4,
             optimiser=Momentum(rate=2.0),
         )  # fmt: skip
@@ -306,16 +307,71 @@ def test_an_update_that_would_spoil_the_model_is_thrown_away(tmp_path: Path) -> 
     assert len(good) == 4
     first = serve(
         wire(train=near),
-        plan(fedavg(fraction=1.0, deadline=9.0), rounds=3, optimiser=Momentum(rate=2.0)),
+        brief(fedavg(fraction=1.0, deadline=9.0), rounds=3, optimiser=Momentum(rate=2.0)),
         tmp_path / "three",
     )
     assert first.model is not None
     np.testing.assert_array_equal(model, first.model)
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [
+        awu(deadline=9.0),
+        agu(quorum=6, deadline=9.0),
+        agu(quorum=6, deadline=9.0, pool="union"),
+        mcu(quorum=1, deadline=9.0, late="keep"),
+    ],
+    ids=str,
+)
+def test_nothing_is_kept_of_what_would_spoil_the_model(tmp_path: Path, policy: Policy) -> None:
+    """Reports and local models that a policy keeps from failed rounds would do so again."""
+
+    def far(model: Arrays, job: Any) -> Arrays:
+        size = np.float32(3e38 if job.round == 1 else 1e-3)
+        return {name: array * 0 + size for name, array in model.items()}
+
+    given = brief(policy, guard=Guard(times=1e300), rounds=8, optimiser=Momentum(rate=9.0))
+    serve(wire(train=far), given, tmp_path)
+    assert_sound(tmp_path)
+    assert [outcome.succeeded for outcome in read_rounds(tmp_path)] == [True, False] + [True] * 6
+
+
+def held_up() -> VirtualWire:
+    """Whose first look takes 20 s, in which all report."""
+    at = VirtualWire(cafe.Federation(3, cafe.Constant(5.0)))
+    original, first = at.receive, [True]
+
+    def receive(tickets: Any) -> Any:
+        if first:
+            first.clear()
+            at.t += 20.0
+        return [replace(reply, at=at.clock()) for reply in original(tickets)]
+
+    at.receive = receive  # type: ignore[method-assign]
+    return at
+
+
+def test_a_look_that_is_held_up_does_not_bring_what_came_too_late(tmp_path: Path) -> None:
+    """Nor are quick answers made of it: the response times would be wrong."""
+    serve(held_up(), brief(mcu(quorum=1, deadline=1.0), rounds=1), tmp_path)
+    assert {job.fate for job in read_jobs(tmp_path)} == {"late"}
+    assert_sound(tmp_path)
+    seen = read_observations(tmp_path / RESPONSES)
+    assert not seen.reported.any()
+    np.testing.assert_allclose(seen.deadline, 1.0)
+
+
+def test_a_look_that_is_held_up_brings_what_may_come_later(tmp_path: Path) -> None:
+    given = brief(mcu(quorum=1, deadline=1.0, late="keep"), rounds=2)
+    history = serve(held_up(), given, tmp_path)
+    assert_sound(tmp_path)
+    assert history.by_round["used"].tolist() == [0, 3]
+
+
 def test_a_model_that_would_always_be_spoilt_ends_the_run(tmp_path: Path) -> None:
     """The server adds up in float32; what it sends must be finite in the model's own kind."""
-    given = replace(plan(guard=Guard(times=1e300)), model={"w": np.zeros(2, np.float16)})
+    given = replace(brief(guard=Guard(times=1e300)), model={"w": np.zeros(2, np.float16)})
     at = wire(train=lambda model, job: {"w": model["w"] + np.float16(4e4)})
     with pytest.raises(InfeasibleError, match=r"3 rounds in a row.*not finite"):
         serve(at, replace(given, optimiser=Momentum(rate=2.0), patience=3), tmp_path)
@@ -326,30 +382,29 @@ def test_a_model_that_would_always_be_spoilt_ends_the_run(tmp_path: Path) -> Non
 def test_a_file_of_nobody_is_not_overwritten(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("client,seconds\na,1\n")
     said: list[str] = []
-    with pytest.raises(FileError, match="is of no run known here, and would be lost"):
-        serve(wire(), plan(), tmp_path, say=said.append)
+    for overwrite in (False, True):
+        with pytest.raises(FileError, match="is of no run known here, and would be lost"):
+            serve(wire(), brief(), tmp_path, overwrite=overwrite, say=said.append)
     assert said[0].startswith("Stopped: ")
     assert (tmp_path / name).read_text() == "client,seconds\na,1\n"
-    serve(wire(), plan(), tmp_path, overwrite=True)
-    assert_sound(tmp_path)
 
 
 def test_what_cannot_run_removes_nothing(tmp_path: Path) -> None:
-    serve(wire(), plan(), tmp_path)
+    serve(wire(), brief(), tmp_path)
     before = kept_in(tmp_path)
-    bad = replace(plan(), model={"w": np.array([np.nan], np.float32)})
+    bad = replace(brief(), model={"w": np.array([np.nan], np.float32)})
     with pytest.raises(InputError, match="must have finite numbers"):
         serve(wire(), bad, tmp_path, overwrite=True)
     assert kept_in(tmp_path) == before
 
 
 def test_whoever_watches_can_tell_one_run_from_another(tmp_path: Path) -> None:
-    serve(wire(), plan(), tmp_path, name="17")
+    serve(wire(), brief(), tmp_path, name="17")
     assert board(tmp_path)["run"] == "17"
 
 
 def test_a_page_of_a_live_run(tmp_path: Path) -> None:
-    at, given = wire(), plan(evaluate=lambda model: (2.0, 0.25), rounds=6)
+    at, given = wire(), brief(evaluate=lambda model: (2.0, 0.25), rounds=6)
     folder = tmp_path / "run"
     stopped_after(1, folder, at, given)
     (folder / checkpoint.NAME).rename(tmp_path / "aside")
@@ -375,7 +430,7 @@ def test_what_is_told_of_a_round(tmp_path: Path) -> None:
 
     at = VirtualWire(cafe.Federation(6, cafe.Constant(0.2)), behave=behave)
     said: list[str] = []
-    serve(at, plan(mcu(quorum=1, deadline=0.5), rounds=1), tmp_path, say=said.append)
+    serve(at, brief(mcu(quorum=1, deadline=0.5), rounds=1), tmp_path, say=said.append)
     assert "Lost client c001: it crashed." in said
     assert "Refused client c003: it is no report at all." in said
     assert "Refused client c004: the update has entries that are not finite numbers." in said
@@ -394,7 +449,7 @@ def test_a_lost_carry_is_told(tmp_path: Path) -> None:
 
     at.on_look = forget
     said: list[str] = []
-    serve(at, plan(agu(quorum=3, deadline=0.5), rounds=2), tmp_path, say=said.append)
+    serve(at, brief(agu(quorum=3, deadline=0.5), rounds=2), tmp_path, say=said.append)
     assert "Carry lost: bc000b began from the global model instead." in said
     assert sum("Carry lost" in s for s in said) == 1
 
@@ -408,7 +463,7 @@ def test_reports_weigh_by_what_they_claim(tmp_path: Path) -> None:
         return replace(report, update={"weight": weight, "bias": bias}, examples=1 + order.number)
 
     at = VirtualWire(cafe.Federation(3, cafe.Constant(0.2)), tamper=tamper)
-    history = serve(at, plan(fedavg(fraction=1.0, deadline=1.0), rounds=1), tmp_path)
+    history = serve(at, brief(fedavg(fraction=1.0, deadline=1.0), rounds=1), tmp_path)
     assert history.model is not None
     np.testing.assert_allclose(history.model[6:], 1.0 + (0 * 1 + 1 * 2 + 2 * 3) / 6)
 
@@ -416,4 +471,4 @@ def test_reports_weigh_by_what_they_claim(tmp_path: Path) -> None:
 def test_errors_are_cafes(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CafeError):
-        serve(wire(), plan(), tmp_path / "file")
+        serve(wire(), brief(), tmp_path / "file")

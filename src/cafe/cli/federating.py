@@ -121,8 +121,8 @@ def status(folder: App, as_json: Json = False) -> None:
         print_shown(showing.live(live))
         if live.get("run") != known["run"]:
             say(
-                f"This is an earlier run. Run {known['run']} has written nothing: it has yet to "
-                "begin, was refused, or found that one finished."
+                f"This is another run than {known['run']}, which was submitted last here: that has "
+                "yet to begin, was refused, or found nothing to do."
             )
         elif live["state"] not in OVER and not server_lives(live):
             say(f"The run's server is gone. Go on: cafe federate run {folder}")

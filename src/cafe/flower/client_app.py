@@ -78,8 +78,7 @@ def client(train: Train, *, evaluate: Judge | None = None) -> ClientApp:
 
 
 def _model(message: Message) -> Arrays:
-    record = message.content.array_records[messages.MODEL]
-    return {name: array.numpy() for name, array in record.items()}
+    return messages.joined(message.content.array_records[messages.MODEL])
 
 
 def reply(message: Message, content: RecordDict, received: float) -> Message:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TypeVar
 
 from flwr.app import Message, MessageType, RecordDict
 from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from cafe.flower import messages
+from cafe.flower.busy import Busy
 from cafe.flower.inbox import Inbox, Letter
 from cafe.live.layout import Arrays, Layout
 from cafe.live.wire import Opinion, Order, Reply
 
 GRACE = 5.0  # seconds that a message outlives its deadline: one that came just in time is not lost
-PATIENCE = 60.0  # seconds for which the SuperLink may answer with nothing but errors
 LIFE = 12 * 3600.0  # of a message whose report is taken whenever it comes
 
-T = TypeVar("T")
 _WORDS = {
     ErrorCode.LOAD_CLIENT_APP_EXCEPTION: "its app could not be loaded",
     ErrorCode.CLIENT_APP_RAISED_EXCEPTION: "its training function failed",
@@ -38,14 +36,17 @@ class GridWire:
         grid: of the ServerApp.
         layout: of the model, which says how large a report may be.
         run: which run this is, for clients that keep local models.
+        say: told, in a sentence, when the SuperLink does not answer as it should.
     """
 
-    def __init__(self, grid: Grid, layout: Layout, run: str) -> None:
+    def __init__(
+        self, grid: Grid, layout: Layout, run: str, say: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._grid, self._run = grid, run
         self._most = layout.bytes
-        self._inbox = Inbox(grid, 2 * layout.bytes + (1 << 20))
-        self._here: list[str] = []
-        self._failing: float | None = None  # since when the SuperLink answers with errors
+        # Each has its own time: a SuperLink that can read and not write must not be borne for ever.
+        self._looking, self._pushing = Busy(say), Busy(say)
+        self._inbox = Inbox(grid, 2 * layout.bytes + (1 << 20), len(layout.learned), Busy(say))
 
     @property
     def limited(self) -> bool:
@@ -54,12 +55,7 @@ class GridWire:
 
     def present(self) -> Sequence[str]:
         """Who is online, as the SuperLink has it from their heartbeats."""
-
-        def look() -> list[str]:
-            return sorted(f"{node}" for node in self._grid.get_node_ids())
-
-        self._here = self._patient(look, self._here)
-        return self._here
+        return sorted(f"{node}" for node in self._looking.insist(self._grid.get_node_ids))
 
     def send(self, orders: Sequence[Order], model: Arrays) -> Sequence[str | None]:
         """One message each; the model in them is pushed once."""
@@ -99,54 +95,36 @@ class GridWire:
     def _push(self, ready: list[Message]) -> Sequence[str | None]:
         if not ready:
             return []
-        nothing: list[str] = []
-        tickets = self._patient(lambda: list(self._grid.push_messages(ready)), nothing)
+        # The same messages again: what of them has arrived is not sent twice.
+        tickets = self._pushing.insist(lambda: list(self._grid.push_messages(ready)))
         return [ticket or None for ticket in tickets] if tickets else [None] * len(ready)
 
     def receive(self, tickets: Collection[str]) -> Iterator[Reply]:
         """What has come, one by one: no more than one report is in memory twice."""
-        return map(self._reply, self._letters(tickets))
+        return map(self._reply, self._inbox.fetch(tickets))
 
     def hear(self, tickets: Collection[str]) -> Iterator[Opinion | Reply]:
         """Opinions that have come."""
-        for letter in self._letters(tickets):
+        for letter in self._inbox.fetch(tickets):
             message, opinion = letter.message, None
             if message is not None and message.has_content():
                 opinion = messages.opinion_from(letter.ticket, message.content)
             yield opinion or Reply(letter.ticket, lost="it has no opinion")
 
-    def _letters(self, tickets: Collection[str]) -> Iterator[Letter]:
-        letters = self._inbox.fetch(tickets)
-        while (letter := self._patient(lambda: next(letters, None), None)) is not None:
-            yield letter
-
-    def _patient(self, ask: Callable[[], T], otherwise: T) -> T:
-        """Ask the SuperLink; any client can keep it so busy that it answers with an error."""
-        try:
-            answer = ask()
-        except Exception as error:  # of whatever library it is that Flower uses
-            status = getattr(getattr(error, "response", None), "status_code", 0)
-            self._failing = self._failing or self.clock()
-            if status < 500 or self.clock() > self._failing + PATIENCE:
-                raise
-            return otherwise
-        self._failing = None
-        return answer
-
     def _reply(self, letter: Letter) -> Reply:
         ticket, message = letter.ticket, letter.message
         if message is None:
-            return Reply(ticket, malformed=letter.malformed)
+            return Reply(ticket, malformed=letter.malformed, at=letter.at)
         if message.has_error():
             code, reason = message.error.code, message.error.reason or ""
             words = _WORDS.get(code, f"Flower's error {code}")
             more = reason if code == ErrorCode.CLIENT_APP_RAISED_EXCEPTION else ""
-            return Reply(ticket, lost=f"{words}{': ' if more else ''}{more[:200]}")
+            return Reply(ticket, lost=f"{words}{': ' if more else ''}{more[:200]}", at=letter.at)
         try:
             report = messages.report_from(message.content, self._most)
         except messages.MalformedError as error:
-            return Reply(ticket, malformed=f"{error}")
-        return Reply(ticket, report, stopped=report is None)
+            return Reply(ticket, malformed=f"{error}", at=letter.at)
+        return Reply(ticket, report, stopped=report is None, at=letter.at)
 
     def sleep(self, seconds: float) -> None:
         """Let time pass."""

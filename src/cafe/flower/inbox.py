@@ -13,21 +13,25 @@ This goes one layer below what of Flower is public. Where a version of Flower ha
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from flwr.app import Array, Message
 from flwr.serverapp import Grid
 
+from cafe.flower.busy import Busy
+
 
 @dataclass(frozen=True, eq=False)
 class Letter:
-    """What has come for a ticket: a message, or why what came is none."""
+    """What has come for a ticket: a message, or why what came is none; and when it was there."""
 
     ticket: str
     message: Message | None = None
     malformed: str = ""
+    at: float | None = None
 
 
 @dataclass(eq=False)
@@ -46,15 +50,18 @@ class Inbox:
     Args:
         grid: of the ServerApp.
         most: bytes that a reply may have.
+        arrays: how many arrays an honest one has.
+        busy: bears with errors of the SuperLink's.
     """
 
-    def __init__(self, grid: Grid, most: int) -> None:
+    def __init__(self, grid: Grid, most: int, arrays: int, busy: Busy) -> None:
         self._grid: Any = grid  # its node and run are known below what is public
         self.most = most
-        # An honest reply has some per array and one per 5 MiB; each costs a request.
-        self.pieces = 1000 + most // (1 << 16)
+        # An honest reply has two for an array and one more for each 5 MiB; each costs a request.
+        self.pieces = 1000 + 4 * arrays + most // (1 << 16)
         self._client: Any = getattr(grid, "_runtime_client", None)
         self._coming: dict[str, _Coming] = {}
+        self._busy = busy
         self.limited = all(
             hasattr(self._client, name)
             for name in ("PullMessages", "PullObject", "ConfirmMessageReceived")
@@ -66,12 +73,22 @@ class Inbox:
             yield from self._through_the_grid(tickets)
             return
         self._coming = {t: coming for t, coming in self._coming.items() if t in tickets}
-        self._announced([ticket for ticket in sorted(tickets) if ticket not in self._coming])
+        try:
+            self._announced([ticket for ticket in sorted(tickets) if ticket not in self._coming])
+        except Exception as error:
+            self._busy.bear(error)
+        else:
+            self._busy.over()
+        at = time.monotonic()  # a question that was held up may bring what came meanwhile
         for ticket in sorted(self._coming):
-            letter = self._complete(ticket, self._coming[ticket])
+            try:
+                letter = self._complete(ticket, self._coming[ticket])
+            except Exception as error:
+                self._busy.bear(error)
+                continue
             if letter is not None:
                 del self._coming[ticket]
-                yield letter
+                yield replace(letter, at=at)
 
     def _announced(self, tickets: list[str]) -> None:
         """Ask which replies there are. The ticket is what the SuperLink says, not the client."""

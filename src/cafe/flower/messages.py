@@ -24,7 +24,7 @@ from cafe.rounds.jobs import Work
 MODEL, ORDER, UPDATE, REPORT, STOPPED = "model", "order", "update", "report", "stopped"
 NONCE = "nonce"
 _MAGIC, _LONGEST = b"\x93NUMPY\x01\x00", 1024  # what an array begins with; bytes of its header
-_BLANKS = 8192  # in a header; NumPy takes 10,000 bytes of it
+_PART = 4 << 20  # bytes of an array that are sent in one; Flower would cut more than 5 MiB
 # What NumPy writes for arrays of numbers, and nothing else.
 _HEADER = re.compile(
     rb"\{'descr': '([<>|][fiub]\d{1,2})', 'fortran_order': (True|False), "
@@ -42,22 +42,37 @@ def packed(arrays: Mapping[str, NDArray[Any]]) -> ArrayRecord:
 
 
 def unforeseen(arrays: Mapping[str, NDArray[Any]]) -> ArrayRecord:
-    """Named arrays for the wire, of which no client can know beforehand what Flower will call them.
+    """Named arrays for the wire, of which nobody can know beforehand what Flower will call them.
 
     Flower cuts arrays into pieces and names these by hashes of their content. Who knows a name
     beforehand, as that of a model which is sent again, can register it with a false content, and
-    the server could not send it. NumPy reads neither the blanks in a header nor what follows the
-    data: blanks move the data, and so change every piece but one of nothing but equal numbers;
-    what follows changes the last one, which is the only one of most arrays.
+    the server could not send it. So arrays are cut here, smaller than Flower would, and each part
+    ends with random bytes, which NumPy does not read.
     """
-    record = packed(arrays)
-    for array in record.values():
-        at = len(_MAGIC)
-        begin = at + 2 + int.from_bytes(array.data[at : at + 2], "little")
-        header = array.data[at + 2 : begin - 1] + b" " * secrets.randbelow(_BLANKS) + b"\n"
-        parts = (len(header).to_bytes(2, "little"), header, array.data[begin:])
-        array.data = b"".join([_MAGIC, *parts, secrets.token_bytes(16)])
+    record = ArrayRecord()
+    for name, given in arrays.items():
+        array = np.asarray(given, order="C")
+        shape, flat = ",".join(map(str, array.shape)), array.reshape(-1)
+        step = _PART // array.itemsize
+        for k, at in enumerate(range(0, max(flat.size, 1), step)):
+            part = Array(flat[at : at + step])
+            part.data += secrets.token_bytes(16)
+            record[f"{k}|{shape}|{name}"] = part
     return record
+
+
+def joined(record: ArrayRecord) -> Arrays:
+    """What :func:`unforeseen` has cut, whole."""
+    parts: dict[str, list[NDArray[Any]]] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for key, part in record.items():
+        _, shape, name = key.split("|", 2)
+        parts.setdefault(name, []).append(part.numpy())
+        shapes[name] = tuple(map(int, shape.split(","))) if shape else ()
+    return {
+        name: (some[0] if len(some) == 1 else np.concatenate(some)).reshape(shapes[name])
+        for name, some in parts.items()
+    }
 
 
 def unpacked(record: ArrayRecord, most: int) -> Arrays:

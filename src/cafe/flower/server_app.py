@@ -16,8 +16,8 @@ from cafe.control import Controller
 from cafe.flower.grid import GridWire
 from cafe.learn.server import ServerOptimiser
 from cafe.live.admission import Guard
+from cafe.live.brief import Brief, Model
 from cafe.live.layout import Layout
-from cafe.live.plan import Model, Plan
 from cafe.live.robust import Combine
 from cafe.live.run import titled
 from cafe.live.scoring import Evaluate
@@ -46,7 +46,7 @@ def server(
     patience: int = 100,
     folder: str | Path = FOLDER,
 ) -> ServerApp:
-    """A Flower ServerApp that runs a policy; see :class:`cafe.live.plan.Plan`.
+    """A Flower ServerApp that runs a policy; see :class:`cafe.live.brief.Brief`.
 
     Keys of the app's own configuration take the place of some: ``folder``, ``rounds``, ``updates``,
     ``time``, ``seed``; and ``overwrite`` begins a run anew. A run that is in the folder and not
@@ -71,7 +71,7 @@ def server(
         patience: so many failed rounds in a row stop the run.
         folder: for the run's files.
     """
-    written = Plan(
+    written = Brief(
         policy,
         model,
         rounds=rounds,
@@ -93,14 +93,14 @@ def server(
     @app.main()
     def main(grid: Grid, context: Context) -> None:
         config = context.run_config
-        plan = replace(written, **_configured(config))
+        brief = replace(written, **_configured(config))
         place = Path(str(config.get("folder") or folder))
         say = logging.getLogger("flwr").info
-        wire = GridWire(grid, Layout.of(plan.arrays()), _key(place, plan))
+        wire = GridWire(grid, Layout.of(brief.arrays()), _key(place, brief), say)
         if not wire.limited:
             say("This version of Flower takes in replies of any size: see the page on security.")
         anew = bool(config.get("overwrite", False))
-        serve(wire, plan, place, overwrite=anew, name=f"{context.run_id}", say=say)
+        serve(wire, brief, place, overwrite=anew, name=f"{context.run_id}", say=say)
 
     return app
 
@@ -114,7 +114,7 @@ def _configured(config: Mapping[str, Any]) -> dict[str, Any]:
     return found | ({"seed": config["seed"]} if "seed" in config else {})
 
 
-def _key(folder: Path, plan: Plan) -> str:
+def _key(folder: Path, brief: Brief) -> str:
     """A word for a run that is the same when it is gone on with."""
-    text = f"{folder.resolve()} {titled(plan.controller)} {plan.seed}"
+    text = f"{folder.resolve()} {titled(brief.controller)} {brief.seed}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -18,7 +18,7 @@
     journal      a run on disk as it goes
     board        how a run stands, for whoever watches
     scoring      how good the model is, within a time limit
-    plan         what a server is told to do
+    brief        what a server is told to do
     serving      a whole run: waiting for clients, rounds, evaluation, checkpoints
     replay       the model again, from the log
 """

@@ -63,13 +63,32 @@ class Desk:
         tickets = [ticket for ticket, k in self.tickets.items() if k in alive]
         return self.wire.receive(tickets) if tickets else []
 
-    def take(self, open_: Open, reply: Reply, moment: float, model: Vector, ledger: Ledger) -> None:
-        """Note what came for a ticket; one that is not known, or known already, is nothing."""
+    def take(
+        self,
+        open_: Open,
+        reply: Reply,
+        moment: float,
+        until: float,
+        model: Vector,
+        ledger: Ledger,
+    ) -> None:
+        """Note what came for a ticket; one that is not known, or known already, is nothing.
+
+        Args:
+            open_: the round.
+            reply: what came.
+            moment: when.
+            until: when the round closes: what comes later is of use only where it may come later.
+            model: the global model.
+            ledger: learns how many examples a client has.
+        """
         k = self.tickets.pop(reply.ticket, None)
         row = -1 if k is None else int(np.argmax(open_.jobs.client == k))
         if k is None or not open_.alive[row]:
             return
         open_.jobs.stop[row] = moment
+        if moment > until and self._orders[k].seconds is not None:
+            return
         reason = harmless(reply.malformed)
         if reply.report is not None and not reason:
             answer = self.gate.judge(reply.report, self._orders[k], model)

@@ -35,6 +35,7 @@ from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import COMMIT, DROP, RUN, Carried, Policy, Verdict, Wait
 
 POLL = 0.15  # seconds between two looks at what has come
+SLOW = 2.0  # seconds that a look may take: one at the deadline finds what came before it
 RECALL = 20_000  # response times that a controller is shown, the last ones
 
 
@@ -145,6 +146,9 @@ class LiveRun:
         outcome.invited = open_.invited
         closed = as_closed(outcome.succeeded, jobs, reported, used, reports)
         carried = _without(policy.carry(ledger, closed), open_.given_up)
+        spoilt = verdict is COMMIT and merged is None
+        if spoilt:  # what is kept of it would spoil the next one too
+            carried = replace(_without(carried, reported), kept=False)
         unfinished = Fate.CANCELLED if early else Fate.LATE
         before = copy.deepcopy(self.books.kept)
         self.running, kept = self.books.close(
@@ -164,7 +168,6 @@ class LiveRun:
             ledger.state = policy.observe(ledger, outcome, closed)
         self.failures = 0 if outcome.succeeded else self.failures + 1
         self.open = None
-        spoilt = verdict is COMMIT and merged is None
         return Round(outcome, records, responses, open_.lost_carries, spoilt)
 
     def _start(self, invitation: Invitation) -> Open:
@@ -261,7 +264,10 @@ class LiveRun:
         while True:
             moment = self.now()
             for reply in self.desk.replies(open_):
-                self.desk.take(open_, reply, min(moment, wait.until), self.model, ledger)
+                at = moment if reply.at is None else reply.at - self._zero
+                # What the last look finds had come by then; not if that look was held up.
+                at = at if at > wait.until + SLOW else min(at, wait.until)
+                self.desk.take(open_, reply, at, wait.until, self.model, ledger)
                 self.notice()
             ledger.now = max(self.now(), moment)
             came = np.isfinite(jobs.arrival) & (jobs.arrival <= wait.until)
@@ -340,11 +346,11 @@ def titled(thing: object) -> str:
     return getattr(thing, "__name__", type(thing).__name__) if " at 0x" in text else text
 
 
-def _without(carried: Carried, given_up: Mask) -> Carried:
-    """What outlives a round, but for jobs that nobody works on any more."""
-    if not given_up.any():
+def _without(carried: Carried, some: Mask) -> Carried:
+    """What outlives a round, but for some of its jobs."""
+    if not some.any():
         return carried
-    codes = np.where(given_up, int(DROP), np.asarray(carried.jobs, dtype=np.int64))
+    codes = np.where(some, int(DROP), np.asarray(carried.jobs, dtype=np.int64))
     return replace(carried, jobs=codes)
 
 

@@ -75,11 +75,12 @@ class ByClients:
 
     def __call__(self, run: LiveRun) -> tuple[Score | None, str]:
         """Ask everybody who is there, and take what comes in time and can be believed."""
-        run.meet()
-        asked = [run.roster.names[k] for k in run.ledger.idle.tolist()]
-        tickets = run.wire.ask(asked, run.arrays, self._seconds)
+        asked, until = self._present(run), run.now() + self._seconds
+        while not asked and run.now() < until:  # as after a restart of everything
+            run.wire.sleep(POLL)
+            asked = self._present(run)
+        tickets = run.wire.ask(asked, run.arrays, max(until - run.now(), POLL))
         waiting = {ticket for ticket in tickets if ticket is not None}
-        until = run.now() + self._seconds
         opinions: list[Opinion] = []
         while waiting:
             last = run.now() >= until
@@ -99,6 +100,11 @@ class ByClients:
         right = sum((o.accuracy or 0.0) * o.examples for o in known)
         accuracy = right / sum(o.examples for o in known) if known else None
         return _score(loss, accuracy), ""
+
+    @staticmethod
+    def _present(run: LiveRun) -> list[str]:
+        run.meet()
+        return [run.roster.names[k] for k in run.ledger.idle.tolist()]
 
     @staticmethod
     def _sane(opinion: Opinion, run: LiveRun) -> bool:

@@ -11,9 +11,9 @@ import numpy as np
 from cafe.errors import CafeError, InfeasibleError
 from cafe.live.board import NAME as BOARD
 from cafe.live.board import Board
+from cafe.live.brief import Brief
 from cafe.live.journal import ARRAYS, JOBS, RESPONSES, Journal
 from cafe.live.opened import Round
-from cafe.live.plan import Plan
 from cafe.live.run import LiveRun
 from cafe.live.state import identity
 from cafe.live.wire import Wire
@@ -32,18 +32,18 @@ _FILES = (BOARD, JOBS, RESPONSES, ARRAYS)  # of live runs alone
 
 def serve(
     wire: Wire,
-    plan: Plan,
+    brief: Brief,
     folder: str | Path,
     *,
     overwrite: bool = False,
     name: str = "",
     say: Callable[[str], None] = lambda sentence: None,
 ) -> History:
-    """Run a plan to its end, or go on with it where an earlier server stopped.
+    """Do all that a brief says, or go on with it where an earlier server stopped.
 
     Args:
         wire: the way to the clients.
-        plan: what to do.
+        brief: what the server is told.
         folder: for this run alone. A run that was stopped, even by a power cut, goes on from its
             last round there; a finished one is left as it is.
         overwrite: begin anew, and remove what the folder has of another run.
@@ -55,31 +55,32 @@ def serve(
         try:
             run = LiveRun(
                 wire,
-                plan.controller,
-                plan.arrays(),
-                seed=plan.seed,
-                guard=plan.guard,
-                combine=plan.combine,
-                optimiser=plan.optimiser,
+                brief.controller,
+                brief.arrays(),
+                seed=brief.seed,
+                guard=brief.guard,
+                combine=brief.combine,
+                optimiser=brief.optimiser,
             )
             make_folder(folder)
             held.enter_context(locked(folder))
             if overwrite:
+                refuse_strays(folder, _FILES)
                 clear(folder, _FILES)
-            _begin(folder, run, plan)
+            _begin(folder, run, brief)
         except CafeError as error:  # what is there of another run stays as it is
             say(f"Stopped: {error}")
             raise
         if finished(folder):
             say(f"The run in {folder} is finished: nothing is left to do.")
             return load(folder).history
-        board = Board(folder / BOARD, run, plan.rounds, name)
+        board = Board(folder / BOARD, run, brief.rounds, name)
         run.notice = board.refresh
         try:
             with Journal(folder, run) as journal:
                 if journal.resumed:
                     say(f"Goes on from round {run.ledger.round}, version {run.ledger.version}.")
-                server = _Server(run, plan, journal, board, say)
+                server = _Server(run, brief, journal, board, say)
                 server.play()
             history = run.history()
             write_arrays(folder / ARRAYS, run.arrays)
@@ -95,10 +96,10 @@ def serve(
     return history
 
 
-def _begin(folder: Path, run: LiveRun, plan: Plan) -> None:
+def _begin(folder: Path, run: LiveRun, brief: Brief) -> None:
     """Say where the run comes from, or see that it is still the same."""
     settings = {"files": {}, **identity(run)}
-    if plan.evaluate is not None:
+    if brief.evaluate is not None:
         settings["task"] = "on real clients"
     if provenance.exists(folder):
         begun = provenance.read(folder)
@@ -133,13 +134,13 @@ class _Server:
     def __init__(
         self,
         run: LiveRun,
-        plan: Plan,
+        brief: Brief,
         journal: Journal,
         board: Board,
         say: Callable[[str], None],
     ) -> None:
-        self.run, self.plan, self.journal, self.board, self.say = run, plan, journal, board, say
-        self.limits, self.scorer = plan.limits, plan.scorer()
+        self.run, self.brief, self.journal, self.board, self.say = run, brief, journal, board, say
+        self.limits, self.scorer = brief.limits, brief.scorer()
         self.trouble = ""
         after = run.scores[-1][0] if run.scores else 0
         self.evaluated = run.outcomes[after - 1].version if after else 0
@@ -157,7 +158,7 @@ class _Server:
             self.tell(played)
             self.board.show("open", self.trouble if self.run.failures else "")
             self.evaluate()
-            if self.run.failures >= self.plan.patience:
+            if self.run.failures >= self.brief.patience:
                 raise InfeasibleError(self.lament())
             if self.run.failures and played.outcome.fates[Fate.ABSENT] >= played.outcome.invited:
                 self.run.wire.sleep(LOOK)  # nothing could be sent: patience shall last a while
@@ -173,27 +174,27 @@ class _Server:
             for name in gone:
                 say(f"Gone: {run.roster.called(name)}.")
             quorum: int = getattr(run.choose().close, "quorum", 1)
-            need = self.plan.clients or quorum
+            need = self.brief.clients or quorum
             here = int(np.count_nonzero(~run.ledger.away))
             if here >= need:
                 return
             waited = run.now() - began
             sentence = f"{here} of the {need} clients that are needed are here"
-            if waited >= self.plan.wait:
+            if waited >= self.brief.wait:
                 raise InfeasibleError(
                     f"{sentence}: none more came in {waited:.0f} s. Start more clients and run it "
                     "again, which goes on from here; or lower the quorum."
                 )
             self.board.show("waiting for clients", sentence)
             if waited - said >= REMIND:
-                say(f"Waiting: {sentence}; gives up in {self.plan.wait - waited:.0f} s.")
+                say(f"Waiting: {sentence}; gives up in {self.brief.wait - waited:.0f} s.")
                 said = waited
             run.wire.sleep(LOOK)
 
     def evaluate(self) -> None:
         """Find out how good the model is, if it is time to and nobody has yet."""
         run, version = self.run, self.run.ledger.version
-        due = version % self.plan.evaluate_every == 0 or self.limits.reached(run) >= 1
+        due = version % self.brief.evaluate_every == 0 or self.limits.reached(run) >= 1
         if self.scorer is None or version == self.evaluated or not due:
             return
         self.evaluated = version
@@ -252,6 +253,10 @@ class _Server:
         return (
             f"{run.failures} rounds in a row have failed under {run.title}. {fastest}, and "
             f"the last round lasted {last.closed - last.opened:.4g} s and had {last.reports} "
-            "reports. Lengthen the deadline, lower the quorum, or look into the clients' logs."
-            + (f" The last trouble: {self.trouble}" if self.trouble else "")
+            "reports. "
+            + (
+                f"The last trouble: {self.trouble}"
+                if self.trouble
+                else "Lengthen the deadline, lower the quorum, or look into the clients' logs."
+            )
         )

@@ -77,6 +77,7 @@ class Reply:
         stopped: whether the client gave up at its deadline.
         lost: why there will be no report: the client failed, or went away.
         malformed: why what it sent could not be read.
+        at: when it was there, on the wire's clock; None: when it was asked for.
     """
 
     ticket: str
@@ -84,6 +85,7 @@ class Reply:
     stopped: bool = False
     lost: str = ""
     malformed: str = ""
+    at: float | None = None
 
 
 @dataclass(frozen=True)

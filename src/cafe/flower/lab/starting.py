@@ -201,12 +201,12 @@ def _wait_for_nodes(places: Places, memory: Memory, began: dict[str, int], say: 
                 found = _ID.search(log.read().decode(errors="replace"))
             if found:
                 memory.nodes[name].id = found[1]
+                places.remember(memory)
                 del waiting[name]
                 say(f"{name} is online ({len(began) - len(waiting)} of {len(began)}).")
             elif name not in alive:
                 _give_up(places, name, "ended")
         time.sleep(0.1)
-    places.remember(memory)
     if waiting:
         name = next(iter(waiting))
         _give_up(places, name, f"was not online within {limit:.0f} seconds")

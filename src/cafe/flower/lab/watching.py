@@ -95,7 +95,8 @@ def stop(lab: Lab, run: str, folder: Path) -> None:
 
     Flower says that a run is stopped some seconds before its server's process has ended.
     """
-    lab.stop_run(run)
+    with suppress(InputError):  # it may have ended just now
+        lab.stop_run(run)
     live, until = read_live(folder, run), time.monotonic() + GONE
     while live and server_lives(live) and time.monotonic() < until:
         time.sleep(GLANCE)
@@ -129,11 +130,11 @@ def _ended(lab: Lab, run: str, folder: Path, status: str) -> Moment:
     live = read_live(folder, run)
     if live and live["state"] in OVER:
         return _told(live)
-    if status == "finished:completed":
-        if finished(folder):
-            return Moment(read_live(folder), True, earlier=live is None)
-        if live is None:
-            return Moment(None, True, "The app keeps no live.json.")
+    completed = status == "finished:completed"
+    if finished(folder) and (completed or live is not None):
+        return Moment(read_live(folder), True, earlier=live is None)
+    if completed and live is None:
+        return Moment(None, True, "The app keeps no live.json.")
     log = "" if status == NO_SUPERLINK else lab.run_log(run, WHOLE)
     raised = _raised(log)
     if _OURS.match(raised):

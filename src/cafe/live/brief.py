@@ -22,7 +22,7 @@ Model = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Brief:
     """What a server is told.
 
     Attributes:

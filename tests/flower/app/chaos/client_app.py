@@ -59,7 +59,7 @@ honest = client(train, evaluate=judge)
 def forged(message, word, number):
     """A report that nobody should believe."""
     order, _ = messages.order_from(message.content.config_records["order"])
-    model = {k: a.numpy() for k, a in message.content.array_records["model"].items()}
+    model = messages.joined(message.content.array_records["model"])
     update = {name: np.full_like(array, 1e-3) for name, array in model.items()}
     values = {"round": order.round, "version": order.version, "carried": False, "examples": 100}
     if word == "nan":

@@ -125,6 +125,10 @@ def accounts(out: Path, notes: Notes, nodes: Mapping[str, str]) -> dict[str, Any
     assert without == 0, f"{without} jobs have no fate"
     used = [job for job in jobs if job.coefficient is not None]
     assert len(used) == history.reports_used
+    # Who was told to fail says so; whoever else fails does not do what it was told.
+    failed = [job for job in jobs if "function failed" in job.reason]
+    strange = [job for job in failed if "told to fail" not in job.reason]
+    assert not strange, f"failed, and not because they were told to: {strange}"
     wronged = honest_and_refused(jobs, notes.lies, nodes)
     assert not wronged, f"honest, and refused: {wronged}"
 

@@ -54,11 +54,11 @@ def test_the_comparison_comes_out_again(
 
 def test_the_page_on_the_soak_follows_from_its_figures() -> None:
     pytest.importorskip("flwr", reason="the soak's program needs Flower")
-    from tests.flower import soak
+    from tests.flower import accounts
 
     found = result("soak")
-    assert soak.page(found) == (STUDIES / "soak" / "README.md").read_text()
-    assert soak.refusals(read_jobs(STUDIES / "soak")) == found["refusals"]
+    assert accounts.page(found) == (STUDIES / "soak" / "README.md").read_text()
+    assert accounts.refusals(read_jobs(STUDIES / "soak")) == found["refusals"]
 
 
 def test_the_soak_lost_nothing_and_its_books_agree() -> None:

@@ -19,6 +19,8 @@ import numpy as np
 
 import cafe
 from cafe.live.journal import read_jobs, read_rounds
+from cafe.live.records import Record
+from cafe.rounds.outcome import Outcome
 
 HERE = Path(__file__).parent
 REPLICATES = 1000
@@ -36,27 +38,26 @@ PAIRS = (("long", "long"), ("short", "short"), ("long", "short"))
 def real(name: str) -> dict[str, float]:
     """The figures of a real run."""
     rounds = read_rounds(HERE / name)
-    jobs = [json.loads(line) for line in (HERE / name / "jobs.jsonl").read_text().splitlines()]
-    clients = sorted({job["client"] for job in jobs})
+    jobs = read_jobs(HERE / name)
     return {
         "success": float(np.mean([r.succeeded for r in rounds])),
         "reports": float(np.mean([r.reports for r in rounds])),
         "waste": float(np.mean([r.waste for r in rounds])),
         "processing_waste": float(np.mean([r.processing_waste for r in rounds])),
-        "age": _mean_age(rounds, jobs, clients),
+        "age": _mean_age(rounds, jobs),
     }
 
 
-def _mean_age(rounds: list[Any], jobs: list[dict[str, Any]], clients: list[int]) -> float:
+def _mean_age(rounds: list[Outcome], jobs: list[Record]) -> float:
     """The age averaged over continuous time and clients, from the log alone."""
     closed = {r.version: r.closed for r in rounds if r.succeeded}
     begin, end = rounds[0].opened, rounds[-1].closed
     areas = []
-    for client in clients:
+    for client in sorted({job.client for job in jobs}):
         merges = sorted(
-            (closed[job["merged"]], job["start"])
+            (closed[job.merged], job.start)
             for job in jobs
-            if job["client"] == client and job["merged"] is not None
+            if job.client == client and job.merged is not None
         )
         at, last, area = begin, begin, 0.0
         for moment, start in [*merges, (end, None)]:

@@ -1,6 +1,6 @@
 """Run a real federation twice, and keep what it did.
 
-    python studies/reality/measure.py
+    python -m studies.reality.measure
 
 Six SuperNodes on this machine. Training takes half a second plus an exponential time, spent
 asleep: two cores could not train six models at once, and real clients do not share a processor.
@@ -13,15 +13,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from tests.flower.soak import board, federation  # noqa: E402
+from tests.flower.trial import board, federation
 
 HERE = Path(__file__).parent
 NODES, MEAN = 6, 2.0

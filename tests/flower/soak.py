@@ -17,11 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.flower.accounts import accounts, page, refusals
+from tests.flower.accounts import accounts, page
 from tests.flower.faults import Soak
-from tests.flower.trial import board, federation, gone
-
-__all__ = ["board", "federation", "gone", "page", "refusals", "soak"]
+from tests.flower.trial import federation
 
 
 def soak(

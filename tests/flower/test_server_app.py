@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from inspect import Parameter, signature
-
 import numpy as np
 import pytest
 
@@ -14,17 +11,6 @@ import cafe
 from cafe.errors import InputError
 from cafe.flower import server
 from cafe.flower.server_app import _configured
-from cafe.live.brief import Brief
-
-
-def test_the_server_takes_what_a_plan_takes() -> None:
-    taken = dict(signature(server).parameters)
-    assert taken.pop("folder").default == "results/live"
-    brief = {field.name: field for field in fields(Brief)}
-    assert [*taken] == [*brief]
-    for name, parameter in list(taken.items())[2:]:
-        assert parameter.kind is Parameter.KEYWORD_ONLY
-        assert parameter.default == brief[name].default
 
 
 def test_mistakes_are_refused_where_the_app_is_written() -> None:
@@ -33,6 +19,8 @@ def test_mistakes_are_refused_where_the_app_is_written() -> None:
         server(policy, model)
     with pytest.raises(InputError, match="'clients'"):
         server(policy, model, rounds=1, evaluate="nodes")
+    with pytest.raises(TypeError, match="'round'"):
+        server(policy, model, round=1)
 
 
 def test_a_limit_in_the_configuration_takes_the_place_of_all_in_the_app() -> None:

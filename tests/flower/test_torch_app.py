@@ -13,7 +13,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'cafe
 from cafe.flower.lab import Lab
 from cafe.flower.lab.apps import write_app
 from cafe.results import load
-from tests.flower.soak import board
+from tests.flower.trial import board
 
 
 def test_a_network_in_torch_learns_on_real_nodes(tmp_path: Path) -> None:

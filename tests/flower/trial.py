@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cafe.flower.lab import Lab
+from cafe.flower.lab.processes import exists
 from cafe.live.journal import read_jobs, read_rounds
 from cafe.live.records import Record
 from cafe.results import load
@@ -48,10 +49,7 @@ def board(folder: Path) -> dict[str, Any]:
 
 def gone(pid: int) -> bool:
     """Whether a process has ended, reaped or not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
+    return not exists(pid)
 
 
 class Trial:

@@ -12,12 +12,9 @@ import pytest
 
 import cafe
 from cafe.errors import CafeError, FileError, InfeasibleError, InputError
-from cafe.fitting.observations import read_observations
 from cafe.learn.server import Momentum
-from cafe.live.admission import Guard
 from cafe.live.brief import Brief
-from cafe.live.journal import ARRAYS, RESPONSES, read_jobs, read_rounds
-from cafe.live.layout import Arrays
+from cafe.live.journal import ARRAYS, read_jobs, read_rounds
 from cafe.live.robust import Median
 from cafe.live.serving import serve
 from cafe.live.wire import Order, Report
@@ -254,7 +251,7 @@ def test_nobody_at_all_reports(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_plans_are_checked(mistake: dict[str, Any]) -> None:
+def test_briefs_are_checked(mistake: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         brief(**mistake)
     with pytest.raises(InputError, match="Say when to stop"):
@@ -269,113 +266,6 @@ def test_rounds_must_end(tmp_path: Path) -> None:
 def test_a_model_must_begin_finite(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="finite"):
         serve(wire(), replace(brief(), model={"w": np.array([np.nan])}), tmp_path)
-
-
-def test_an_update_that_would_spoil_the_model_is_thrown_away(tmp_path: Path) -> None:
-    """A round fails by it; the run goes on, and no optimiser remembers it."""
-
-    def far(model: Arrays, job: Any) -> Arrays:
-        size = np.float32(3e38 if job.round == 1 else 1.0)
-        return {name: array * 0 + size for name, array in model.items()}
-
-    def served(folder: str, train: Any) -> list[str]:
-        said: list[str] = []
-        given = brief(
-            fedavg(fraction=1.0, deadline=9.0), guard=Guard(times=1e300), rounds=4,
-            optimiser=Momentum(rate=2.0),
-        )  # fmt: skip
-        serve(wire(train=train), given, tmp_path / folder, say=said.append)
-        assert_sound(tmp_path / folder)
-        return said
-
-    said = served("spoilt", far)
-    assert [outcome.succeeded for outcome in read_rounds(tmp_path / "spoilt")] == [
-        True, False, True, True,
-    ]  # fmt: skip
-    assert {job.fate for job in read_jobs(tmp_path / "spoilt") if job.round == 1} == {"failed"}
-    assert sum("The update of round 1 was thrown away" in sentence for sentence in said) == 1
-    # Three good rounds give the model that they give without the bad one between them.
-    model = load(tmp_path / "spoilt").history.model
-    assert model is not None
-    assert np.isfinite(model).all()
-
-    def near(model: Arrays, job: Any) -> Arrays:
-        return {name: array * 0 + np.float32(1.0) for name, array in model.items()}
-
-    served("good", near)
-    good = read_rounds(tmp_path / "good")
-    assert len(good) == 4
-    first = serve(
-        wire(train=near),
-        brief(fedavg(fraction=1.0, deadline=9.0), rounds=3, optimiser=Momentum(rate=2.0)),
-        tmp_path / "three",
-    )
-    assert first.model is not None
-    np.testing.assert_array_equal(model, first.model)
-
-
-@pytest.mark.parametrize(
-    "policy",
-    [
-        awu(deadline=9.0),
-        agu(quorum=6, deadline=9.0),
-        agu(quorum=6, deadline=9.0, pool="union"),
-        mcu(quorum=1, deadline=9.0, late="keep"),
-    ],
-    ids=str,
-)
-def test_nothing_is_kept_of_what_would_spoil_the_model(tmp_path: Path, policy: Policy) -> None:
-    """Reports and local models that a policy keeps from failed rounds would do so again."""
-
-    def far(model: Arrays, job: Any) -> Arrays:
-        size = np.float32(3e38 if job.round == 1 else 1e-3)
-        return {name: array * 0 + size for name, array in model.items()}
-
-    given = brief(policy, guard=Guard(times=1e300), rounds=8, optimiser=Momentum(rate=9.0))
-    serve(wire(train=far), given, tmp_path)
-    assert_sound(tmp_path)
-    assert [outcome.succeeded for outcome in read_rounds(tmp_path)] == [True, False] + [True] * 6
-
-
-def held_up() -> VirtualWire:
-    """Whose first look takes 20 s, in which all report."""
-    at = VirtualWire(cafe.Federation(3, cafe.Constant(5.0)))
-    original, first = at.receive, [True]
-
-    def receive(tickets: Any) -> Any:
-        if first:
-            first.clear()
-            at.t += 20.0
-        return [replace(reply, at=at.clock()) for reply in original(tickets)]
-
-    at.receive = receive  # type: ignore[method-assign]
-    return at
-
-
-def test_a_look_that_is_held_up_does_not_bring_what_came_too_late(tmp_path: Path) -> None:
-    """Nor are quick answers made of it: the response times would be wrong."""
-    serve(held_up(), brief(mcu(quorum=1, deadline=1.0), rounds=1), tmp_path)
-    assert {job.fate for job in read_jobs(tmp_path)} == {"late"}
-    assert_sound(tmp_path)
-    seen = read_observations(tmp_path / RESPONSES)
-    assert not seen.reported.any()
-    np.testing.assert_allclose(seen.deadline, 1.0)
-
-
-def test_a_look_that_is_held_up_brings_what_may_come_later(tmp_path: Path) -> None:
-    given = brief(mcu(quorum=1, deadline=1.0, late="keep"), rounds=2)
-    history = serve(held_up(), given, tmp_path)
-    assert_sound(tmp_path)
-    assert history.by_round["used"].tolist() == [0, 3]
-
-
-def test_a_model_that_would_always_be_spoilt_ends_the_run(tmp_path: Path) -> None:
-    """The server adds up in float32; what it sends must be finite in the model's own kind."""
-    given = replace(brief(guard=Guard(times=1e300)), model={"w": np.zeros(2, np.float16)})
-    at = wire(train=lambda model, job: {"w": model["w"] + np.float16(4e4)})
-    with pytest.raises(InfeasibleError, match=r"3 rounds in a row.*not finite"):
-        serve(at, replace(given, optimiser=Momentum(rate=2.0), patience=3), tmp_path)
-    assert board(tmp_path)["state"] == "stopped"
 
 
 @pytest.mark.parametrize("name", ["responses.csv", "events.jsonl", "arrays.npz", "clients.npz"])

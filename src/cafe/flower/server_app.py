@@ -14,13 +14,9 @@ from flwr.serverapp import Grid, ServerApp
 
 from cafe.control import Controller
 from cafe.flower.grid import GridWire
-from cafe.learn.server import ServerOptimiser
-from cafe.live.admission import Guard
 from cafe.live.brief import Brief, Model
 from cafe.live.layout import Layout
-from cafe.live.robust import Combine
 from cafe.live.run import titled
-from cafe.live.scoring import Evaluate
 from cafe.live.serving import serve
 from cafe.rounds.policy import Policy
 
@@ -28,25 +24,9 @@ FOLDER = "results/live"
 
 
 def server(
-    policy: Policy | Controller,
-    model: Model,
-    *,
-    rounds: int | None = None,
-    updates: int | None = None,
-    time: float | None = None,
-    seed: int = 0,
-    evaluate: Evaluate | str | None = None,
-    evaluate_every: int = 1,
-    evaluate_seconds: float = 60.0,
-    guard: Guard | None = None,
-    combine: Combine | None = None,
-    optimiser: ServerOptimiser | None = None,
-    clients: int | None = None,
-    wait: float = 300.0,
-    patience: int = 100,
-    folder: str | Path = FOLDER,
+    policy: Policy | Controller, model: Model, *, folder: str | Path = FOLDER, **more: Any
 ) -> ServerApp:
-    """A Flower ServerApp that runs a policy; see :class:`cafe.live.brief.Brief`.
+    """A Flower ServerApp that runs a policy.
 
     Keys of the app's own configuration take the place of some: ``folder``, ``rounds``, ``updates``,
     ``time``, ``seed``; and ``overwrite`` begins a run anew. A run that is in the folder and not
@@ -56,38 +36,11 @@ def server(
         policy: such as ``cafe.policies.mcu(...)``, the same object that ``cafe.simulate`` takes; or
             a controller that chooses a policy for each round.
         model: the arrays to begin with, by name, or a function that gives them.
-        rounds: how many rounds at most, failed ones included.
-        updates: how many successful rounds at most.
-        time: stop after the first round that closes after so many seconds.
-        seed: of all that the server draws.
-        evaluate: from the model's arrays to its loss and accuracy; "clients": ask them; None: not.
-        evaluate_every: how many updates apart.
-        evaluate_seconds: how long an evaluation may take.
-        guard: limits on what clients may report.
-        combine: how updates are put together; None adds them up.
-        optimiser: what the server does with the update; None adds it to the model.
-        clients: wait for so many before a round; None: for as many as the quorum.
-        wait: seconds to wait for them, before the run is stopped.
-        patience: so many failed rounds in a row stop the run.
         folder: for the run's files.
+        more: when to stop, how to evaluate, what to refuse and so on: all that
+            :class:`cafe.live.brief.Brief` has.
     """
-    written = Brief(
-        policy,
-        model,
-        rounds=rounds,
-        updates=updates,
-        time=time,
-        seed=seed,
-        evaluate=evaluate,
-        evaluate_every=evaluate_every,
-        evaluate_seconds=evaluate_seconds,
-        guard=guard,
-        combine=combine,
-        optimiser=optimiser,
-        clients=clients,
-        wait=wait,
-        patience=patience,
-    )
+    written = Brief(policy, model, **more)
     app = ServerApp()
 
     @app.main()

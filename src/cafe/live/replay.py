@@ -16,12 +16,14 @@ import numpy as np
 
 from cafe.errors import InputError
 from cafe.live.journal import read_jobs, read_rounds
-from cafe.live.layout import Arrays, Layout, Vector
+from cafe.live.layout import Vector
 from cafe.live.records import Record, digest
-from cafe.live.robust import Combine, Sum, merged
+from cafe.live.robust import Combine
+from cafe.live.weights import Weights
 from cafe.live.wire import Memory, Order
 from cafe.live.work import Train, work
 from cafe.rounds.jobs import ONE_STEP, Work
+from cafe.rounds.policy import Merge
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +66,7 @@ def replay(
         work_done: how much each job did.
         combine: how updates were put together.
     """
-    layout = Layout.of(model)
-    rest = {name: np.asarray(a) for name, a in model.items() if name not in layout.learned}
-    vector = layout.flat(model)
-    versions = {0: layout.unflat(vector, rest)}
+    weights = Weights({name: np.asarray(array) for name, array in model.items()}, combine, None)
     by_version = _merged(read_jobs(folder))
     reports = 0
     differing: list[Record] = []
@@ -83,17 +82,16 @@ def replay(
             )
         updates = []
         for chain in chains:
-            update = _again(chain, versions, layout, train, settings, seed, work_done)
+            update = _again(chain, weights, train, settings, seed, work_done)
             if digest(update) != chain[-1].digest:
                 differing.append(chain[-1])
             updates.append(update)
         coefficient = np.array([chain[-1].coefficient for chain in chains], dtype=float)
-        stack = np.stack(updates) if updates else np.empty((0, layout.size))
-        change = merged(combine or Sum(), stack, coefficient, [], vector, 1.0)
-        vector = (vector.astype(np.float64) + change).astype(layout.dtype)
-        versions[outcome.version] = layout.unflat(vector, rest)
+        began = [chain[0].version for chain in chains]
+        if not weights.move(outcome.version - 1, updates, began, Merge(coefficient)):
+            raise InputError(f"Version {outcome.version} would have numbers that are not finite.")
         reports += len(chains)
-    return Replayed(vector, len(successes), reports, differing)
+    return Replayed(weights.versions[len(successes)], len(successes), reports, differing)
 
 
 def _merged(records: list[Record]) -> dict[int, list[list[Record]]]:
@@ -111,8 +109,7 @@ def _merged(records: list[Record]) -> dict[int, list[list[Record]]]:
 
 def _again(
     chain: list[Record],
-    versions: Mapping[int, Arrays],
-    layout: Layout,
+    weights: Weights,
     train: Train,
     settings: Callable[[str], Mapping[str, Any]],
     seed: int,
@@ -136,11 +133,11 @@ def _again(
         done = work(
             train,
             order,
-            versions[record.version],
+            weights.arrays(record.version),
             run="again",
             memories=memories,
             settings=settings(record.name),
         )
         assert done.report is not None
         memories, update = done.memories, done.report.update
-    return layout.flat(update)
+    return weights.layout.flat(update)

@@ -1,0 +1,73 @@
+"""Updates that would leave numbers in the model that are not finite."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cafe.errors import InfeasibleError
+from cafe.learn.server import Momentum
+from cafe.live.admission import Guard
+from cafe.live.journal import read_jobs, read_rounds
+from cafe.live.layout import Arrays
+from cafe.live.serving import serve
+from cafe.policies import agu, awu, fedavg, mcu
+from cafe.rounds.policy import Policy
+from tests.live.serve import assert_sound, board, brief, wire
+
+
+def training(bad: float | None = None) -> Any:
+    """Adds one number everywhere; another in round 1, if there is a bad one."""
+
+    def train(model: Arrays, job: Any) -> Arrays:
+        size = np.float32(bad if bad is not None and job.round == 1 else 1e-3)
+        return {name: array + size for name, array in model.items()}
+
+    return train
+
+
+def test_an_update_that_would_spoil_the_model_is_thrown_away(tmp_path: Path) -> None:
+    """A round fails by it; the run goes on, and no optimiser remembers it."""
+    policy, said = fedavg(fraction=1.0, deadline=9.0), list[str]()
+    given = brief(policy, guard=Guard(times=1e300), rounds=4, optimiser=Momentum(rate=9.0))
+    spoilt = serve(wire(train=training(3e38)), given, tmp_path / "4", say=said.append)
+    assert_sound(tmp_path / "4")
+    assert spoilt.by_round["succeeded"].tolist() == [True, False, True, True]
+    assert {job.fate for job in read_jobs(tmp_path / "4") if job.round == 1} == {"failed"}
+    assert sum("The update of round 1 was thrown away" in sentence for sentence in said) == 1
+    # Three good rounds give the model that they give without the bad one between them.
+    good = serve(wire(train=training()), replace(given, rounds=3), tmp_path / "3")
+    assert spoilt.model is not None
+    assert good.model is not None
+    np.testing.assert_array_equal(spoilt.model, good.model)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        awu(deadline=9.0),
+        agu(quorum=6, deadline=9.0),
+        agu(quorum=6, deadline=9.0, pool="union"),
+        mcu(quorum=1, deadline=9.0, late="keep"),
+    ],
+    ids=str,
+)
+def test_nothing_is_kept_of_what_would_spoil_the_model(tmp_path: Path, policy: Policy) -> None:
+    """Reports and local models that a policy keeps from failed rounds would do so again."""
+    given = brief(policy, guard=Guard(times=1e300), rounds=8, optimiser=Momentum(rate=9.0))
+    serve(wire(train=training(3e38)), given, tmp_path)
+    assert_sound(tmp_path)
+    assert [outcome.succeeded for outcome in read_rounds(tmp_path)] == [True, False] + [True] * 6
+
+
+def test_a_model_that_would_always_be_spoilt_ends_the_run(tmp_path: Path) -> None:
+    """The server adds up in float32; what it sends must be finite in the model's own kind."""
+    given = replace(brief(guard=Guard(times=1e300)), model={"w": np.zeros(2, np.float16)})
+    at = wire(train=lambda model, job: {"w": model["w"] + np.float16(4e4)})
+    with pytest.raises(InfeasibleError, match=r"3 rounds in a row.*not finite"):
+        serve(at, replace(given, optimiser=Momentum(rate=2.0), patience=3), tmp_path)
+    assert board(tmp_path)["state"] == "stopped"

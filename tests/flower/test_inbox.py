@@ -47,9 +47,9 @@ class Link:
         self.confirmed: list[str] = []
         self.asked: list[list[str]] = []
 
-    def put(self, ticket: str, number: float) -> dict[str, bytes]:
+    def put(self, ticket: str, number: float, model: Any = MODEL) -> dict[str, bytes]:
         """A good reply, all of it; what its pieces are."""
-        update = messages.packed({"w": MODEL["w"] + np.float32(number)})
+        update = messages.packed({name: a + np.float32(number) for name, a in model.items()})
         content = RecordDict({"update": update, "report": ConfigRecord(dict(VALUES))})
         message = made(content)
         objects = {name: o.deflate() for name, o in get_all_nested_objects(message).items()}
@@ -307,6 +307,26 @@ def test_a_superlink_that_is_busy_is_asked_again(link: Link, waited: Waited) -> 
     assert len(waited) == 3
     (reply,) = wire.receive(["t0"])
     assert reply.report is not None
+
+
+def test_errors_now_and_then_do_not_add_up(link: Link, waited: Waited) -> None:
+    busy: Any = BusyGrid(link, [])
+    wire = GridWire(busy, Layout.of(MODEL), "run")
+    for _ in range(3):
+        busy.errors = [500]
+        assert wire.present() == ["3", "4"]
+        busy.errors = [500]
+        assert [*wire.receive(["t0"])] == []
+        assert [*wire.receive(["t0"])] == []
+        waited.sleep(LONGEST)
+
+
+def test_a_model_of_many_small_arrays_is_no_flood(link: Link) -> None:
+    many = {f"w{k}": np.full(9, k, np.float32) for k in range(900)}
+    link.put("many", 1, many)
+    (reply,) = GridWire(grid(link), Layout.of(many), "run").receive(["many"])
+    assert reply.report is not None
+    assert len(reply.report.update) == 900
 
 
 def test_one_reply_that_cannot_be_had_keeps_nobody_from_theirs(link: Link) -> None:

@@ -143,6 +143,16 @@ def test_a_finished_run_is_left_alone(
     assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
 
+def test_files_of_nobody_are_not_overwritten(lab: Lab, tmp_path: Path) -> None:
+    """Not even if asked to overwrite: that is about results."""
+    scenario = lab.scenario()
+    (tmp_path / "model.npz").write_text("mine")
+    for overwrite in (False, True):
+        with pytest.raises(FileError, match="is of no run known here, and would be lost"):
+            execute(scenario, "agu", 1, tmp_path, overwrite=overwrite)
+    assert [path.read_text() for path in tmp_path.glob("model*")] == ["mine"]
+
+
 def test_results_are_never_overwritten_unasked(lab: Lab, tmp_path: Path) -> None:
     scenario, folder = lab.scenario(), tmp_path / "run"
     execute(scenario, "agu", 0, folder)

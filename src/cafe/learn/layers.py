@@ -8,7 +8,7 @@ of matrices. A plain gradient is one client's one step.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,69 +50,85 @@ def turned(matrix: Floats) -> Floats:
     return matrix.swapaxes(-1, -2)
 
 
-def apply(layer: Layer, inputs: Floats, out: Floats) -> None:
-    """Write what a layer makes of its inputs, before the ReLU."""
-    np.matmul(inputs, turned(layer.weight), out=out)
-    out += layer.bias[..., None, :]
-
-
 def gather(back: Floats, inputs: Floats, out: Layer) -> None:
-    """Write a layer's gradient: the sum over rows of what came back times what went in.
+    """Write the first layer's gradient: the sum over rows of what came back times what went in.
 
     The rows are those of all clients, or of each where ``out`` is a stack of layers.
     """
-    rows = (*out.bias.shape[:-1], -1)
-    back, inputs = (a.reshape(*rows, a.shape[-1]) for a in (back, inputs))
-    np.matmul(turned(back), inputs, out=out.weight)
+    many = out.bias.shape[:-1]
+    back = back.reshape(*many, -1, back.shape[-1])
+    np.matmul(turned(back), inputs.reshape(*many, -1, inputs.shape[-1]), out=out.weight)
     np.matmul(np.ones(back.shape[-2], np.float32), back, out=out.bias)
 
 
 class Tape:
     """What goes into the layers and what comes back, for (clients, steps, batch) examples.
 
+    The first layer's numbers lie in memory example by example, as they do in ``x``: all examples
+    are one matrix then. Above it a step of a client is a matrix of its own, and lies there unit by
+    unit: most of its products are faster so, and sums over a short last axis are slow in NumPy.
+
     Attributes:
-        inputs: what each layer takes in, a number per example and unit.
-        sums: what each layer makes of it before the ReLU, in the place of the next layer's inputs.
-        back: the derivative of the weighted loss by each layer's sums.
+        x: what goes into the first layer, a number per example and unit.
+        sums: what the first layer makes of it before the ReLU; after :meth:`forward` with the ReLU.
+        back: the derivative of the weighted loss by these sums.
     """
 
     def __init__(self, x: Floats, labels: Labels, widths: Widths) -> None:
-        shape, hidden = labels.shape, widths[1:-1]
-        above = [scratch(f"inputs {i}", *shape, width) for i, width in enumerate(hidden)]
-        self.back = [scratch(f"back {i}", *shape, width) for i, width in enumerate(hidden)]
-        self._on = [scratch(f"on {i}", *shape, width, dtype=bool) for i, width in enumerate(hidden)]
-        # Classes come first in memory: NumPy is slow at sums over a short last axis.
-        self._odds = scratch("odds", widths[-1], *shape)
-        self.back.append(self._odds.transpose(1, 2, 3, 0))
-        self.inputs = [x, *above]
-        self.sums = [*above, self.back[-1]]
-        self._labels = labels
-        self._right = labels * labels.size + np.arange(labels.size).reshape(shape)
+        self.x, self._labels = x, labels
+        self._right = labels * labels.size + np.arange(labels.size).reshape(labels.shape)
+        self._odds = scratch("odds", widths[-1], *labels.shape)
+
+        def by_unit(name: str, dtype: type = np.float32) -> list[NDArray[Any]]:
+            """For each hidden layer the units x examples of every step of every client."""
+            clients, steps, batch = labels.shape
+            found = [
+                scratch(f"{name} {i}", clients, steps, width, batch, dtype=dtype)
+                for i, width in enumerate(widths[1:-1])
+            ]
+            return [turned(first.reshape(*labels.shape, -1)) for first in found[:1]] + found[1:]
+
+        last = self._odds.transpose(1, 2, 0, 3)
+        self._sums, self._back = [*by_unit("sums"), last], [*by_unit("back"), last]
+        self._on = by_unit("on", bool)  # which of the sums are positive
+        self.sums, self.back = turned(self._sums[0]), turned(self._back[0])
 
     def enter(self, first: Layer) -> None:
         """Pass the examples of all steps through the first layer."""
-        rows = (*first.bias.shape[:-1], -1)
-        x, sums = (a.reshape(*rows, a.shape[-1]) for a in (self.inputs[0], self.sums[0]))
-        apply(first, x, out=sums)
+        many = first.bias.shape[:-1]
+        x, sums = (a.reshape(*many, -1, a.shape[-1]) for a in (self.x, self.sums))
+        np.matmul(x, turned(first.weight), out=sums)
+        sums += first.bias[..., None, :]
 
     def forward(self, step: int, upper: list[Layer]) -> None:
         """Go from the first layer's sums to the last layer's."""
-        for i, layer in enumerate(upper, start=1):
-            inputs, on = self.inputs[i][:, step], self._on[i - 1][:, step]
+        for i, layer in enumerate(upper):
+            inputs, on, sums = (a[:, step] for a in (self._sums[i], self._on[i], self._sums[i + 1]))
             np.greater(inputs, 0.0, out=on)  # the way back needs it too; and faster than maximum
             inputs *= on
-            apply(layer, inputs, out=self.sums[i][:, step])
+            np.matmul(layer.weight, inputs, out=sums)
+            sums += layer.bias[..., None]
 
-    def backward(self, step: int, upper: list[Layer], weight: Floats) -> None:
-        """Go back from the last layer's sums, each example's loss times its weight."""
+    def backward(
+        self, step: int, upper: list[Layer], weight: Floats, gradient: list[Layer]
+    ) -> None:
+        """Go back from the last layer's sums, each example's loss times its weight.
+
+        Writes the upper layers' gradients on the way, while what they are made of is in the cache.
+        """
         odds = self._odds[:, :, step]
         odds -= odds.max(axis=0)
         np.exp(odds, out=odds)
         odds *= weight / odds.sum(axis=0)
         self._odds.reshape(-1)[self._right[:, step]] -= weight
+        ones = np.ones(weight.shape[-1], np.float32)
         for i in range(len(upper), 0, -1):
-            below = self.back[i - 1][:, step]
-            np.matmul(self.back[i][:, step], upper[i - 1].weight, out=below)
+            back, below, inputs = (
+                a[:, step] for a in (self._back[i], self._back[i - 1], self._sums[i - 1])
+            )
+            np.matmul(back, turned(inputs), out=gradient[i - 1].weight)
+            np.matmul(back, ones, out=gradient[i - 1].bias)
+            np.matmul(turned(upper[i - 1].weight), back, out=below)
             below *= self._on[i - 1][:, step]
 
     def losses(self) -> Floats:

@@ -86,18 +86,20 @@ class MLP:
         used = np.flatnonzero(weight)
         if not used.size:
             return np.zeros(self.size, np.float32)
+        if used.size < weight.size:
+            rows, labels, weight = rows[used], labels[used], weight[used]
         first, *upper = layers(model, self.widths)
 
         def of_piece(piece: slice, out: Floats) -> None:
-            some = used[None, None, piece]
+            some = (None, None, piece)
             tape = read(x, rows[some], labels[some], self.widths)
             tape.enter(first)
             tape.forward(0, upper)
-            tape.backward(0, upper, weight[some[0]])
-            for i, layer in enumerate(layers(out, self.widths)):
-                gather(tape.back[i][0, 0], tape.inputs[i][0, 0], out=layer)
+            bottom, *above = layers(out, self.widths)
+            tape.backward(0, upper, weight[None, piece], above)
+            gather(tape.back, tape.x, out=bottom)
 
-        total = summed(of_piece, self._shares_of_rows(used.size), self.size)
+        total = summed(of_piece, self._shares_of_rows(weight.size), self.size)
         return total + self.l2 * weight.sum() * model if self.l2 else total
 
     def update(self, model: Floats, data: Examples, walks: Walks, coefficient: Weights) -> Floats:

@@ -91,8 +91,8 @@ def merge(model: Floats, cohort: Cohort, coefficient: Floats, widths: Widths, ou
     first = parameters(widths[:2])
     ends = scratch("ends", len(cohort.rows), model.size - first)
     tape = walk(model, cohort, widths, ends)
-    tape.back[0] *= coefficient[:, None, None, None]
-    gather(tape.back[0], tape.inputs[0], out=layers(out, widths)[0])
+    tape.back *= coefficient[:, None, None, None]
+    gather(tape.back, tape.x, out=layers(out, widths)[0])
     if cohort.keep is not None:
         out[:first] += coefficient @ (cohort.keep.prod(axis=1) - 1.0) * model[:first]
     ends -= model[first:]
@@ -106,7 +106,7 @@ def move(model: Floats, cohort: Cohort, widths: Widths, out: Floats) -> None:
     start = model
     for window in cohort.windows(widths[1]):
         tape = walk(start, window, widths, out[:, first:])
-        gather(tape.back[0], tape.inputs[0], out=layers(moved, widths[:2])[0])
+        gather(tape.back, tape.x, out=layers(moved, widths[:2])[0])
         keep = None if window.keep is None else window.keep.prod(axis=1)
         _step(start[..., :first], keep, moved, out[:, :first])
         start = out
@@ -121,8 +121,8 @@ def walk(start: Floats, cohort: Cohort, widths: Widths, ends: Floats) -> Tape:
     clients, steps, batch = cohort.rows.shape
     tape = read(cohort.x, cohort.rows, cohort.labels, widths)
     tape.enter(layers(start, widths)[0])
-    back = tape.back[0].reshape(clients, -1, widths[1])
-    alike = _alike(tape.inputs[0])
+    back = tape.back.reshape(clients, -1, widths[1])
+    alike = _alike(tape.x)
     turn = scratch("turn", clients, batch, widths[1])
     upper = start[..., parameters(widths[:2]) :]
     moved = scratch("upper", *ends.shape)
@@ -131,16 +131,14 @@ def walk(start: Floats, cohort: Cohort, widths: Widths, ends: Floats) -> Tape:
         if step:
             past, now = slice(step * batch), slice(step * batch, (step + 1) * batch)
             np.matmul(alike[:, now, past], back[:, past], out=turn)
-            tape.sums[0][:, step] += turn
+            tape.sums[:, step] += turn
         tape.forward(step, above)
-        tape.backward(step, above, cohort.pull[:, step])
-        for i, layer in enumerate(above_moved, start=1):
-            gather(tape.back[i][:, step], tape.inputs[i][:, step], out=layer)
+        tape.backward(step, above, cohort.pull[:, step], above_moved)
         keep = None if cohort.keep is None else cohort.keep[:, step]
         _step(upper, keep, moved, out=ends)
         if keep is not None:
-            tape.sums[0][:, step + 1 :] *= keep[:, None, None, None]
-            tape.back[0][:, :step] *= keep[:, None, None, None]
+            tape.sums[:, step + 1 :] *= keep[:, None, None, None]
+            tape.back[:, :step] *= keep[:, None, None, None]
         if not step:
             upper, above = ends, layers(ends, widths[1:])
     return tape

@@ -392,6 +392,23 @@ def test_an_interrupt_says_how_to_go_on(scenario: Path, verb: str) -> None:
     assert not find("results")[0].finished
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+@pytest.mark.parametrize("options", ["", " --json"])
+def test_output_that_cannot_be_written_is_a_sentence(options: str) -> None:
+    command = f"{sys.executable} -m cafe policies{options} > /dev/full"
+    ran = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert ran.returncode == 2
+    assert ran.stderr == "Error: The output: No space left on device.\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_nobody_has_to_listen(closed: str) -> None:
+    command = f"{sys.executable} -m cafe policies {closed}"
+    ran = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
 RUN_MISTAKES = {
     "no such file": ("simulate none.toml", "none.toml: the file cannot be read"),
     "no such policy": ("compare small.toml --policies mcu,awuu", "Did you mean 'awu'"),
@@ -401,6 +418,7 @@ RUN_MISTAKES = {
     "a bad seed": ("simulate small.toml --seed -1", "A seed must be a whole number from 0 up"),
     "no rounds": ("simulate small.toml --rounds 0", "rounds must be a whole number from 1 up"),
     "a file in the way": ("simulate small.toml --output small.toml/x", "where a folder should be"),
+    "a name too long": (f"simulate small.toml --output {'x' * 300}", "File name too long"),
     "no runs": ("report .", "there are no runs in this folder"),
     "no folder for the page": ("report . --output no/page.html", "there is no folder no"),
 }

@@ -65,10 +65,15 @@ def positive(what: str, value: Any, why: str = "") -> float:
     return float(value)
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: object, known: Iterable[str]) -> str:
     """`` Did you mean 'rate'?`` when a known word is near, else the list of known words."""
     choices = sorted(known)
-    near = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(f"{word}", choices, n=1, cutoff=0.6)
     if near:
         return f"Did you mean '{near[0]}'?"
     return f"Known: {', '.join(choices)}."
+
+
+def too_large(error: MemoryError) -> str:
+    """What to say when the memory does not suffice."""
+    return f"The memory does not suffice. {error}: ask for less of it, or for fewer at a time."

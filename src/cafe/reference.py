@@ -1,7 +1,8 @@
 """The simulator again, slow and obvious: read it first.
 
 One client at a time, one event at a time, every report trained as soon as it comes in. It shares
-with the engine only what is random (each draw has an address, see ``randomness``) and the policies.
+with the engine only what is random (each draw has an address, see ``randomness``; batches are
+drawn so too) and the policies.
 Tests hold the engine to it: the books to the bit, the model to rounding.
 """
 

@@ -198,12 +198,20 @@ def test_one_lost_client_does_not_stop_a_round_for_ever() -> None:
         (lambda _: ill.mcu(quorum=0, deadline=1.0), "quorum must be a whole number"),
         (lambda _: ill.mcu(quorum=True, deadline=1.0), "quorum must be a whole number"),
         (lambda _: ill.mcu(quorum=1, deadline=0.0), "deadline must be a positive number"),
+        (lambda _: ill.mcu(quorum=1, deadline=float("inf")), "must be finite. Got inf: a round"),
         (lambda _: ill.mcu(quorum=1, deadline=float("nan")), "deadline must be a positive number"),
         (lambda _: ill.mcu(quorum=3, deadline=1.0, target=2), "at least the quorum"),
         (lambda _: ill.mcu(quorum=1, deadline=1.0, late="kep"), "Did you mean 'keep'"),
         (lambda _: ill.mcu(quorum=1, deadline=1.0, steps=0), "steps"),
         (lambda _: ill.awu(deadline=1.0, weight="unbiassed"), "Did you mean 'unbiased'"),
         (lambda _: ill.awu(deadline=1.0, unit="hours"), "Unknown unit"),
+        (lambda _: ill.awu(deadline=1.0, weight="linear", unit="hours"), "Unknown unit"),
+        (lambda _: ill.awu(deadline=1.0, weight=3), "Unknown weight '3'"),
+        (lambda _: ill.awu(deadline=1.0, weight=["age"]), "Unknown weight"),
+        (lambda _: ill.awu(deadline=1.0, unit=None), "Unknown unit"),
+        (lambda _: ill.agu(quorum=1, deadline=1.0, pool=None), "Unknown pool"),
+        (lambda _: ill.mcu(quorum=1, deadline=1.0, late=True), "Unknown"),
+        (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1), "digits", rounds=1), "A task is"),
         (lambda _: ill.agu(quorum=1, deadline=1.0, pool="onion"), "Did you mean 'union'"),
         (lambda _: ill.fedavg(fraction=0.0), "fraction"),
         (lambda _: ill.fedavg(fraction="all"), "fraction"),
@@ -253,6 +261,14 @@ def test_limits_end_a_run() -> None:
     assert by_time.virtual_time == 6.5
     both = cafe.simulate(who, policy, rounds=30, updates=7, seed=1)
     assert both.rounds == by_updates.rounds
+
+
+def test_a_time_limit_is_met_in_spite_of_rounding() -> None:
+    assert sum([0.1] * 10) < 1.0
+    who = cafe.Federation(5, cafe.Exponential(1.0))
+    for limit in (1.0, 100.0):
+        history = cafe.simulate(who, mcu(quorum=1, deadline=0.1), time=limit)
+        assert history.rounds == round(limit / 0.1)
 
 
 def test_a_run_without_success_has_infinite_costs() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +17,7 @@ from cafe.errors import InputError
 from cafe.learn import mlp as module
 from cafe.learn.base import Learner, Walks
 from cafe.learn.mlp import MLP
+from cafe.learn.threads import side_by_side
 
 Vector = NDArray[np.float64]
 
@@ -450,3 +452,45 @@ def test_refuses_what_does_not_fit() -> None:
         net.updates(model, data, Walks(walks.rows, walks.weight, walks.rate[1:]))
     with pytest.raises(InputError, match=r"\(clients, steps, batch\)"):
         net.updates(model, data, Walks(walks.rows[0], walks.weight[0], walks.rate[0]))
+
+
+def test_large_sums_are_no_trouble() -> None:
+    net = MLP(1, 3, ())
+    model = np.array([1e4, -1e4, 0.0, 0.0, 0.0, 0.0], np.float32)  # three weights, three biases
+    data = Examples(np.array([[1.0], [1.0], [1.0]]), np.array([0, 1, 2]))
+    assert net.losses(model, data, np.arange(3)).tolist() == [0.0, 2e4, 1e4]
+
+
+def test_a_unit_whose_sum_is_0_passes_nothing_back() -> None:
+    net = MLP(1, 2, (1,))
+    model = np.array([0.0, 0.0, 1.0, 2.0, 0.0, 0.0], np.float32)
+    data = Examples(np.array([[1.0]]), np.array([0]))
+    found = net.gradient(model, data, np.array([0]), np.ones(1, np.float32))
+    assert found[:2].tolist() == [0.0, 0.0]
+
+
+def test_a_walk_that_counts_for_nothing_is_not_walked() -> None:
+    net, data = MLP(2, 2, (3,)), Examples(np.ones((4, 2)), np.array([0, 1, 0, 1]))
+    model = net.start(np.random.default_rng(0))
+    rows = np.arange(4).reshape(2, 2, 1)
+    rate = np.array([[0.1, 0.1], [1e38, 1e38]], np.float32)
+    walks = Walks(rows, np.ones(rows.shape, np.float32), rate)
+    alone = net.update(model, data, walks, np.array([1.0, 0.0], np.float32))
+    assert np.isfinite(alone).all()
+    assert alone.any()
+
+
+def test_work_is_shared_out_to_as_many_threads_as_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def watched(work: Callable[[object], object], jobs: Sequence[object]) -> list[object]:
+        seen.append(len(jobs))
+        return side_by_side(work, jobs)
+
+    monkeypatch.setattr("cafe.learn.threads.side_by_side", watched)
+    rng = np.random.default_rng(0)
+    data = Examples(rng.random((300, 5)), np.arange(300) % 2)
+    for threads in (1, 2, 3):
+        net = MLP(5, 2, (4,), threads=threads)
+        net.gradient(net.start(rng), data, np.arange(300), np.ones(300, np.float32))
+    assert seen == [1, 2, 3]

@@ -3,16 +3,19 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import threading
+import time
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
+from cafe.data import Examples
+from cafe.learn.mlp import MLP
 from cafe.learn.threads import (
     Scratch,
-    cores,
     cut,
     one_blas_thread,
     shares,
@@ -20,6 +23,10 @@ from cafe.learn.threads import (
     summed,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Result = TypeVar("Result")
 counts = st.integers(0, 300)
 few = st.integers(1, 9)
 
@@ -57,14 +64,13 @@ def test_jobs_are_done_in_threads_and_answered_in_order() -> None:
     meet = threading.Barrier(2, timeout=30)
 
     def work(job: int) -> tuple[int, int]:
-        if cores() > 1:
-            meet.wait()  # passes only if both are at it at once
+        meet.wait()  # passes only if both are at it at once
         return job, threading.get_ident()
 
     (first, one), (second, other) = side_by_side(work, [1, 2])
     assert (first, second) == (1, 2)
     assert threading.get_ident() in {one, other}
-    assert one != other or cores() == 1
+    assert one != other
 
 
 def test_a_thread_that_is_held_up_leaves_its_jobs_to_others() -> None:
@@ -84,11 +90,13 @@ def test_a_thread_that_is_held_up_leaves_its_jobs_to_others() -> None:
 
 @pytest.mark.parametrize("bad", [0, 1])
 def test_what_fails_in_a_thread_fails_here_when_all_are_done(bad: int) -> None:
-    done = []
+    done, meet = [], threading.Barrier(2, timeout=30)
 
     def work(job: int) -> None:
+        meet.wait()  # so that each has a thread
         if job == bad:
             raise ZeroDivisionError
+        time.sleep(0.2)
         done.append(job)
 
     with pytest.raises(ZeroDivisionError):
@@ -113,6 +121,72 @@ def test_one_blas_thread_inside_and_as_before_outside() -> None:
     assert blas_threads() == before
 
 
+def elsewhere(work: Callable[[], Result]) -> Result:
+    """What some work comes to in a thread of its own."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(work()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def held() -> set[int]:
+    with one_blas_thread():
+        return blas_threads()
+
+
+def test_any_thread_can_hold_blas_whoever_did_before() -> None:
+    assert held() == {1}
+    assert elsewhere(held) == {1}
+    assert held() == {1}
+    assert blas_threads() == before
+
+
+def test_one_blas_thread_until_the_last_has_left() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        with one_blas_thread():
+            entered.set()
+            assert leave.wait(30)
+
+    thread = threading.Thread(target=stay)
+    with one_blas_thread():
+        thread.start()
+        assert entered.wait(30)
+    assert blas_threads() == {1}
+    leave.set()
+    thread.join()
+    assert blas_threads() == before
+
+
+def test_others_can_set_limits_afterwards() -> None:
+    held()
+
+    def limited() -> set[int]:
+        with threadpool_limits(1, user_api="blas"):
+            return blas_threads()
+
+    assert elsewhere(limited) == {1}
+
+
+def test_all_that_is_done_side_by_side_has_one_blas_thread() -> None:
+    assert side_by_side(lambda _: blas_threads(), [0, 1, 2]) == [{1}] * 3
+    assert elsewhere(lambda: side_by_side(lambda _: blas_threads(), [0, 1])) == [{1}] * 2
+
+
+def test_a_model_is_the_same_in_whichever_thread_it_learns() -> None:
+    rng = np.random.default_rng(0)
+    data = Examples(rng.random((600, 784)), np.arange(600) % 10)
+    mlp = MLP(784, 10, threads=2)
+    model, weight = mlp.start(rng), np.full(600, 0.01, np.float32)
+
+    def learned() -> bytes:
+        return mlp.gradient(model, data, np.arange(600), weight).tobytes()
+
+    assert learned() == elsewhere(learned)
+
+
 def test_scratch_is_reused_by_its_thread_alone() -> None:
     scratch = Scratch()
     large = scratch("a", 4, 5)
@@ -128,7 +202,13 @@ def test_scratch_is_reused_by_its_thread_alone() -> None:
 
 
 def child() -> None:
-    sys.exit(0 if side_by_side(abs, [-1, -2]) == [1, 2] else 1)
+    meet = threading.Barrier(2, timeout=20)
+
+    def work(job: int) -> int:
+        meet.wait()  # passes only if another thread takes part
+        return job
+
+    sys.exit(0 if side_by_side(work, [1, 2]) == [1, 2] and blas_threads() == before else 1)
 
 
 @pytest.mark.skipif(
@@ -138,7 +218,19 @@ def child() -> None:
 def test_a_forked_child_has_threads_of_its_own() -> None:
     side_by_side(abs, [1, 2])  # so that the pool is there, and its threads are not in the child
     process = multiprocessing.get_context("fork").Process(target=child)
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with one_blas_thread():
+            entered.set()
+            leave.wait(30)
+
+    holder = threading.Thread(target=hold)  # which is not in the child either
+    holder.start()
+    assert entered.wait(30)
     process.start()
+    leave.set()
+    holder.join()
     process.join(30)
     alive = process.is_alive()
     process.kill()

@@ -122,11 +122,33 @@ def test_a_run_without_a_checkpoint_begins_at_the_beginning(lab: Lab, tmp_path: 
     assert lab.contents(broken) == lab.contents(whole)
 
 
-def test_resuming_where_nothing_is_begins(lab: Lab, tmp_path: Path) -> None:
+def test_resuming_where_nothing_is_begins_and_says_so(lab: Lab, tmp_path: Path) -> None:
     said: list[str] = []
     result = execute(lab.scenario(), "agu", 0, tmp_path / "new", resume=True, say=said.append)
     assert result.finished
-    assert not said
+    (sentence,) = said
+    assert "nothing to go on from: it begins at the beginning" in sentence
+    execute(lab.scenario(), "agu", 0, tmp_path / "other", say=said.append)
+    assert len(said) == 1
+
+
+def test_tables_that_are_missing_are_written_again(lab: Lab, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    scenario, folder = lab.scenario(learning=True), tmp_path / "run"
+    execute(scenario, "agu", 0, folder)
+    before = lab.contents(folder)
+    (folder / "rounds.parquet").unlink()
+    execute(scenario, "agu", 0, folder, resume=True)
+    assert lab.contents(folder) == before
+
+
+def test_a_model_that_diverges_is_told_of(lab: Lab, tmp_path: Path) -> None:
+    swap = ("rate = { beta = 150.0, gamma = 500.0 }", "rate = 1e38")
+    scenario = lab.scenario(swap, ('server = { name = "adam", rate = 0.01 }', ""), learning=True)
+    said: list[str] = []
+    execute(scenario, "agu", 0, tmp_path / "run", say=said.append)
+    (sentence,) = said
+    assert "the model has diverged" in sentence
 
 
 def test_a_finished_run_is_left_alone(
@@ -235,8 +257,8 @@ def test_a_run_that_gives_up_says_why_and_keeps_its_events(lab: Lab, tmp_path: P
 
 
 def test_nothing_is_written_for_a_run_that_cannot_begin(lab: Lab, tmp_path: Path) -> None:
-    scenario = lab.scenario(("crash = 0.1", "crash = 1.0"))
-    with pytest.raises(InputError, match="crash is a probability"):
+    scenario = lab.scenario(("each = 3", "each = 11"), learning=True)  # the data tell: there are 10
+    with pytest.raises(InputError, match="11"):
         execute(scenario, "agu", 0, tmp_path / "run")
     assert not (tmp_path / "run" / "run.json").exists()
 

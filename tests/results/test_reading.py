@@ -98,9 +98,16 @@ def test_a_log_that_is_shorter_than_the_checkpoint_says_is_refused(
 
 def test_a_finished_run_whose_log_is_cut_is_refused(run: Result) -> None:
     log = run.folder / "events.jsonl"
-    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:30]))
-    with pytest.raises(FileError, match=r"must have the 60 rounds that result.json counts. Got"):
+    whole = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(whole[:30]))
+    with pytest.raises(FileError, match=r"made of \(rounds 60,.* Got rounds"):
         load(run.folder)
+    log.write_bytes(b"".join(whole[:-1]))
+    assert b"accuracy" in whole[-1]
+    with pytest.raises(FileError, match=r"some of it was lost"):
+        load(run.folder)
+    log.write_bytes(b"".join(whole))
+    assert load(run.folder).history.accuracy == run.history.accuracy
     (run.folder / "result.json").write_text("{}")
     with pytest.raises(FileError, match=r"result.json: this must be what a run came to"):
         load(run.folder)
@@ -142,3 +149,14 @@ def test_clients_from_a_file_are_not_guessed(lab: Lab, tmp_path: Path) -> None:
     (tmp_path / "clients.csv").write_text("rate\n" + "1.0\n3.0\n" * 10)
     with pytest.raises(FileError, match=r"files.clients.csv was .* and is"):
         execute(scenario, "agu", 0, tmp_path / "run", resume=True)
+
+
+def test_a_file_that_only_looks_like_a_run_is_refused(run: Result) -> None:
+    (run.folder / "run.json").write_text('{"format": 1}')
+    with pytest.raises(FileError, match=r"run.json: this must say where a run comes from"):
+        load(run.folder)
+
+
+def test_a_name_that_no_folder_can_have_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"run.json: this cannot be looked for: File name too long"):
+        load(tmp_path / ("x" * 300))

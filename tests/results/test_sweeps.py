@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from cafe.errors import FileError, InputError
-from cafe.results import execute, planned, sweep
+from cafe.results import Moment, execute, planned, sweep
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from tests.results.conftest import Lab
 
 
@@ -57,3 +64,86 @@ def test_all_is_refused_before_anything_is_run(lab: Lab, tmp_path: Path) -> None
     assert len(planned(scenario, ["agu", "mcu"], tmp_path, resume=True)) == 4
     with pytest.raises(InputError, match="At least 1 run"):
         sweep(scenario, planned(scenario, ["awu"], tmp_path), jobs=0)
+
+
+def test_what_is_too_large_for_the_memory_is_a_sentence(lab: Lab, tmp_path: Path) -> None:
+    swap = ('name = "softmax"', 'name = "mlp"\nhidden = [1000000000000]')
+    scenario = lab.scenario(swap, learning=True)
+    with pytest.raises(InputError, match=r"^agu, seed 0: The memory does not suffice"):
+        sweep(scenario, planned(scenario, ["agu"], tmp_path), jobs=1)
+
+
+LONG = """
+import sys
+from cafe.errors import CafeError
+from cafe.results import planned, sweep
+from cafe.scenario import load_scenario
+scenario = load_scenario(sys.argv[1]).but(rounds=10**7)
+try:
+    sweep(scenario, planned(scenario, ["agu", "fedavg"], sys.argv[2]), jobs=2)
+except CafeError as error:
+    print(error)
+"""
+
+
+def children(process: int) -> set[int]:
+    """The runs' processes, not the one that keeps count of what they share."""
+    found = subprocess.run(
+        ["ps", "-o", "pid=,args=", "--ppid", f"{process}"], capture_output=True, text=True
+    )
+    lines = found.stdout.splitlines()
+    return {int(line.split()[0]) for line in lines if "popen_loky" in line}
+
+
+def alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    began = time.monotonic()
+    while not true():
+        assert time.monotonic() - began < 60
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def long(lab: Lab, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A sweep that takes hours, with two runs under way."""
+    lab.scenario()
+    command = [sys.executable, "-c", LONG, f"{lab.folder / 'scenario.toml'}", f"{tmp_path / 'out'}"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        wait_until(lambda: len(list((tmp_path / "out").rglob("run.json"))) == 2)
+        yield process
+        process.kill()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux who whose child is")
+def test_processes_end_with_the_one_that_is_killed(
+    lab: Lab, tmp_path: Path, long: subprocess.Popen[str]
+) -> None:
+    workers = children(long.pid)
+    assert len(workers) == 2
+    long.kill()
+    wait_until(lambda: not any(map(alive, workers)))
+    scenario = lab.scenario().but(rounds=10**7)
+    with pytest.raises(KeyboardInterrupt):  # and not refused: nobody is at work there any more
+        execute(scenario, "agu", 0, tmp_path / "out" / "agu-seed-0", resume=True, progress=stop)
+
+
+def stop(_: Moment) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux who whose child is")
+def test_a_process_that_is_killed_is_told_of(long: subprocess.Popen[str]) -> None:
+    os.kill(min(children(long.pid)), signal.SIGKILL)
+    out, err = long.communicate(timeout=60)
+    assert out.startswith("A process that was at work has been killed")
+    assert "Of 4 runs 0 are done" in out
+    assert "Traceback" not in err

@@ -6,13 +6,18 @@ needs.
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, NoReturn
 
 import typer
 
 from cafe._version import __version__
 from cafe.cli import federating, planning, reproducing, running
-from cafe.errors import CafeError
+from cafe.errors import CafeError, too_large
+from cafe.files import reason
 
 app = typer.Typer(
     name="cafe",
@@ -56,8 +61,20 @@ def _root(
 
 def main() -> None:
     """Run the command line; a user's mistake is one message and exit code 2, never a traceback."""
+    for stream in ("stdout", "stderr"):
+        if getattr(sys, stream) is None:  # closed by whoever does not want to hear
+            setattr(sys, stream, Path(os.devnull).open("w"))  # noqa: SIM115 (for good)
     try:
         app()
     except CafeError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise SystemExit(2) from None
+        _refuse(f"{error}")
+    except MemoryError as error:
+        _refuse(too_large(error))
+    except OSError as error:
+        _refuse(f"{error.filename or 'The output'}: {reason(error)}.")
+
+
+def _refuse(sentence: str) -> NoReturn:
+    with suppress(OSError):  # nobody may be there to read it
+        typer.echo(f"Error: {sentence}", err=True)
+    raise SystemExit(2)

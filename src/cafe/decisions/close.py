@@ -36,6 +36,11 @@ class DeadlineQuorum:
                     f"The target must be at least the quorum ({self.quorum}). Got {self.target}: "
                     "a round closes early only when it has already succeeded."
                 )
+        if self.deadline == np.inf:
+            raise InputError(
+                "The deadline must be finite. Got inf: a round that waits for it would never end. "
+                "Leave it out if the policy can do without, else give a large number."
+            )
         if self.deadline is not None:
             deadline = positive("The deadline", self.deadline, ": no report could arrive by it")
             object.__setattr__(self, "deadline", deadline)

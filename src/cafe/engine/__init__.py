@@ -81,6 +81,9 @@ def play(
             yield outcome, run.evaluate() if trained and (due or share >= 1) else None
 
 
+EXACT = 1e-9  # ten rounds of 0.1 add up to less than 1 by rounding, and are 1 all the same
+
+
 class _HasLedger(Protocol):
     @property
     def ledger(self) -> Ledger: ...
@@ -105,7 +108,8 @@ class Limits:
             (ledger.version, self.updates),
             (ledger.now, self.time),
         )
-        return max(done / limit for done, limit in pairs if limit is not None)
+        share = max(done / limit for done, limit in pairs if limit is not None)
+        return 1.0 if 1.0 - EXACT < share < 1.0 else share
 
 
 def _one_blas_thread_if(trained: bool) -> AbstractContextManager[None]:

@@ -83,11 +83,12 @@ class Batches:
         batch = int(min(self.task.batch or held.max(), held.max()))
         steps = -(-held // batch) * epochs
         longest = int(np.max(steps * (rounds >= 0).sum(axis=1)))
-        rows = np.zeros((len(clients), longest, batch), dtype=np.intp)
+        rows = np.empty((len(clients), longest, batch), dtype=np.intp)
         weight = np.zeros(rows.shape)
         rate = np.zeros(rows.shape[:2])
         for k, client in enumerate(clients):
             mine = self.task.shards[int(client)]
+            rows[k] = mine[0]  # padding must be finite, and nobody else's examples may matter
             at = 0
             for job in np.flatnonzero(rounds[k] >= 0):
                 rate[k, at : at + steps[k]] = rates[k, job]

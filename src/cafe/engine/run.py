@@ -265,6 +265,13 @@ def _keep_freed_memory() -> None:
     np.empty(31 << 20, dtype=np.uint8)
 
 
+def check_hazards(crash: float, patience: int) -> None:
+    """Refuse a chance of crashes that is none, and a patience of no round at all."""
+    if not is_finite_number(crash) or not 0 <= crash < 1:
+        raise InputError(f"crash is a probability, at least 0 and below 1. Got {crash!r}.")
+    whole("patience", patience)
+
+
 def _check(
     federation: Federation, policy: Policy, task: Task | None, crash: float, patience: int
 ) -> None:
@@ -275,14 +282,14 @@ def _check(
             "A policy is needed, such as cafe.policies.mcu(quorum=1, deadline=0.5). "
             f"Got {policy!r}."
         )
+    if task is not None and not isinstance(task, Task):
+        raise InputError(f"A task is made by cafe.Task(...), or None for the books. Got {task!r}.")
     if task is not None and task.clients != federation.clients:
         raise InputError(
             f"The task has data for {task.clients} clients and the federation has "
             f"{federation.clients}: each client needs its own examples, and no others."
         )
-    if not is_finite_number(crash) or not 0 <= crash < 1:
-        raise InputError(f"crash is a probability, at least 0 and below 1. Got {crash!r}.")
-    whole("patience", patience)
+    check_hazards(crash, patience)
     unmet = sorted(policy.needs & {"updates", "losses"})
     if task is None and unmet:
         raise InputError(

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import LibController, ThreadpoolController
 
 Floats = NDArray[np.float32]
 Job = TypeVar("Job")
@@ -49,7 +49,7 @@ def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Res
 
     def take_part() -> None:
         # A model that diverges is for the caller to find in its numbers, not in a warning.
-        with np.errstate(over="ignore", invalid="ignore"):
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             while True:
                 try:
                     place = waiting.popleft()
@@ -61,15 +61,14 @@ def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Res
                 except BaseException as error:
                     ended.put(error)
 
-    with one_blas_thread():
-        for _ in jobs[1:]:
-            _helpers().put(take_part)
-        take_part()
-        # All, even if one has failed: they may write into arrays that the caller gives up.
-        for error in [ended.get() for _ in jobs]:
-            if error is not None:
-                raise error
-        return [results[place] for place in range(len(jobs))]
+    for _ in jobs[1:]:
+        _helpers().put(take_part)
+    take_part()
+    # All, even if one has failed: they may write into arrays that the caller gives up.
+    for error in [ended.get() for _ in jobs]:
+        if error is not None:
+            raise error
+    return [results[place] for place in range(len(jobs))]
 
 
 def cut(start: int, stop: int, parts: int) -> list[slice]:
@@ -122,29 +121,76 @@ class Scratch(threading.local):
 
 
 class _Hold(AbstractContextManager[None]):
-    """One BLAS thread from when the first caller enters until the last one leaves."""
+    """One BLAS thread from when a thread enters until it leaves, however deep it goes in.
+
+    Some libraries have a limit for each thread that calls them, others one for all: that is in
+    force from when the first thread enters until the last one leaves.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._callers = 0
+        self._depth = threading.local()
+        self._forget()
 
     def __enter__(self) -> None:
+        depth = self._depth.now = getattr(self._depth, "now", 0) + 1
+        if depth > 1:
+            return
+        each, shared = _blas()
+        self._depth.before = _limit(each, [1] * len(each))
         with self._lock:
             if not self._callers:
-                self._limit = _blas().limit(limits=1)
+                self._before = _limit(shared, [1] * len(shared))
             self._callers += 1
 
     def __exit__(self, *_: object) -> None:
+        self._depth.now -= 1
+        if self._depth.now:
+            return
+        each, shared = _blas()
+        _limit(each, self._depth.before)
         with self._lock:
             self._callers -= 1
             if not self._callers:
-                self._limit.restore_original_limits()
+                _limit(shared, self._before)
+
+    def _forget(self) -> None:
+        self._lock, self._callers = threading.Lock(), 0
+
+    def after_fork(self) -> None:
+        """In a forked child there are no threads but the one that is left."""
+        held, inside = self._callers, getattr(self._depth, "now", 0) > 0
+        self._forget()
+        if inside:
+            self._callers = 1
+        elif held:
+            _limit(_blas()[1], self._before)
+
+
+def _limit(libraries: list[LibController], numbers: list[int]) -> list[int]:
+    """Set each library's number of threads; what it was."""
+    before = [library.get_num_threads() for library in libraries]
+    for library, number in zip(libraries, numbers, strict=True):
+        # OpenBLAS is set by one thread and by no other in silence, until all are let again.
+        let_all = getattr(library, "clear_controlling_thread", lambda force: None)
+        let_all(force=True)
+        library.set_num_threads(number)
+        let_all(force=True)
+    return before
 
 
 @cache
-def _blas() -> ThreadpoolController:
-    """The BLAS libraries of this process; looking for them takes longer than a round."""
-    return ThreadpoolController().select(user_api="blas")
+def _blas() -> tuple[list[LibController], list[LibController]]:
+    """The BLAS libraries of this process: with a limit for each thread, and with one for all.
+
+    Looking for them takes longer than a round.
+    """
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    shared = [
+        library
+        for library in found
+        if library.internal_api == "openblas" and library.threading_layer != "openmp"
+    ]
+    return [library for library in found if library not in shared], shared
 
 
 @cache
@@ -165,3 +211,4 @@ _hold = _Hold()
 scratch = Scratch()
 if hasattr(os, "register_at_fork"):  # a forked child has the queue but nobody who waits at it
     os.register_at_fork(after_in_child=_helpers.cache_clear)
+    os.register_at_fork(after_in_child=_hold.after_fork)

@@ -51,8 +51,9 @@ def awu(
         deadline: how long a round waits, T.
         weight: the paper's Q. "paper": min(age, 10)^2. "age": the age itself. "linear": rounds
             since the client was last merged. All these are divided by their sum. "unbiased": as
-            linear, divided by the number of clients; every client's mean coefficient is then
-            exactly 1/N however seldom it reports. Or a function of the ages, divided by its sum.
+            linear, divided by the number of clients; in the long run every client's mean
+            coefficient is then exactly 1/N however seldom it reports. Or a function of the ages,
+            divided by its sum.
         unit: of the age that "paper", "age" and functions see: "time" or "rounds".
         quorum: reports needed for a round to succeed; 1 in the paper.
         target: close a round as soon as so many have reported.
@@ -62,11 +63,10 @@ def awu(
         late: "drop" jobs that miss the deadline, or "keep" them running until they report.
     """
     given = stated(awu, locals())
-    if callable(weight):
-        merge = ByAge(weight, unit)
-    elif weight in _WEIGHTS:
+    merge = ByAge(weight if callable(weight) else _paper, unit)  # refuses a unit that is none
+    if isinstance(weight, str) and weight in _WEIGHTS:
         merge = _WEIGHTS[weight](unit)
-    else:
+    elif not callable(weight):
         raise InputError(f"Unknown weight '{weight}'. {did_you_mean(weight, _WEIGHTS)}")
     return Policy(
         "awu",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -77,7 +78,9 @@ def execute(
     if resume and finished(folder):
         provenance.check_same(folder, scenario, policy, seed)
         _say(say, f"{folder} is finished: nothing is left to do.")
-        return load(folder)
+        result = load(folder)
+        tables.write_missing(folder, result.history)
+        return result
     make_folder(folder)
     with locked(folder):
         check_free([folder], resume=resume, overwrite=overwrite)  # it may have changed meanwhile
@@ -88,6 +91,8 @@ def execute(
             begun = provenance.collected(scenario, policy, seed, threads or cores())
         run = _new_run(scenario, policy, seed, begun["threads"])
         if not goes_on:
+            if resume:
+                _say(say, f"{folder} has nothing to go on from: it begins at the beginning.")
             refuse_strays(folder)
             clear(folder)
             provenance.write(folder, begun)
@@ -98,6 +103,8 @@ def execute(
         if history.rounds and not history.updates:
             advice = "Lengthen the deadline or lower the quorum."
             _say(say, f"{folder}: no round has succeeded. {run.lament()} {advice}")
+        if history.loss is not None and not math.isfinite(history.loss):
+            _say(say, f"{folder}: the model has diverged, its loss is {history.loss}. Lower rate.")
     return Result(history, begun, folder)
 
 

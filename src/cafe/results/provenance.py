@@ -18,12 +18,14 @@ import numpy as np
 
 from cafe._version import __version__
 from cafe.errors import FileError
-from cafe.files import read_text
+from cafe.files import read_text, reason
 from cafe.results import storage
 from cafe.scenario import Scenario
 
 NAME = "run.json"
 FORMAT = 1
+NEEDED = {"version", "label", "policy", "seed", "clients", "settings", "scenario", "text"}
+DAMAGED = "this must say where a run comes from: it is damaged, or not CAFe's."
 _NOT_THERE = object()
 
 
@@ -64,7 +66,11 @@ def write(folder: Path, begun: dict[str, Any]) -> None:
 
 def exists(folder: Path) -> bool:
     """Whether a run was begun in a folder."""
-    return (folder / NAME).exists()
+    path = folder / NAME
+    try:
+        return path.exists()
+    except OSError as error:
+        raise FileError(path, f"this cannot be looked for: {reason(error)}.") from None
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -75,13 +81,15 @@ def read(folder: Path) -> dict[str, Any]:
         found = json.loads(text)
         form = found["format"]
     except (ValueError, KeyError, TypeError):
-        raise FileError(path, "this must say where a run comes from: it is damaged.") from None
+        raise FileError(path, DAMAGED) from None
     if form != FORMAT:
         raise FileError(
             path,
             f"the run must be of format {FORMAT}. Got {form}: it was written by CAFe "
             f"{found.get('version')}; read it with that version.",
         )
+    if not found.keys() >= NEEDED:
+        raise FileError(path, DAMAGED)
     return dict(found)
 
 

@@ -92,14 +92,9 @@ def _finished(folder: Path, begun: dict[str, Any]) -> History:
             model = read_arrays(folder / MODEL, REMEDY)["model"]
     except KeyError as error:
         raise FileError(folder, f"there is no {error} where it should be. {REMEDY}") from None
-    log, rounds = events.read(folder / events.NAME), figures.rounds_in(folder / figures.NAME)
-    if len(log.rounds) != rounds:
-        raise FileError(
-            folder / events.NAME,
-            f"the log must have the {rounds} rounds that {figures.NAME} counts. Got "
-            f"{len(log.rounds)}: some were lost. Copy it here again, or begin the run anew.",
-        )
-    return _history(begun, log, of, model)
+    history = _history(begun, events.read(folder / events.NAME), of, model)
+    figures.check(folder / figures.NAME, history)
+    return history
 
 
 def _unfinished(folder: Path, begun: dict[str, Any]) -> History:

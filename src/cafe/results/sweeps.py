@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cafe.errors import CafeError, InputError
+from cafe.errors import CafeError, InputError, too_large
 from cafe.learn.threads import cores
 from cafe.results.execution import check_free, execute
 from cafe.results.reading import Result, load
@@ -58,7 +62,8 @@ def sweep(
 ) -> list[Result]:
     """Execute runs side by side, each in a process of its own with a fair share of the cores.
 
-    A run that fails does not stop the others; it is reported when they are done.
+    A run that fails does not stop the others; it is reported when they are done. Only if a process
+    is killed, all stop.
 
     Args:
         scenario: what to run.
@@ -80,12 +85,19 @@ def sweep(
         threads=max(cores() // workers, 1),
         say=say,
     )
-    failed = {}
-    for done, (run, sentence) in enumerate(_each(one, runs, workers), 1):
-        if sentence is not None:
-            failed[run] = sentence
-        if progress is not None:
-            progress(done)
+    failed, done = {}, 0
+    try:
+        for done, (run, sentence) in enumerate(_each(one, runs, workers), 1):
+            if sentence is not None:
+                failed[run] = sentence
+            if progress is not None:
+                progress(done)
+    except BrokenExecutor:
+        raise InputError(
+            "A process that was at work has been killed; if nobody did it, the system does so when "
+            f"memory runs out. Of {len(runs)} runs {done - len(failed)} are done. Go on with the "
+            "others (--resume), if need be with fewer at a time (--jobs)."
+        ) from None
     for run, sentence in failed.items():
         raise InputError(
             f"{run.label}, seed {run.seed}: {sentence} Of {len(runs)} runs {len(failed)} failed; "
@@ -114,7 +126,33 @@ def _one(told: _Text, run: Planned, **options: Any) -> tuple[Planned, str | None
         execute(_scenario(told), run.label, run.seed, run.folder, **options)
     except CafeError as error:
         return run, f"{error}"
+    except MemoryError as error:
+        return run, too_large(error)
     return run, None
+
+
+def _helped(
+    one: Callable[[Planned], tuple[Planned, str | None]], parent: int, run: Planned
+) -> tuple[Planned, str | None]:
+    """The same in a process of its own, which ends with the one that has asked for it."""
+    _end_with(parent)
+    return one(run)
+
+
+@lru_cache(maxsize=1)
+def _end_with(parent: int) -> None:
+    """See to it that this process ends soon after its parent, even if that is killed.
+
+    It would hold on to the run's folder, and nobody could go on with it.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.2)
+        os._exit(1)  # as good as killed, which a run survives at any moment
+
+    if os.getppid() == parent:
+        threading.Thread(target=watch, name="cafe-watch", daemon=True).start()
 
 
 def _each(
@@ -127,5 +165,6 @@ def _each(
     from joblib import Parallel, delayed
 
     # Processes are kept for the next time, and may have begun in another working folder.
-    calls = (delayed(one)(replace(run, folder=run.folder.absolute())) for run in runs)
+    helped = delayed(partial(_helped, one, os.getpid()))
+    calls = (helped(replace(run, folder=run.folder.absolute())) for run in runs)
     yield from Parallel(n_jobs=workers, return_as="generator_unordered")(calls)

@@ -22,6 +22,12 @@ def parquet_possible() -> bool:
     return find_spec("pyarrow") is not None
 
 
+def write_missing(folder: Path, history: History) -> None:
+    """Both tables, unless they are there: pyarrow may have come after the run."""
+    if not all((folder / name).exists() for name in (ROUNDS, CLIENTS)):
+        write_tables(folder, history)
+
+
 def write_tables(folder: Path, history: History) -> None:
     """Both tables, if they can be written."""
     if parquet_possible():

@@ -44,7 +44,9 @@ class Outcome:
         version: the model's version after it.
         invited: jobs started in it.
         reports: reports that came in it.
-        used: reports in its update, earlier ones that were held included.
+        used: reports in its update, earlier ones that were held included. A client that went on
+            from its local model reports the work of several jobs at once: merged jobs, fresh and
+            stale, may be more.
         fates: how many jobs met each :class:`Fate`.
         waste: client time thrown away, a discarded job being charged to the close of its round (the
             paper's C_w).

@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 import typer
 
@@ -334,6 +335,26 @@ def test_families_are_listed() -> None:
         if quoted(family)
     }
     assert listed == real
+
+
+def test_columns_of_a_run_are_listed(run: Cafe, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    run(f"cafe simulate '{EXAMPLES / 'scenario.toml'}' --rounds 2 --output '{tmp_path}'")
+    rounds, clients = (
+        parquet.read_schema(tmp_path / "mcu-seed-0" / f"{name}.parquet").names
+        for name in ("rounds", "clients")
+    )
+    with np.load(tmp_path / "mcu-seed-0" / "clients.npz") as arrays:
+        clients += [name for name in arrays if name not in clients]
+    listed = [
+        n for cells in rows("reference/files.md", "Columns of a run") for n in quoted(cells[0])
+    ]
+    assert listed == rounds + clients
+
+
+def test_the_example_compares_with_the_papers_awu() -> None:
+    awu = cafe.scenario.load_scenario(EXAMPLES / "scenario.toml").policy("awu")
+    assert awu == cafe.policies.awu(deadline=0.5)
 
 
 def test_limits_are_listed() -> None:

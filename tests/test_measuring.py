@@ -260,6 +260,21 @@ def test_whole_clients_have_no_noise(name: str) -> None:
     assert found.start.mean_noise == 0
 
 
+def test_a_client_with_just_a_batch_has_no_noise(name: str) -> None:
+    learner, (data, shards) = LEARNERS[name], world(name)
+    found = measure_at(learner, start_of(learner), data, shards, batch=5)
+    assert (found.noises > 0).tolist() == [False, False, False, True]
+
+
+def test_noise_at_the_end_may_be_the_larger_one() -> None:
+    """Where one client is at its best, and its gradients agree, the others have yet to pull."""
+    learner, (data, shards) = LEARNERS["ridge"], world("ridge")
+    rows = shards[3]
+    start = learner.optimum(data, rows, np.full(len(rows), 1 / len(rows))).model
+    found = measure(learner, data, shards, batch=5, start=start)
+    assert found.start.noise < found.noise == found.end.noise
+
+
 def test_noise_is_the_noisiest_clients_at_the_noisier_end(name: str) -> None:
     data, shards = world(name)
     found = measure(LEARNERS[name], data, shards, batch=2)

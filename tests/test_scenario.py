@@ -196,6 +196,12 @@ BAD_TOML = {
     "clients = 3\nlatency = { family = 1 }": "federation.latency.family must be text in quotes",
     'clients = 3\nlatency = { family = "weibul" }': "Got 'weibul'. Did you mean 'weibull'?",
     'clients = 3\nlatency = { family = "various" }': "Got 'various'. Known:",
+    'clients = 3\nlatency = { famly = "gamma", shape = 1 }': (
+        "the key federation.latency.famly is not known. Did you mean 'family'?"
+    ),
+    'clients = 3\nlatency = { name = "gamma", shape = 1 }': (
+        "the key federation.latency.name is not known. Did you mean 'family'?"
+    ),
     'clients = 3\nlatency = { family = "gamma", shape = 1 }': "federation.latency.scale is missing",
     'clients = 3\nlatency = { family = "constant", valeu = 1 }': "Did you mean 'value'?",
     'clients = 3\nlatency = { family = "empirical", times = [1, "2"] }': (

@@ -60,7 +60,8 @@ def test_rates() -> None:
         ({"rate": 0.0}, "must be a positive number"),
         ({"rate": float("nan")}, "must be a positive number"),
         ({"per": "rond"}, "Did you mean 'round'"),
-        ({"shards": Shards(np.array([10]), np.array([0, 1]))}, "belong to other examples"),
+        ({"shards": Shards(np.array([10]), np.array([0, 1]))}, "Got 10: .* other examples"),
+        ({"shards": Shards(np.array([5, -1, 3]), np.array([0, 3]))}, "Got -1: .* other examples"),
     ],
 )
 def test_refusals(changes: dict[str, Any], why: str) -> None:

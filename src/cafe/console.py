@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -78,6 +79,34 @@ def progress_line(label: str, noun: str) -> Iterator[Show]:
 
 
 @contextmanager
+def waiting(sentence: str) -> Iterator[None]:
+    """Say what is waited for, no one knows how long: then a bar, in a pipe a line now and then."""
+    from rich.console import Console
+    from rich.progress import BarColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    say(sentence)
+    console, began, over = Console(stderr=True), time.monotonic(), Event()
+    if console.is_terminal:
+        with Bar(BarColumn(), TimeElapsedColumn(), console=console, transient=True) as bar:
+            bar.add_task("", total=None)
+            yield
+        return
+
+    def go_on_saying() -> None:
+        while not over.wait(LINES_APART):
+            say(f"... for {time.monotonic() - began:,.0f} s now")
+
+    voice = Thread(target=go_on_saying, name="cafe-waiting", daemon=True)
+    voice.start()
+    try:
+        yield
+    finally:
+        over.set()
+        voice.join()
+
+
+@contextmanager
 def resumable() -> Iterator[None]:
     """Ctrl-C ends in a line that says how to go on, and in the exit code that shells expect."""
     try:
@@ -119,9 +148,22 @@ def check_pictures(*paths: Path | None, folder: bool = True) -> None:
         if path:
             from cafe.report import plots
 
-            plots.check(path if path.suffix != ".html" else path.with_suffix(".svg"))
+            plots.check(path)
             if folder:
                 check_folder(path)
+
+
+def check_page(path: Path | None) -> None:
+    """Refuse a page that could not be written in the end before any work is done."""
+    if path:
+        if path.suffix.lower() not in (".html", ".htm"):
+            raise FileError(
+                path,
+                "a page's name must end in .html or .htm, which tells browsers what it is. "
+                f"Got '{path.name}': give it another name.",
+            )
+        check_pictures(path.with_suffix(".svg"), folder=False)  # it has pictures in it
+        check_folder(path)
 
 
 def check_folder(path: Path | None) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
+from shutil import copymode
 from typing import TextIO
 
 from cafe.errors import FileError
@@ -29,12 +32,56 @@ def read_text(path: str | Path) -> str:
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[TextIO]:
-    """A new text file, its lines ended as they are written."""
+    """A new text file, its lines ended as they are written; what was there stays until it is whole.
+
+    A FileError says why it cannot be written.
+    """
+    with (
+        replacing(path) as new,
+        new.open("w", encoding="utf-8", newline="") as file,
+    ):
+        yield file
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """A path to write to, whose file takes the place of another when it is whole, or never.
+
+    What is no common file, such as a pipe, is written to as it is.
+    """
     try:
-        with Path(path).open("w", encoding="utf-8", newline="") as file:
-            yield file
+        target = Path(path).resolve()  # a link stays one
+        if _is_written_in_place(Path(path), target.parent):
+            yield Path(path)
+            return
+        new = target.with_name(f".{token_hex(8)}.new")
+        try:
+            yield new
+            if target.exists():
+                copymode(target, new)
+            _sync(new)
+            os.replace(new, target)
+        finally:
+            new.unlink(missing_ok=True)
     except OSError as error:
         raise FileError(path, f"the file cannot be written: {reason(error)}.") from None
+
+
+def _is_written_in_place(path: Path, folder: Path) -> bool:
+    """Whether nothing can take a file's place, or nothing should.
+
+    Standard output may be a common file, whose place others count on; and where a file cannot be
+    replaced, or must not be written, opening it is what says so.
+    """
+    if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
+        return True
+    return path.absolute().is_relative_to("/dev") or not os.access(folder, os.W_OK)
+
+
+def _sync(path: Path) -> None:
+    """Have a file on the disk: some disks say only then that they are full."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
 
 
 def reason(error: OSError) -> str:

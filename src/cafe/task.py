@@ -52,10 +52,12 @@ class Task:
             raise InputError(f"A rate may decay per round or per update. Got '{self.per}'. {hint}")
         if not callable(self.rate):
             object.__setattr__(self, "rate", positive("The learning rate", self.rate))
-        if self.shards.rows.min() < 0 or self.shards.rows.max() >= len(self.data):
+        rows = self.shards.rows
+        wrong = rows[(rows < 0) | (rows >= len(self.data))]
+        if wrong.size:
             raise InputError(
                 f"The shards point to rows from 0 to {len(self.data) - 1}. "
-                f"Got {int(self.shards.rows.max())}: they belong to other examples."
+                f"Got {wrong[0]}: they belong to other examples."
             )
 
     @property

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -37,6 +39,36 @@ def test_shards_are_a_sequence() -> None:
 def test_no_client_is_empty() -> None:
     with pytest.raises(InputError, match="Client 1 has none"):
         Shards.of([np.array([4]), np.array([], dtype=int)])
+
+
+@pytest.mark.parametrize("axes", [(4, 3), (4, 1)])
+def test_more_axes_are_no_classes(axes: tuple[int, int]) -> None:
+    assert Examples(np.zeros((4, 2)), np.ones(axes, dtype=int)).classes == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Shards.of([]), "at least one client"),
+        (lambda: Shards(np.arange(3), np.array([0])), "at least one client"),
+        (lambda: Shards(np.arange(3), np.array([0, 10])), "number of rows, 3. Got 0 to 10"),
+        (lambda: Shards(np.arange(3), np.array([0, 2])), "number of rows, 3. Got 0 to 2"),
+        (lambda: Shards(np.arange(3), np.array([1, 3])), "number of rows, 3. Got 1 to 3"),
+        (lambda: Shards(np.arange(3), np.array([0, 2, 1, 3])), "Client 1 has none"),
+        (lambda: Shards(np.array([0.0, 1.5]), np.array([0, 2])), "rows .* Got float64"),
+        (lambda: Shards(np.arange(2), np.array([0.0, 2.0])), "starts .* Got float64"),
+        (lambda: Shards.of([np.array([1]), np.array([0.5])]), "rows .* Got float64"),
+        (lambda: Shards.of([np.zeros((1, 2), dtype=int)]), r"flat array .* shape \(1, 2\)"),
+    ],
+)
+def test_shards_that_cannot_be_are_refused(make: Callable[[], Shards], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        make()
+
+
+def test_shards_may_be_of_any_whole_numbers() -> None:
+    shards = Shards.of([np.array([4], dtype=np.uint64), np.array([1, 2], dtype=np.int8)])
+    assert shards.rows.tolist() == [4, 1, 2]
 
 
 def test_classes_begin_at_0() -> None:

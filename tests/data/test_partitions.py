@@ -182,6 +182,15 @@ def test_classes_are_never_the_same_for_two(labels: Labels, each: int, data: st.
     assert set(np.unique(held)) <= {per_client // each, per_client // each + 1}
 
 
+def test_what_does_not_divide_goes_to_any_class() -> None:
+    """Of three classes one has an example more: the first, second and third alike often."""
+    counts = holdings(TEN, spread(Classes(each=3, per_client=4), TEN, 120))
+    held = counts[counts > 0].reshape(120, 3)
+    times = np.count_nonzero(held == 2, axis=0)
+    assert times.sum() == 120
+    assert np.abs(times - 40).max() < 4 * np.sqrt(120 * 2 / 9)
+
+
 def test_classes_of_the_paper() -> None:
     """100 clients with 3 of 10 classes each (Sec. 8.1): as many rows as there are for all."""
     labels = labels_of(*range(900, 1000, 10))
@@ -231,6 +240,14 @@ def test_single_takes_every_number_in_its_range() -> None:
     assert set(shards.counts) == {3, 4, 5, 6}
     assert set(spread(Single(least=4, most=4), TEN, 200).counts) == {4}
     assert set(spread(Single(), TEN, 100).counts) == {1, 2, 3}
+
+
+def test_random_draws_a_number_for_every_class() -> None:
+    """Two numbers of a client's out of 1 to 20 are the same one time in 20."""
+    counts = holdings(TEN, spread(Random(least=1, most=20), TEN, 400))
+    several = [row[row > 0] for row in counts if np.count_nonzero(row) > 1]
+    same = np.array([row[0] == row[1] for row in several])
+    assert abs(same.mean() - 0.05) < 4 * np.sqrt(0.05 * 0.95 / len(same))
 
 
 @steady
@@ -321,6 +338,12 @@ def test_filling_up_moves_no_more_than_needed() -> None:
     partitions._fill_up(counts, 3)
     assert counts.sum(axis=0).tolist() == [12, 9], "classes keep their examples"
     assert sorted(counts.sum(axis=1).tolist()) == [3, 3, 7, 8]
+
+
+def test_filling_up_takes_the_commonest_class() -> None:
+    counts = np.array([[2, 9, 1], [0, 0, 0], [1, 1, 3]])
+    partitions._fill_up(counts, 4)
+    assert counts.tolist() == [[2, 5, 1], [0, 4, 0], [1, 1, 3]]
 
 
 @steady

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,14 @@ def test_a_named_folder_is_read(
     assert is_tiny(load("mnist", folder), files)
     assert not shelf.taken
     assert not cache.exists(), "what the user has is not copied"
+
+
+def test_the_folder_inside_goes_first(files: Files, shelf: Any, fill: Any) -> None:
+    folder = fill("mnist")
+    for name in files:
+        (folder / name).write_bytes(b"of another dataset")
+    assert is_tiny(load("mnist", folder), files)
+    assert not shelf.taken
 
 
 def test_the_environment_names_a_folder_too(
@@ -270,11 +279,23 @@ def test_when_nothing_works_every_way_is_told(
         load("mnist")
 
 
-def test_progress_goes_from_nothing_to_all(shelf: Any) -> None:
-    for _ in ("fetched", "cached"):
-        shares: list[float] = []
-        load("mnist", progress=shares.append)
-        assert shares == [0.0, 0.25, 0.5, 0.75, 1.0]
+def test_whoever_waits_is_told_what_is_fetched(shelf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty, told = replace(shelf, files=None), []
+    monkeypatch.setitem(SOURCES, "mnist", replace(SOURCES["mnist"], ways=(empty, shelf)))
+
+    @contextmanager
+    def fetching(sentence: str) -> Iterator[None]:
+        told.append(sentence)
+        before = empty.taken + shelf.taken
+        yield
+        assert empty.taken + shelf.taken == before + 1, "it waits while a way is taken"
+
+    load("mnist", fetching=fetching)
+    assert len(told) == 2
+    for sentence in told:
+        assert all(word in sentence for word in ("mnist", "the shelf", "CAFE_DATA"))
+    load("mnist", fetching=fetching)
+    assert len(told) == 2, "what is in the cache is not waited for"
 
 
 def test_the_real_sources_are_whole() -> None:

@@ -418,7 +418,7 @@ def test_save_and_load() -> None:
         ({"hidden": (2.5,)}, "whole numbers"),
         ({"l2": -1.0}, "l2 must be 0 or more"),
         ({"l2": float("nan")}, "l2 must be 0 or more"),
-        ({"threads": 0}, "at least 1, or None"),
+        ({"threads": 0}, "threads must be a whole number"),
     ],
 )
 def test_refuses_what_is_no_network(kwargs: dict[str, object], message: str) -> None:

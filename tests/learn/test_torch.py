@@ -255,12 +255,42 @@ def test_an_error_that_is_not_of_stacking_is_the_users_to_see() -> None:
     case, learner = CASES["mlp"], CASES["mlp"].learner()
     model, walks = learner.start(np.random.default_rng(1)), ragged_walks()
     walks.rows[0, 0, 0] = 40
-    with pytest.raises(IndexError):
+    with pytest.raises(InputError, match="Rows must be from 0 to 39"):
         learner.updates(model, case.data(), walks)
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         learner.updates(
             model, Examples(np.ones((40, 11), dtype=np.float32), case.data().y), ragged_walks()
         )
+
+
+def watched() -> tuple[TorchLearner, Tensor, Examples, list[int]]:
+    """A learner that has been tried out, and how many examples are in each pass from now on."""
+    passes: list[int] = []
+
+    def noted(output: Tensor, y: Tensor) -> Tensor:
+        passes.append(len(y))
+        return F.cross_entropy(output, y, reduction="none")
+
+    learner, data = TorchLearner(Mlp, noted), CASES["mlp"].data()
+    model = learner.start(np.random.default_rng(1))
+    learner.updates(model, data, ragged_walks())
+    passes.clear()
+    return learner, model, data, passes
+
+
+def test_a_round_of_single_steps_is_one_pass() -> None:
+    learner, model, data, passes = watched()
+    walks, weights = ragged_walks(steps=1), coefficients()
+    learner.update(model, data, walks, weights)
+    assert passes == [np.count_nonzero(weights[:, None, None] * walks.weight)]
+
+
+def test_steps_that_are_not_taken_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(under_test, "FEWEST_TO_STACK", 100)  # so that a step of one is a pass
+    learner, model, data, passes = watched()
+    walks = ragged_walks()
+    learner.updates(model, data, walks)
+    assert len(passes) == np.count_nonzero(walks.rate) < walks.rate.size
 
 
 @every_case

@@ -16,7 +16,7 @@ from rich.console import Console
 from cafe.errors import FileError
 from cafe.fleet import phones
 from cafe.planner.search import Progress
-from cafe.report import demo
+from cafe.report import demo, page
 from cafe.report.demo import saved, tell
 from cafe.report.measured import Repeats, repeats
 from tests.report.conftest import Run, made_up
@@ -60,10 +60,10 @@ def test_the_demo_tells_its_story(tmp_path: Path) -> None:
     planned, guessed, best = map(float, found.groups())
     assert best <= planned < guessed
 
-    page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
+    written = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
     opening = lines[0].strip()
-    assert re.search(r"</h1><p class=big>(.*?)</p>", page)[1] == opening  # type: ignore[index]
-    assert len(page) < 2_000_000
+    assert re.search(r"</h1><p class=big>(.*?)</p>", written)[1] == opening  # type: ignore[index]
+    assert len(written) < 2_000_000
     for name in ("report.html", "federation.csv", "responses.csv", "plan.svg"):
         assert (tmp_path / "demo" / name).stat().st_size > 0
     assert "report.html" in told
@@ -104,6 +104,34 @@ def test_nothing_saved_is_called_so() -> None:
     assert low.startswith("Planned rounds did not reach 90% accuracy")
     only = saved([group("a", 0.5, 3.0), group("b", 0.99, 3.0)], 0.9)
     assert "guessed ones do not reach it" in only
+
+
+def test_what_may_be_chance_is_called_so() -> None:
+    def apart(slow: float) -> str:
+        guess, planned = group("a", 0.99, 4.0), group("b", 0.99, 3.0)
+        slower = replace(group("b", 0.99, slow).runs[1].history, seed=2)
+        return saved([replace(g, runs=[*g.runs, Run(h)]) for g, h in (
+            (guess, guess.runs[0].history), (planned, slower))], 0.9)  # fmt: skip
+
+    doubt = "(less than two standard errors: no difference yet)"
+    assert apart(5.0).count(doubt) == 2
+    assert doubt not in apart(3.1)
+
+
+def test_files_of_others_are_not_overwritten(tmp_path: Path) -> None:
+    for name in (demo.PAGE, demo.LOG, demo.FITTED, demo.PICTURE):
+        folder = tmp_path / name.replace(".", "-")
+        folder.mkdir()
+        (folder / name).write_text("mine")
+        with pytest.raises(FileError, match=r"would overwrite this file.* Name another folder"):
+            tell(folder, print)
+        assert [(path.name, path.read_text()) for path in folder.iterdir()] == [(name, "mine")]
+
+
+def test_an_earlier_demo_is_written_anew(tmp_path: Path) -> None:
+    (tmp_path / demo.LOG).write_text("old")
+    page.write(tmp_path / demo.PAGE, demo.TITLE, [])
+    demo._refuse_strays(tmp_path)
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before_any_work(tmp_path: Path) -> None:

@@ -68,16 +68,18 @@ def test_several_runs_are_taken_together(learned: list[Run]) -> None:
     assert each[4] == pytest.approx(np.mean([h.weight_by_client[4] / h.updates for h in histories]))
 
 
+@pytest.mark.parametrize("target", [None, 7, 20])
 @pytest.mark.parametrize("rounds", [1, 5, 40])
-def test_the_age_expected_of_a_run_that_begins_at_age_0(rounds: int) -> None:
+def test_the_age_expected_of_a_run_that_begins_at_age_0(rounds: int, target: int | None) -> None:
     # Slow clients are hardly ever heard: the long run's age is far away.
     who, deadline = federation(), 0.3
-    theory = expect(who, quorum=6, deadline=deadline)
+    theory = expect(who, quorum=6, deadline=deadline, target=target)
     found = measured._age(theory, [rounds, rounds])
-    policy = mcu(quorum=6, deadline=deadline)
-    ages = [simulate(who, policy, rounds=rounds, seed=s).mean_age for s in range(150)]
-    error = np.std(ages) / len(ages) ** 0.5
-    assert abs(np.mean(ages) - found) < 4 * error + 1e-12
+    policy = mcu(quorum=6, deadline=deadline, target=target)
+    (group,) = repeats([Run(simulate(who, policy, rounds=rounds, seed=s)) for s in range(150)])
+    ages = group.estimate("age")
+    assert abs(ages.mean - found) < 4 * ages.error + 1e-12
+    assert theory.age - ages.mean > 4 * ages.error
     assert found < theory.age
 
 

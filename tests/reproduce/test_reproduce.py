@@ -208,7 +208,7 @@ def test_a_torn_result_is_refused_in_a_sentence(tmp_path: Path) -> None:
 def test_missing_data_are_missed_before_processes_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def missing(name: str) -> None:
+    def missing(name: str, **more: object) -> None:
         raise InputError(f"There is no {name}.")
 
     scenario_of.cache_clear()

@@ -6,6 +6,7 @@ import inspect
 import re
 import subprocess
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -23,6 +24,7 @@ from cafe.learn.server import Adam, Momentum
 from cafe.policies import agu, awu, mcu, recipes
 from cafe.randomness import Stream
 from cafe.scenario import Scenario, load_federation, load_scenario
+from cafe.scenario.names import families_by_name, parameters_of
 from cafe.scenario.signatures import shape_of
 from cafe.theory import LearningRate
 
@@ -125,9 +127,9 @@ def test_examples_are_loaded_once_and_late(tmp_path: Path, monkeypatch: pytest.M
     calls = []
     load = cafe.data.load
 
-    def counted(name: str) -> cafe.data.Dataset:
+    def counted(name: str, **more: Any) -> cafe.data.Dataset:
         calls.append(name)
-        return load(name)
+        return load(name, **more)
 
     monkeypatch.setattr(cafe.data, "load", counted)
     scenario = loaded(tmp_path, WHOLE)
@@ -276,12 +278,15 @@ POLICIES = {
     'name = "mc"': "policy.name must be a known one. Got 'mc'. Did you mean 'mcu'?",
     "name = 3": 'policy.name must be text in quotes. Got 3: write name = "mcu".',
     "quorum = 3": "policy.name is missing. Known: agu, awu,",
+    'nme = "mcu"\nquorum = 3': "the key policy.nme is not known. Did you mean 'name'?",
+    'kind = "mcu"\nquorum = 3': "the key policy.kind is not known. Did you mean 'name'?",
     'name = "mcu"\nquorm = 3': "the key policy.quorm is not known. Did you mean 'quorum'?",
     'name = "mcu"\nquorum = 3': "policy.deadline is missing: add a number, such as deadline = 1.0",
     'name = "mcu"\nquorum = 2.5\ndeadline = 1': "policy.quorum must be a whole number. Got 2.5",
     'name = "mcu"\nquorum = "3"\ndeadline = 1': "policy.quorum must be a whole number. Got the tex",
     'name = "mcu"\nquorum = 3\ndeadline = true': "policy.deadline must be a number. Got true",
     'name = "mcu"\nquorum = 3\ndeadline = -1': "policy: The deadline must be a positive number",
+    'name = "mcu"\nquorum = 3\ndeadline = inf': "policy: The deadline must be finite. Got inf",
     'name = "mcu"\nquorum = 21\ndeadline = 1': "policy: The quorum must be at most the number of",
     'name = "mcu"\nquorum = 3\ndeadline = 1\nlate = "kep"': (
         "policy.late must be a known one. Got 'kep'. Did you mean 'keep'?"
@@ -296,6 +301,9 @@ POLICIES = {
     ),
     'name = "mcu"\nquorum = 3\ndeadline = 1\n[policies.awuu]\ndeadline = 1': (
         "policies.awuu.name must be a known one. Got 'awuu'. Did you mean 'awu'?"
+    ),
+    'name = "mcu"\nquorum = 3\ndeadline = 1\n[policies.long]\nnme = "mcu"': (
+        "the key policies.long.nme is not known. Did you mean 'name'?"
     ),
     'name = "mcu"\nquorum = 3\ndeadline = 1\n[policies.mcu]\nquorum = 1\ndeadline = 1': (
         "policies.mcu is the label of [policy] too: choose another"
@@ -312,6 +320,12 @@ TASKS = {
     'dataset = "digits"\npartition = 3': "task.partition must be text in quotes or a table. Got 3",
     'dataset = "digits"\npartition = "idd"': "task.partition.name must be a known one. Got 'idd'",
     'dataset = "digits"\npartition = {}': "task.partition.name is missing. Known: biased,",
+    'dataset = "digits"\npartition = { nme = "iid" }': (
+        "the key task.partition.nme is not known. Did you mean 'name'?"
+    ),
+    'dataset = "digits"\npartition = "iid"\nserver = { nam = "adam" }': (
+        "the key task.server.nam is not known. Did you mean 'name'?"
+    ),
     'dataset = "digits"\npartition = { name = "iid", each = 3 }': (
         "the key task.partition.each is not known. Known: name, per_client."
     ),
@@ -331,6 +345,9 @@ TASKS = {
     'dataset = "digits"\npartition = "iid"\nrate = -1': "task: The learning rate must be a",
     'dataset = "digits"\npartition = "iid"\nrate = "1"': "task.rate must be a number or a table.",
     'dataset = "digits"\npartition = "iid"\nrate = { beta = 1 }': "task.rate.gamma is missing",
+    'dataset = "digits"\npartition = "iid"\nrate = { beta = -1, gamma = 1 }': (
+        "task.rate: A decaying learning rate"
+    ),
     'dataset = "digits"\npartition = "iid"\nper = "rounds"': "task.per must be a known one.",
     'dataset = "digits"\npartition = "iid"\nserver = "adm"': "task.server.name must be a known one",
     'dataset = "digits"\npartition = "iid"\nserver = { name = "adam", rate = 0 }': (
@@ -341,6 +358,7 @@ TASKS = {
 }
 LEARNERS = {
     "": "learner.name is missing. Known: logistic, mlp, ridge, softmax.",
+    'nme = "mlp"': "the key learner.nme is not known. Did you mean 'name'?",
     'name = "mpl"': "learner.name must be a known one. Got 'mpl'. Did you mean 'mlp'?",
     'name = "softmax"\nhidden = [3]': "the key learner.hidden is not known. Known: l2, name.",
     'name = "mlp"\nthreads = 2': "the key learner.threads is not known",
@@ -363,6 +381,9 @@ RUNS = {
     "rounds = 3\nseeds = []": "run: seeds must be one or more, all different. Got []",
     "rounds = 3\nseeds = [-1]": "run: A seed must be a whole number from 0 up. Got -1",
     "rounds = 3\nevaluate_every = 0": "run: evaluate_every must be a whole number from 1 up. Got 0",
+    "rounds = 3\nevaluate_every = 1": "run.evaluate_every needs [task]: without one there is no",
+    "rounds = 3\ncrash = 2": "run: crash is a probability, at least 0 and below 1. Got 2",
+    "rounds = 3\npatience = 0": "run: patience must be a whole number from 1 up. Got 0",
     "rounds = 3\nprogress = 1": "the key run.progress is not known",
 }
 FEDERATIONS = {
@@ -385,10 +406,61 @@ def test_what_cannot_be_run_is_refused_in_a_sentence(tmp_path: Path, text: str, 
     assert refused(tmp_path, text).startswith(said)
 
 
+@pytest.mark.parametrize(
+    "line", ["batch = 0", "rate = 0", "rate = { beta = 0, gamma = 1 }", 'server = "adm"']
+)
+def test_a_task_is_checked_before_there_are_examples(tmp_path: Path, line: str) -> None:
+    with pytest.raises(FileError, match=r"scenario\.toml: task"):
+        loaded(tmp_path, LEDGER + TASK + line + "\n" + LEARNER)
+
+
+def test_a_policy_is_checked_with_the_crashes_it_will_meet(tmp_path: Path) -> None:
+    text = FEDERATION + '[policy]\nname = "fedavg"\n' + RUN
+    assert loaded(tmp_path, text).label == "fedavg"
+    assert refused(tmp_path, text + "crash = 0.1").startswith("policy: Without a deadline")
+    with pytest.raises(FileError, match=r"policies\.fedavg: Without a deadline"):
+        loaded(tmp_path, LEDGER.replace("[run]", "[policies.fedavg]\n[run]\ncrash = 0.1"))
+
+
+def test_examples_that_are_not_found_name_the_scenario(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAFE_DATA", str(tmp_path / "nowhere"))
+    message = refused(tmp_path, WHOLE.replace('"digits"', '"mnist"'))
+    assert message.startswith("task.dataset: ")
+    assert "there is no such folder" in message
+
+
+def test_no_parameter_looks_like_the_name_of_what_it_belongs_to() -> None:
+    """A key that looks like ``name`` is taken for it, before it is known what else there may be."""
+    others: list[Any] = [Adam, Momentum, MLP, Logistic, Ridge]
+    named = [*recipes().values(), *PARTITIONS.values(), *others]
+    parameters = {key for called in named for key in shape_of(called)}
+    assert not get_close_matches("name", parameters)
+    latencies = families_by_name().values()
+    assert not get_close_matches("family", {k for c in latencies for k in parameters_of(c)})
+
+
 def test_a_policy_that_lacks_a_parameter_asks_for_a_table(tmp_path: Path) -> None:
     text = LEDGER.replace('name = "mcu"\nquorum = 3', 'name = "awu"')
-    with pytest.raises(FileError, match=r"policies.mcu.quorum is missing"):
+    said = (
+        r"policies.mcu.quorum is missing.* There is no table \[policies.mcu\], so mcu inherits "
+        r"from \[policy\] what it knows \(deadline\): add that table"
+    )
+    with pytest.raises(FileError, match=said):
         loaded(tmp_path, text).policy("mcu")
+
+
+def test_what_is_inherited_and_does_not_fit_says_where_it_is_from(tmp_path: Path) -> None:
+    said = (
+        r"policies.fedavg: The quorum must be at most .* \(2\). Got 3: it could never be met. "
+        r"There is no table \[policies.fedavg\], so fedavg inherits from \[policy\] what it knows "
+        r"\(quorum, deadline\): add that table, with values of its own\.$"
+    )
+    with pytest.raises(FileError, match=said):
+        loaded(tmp_path, LEDGER).policy("fedavg")
+    own = "[policies.fedavg]\nquorum = 3\n"
+    assert refused(tmp_path, LEDGER + own).endswith("it could never be met.")
 
 
 # ---------------------------------------------------------------- what is varied

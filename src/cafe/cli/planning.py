@@ -10,6 +10,7 @@ import typer
 from cafe.cli.options import Clients, CloseWhenAll, FederationFile, Json, Plot, Rate
 from cafe.console import (
     check_folder,
+    check_page,
     check_pictures,
     print_json,
     print_shown,
@@ -76,7 +77,8 @@ def plan(
     report: Annotated[Path | None, typer.Option(help="Write one self-contained HTML page.")] = None,
 ) -> None:
     """Choose the quorum and the deadline, with what they will cost and why."""
-    check_pictures(plot, report)
+    check_pictures(plot)
+    check_page(report)
     from cafe.planner import plan as make_plan
 
     chosen = _goal(

@@ -9,21 +9,23 @@ import typer
 
 from cafe.cli.options import Json, Overwrite, Resume, Rounds, ScenarioFile
 from cafe.console import (
-    check_pictures,
+    check_page,
     print_json,
     print_shown,
     progress_line,
     resumable,
     say,
     say_written,
+    waiting,
 )
 from cafe.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cafe.console import Show
-    from cafe.results import Moment
+    from cafe.results import Moment, Planned
+    from cafe.scenario import Scenario
 
 
 def simulate(
@@ -47,6 +49,7 @@ def simulate(
     runs = planned(scenario, [scenario.label], folder, resume=resume, overwrite=overwrite)
     results = []
     with resumable():
+        _fetch(scenario, runs, resume=resume)
         for run in runs:
             with progress_line(run.folder.name, "rounds") as show:
                 result = execute(
@@ -99,16 +102,18 @@ def compare(
     labels = [*scenario.policies] if policies is None else policies.replace(" ", "").split(",")
     folder = output or Path("results") / f"{scenario.name}-compared"
     runs = planned(scenario, labels, folder, resume=resume, overwrite=overwrite)
-    with resumable(), progress_line(scenario.name, "runs") as show:
-        results = sweep(
-            scenario,
-            runs,
-            jobs=jobs,
-            resume=resume,
-            overwrite=overwrite,
-            progress=lambda done: show(done / len(runs), done, f" of {len(runs)}"),
-            say=say,
-        )
+    with resumable():
+        _fetch(scenario, runs, resume=resume)
+        with progress_line(scenario.name, "runs") as show:
+            results = sweep(
+                scenario,
+                runs,
+                jobs=jobs,
+                resume=resume,
+                overwrite=overwrite,
+                progress=lambda done: show(done / len(runs), done, f" of {len(runs)}"),
+                say=say,
+            )
     if as_json:
         print_json(shown.as_json(results))
     else:
@@ -124,13 +129,15 @@ def report(
     title: Annotated[str, typer.Option(help="Above the page.", show_default=False)] = "Runs",
 ) -> None:
     """Write one self-contained HTML page about runs that are on disk."""
-    check_pictures(output)
+    check_page(output)
     from cafe.report import runs
-    from cafe.results import find
+    from cafe.report.finding import find, skipped
+    from cafe.report.origins import ordered
 
-    found = [result for folder in folders for result in find(folder)]
-    once = {result.folder.resolve(): result for result in found}
-    runs.write(output, [*once.values()], title=title)
+    found, others = find(folders)
+    if others:
+        say(f"Skipped {skipped(others)}.")
+    runs.write(output, ordered(found), title=title)
     say_written(output)
 
 
@@ -143,6 +150,14 @@ def policies(as_json: Json = False) -> None:
         print_json(shown.policies_as_json(recipes()))
     else:
         print_shown(shown.policies(recipes()))
+
+
+def _fetch(scenario: Scenario, runs: Sequence[Planned], *, resume: bool) -> None:
+    """Fetch what the runs learn from, once for all of them; none needs it that is finished."""
+    from cafe.results.reading import finished
+
+    if not (resume and all(finished(run.folder) for run in runs)):
+        scenario.fetch(waiting)
 
 
 def _shown(show: Show) -> Callable[[Moment], None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 from cafe.data import idx
 from cafe.data.examples import Examples
 from cafe.data.sources import SOURCES
-from cafe.data.store import Progress, obtain
+from cafe.data.store import Fetching, obtain
 from cafe.errors import InputError, did_you_mean
 
 DATASETS = ("digits", *SOURCES)
@@ -47,7 +48,7 @@ class Dataset:
 
 
 def load(
-    name: str, folder: str | Path | None = None, *, progress: Progress | None = None
+    name: str, folder: str | Path | None = None, *, fetching: Fetching = nullcontext
 ) -> Dataset:
     """The dataset of that name.
 
@@ -62,21 +63,18 @@ def load(
     Args:
         name: ``digits``, ``mnist`` or ``fashion-mnist``.
         folder: where the files are; the environment variable ``CAFE_DATA`` if left out.
-        progress: called with the share that is done, from 0 to 1, file by file. A fetch is silent
-            until its files are there.
+        fetching: called with a sentence that says what is fetched and from where, each time that is
+            tried; what it returns is entered while it lasts (as ``cafe.console.waiting`` is). Left
+            out, a fetch is silent.
     """
     if name not in DATASETS:
         raise InputError(
             f"The dataset must be a known one. Got '{name}'. {did_you_mean(name, DATASETS)}"
         )
-    report = progress or (lambda share: None)
-    report(0.0)
     if name == "digits":
-        dataset = _digits()
-        report(1.0)
-        return dataset
+        return _digits()
     place = folder or os.environ.get("CAFE_DATA")
-    arrays = obtain(SOURCES[name], Path(place).expanduser() if place else None, report)
+    arrays = obtain(SOURCES[name], Path(place).expanduser() if place else None, fetching)
     images, labels, test_images, test_labels = (arrays[file] for file in idx.FILES)
     height, width = images.shape[1:]
     train, test = Examples(_scaled(images), labels), Examples(_scaled(test_images), test_labels)

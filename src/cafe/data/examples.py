@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cafe.errors import InputError
 
@@ -21,7 +21,8 @@ class Examples:
 
     Attributes:
         x: inputs, one row per example, float32.
-        y: a class (whole number) or a value (float32) per example.
+        y: a class (whole number) or a value (float32) per example. More axes than one are for a
+            learner whose loss is made for them.
     """
 
     x: NDArray[Any]
@@ -45,8 +46,8 @@ class Examples:
 
     @cached_property
     def classes(self) -> int:
-        """How many classes there are; 0 where values are to be learned."""
-        return int(self.y.max()) + 1 if self.y.dtype.kind == "i" else 0
+        """How many classes there are; 0 where an example has a value, or more than one class."""
+        return int(self.y.max()) + 1 if self.y.dtype.kind == "i" and self.y.ndim == 1 else 0
 
     def take(self, rows: Rows) -> Examples:
         """The examples at ``rows``; one may be taken more than once."""
@@ -66,8 +67,16 @@ class Shards:
     starts: Rows
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", np.asarray(self.rows, dtype=np.intp))
-        object.__setattr__(self, "starts", np.asarray(self.starts, dtype=np.intp))
+        object.__setattr__(self, "rows", _whole("rows", self.rows))
+        object.__setattr__(self, "starts", _whole("starts", self.starts))
+        if len(self.starts) < 2:
+            raise InputError("Shards need at least one client. Got none: nobody would learn.")
+        if self.starts[0] != 0 or self.starts[-1] != len(self.rows):
+            raise InputError(
+                f"The starts of shards go from 0 to the number of rows, {len(self.rows)}. Got "
+                f"{self.starts[0]} to {self.starts[-1]}: Shards.of makes them from each client's "
+                "rows."
+            )
         if np.any(self.counts < 1):
             empty = int(np.argmin(self.counts))
             raise InputError(
@@ -78,8 +87,9 @@ class Shards:
     @classmethod
     def of(cls, by_client: Sequence[Rows]) -> Shards:
         """From one array of rows per client."""
-        starts = np.cumsum([0, *(len(rows) for rows in by_client)])
-        return cls(np.concatenate([np.asarray(r, dtype=np.intp) for r in by_client]), starts)
+        each = [_whole("rows", rows) for rows in by_client]
+        starts = np.cumsum([0, *map(len, each)])
+        return cls(np.concatenate([np.empty(0, dtype=np.intp), *each]), starts)
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -91,3 +101,23 @@ class Shards:
     def counts(self) -> Rows:
         """How many examples each client holds."""
         return np.diff(self.starts)
+
+
+def check_rows(rows: Rows, data: Examples) -> None:
+    """Refuse rows that are not among the examples: NumPy would take a negative one in silence."""
+    if rows.size and (rows.min() < 0 or rows.max() >= len(data)):
+        raise InputError(
+            f"Rows must be from 0 to {len(data) - 1}, as there are {len(data)} examples. "
+            f"Got {rows.min()} to {rows.max()}."
+        )
+
+
+def _whole(name: str, given: ArrayLike) -> Rows:
+    """As an array of whole numbers; an empty one may be of any kind."""
+    array = np.asarray(given)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(
+            f"The {name} of shards must be a flat array of whole numbers. "
+            f"Got {array.dtype} of shape {array.shape}."
+        )
+    return array.astype(np.intp, copy=False)

@@ -8,6 +8,7 @@ import os
 import tempfile
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from cafe.data import idx
@@ -17,32 +18,30 @@ from cafe.errors import FileError, InputError
 from cafe.files import reason
 
 Arrays = dict[str, idx.Bytes]
-Progress = Callable[[float], None]
+Fetching = Callable[[str], AbstractContextManager[object]]  # entered while something is fetched
 
 
-def obtain(source: Source, folder: Path | None, progress: Progress) -> Arrays:
+def obtain(source: Source, folder: Path | None, fetching: Fetching) -> Arrays:
     """What the dataset's files hold, by name; fetched ones are kept in the cache.
 
     What the user put into the folder is used or refused, never passed over. The cache is ours: what
     is missing or damaged there is fetched anew, and one that cannot be written is done without.
     """
     if folder is not None and (paths := _in_folder(folder, source)):
-        return _read(source, paths, progress)
+        return _read(source, paths)
 
     cache, failed = _cache(source), {}
     if cache is not None and len(paths := _present(cache)) == len(idx.FILES):
         try:
-            return _read(source, paths, progress)
+            return _read(source, paths)
         except FileError as error:
             failed["the cache"] = f"{error}"
 
     for way in source.ways:
         try:
-            files = way()
-            arrays = {}
-            for name, data in files.items():
-                arrays[name] = source.array(name, data, name)
-                progress(len(arrays) / len(files))
+            with fetching(_sentence(source, f"{way}")):
+                files = way()
+            arrays = {name: source.array(name, data, name) for name, data in files.items()}
         except (NotFetchedError, FileError) as error:
             failed[f"{way}"] = f"{error}"
         else:
@@ -86,12 +85,8 @@ def _present(place: Path) -> dict[str, Path]:
     return found
 
 
-def _read(source: Source, paths: Mapping[str, Path], progress: Progress) -> Arrays:
-    arrays = {}
-    for name, path in paths.items():
-        arrays[name] = source.array(name, _uncompressed(path), path)
-        progress(len(arrays) / len(paths))
-    return arrays
+def _read(source: Source, paths: Mapping[str, Path]) -> Arrays:
+    return {name: source.array(name, _uncompressed(path), path) for name, path in paths.items()}
 
 
 def _uncompressed(path: Path) -> bytes:
@@ -133,6 +128,13 @@ def _keep(files: Mapping[str, bytes], folder: Path) -> None:
             except BaseException:
                 os.unlink(temporary)
                 raise
+
+
+def _sentence(source: Source, way: str) -> str:
+    return (
+        f"Fetching {source.name}, which may take minutes: {way}. Where its files are at hand, name "
+        "their folder in CAFE_DATA and nothing is fetched."
+    )
 
 
 def _nothing_worked(source: Source, folder: Path | None, failed: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.data.examples import Examples, Rows
+from cafe.data.examples import Examples, Rows, check_rows
 from cafe.errors import InputError
 from cafe.learn.base import Learner, Score, Walks, Weights
 
@@ -160,6 +160,8 @@ def flat(data: Examples, rows: Rows | slice, inputs: int) -> Vector:
             f"This learner takes {inputs} inputs per example. Got examples of {width}: "
             f"make it with inputs={width}."
         )
+    if not isinstance(rows, slice):
+        check_rows(rows, data)
     return np.asarray(data.x[rows]).reshape(-1, inputs)
 
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.data.examples import Examples, Rows
+from cafe.data.examples import Examples, Rows, check_rows
 from cafe.errors import InputError, is_finite_number
 from cafe.learn.base import Weights
 from cafe.learn.convex import (
@@ -78,8 +78,8 @@ class Linear(Plain):
     ) -> tuple[Vector, NDArray[np.bool_] | None]:
         """The loss of each of the rows, and whether the largest output is its class's."""
         self._check(data)
-        matrix, y = self._matrix(model, np.float32), data.y[rows]
-        outputs = _forward(flat(data, rows, self.inputs), matrix)
+        matrix = self._matrix(model, np.float32)
+        outputs, y = _forward(flat(data, rows, self.inputs), matrix), data.y[rows]
         hits = outputs.argmax(axis=1) == y if self.outputs > 1 else None
         return self.errors(outputs, y)[0] + np.float32(self._penalty(matrix)), hits
 
@@ -134,6 +134,11 @@ class Linear(Plain):
         return total, None
 
     def _check(self, data: Examples) -> None:
+        if data.y.ndim > 1:
+            raise InputError(
+                f"{type(self).__name__} needs one class or value per example. Got y of shape "
+                f"{data.y.shape}: give y.argmax(axis=1) if it is one-hot, y[:, 0] if a column."
+            )
         if self.outputs > 1 and not 0 < data.classes <= self.outputs:
             got = f"classes up to {data.classes - 1}" if data.classes else "values"
             raise InputError(
@@ -253,6 +258,7 @@ class Logistic(Linear):
         Products with the Hessian are in float32: they only decide how many steps it takes.
         """
         self._check(data)
+        check_rows(rows, data)
         whole, y = float(weight.sum()), data.y[rows]
         exact, quick = _Design(data, rows, self, np.float64), _Design(data, rows, self, np.float32)
         values, vectors = self._axes(data, rows, weight)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.data.examples import Examples, Rows
-from cafe.errors import InputError
+from cafe.data.examples import Examples, Rows, check_rows
+from cafe.errors import InputError, is_finite_number, whole
 from cafe.learn.base import Score, Walks, Weights
 from cafe.learn.layers import Labels, Tape, Widths, gather, layers, parameters, read
 from cafe.learn.threads import Floats, cores, scratch, shares, side_by_side, summed
@@ -48,18 +48,25 @@ class MLP:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(self.hidden))
-        wrong = [width for width in self.widths if width != int(width) or width < 1]
-        if wrong or self.classes < 2:
+        try:
+            inputs, classes = whole("inputs", self.inputs), whole("classes", self.classes, 2)
+            hidden = tuple(whole("units", width) for width in self.hidden)
+        except (InputError, TypeError):
             raise InputError(
                 "An MLP needs at least 1 input, 2 classes, and 1 unit in each hidden layer, all "
-                f"whole numbers. Got inputs={self.inputs}, classes={self.classes}, "
-                f"hidden={self.hidden}. For no hidden layer give hidden=()."
+                f"whole numbers. Got inputs={self.inputs!r}, classes={self.classes!r}, "
+                f"hidden={self.hidden!r}. For no hidden layer give hidden=(), for one of 6 units "
+                "hidden=(6,)."
+            ) from None
+        if not is_finite_number(self.l2) or self.l2 < 0:
+            raise InputError(
+                f"l2 must be 0 or more, and finite. Got {self.l2!r}: below 0 it would reward large "
+                "weights."
             )
-        if not self.l2 >= 0:
-            raise InputError(f"l2 must be 0 or more. Got {self.l2}: it would reward large weights.")
-        if self.threads is not None and self.threads < 1:
-            raise InputError(f"threads must be at least 1, or None for all. Got {self.threads}.")
+        threads = self.threads if self.threads is None else whole("threads", self.threads)
+        made = {"inputs": inputs, "classes": classes, "hidden": hidden, "l2": float(self.l2)}
+        for name, value in {**made, "threads": threads}.items():
+            object.__setattr__(self, name, value)
 
     @property
     def widths(self) -> Widths:
@@ -214,13 +221,8 @@ class MLP:
                 f"This MLP learns {self.classes} classes, whole numbers from 0 to "
                 f"{self.classes - 1}. Got {_kind(data)}."
             )
-        if not isinstance(rows, slice) and rows.size:
-            low, high, last = rows.min(), rows.max(), len(data) - 1
-            if low < 0 or high > last:
-                raise InputError(
-                    f"Rows must be from 0 to {last}, as there are {last + 1} examples. "
-                    f"Got {low} to {high}."
-                )
+        if not isinstance(rows, slice):
+            check_rows(rows, data)
         labels: Labels = data.y[rows]
         return labels
 
@@ -246,6 +248,8 @@ def _floats(name: str, given: Weights, shape: tuple[int, ...]) -> Floats:
 
 
 def _kind(data: Examples) -> str:
+    if data.y.ndim > 1:
+        return f"y of shape {data.y.shape}: give one class each, y.argmax(axis=1) if it is one-hot"
     if not data.classes:
         return "values that are not whole: an MLP does not learn those"
     return f"labels up to {data.classes - 1}: give the MLP classes={data.classes}"

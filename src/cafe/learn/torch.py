@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.data.examples import Examples, Rows
+from cafe.data.examples import Examples, Rows, check_rows
 from cafe.errors import InputError, is_finite_number
 from cafe.learn.base import Score, Walks, Weights
 
@@ -103,6 +103,7 @@ class TorchLearner:
 
     def gradient(self, model: Tensor, data: Examples, rows: Rows, weight: Weights) -> Tensor:
         """The sum over i of ``weight[i] * grad loss(model; data[rows[i]])``: one pass for all."""
+        check_rows(rows, data)
         x, y = self._on_device(data)
         used = np.flatnonzero(weight)
         where, weights = self._indices(rows[used]), self._floats(weight[used])
@@ -152,6 +153,7 @@ class TorchLearner:
 
     def losses(self, model: Tensor, data: Examples, rows: Rows) -> NDArray[np.float32]:
         """The loss of each of the rows."""
+        check_rows(rows, data)
         x, y = self._on_device(data)
         named, where = self._named(model), self._indices(rows)
         found = np.empty(len(rows), dtype=np.float32)
@@ -208,6 +210,7 @@ class TorchLearner:
 
     def _walk(self, model: Tensor, data: Examples, walks: Walks) -> Iterator[tuple[slice, Tensor]]:
         """Where some of the walks end minus the model, as many at a time as fit."""
+        check_rows(walks.rows, data)
         x, y = self._on_device(data)
         each = 4 * len(model) + walks.rows.shape[2] * self._row_floats
         for part in _parts(len(walks), FLOATS_AT_ONCE // each):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +44,8 @@ GUESS, QUORUM = 10.0, 180  # the operator's: wait 10 s, for 9 phones in 10
 WASTE_PRICE, BROADCAST_PRICE = 0.1, 10.0
 HIDDEN, RATE = (32,), 0.3
 SEEDS, BUDGET, GOAL = 3, 1800.0, 0.9
+PAGE, LOG, FITTED, PICTURE = "report.html", "responses.csv", "federation.csv", "plan.svg"
+TITLE = f"A plan for {CLIENTS} phones, and what it saves"
 
 Bar = Callable[[str], AbstractContextManager["Progress"]]
 
@@ -77,12 +80,12 @@ def tell(
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(output, f"the folder cannot be made: {reason(error)}.") from None
+    _refuse_strays(output)
     bar = progress or _silent
     fleet = phones(CLIENTS, seed=SEED, examples=EXAMPLES)
-    log = output / "responses.csv"
-    failed = _write_log(fleet, log)
-    with bar("Fitting response times") as show:
-        seen = read_observations(log)
+    with bar("Fitting response times") as show, TemporaryDirectory() as scratch:
+        failed = _write_log(fleet, Path(scratch) / LOG)
+        seen = read_observations(Path(scratch) / LOG)
         found = fit(seen)
         each = found.by_client()
         show(1.0)
@@ -116,8 +119,6 @@ def tell(
     if reached is not None:
         print_line(tables.table(reached))
 
-    write_federation(each.federation(), output / "federation.csv", names=each.clients)
-    plots.save(plots.plan(made), output / "plan.svg")
     with bar("Drawing the report") as show:
         first, *story = page.paragraphs([*begins, *ends])
         body = [first.replace("<p>", "<p class=big>", 1), *story]
@@ -126,9 +127,13 @@ def tell(
         body.append("<h1>The plan</h1>")
         robustness, front = made.sensitivity(), frontier(each.federation())
         body += page.plan(made, robustness=robustness, front=front, found=found)
-        page.write(output / "report.html", f"A plan for {CLIENTS} phones, and what it saves", body)
-    print_line(f"\nReport: {output / 'report.html'} (open it in a browser)")
-    again = f"cafe plan --federation {output / 'federation.csv'} --quorum {QUORUM}"
+        # The page first: it says that the others are the demo's.
+        page.write(output / PAGE, TITLE, body)
+        _write_log(fleet, output / LOG)
+        write_federation(each.federation(), output / FITTED, names=each.clients)
+        plots.save(plots.plan(made), output / PICTURE)
+    print_line(f"\nReport: {output / PAGE} (open it in a browser)")
+    again = f"cafe plan --federation {output / FITTED} --quorum {QUORUM}"
     print_line(
         f"Try:    {again} --waste-price {WASTE_PRICE:g} --broadcast-price {BROADCAST_PRICE:g}"
     )
@@ -193,7 +198,7 @@ def saved(groups: Sequence[Repeats], goal: float = GOAL) -> str:
     if not np.isfinite(_means(guess, "time")):
         return f"{reach}; guessed ones do not reach it in the time that they had."
     time, waste = (_change(planned, guess, name) for name in ("time", "waste"))
-    return f"{reach}, guessed ones in {_spent(guess)}: {time} time and {waste} waste."
+    return f"{reach}, guessed ones in {_spent(guess)}: {time} and {waste}."
 
 
 def checked(fleet: Federation, made: Plan) -> str:
@@ -235,17 +240,36 @@ def _spent(each: Sequence[Spent]) -> str:
 
 
 def _change(now: Sequence[Spent], before: Sequence[Spent], name: str) -> str:
-    """How much less or more, with its standard error from runs of the same seeds."""
+    """How much less or more, with its standard error from runs of the same seeds.
+
+    What is below two standard errors may be chance, and is called so.
+    """
     found = statistics.ratio(*([getattr(spent, name) for spent in each] for each in (now, before)))
     if not np.isfinite(found.mean) or found.mean == 1:
-        return "as much"
-    part = share(abs(1 - found.mean), found.error)
-    return f"{part} {'less' if found.mean < 1 else 'more'}"
+        return f"as much {name}"
+    apart = abs(1 - found.mean)
+    doubt = " (less than two standard errors: no difference yet)" if apart < 2 * found.error else ""
+    more = "less" if found.mean < 1 else "more"
+    return f"{share(apart, found.error)} {more} {name}{doubt}"
 
 
 @contextmanager
 def _silent(label: str) -> Iterator[Progress]:
     yield lambda share: None
+
+
+def _refuse_strays(output: Path) -> None:
+    """Refuse to overwrite files, unless an earlier demo's page lies beside them."""
+    with suppress(OSError), (output / PAGE).open("rb") as file:
+        if f"<title>{TITLE}</title>".encode() in file.read(1000):
+            return
+    for path in (output / name for name in (PAGE, LOG, FITTED, PICTURE)):
+        if path.exists():
+            raise FileError(
+                path,
+                "the demo would overwrite this file, which is not of an earlier demo. Name another "
+                "folder.",
+            )
 
 
 def _write_log(fleet: Federation, path: Path) -> int:

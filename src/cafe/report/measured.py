@@ -1,4 +1,4 @@
-"""What runs amount to, policy by policy: runs with the same policy and other seeds are repeats."""
+"""What runs amount to, policy by policy: runs that differ in nothing but the seed are repeats."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cafe.errors import InputError
+from cafe.errors import CafeError, InputError
 from cafe.latency.base import Floats
-from cafe.report import statistics
+from cafe.report import origins, statistics
+from cafe.report.origins import Result
 from cafe.report.statistics import Estimate
 from cafe.report.words import counted
 from cafe.rounds import Fate, History
 
 if TYPE_CHECKING:
+    from cafe.federation import Federation
     from cafe.theory import Expectation
 
 # Everything per something, under the names it has in theory: a sum over rounds over another.
@@ -41,22 +43,6 @@ RATIOS = {
 }
 
 
-class Result(Protocol):
-    """A run that is over, or as far as it has come.
-
-    It may also have ``expected``, an :class:`~cafe.theory.Expectation` or None; ``federation``, to
-    calculate one from; and ``finished``, False for a run that was cut short.
-    """
-
-    @property
-    def history(self) -> History:
-        """What the run did and cost."""
-
-    @property
-    def provenance(self) -> Mapping[str, Any]:
-        """Where it came from, as JSON has it; a ``label`` in it is what the policy is called."""
-
-
 @dataclass(frozen=True)
 class Spent:
     """What a run had spent when it first reached an accuracy."""
@@ -73,17 +59,19 @@ NEVER = Spent(*[float("inf")] * 5)
 
 @dataclass(frozen=True, eq=False)
 class Repeats:
-    """The runs of one policy.
+    """The runs of one policy in one scenario.
 
     Attributes:
         policy: as it is written.
         label: what it is called here.
         runs: by rising seed.
+        scenario: what the scenario is called; empty where all runs are of the same.
     """
 
     policy: str
     label: str
     runs: Sequence[Result]
+    scenario: str = ""
 
     @cached_property
     def histories(self) -> list[History]:
@@ -146,10 +134,26 @@ class Repeats:
         """What each run had spent when it was first seen to reach an accuracy."""
         return [spent_until(history, accuracy) for history in self.histories]
 
-    @cached_property
+    @property
     def expected(self) -> dict[str, float]:
         """What theory expects, by the names of :data:`RATIOS`; nothing where it does not apply."""
-        return _expected(self)
+        return self._theory[0]
+
+    @property
+    def unexpected(self) -> str:
+        """Why nothing is expected where theory would apply; empty elsewhere."""
+        return self._theory[1]
+
+    @cached_property
+    def _theory(self) -> tuple[dict[str, float], str]:
+        if not _applies(self):
+            return {}, ""
+        federation, why = origins.federation_of(self.runs[0])
+        try:
+            expected = _expected(self, federation)
+            return expected, "" if expected else why
+        except CafeError as error:  # there are federations that theory cannot calculate with
+            return {}, f"{error}"
 
     @property
     def unfinished(self) -> int:
@@ -158,25 +162,37 @@ class Repeats:
 
 
 def repeats(results: Sequence[Result]) -> list[Repeats]:
-    """The results by policy, in the order in which policies first appear."""
+    """The results by scenario and policy, as they first appear; the same run counts once."""
     if not results:
         raise InputError("There are no runs to report. Give at least one result.")
-    found: dict[tuple[str, str], list[Result]] = {}
-    for result in results:
-        policy = result.history.policy
-        label = f"{result.provenance.get('label') or ''}"
+    found: dict[str | None, dict[tuple[str, str], list[Result]]] = {}
+    for result in origins.once(results):
+        policy, label = result.history.policy, origins.label_of(result)
         if label == parsed(policy)[0]:
             label = ""  # a recipe's name says too little
-        found.setdefault((policy, label), []).append(result)
-    told, own = labels([policy for policy, _ in found]), [label for _, label in found]
-    names = [
-        f"{label}: {text}" if label and own.count(label) > 1 else label or text
-        for label, text in zip(own, told, strict=True)
-    ]
+        policies = found.setdefault(origins.scenario_of(result), {})
+        policies.setdefault((policy, label), []).append(result)
+    called = _names([pair for policies in found.values() for pair in policies])
+    firsts = [next(iter(policies.values()))[0] for policies in found.values()]
+    scenarios = origins.names(firsts) if len(firsts) > 1 else [""]
     return [
-        Repeats(policy, name, sorted(runs, key=lambda run: run.history.seed))
-        for ((policy, _), runs), name in zip(found.items(), names, strict=True)
+        Repeats(
+            policy=pair[0],
+            label=f"{scenario}: {called[pair]}" if scenario else called[pair],
+            runs=sorted(runs, key=lambda run: run.history.seed),
+            scenario=scenario,
+        )
+        for scenario, policies in zip(scenarios, found.values(), strict=True)
+        for pair, runs in policies.items()
     ]
+
+
+def by_scenario(groups: Sequence[Repeats]) -> list[list[Repeats]]:
+    """The policies of each scenario."""
+    found: dict[str, list[Repeats]] = {}
+    for group in groups:
+        found.setdefault(group.scenario, []).append(group)
+    return [*found.values()]
 
 
 def amounts(history: History) -> dict[str, Floats]:
@@ -244,6 +260,17 @@ def labels(policies: Sequence[str]) -> list[str]:
     return [shown[p] if all_shown.count(shown[p]) == 1 else p for p in policies]
 
 
+def _names(pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """What policies are called: by their label, unless that is empty or of several."""
+    different = [*dict.fromkeys(pairs)]
+    own = [label for _, label in different]
+    told = labels([policy for policy, _ in different])
+    return {
+        pair: f"{pair[1]}: {text}" if pair[1] and own.count(pair[1]) > 1 else pair[1] or text
+        for pair, text in zip(different, told, strict=True)
+    }
+
+
 def described(groups: Sequence[Repeats]) -> str:
     """What standard errors are over."""
     number = {len(group.runs) for group in groups}
@@ -267,7 +294,12 @@ def summary(groups: Sequence[Repeats]) -> str:
             ([h.rounds for h in every], "round"),
         )
     )
-    policies = "1 policy" if len(groups) == 1 else f"{len(groups)} policies"
+    scenarios = by_scenario(groups)
+    most = max(len(each) for each in scenarios)
+    policies = "1 policy" if most == 1 else f"{most} policies"
+    if len(scenarios) > 1:
+        alike = len({len(each) for each in scenarios}) == 1
+        policies = f"{len(scenarios)} scenarios, {'' if alike else 'up to '}{policies} each"
     return f"{policies}, {counted(len(every), 'run')}, {clients}, {rounds} a run"
 
 
@@ -288,13 +320,17 @@ def _short(value: str) -> str:
         return value
 
 
-def _expected(group: Repeats) -> dict[str, float]:
+def _applies(group: Repeats) -> bool:
+    """Whether theory speaks of such a policy, and of what happened."""
     name, told = parsed(group.policy)
     plain = told.get("late", "drop") == "drop" and "cohort" not in told
     known = name in ("mcu", "awu", "agu") and any(h.rounds for h in group.histories)
-    if not known or not plain or group.fates["crashed"]:
-        return {}
-    theory = _theory(group.runs[0], told)
+    return known and plain and not group.fates["crashed"]
+
+
+def _expected(group: Repeats, federation: Federation | None) -> dict[str, float]:
+    name, told = parsed(group.policy)
+    theory = _theory(group.runs[0], federation, told)
     if theory is None:
         return {}
     found = {k: getattr(theory, k, None) for k in RATIOS}
@@ -310,10 +346,11 @@ def _expected(group: Repeats) -> dict[str, float]:
     return {k: float(v) for k, v in found.items() if v is not None}
 
 
-def _theory(run: Result, told: Mapping[str, str]) -> Expectation | None:
+def _theory(
+    run: Result, federation: Federation | None, told: Mapping[str, str]
+) -> Expectation | None:
     """What a run came with, or what its federation lets expect."""
     given: Expectation | None = getattr(run, "expected", None)
-    federation = getattr(run, "federation", None)
     if given is not None or federation is None or "deadline" not in told:
         return given
     from cafe.theory import expect
@@ -332,19 +369,20 @@ def _theory(run: Result, told: Mapping[str, str]) -> Expectation | None:
 def _age(theory: Expectation, rounds: Sequence[int]) -> float:
     """The mean age to expect of runs of so many rounds, which begin with all ages 0.
 
-    A client that is merged with probability r in every round is min(G, j) deadlines old after round
-    j, where G is geometric with mean 1 / r. Where a round may close early the long run's mean is
-    given instead, which a short run has not reached.
+    A round adds its length Y to a client's age, after it has set it to 0 with probability r. So the
+    age after round j is E[Y] (1 - (1 - r)^j) / r on average: nothing else of Y and of who is merged
+    matters, for the age before a round knows nothing about it. While the round lasts the age grows,
+    which adds E[Y^2] / 2 to the sum over time.
     """
     setting = theory.setting
-    if setting.target is not None or not sum(rounds):
+    if not sum(rounds):
         return theory.age
-    often, area = setting.participation, 0.0
+    often, lasts, ages = setting.participation, setting.duration, 0.0
     for number in rounds:
         missed = -np.expm1(number * np.log1p(-np.minimum(often, 1 - 1e-16)))  # 1 - (1 - r)^R
         with np.errstate(divide="ignore", invalid="ignore"):
             early = (number - missed / often) / often
         # Where r R is small the difference above is all rounding: then nobody is ever merged.
-        ages = np.where(often * number > 1e-6, early, number * (number - 1) / 2)
-        area += float(setting.number @ ages) / setting.clients + number / 2
-    return setting.deadline * area / sum(rounds)
+        sums = np.where(often * number > 1e-6, early, number * (number - 1) / 2)
+        ages += float(setting.number @ sums) / setting.clients
+    return lasts.mean * ages / sum(rounds) + lasts.second / (2 * lasts.mean)

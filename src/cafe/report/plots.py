@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cafe.errors import FileError, InputError
-from cafe.files import reason
+from cafe.files import replacing
 from cafe.planner import Prices
 
 if TYPE_CHECKING:
@@ -46,10 +46,8 @@ def check(path: str | Path) -> str:
 def save(made: Figure, path: str | Path) -> None:
     """Write a figure; the file's ending chooses the format."""
     ending = check(path)
-    try:
-        write(made, path, ending)
-    except OSError as error:
-        raise FileError(path, f"the file cannot be written: {reason(error)}.") from None
+    with replacing(path) as new:
+        write(made, new, ending)
 
 
 def write(made: Figure, target: str | Path | IO[str] | IO[bytes], ending: str) -> None:

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cafe.report import measured, page, plots, run_cells, run_plots
-from cafe.report.measured import Repeats, Result, repeats
+from cafe.report.measured import Repeats, repeats
+from cafe.report.origins import Result
 from cafe.report.page import bullets, paragraphs, picture, table
+from cafe.report.words import counted
 
 MOST_TEXT = 20_000  # of a scenario or a provenance, in characters
 
@@ -31,7 +33,7 @@ def write(
 
     Args:
         path: of the file.
-        results: the runs; those with the same policy are repeats and give means and bands.
+        results: the runs; those that differ in their seed alone are repeats: means and bands.
         title: above all.
         story: paragraphs to begin with.
         holdings: how many examples of each class every client holds, a row per client.
@@ -51,6 +53,10 @@ def parts(
     groups = repeats(results)
     body = [f"<p class=dim>{escape(measured.summary(groups))}. {measured.described(groups)}.</p>"]
     body.append(bullets(short(groups)))
+    copies = len(results) - sum(len(group.runs) for group in groups)
+    if copies:
+        text = f"{counted(copies, 'run')} left out: another has the same scenario, policy and seed."
+        body.append(f"<p class=dim>{escape(text)}</p>")
     cut = sum(group.unfinished for group in groups)
     if cut:
         text = f"{cut} of the runs had not finished: what is shown is as far as they had come."
@@ -64,8 +70,9 @@ def parts(
         reached = run_cells.until(groups, accuracy)
         body += [table(reached)] if reached else []
     body += [table(cells) for cells in run_cells.costs(groups)]
-    against = run_cells.differences(groups)
-    body += [table(against)] if against else []
+    # Between scenarios a difference would be that of the scenarios.
+    against = map(run_cells.differences, measured.by_scenario(groups))
+    body += [table(cells) for cells in against if cells is not None]
     body += ["<h2>How old clients were</h2>", picture(run_plots.age(groups), "age", AGE)]
     body += [table(run_cells.fates(groups)), picture(run_plots.fates(groups), "fates", FATES)]
     body += ["<h2>Who shaped the model</h2>", picture(run_plots.weight(groups), "weight", WEIGHT)]
@@ -138,8 +145,9 @@ def _learning(groups: Sequence[Repeats]) -> str:
 
 def _theory(groups: Sequence[Repeats]) -> list[str]:
     drawn = run_plots.theory(groups)
+    why = [f"{group.label}: no theory. {group.unexpected}" for group in groups if group.unexpected]
     if drawn is None:
-        return []
+        return ["<h2>Theory against the runs</h2>", *paragraphs(why)] if why else []
     tables = [table(cells) for cells in map(run_cells.theory, groups) if cells is not None]
     note = (
         "Ages are expected for runs of this length, which begin with all ages 0. The last column "
@@ -152,6 +160,7 @@ def _theory(groups: Sequence[Repeats]) -> list[str]:
         picture(drawn, "theory", THEORY),
         *tables,
         f"<p class=dim>{note}</p>",
+        *paragraphs(why),
     ]
 
 

@@ -19,7 +19,7 @@ from cafe.rounds import NEEDS
 if TYPE_CHECKING:
     from cafe.fitting import ClientFits, Fit
     from cafe.planner import Frontier, Plan, Robustness
-    from cafe.report.measured import Result
+    from cafe.report.origins import Result
     from cafe.theory import Expectation
 
 
@@ -167,7 +167,7 @@ def runs(results: Sequence[Result], accuracy: float | None = None) -> Renderable
     """Runs by policy: how they went, what they cost, and each policy against the first.
 
     Args:
-        results: the runs; those with the same policy are repeats.
+        results: the runs; those that differ in their seed alone are repeats.
         accuracy: the one to measure the way to; left out, the highest that every run reached.
     """
     groups = measured.repeats(results)
@@ -175,7 +175,7 @@ def runs(results: Sequence[Result], accuracy: float | None = None) -> Renderable
         run_cells.results(groups),
         run_cells.until(groups, accuracy),
         *run_cells.costs(groups),
-        run_cells.differences(groups),
+        *map(run_cells.differences, measured.by_scenario(groups)),
     ]
     if len(groups) == 1:
         found += [run_cells.fates(groups), run_cells.theory(groups[0])]

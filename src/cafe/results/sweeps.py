@@ -99,9 +99,10 @@ def sweep(
             "others (--resume), if need be with fewer at a time (--jobs)."
         ) from None
     for run, sentence in failed.items():
+        others = "; the others are done" if len(failed) < len(runs) else ""
         raise InputError(
-            f"{run.label}, seed {run.seed}: {sentence} Of {len(runs)} runs {len(failed)} failed; "
-            "the others are done."
+            f"{run.label}, seed {run.seed}: {sentence} Of {len(runs)} runs {len(failed)} failed"
+            f"{others}."
         )
     return [load(run.folder) for run in runs]
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property, partial
 from importlib import import_module
 from inspect import signature
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from cafe.randomness import Stream
 from cafe.scenario.names import REQUIRED, Shape, Table
@@ -17,6 +20,7 @@ from cafe.scenario.signatures import arguments, call_named, shape_of
 
 if TYPE_CHECKING:
     from cafe.data import Dataset, Partition
+    from cafe.data.store import Fetching
     from cafe.learn.base import Learner
     from cafe.task import Task
 
@@ -54,9 +58,20 @@ class Learning:
     @cached_property
     def data(self) -> Dataset:
         """The examples, loaded when first asked for."""
+        return self._loaded(nullcontext)
+
+    def fetch(self, fetching: Fetching) -> None:
+        """Load now what may have to be fetched; see :func:`cafe.data.load`."""
+        from cafe.data.sources import SOURCES
+
+        if self.dataset in SOURCES and "data" not in vars(self):
+            vars(self)["data"] = self._loaded(fetching)
+
+    def _loaded(self, fetching: Fetching) -> Dataset:
         from cafe.data import load
 
-        found = load(self.dataset)
+        with Place(self.source, "task").inside("dataset").explaining():
+            found = load(self.dataset, fetching=fetching)
         return found.paper_split() if self.split == "paper" else found
 
     def share(self, other: Learning) -> None:
@@ -69,17 +84,16 @@ class Learning:
         from cafe.task import Task
 
         train = self.data.train
-        place = Place(self.source, "task")
-        with place.inside("partition").explaining():
+        with Place(self.source, "task").inside("partition").explaining():
             shards = self.partition(train.y, clients, Stream(seed, "partition").at(0))
         learner = self.learner(prod(train.x.shape[1:]), train.classes, threads)
-        with place.explaining():
-            return Task(train, shards, learner, self.data.test, **self.options)
+        return Task(train, shards, learner, self.data.test, **self.options)
 
 
 def learning_from_tables(task: Table, learner: Table, place: Place) -> Learning:
     """What the two tables describe; ``place`` is the document's."""
-    from cafe.data import DATASETS, PARTITIONS
+    from cafe.data import DATASETS, PARTITIONS, Examples, Shards
+    from cafe.task import Task
 
     here = place.inside("task")
     given = arguments(_task_shape(), task, here)
@@ -91,6 +105,9 @@ def learning_from_tables(task: Table, learner: Table, place: Place) -> Learning:
     if "server" in options:
         options["server"] = _named(_servers(), options["server"], here.inside("server"))
     maker = _learner(learner, place.inside("learner"))
+    with here.explaining():  # the smallest of tasks refuses what any would refuse
+        one = Examples(np.zeros((1, 1)), np.zeros(1))
+        Task(one, Shards.of([np.array([0])]), maker(1, 2, 1), **options)
     split = given.get("split", "own")
     return Learning(f"{place.where}", dataset, split, partition, maker, options)
 
@@ -117,7 +134,9 @@ def _named(known: Mapping[str, Callable[..., Any]], value: str | Table, place: P
 def _falling_rate(table: Table, place: Place) -> Callable[[Any], Any]:
     from cafe.theory import LearningRate
 
-    return LearningRate(**arguments(shape_of(LearningRate), table, place))
+    given = arguments(shape_of(LearningRate), table, place)
+    with place.explaining():
+        return LearningRate(**given)
 
 
 def _servers() -> dict[str, type[Any]]:

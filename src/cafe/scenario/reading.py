@@ -7,11 +7,12 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from cafe.errors import FileError, InputError, did_you_mean
-from cafe.scenario.names import REQUIRED, Shape, Table
+from cafe.scenario.names import Shape, Table
 
 T = TypeVar("T")
 
@@ -50,10 +51,17 @@ _EXAMPLES = {
 
 @dataclass(frozen=True)
 class Place:
-    """A table in a file: where a message says that something is wrong."""
+    """A table in a file: where a message says that something is wrong.
+
+    Attributes:
+        where: the file.
+        key: the table's full name; empty for the document.
+        advice: ends every message, where the table has a history that explains its faults.
+    """
 
     where: str | Path
     key: str = ""
+    advice: str = ""
 
     def named(self, key: str) -> str:
         """The full name of a key of this table."""
@@ -61,11 +69,11 @@ class Place:
 
     def inside(self, key: str) -> Place:
         """A table in this table."""
-        return Place(self.where, self.named(key))
+        return Place(self.where, self.named(key), self.advice)
 
     def error(self, message: str) -> FileError:
         """The message, with the file in front."""
-        return FileError(self.where, message)
+        return FileError(self.where, f"{message} {self.advice}".rstrip())
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
@@ -106,12 +114,16 @@ def validated(shape: Shape, table: Table, place: Place, others: Iterable[str] = 
 
 def chosen(key: str, known: Mapping[str, T], table: Table, place: Place) -> T:
     """What the name under ``key`` stands for."""
-    if key not in table:
+    given = {key: table[key]} if key in table else {}
+    name = validated({key: (str, None)}, given, place).get(key)
+    if name is not None and name in known:
+        return known[name]
+    wrong = _misnamed(key, known, table)
+    if wrong is not None:
+        raise place.error(f"the key {place.named(wrong)} is not known. Did you mean '{key}'?")
+    if name is None:
         raise place.error(f"{place.named(key)} is missing. {did_you_mean('', known)}")
-    name = validated({key: (str, REQUIRED)}, {key: table[key]}, place)[key]
-    if name not in known:
-        raise place.error(_unknown(place.named(key), name, known))
-    return known[name]
+    raise place.error(_unknown(place.named(key), name, known))
 
 
 def example(name: str, kind: Any) -> str:
@@ -123,6 +135,16 @@ def example(name: str, kind: Any) -> str:
         return f"[{name}] and the lines that belong to it"
     first = get_args(kind)[0] if get_origin(kind) not in (None, list) else kind
     return f"{key} = {_VALUES[first] if first in _VALUES else _quoted(first)}"
+
+
+def _misnamed(key: str, known: Iterable[str], table: Table) -> str | None:
+    """The key that stands in the table in place of ``key``: it holds a known name, or looks alike.
+
+    What else the table may hold is not known before its name is.
+    """
+    others = [other for other in table if other != key]
+    names = (other for other in others if table[other] in [*known])
+    return next(names, None) or next(iter(get_close_matches(key, others, n=1)), None)
 
 
 def _sentence(faults: Sequence[Any], shape: Shape, place: Place, others: Iterable[str]) -> str:

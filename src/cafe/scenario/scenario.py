@@ -23,6 +23,7 @@ from cafe.scenario.signatures import arguments, call_named, shape_of
 from cafe.scenario.tables import federation_from_table, file_of
 
 if TYPE_CHECKING:
+    from cafe.data.store import Fetching
     from cafe.task import Task
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # it becomes part of a folder's name
@@ -78,8 +79,12 @@ class Scenario:
             )
         shared = shape_of(known[label])
         table = {key: value for key, value in self.tables["policy"].items() if key in shared}
-        place = Place(self.path, f"policies.{label}")
-        return _policy({**table, "name": label}, self.federation, place)
+        advice = (
+            f"There is no table [policies.{label}], so {label} inherits from [policy] what it "
+            f"knows ({', '.join(table) or 'nothing'}): add that table, with values of its own."
+        )
+        place = Place(self.path, f"policies.{label}", advice)
+        return _policy({**table, "name": label}, self.federation, self.run, place)
 
     def task(self, seed: int, threads: int | None = None) -> Task | None:
         """What is learned under a seed, which decides who holds which examples.
@@ -91,6 +96,15 @@ class Scenario:
         if self.learning is None:
             return None
         return self.learning.task(self.federation.clients, seed, threads)
+
+    def fetch(self, fetching: Fetching) -> None:
+        """Have the examples here before a run asks for them, with somebody told if that takes long.
+
+        Args:
+            fetching: see :func:`cafe.data.load`.
+        """
+        if self.learning is not None:
+            self.learning.fetch(fetching)
 
     def settings(self, label: str) -> dict[str, Any]:
         """All that the runs of a policy depend on, but for their seed, as JSON has it."""
@@ -142,21 +156,26 @@ def _scenario(path: Path, text: str, tables: Table) -> Scenario:
     place = Place(path)
     federation = federation_from_table(tables["federation"], path)
     run, seeds = _run(tables["run"], place.inside("run"))
+    if "evaluate_every" in run and "task" not in tables:
+        raise place.error(
+            "run.evaluate_every needs [task]: without one there is no model to measure. Take it "
+            "out, or add [task] and [learner]."
+        )
     return Scenario(
         path=path,
         text=text,
         tables=tables,
         federation=federation,
-        policies=_policies(tables, federation, place),
+        policies=_policies(tables, federation, run, place),
         run=run,
         seeds=seeds,
         learning=_learning(tables, place),
     )
 
 
-def _policies(tables: Table, federation: Federation, place: Place) -> dict[str, Policy]:
+def _policies(tables: Table, federation: Federation, run: Table, place: Place) -> dict[str, Policy]:
     """The policy of ``[policy]`` under its name, then those of ``[policies.LABEL]``."""
-    first = _policy(tables["policy"], federation, place.inside("policy"))
+    first = _policy(tables["policy"], federation, run, place.inside("policy"))
     found = {first.name: first}
     others = place.inside("policies")
     for label, table in tables.get("policies", {}).items():
@@ -172,28 +191,30 @@ def _policies(tables: Table, federation: Federation, place: Place) -> dict[str, 
                 f'which policy it is, name = "{label}".'
             )
         validated({label: (Table, REQUIRED)}, {label: table}, others)
-        found[label] = _policy({"name": label, **table}, federation, here)
+        found[label] = _policy({"name": label, **table}, federation, run, here)
     return found
 
 
-def _policy(table: Table, federation: Federation, place: Place) -> Policy:
+def _policy(table: Table, federation: Federation, run: Table, place: Place) -> Policy:
     from cafe.policies import recipes
 
     policy = call_named(recipes(), table, place)
     with place.explaining():
-        policy.check(federation)
+        policy.check(federation, run.get("crash", 0.0))
     return policy
 
 
 def _run(table: Table, place: Place) -> tuple[Table, tuple[int, ...]]:
     """What ``simulate`` is told, and the seeds."""
     from cafe.engine import simulate
+    from cafe.engine.run import check_hazards
 
     shape = {"seeds": (list[int], None), **shape_of(simulate, ("seed",))}
     given = arguments(shape, table, place)
     with place.explaining():
         seeds = _checked(given.pop("seeds", [0]))
         _check_limits(given)
+        check_hazards(given.get("crash", 0.0), given.get("patience", 1))
     return given, seeds
 
 

@@ -1,0 +1,116 @@
+"""The command line says what it waits for while a dataset is fetched."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from cafe import cli, console
+from cafe.data.fetch import Files
+
+SCENARIO = """
+[federation]
+clients = 2
+rate = 1.0
+[policy]
+name = "mcu"
+quorum = 1
+deadline = 1.0
+[task]
+dataset = "mnist"
+partition = "iid"
+[learner]
+name = "softmax"
+[run]
+rounds = 3
+"""
+
+
+@pytest.fixture(params=["simulate", "compare --jobs 1"])
+def verb(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    monkeypatch.chdir(tmp_path)
+    Path("small.toml").write_text(SCENARIO)
+    name, *options = str(request.param).split()
+    return ["cafe", name, "small.toml", *options]
+
+
+def run(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return int(ended.value.code or 0)
+
+
+def test_a_fetch_is_announced_once(
+    verb: list[str], shelf: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(verb, monkeypatch) == 0
+    said = capsys.readouterr().err
+    first = said.splitlines()[0]
+    assert all(word in first for word in ("Fetching mnist", "the shelf", "CAFE_DATA"))
+    assert said.count("Fetching") == 1
+    assert shelf.taken == 1
+    assert run([*verb, "--overwrite"], monkeypatch) == 0
+    assert "Fetching" not in capsys.readouterr().err, "it is in the cache"
+
+
+def test_a_fetch_that_fails_ends_in_a_sentence(
+    verb: list[str], shelf: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shelf.files = None
+    assert run(verb, monkeypatch) == 2
+    said = capsys.readouterr().err
+    assert "Error: small.toml: " in said
+    assert "task.dataset" in said
+    assert "the shelf: it is empty" in said
+    assert shelf.taken == 1
+    assert not Path("results").exists(), "nothing was begun"
+
+
+def test_what_is_finished_needs_no_data(
+    verb: list[str], shelf: Any, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(verb, monkeypatch) == 0
+    for file in cache.iterdir():
+        file.unlink()
+    shelf.files = None
+    assert run([*verb, "--resume"], monkeypatch) == 0
+
+
+@pytest.mark.parametrize("verb", ["simulate"], indirect=True)
+def test_a_long_fetch_is_heard_of_again(
+    verb: list[str],
+    files: Files,
+    shelf: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def slow(_: Any) -> Files:
+        time.sleep(0.2)
+        return files
+
+    monkeypatch.setattr(console, "LINES_APART", 0.05)
+    monkeypatch.setattr(type(shelf), "__call__", slow)
+    assert run(verb, monkeypatch) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert "s now" in lines[1]
+    assert sum(line.endswith("s now") for line in lines) >= 2
+
+
+def test_a_terminal_shows_a_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Console, "is_terminal", True)
+    with console.waiting("Fetching."):
+        time.sleep(0.2)
+    said = capsys.readouterr().err
+    assert said.startswith("Fetching.\n")
+    assert "━" in said
+    assert "0:00:0" in said

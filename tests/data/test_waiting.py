@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from rich.console import Console
 
 from cafe import cli, console
 from cafe.data.fetch import Files
+from cafe.reproduce import trials
 
 SCENARIO = """
 [federation]
@@ -114,3 +117,19 @@ def test_a_terminal_shows_a_bar(
     assert said.startswith("Fetching.\n")
     assert "━" in said
     assert "0:00:0" in said
+
+
+def test_experiments_announce_a_fetch_too(shelf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = []
+
+    @contextmanager
+    def fetching(sentence: str) -> Iterator[None]:
+        said.append(sentence)
+        yield
+
+    monkeypatch.setattr(trials, "scenario_of", trials.scenario_of.__wrapped__)
+    trials.fetch("fig-age-cycle", fetching)
+    trials.fetch("search", fetching)
+    assert not said
+    trials.fetch("fig-iid-quorum", fetching)
+    assert len(said) == shelf.taken == 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cafe.console import check_pictures, print_shown, progress_line, say_written
+from cafe.console import check_pictures, print_shown, progress_line, say_written, waiting
 
 if TYPE_CHECKING:
     from cafe.reproduce import Experiment, Finding
@@ -58,5 +58,7 @@ def reproduce(
             title = f"{experiment.name}: {experiment.title} ({experiment.source})"
             print_shown(table(Cells(title, columns, rows, frozenset(range(3)))))
 
-        paper.reproduce(names or (), folder, quick=quick, progress=progress, found=found)
+        paper.reproduce(
+            names or (), folder, quick=quick, fetching=waiting, progress=progress, found=found
+        )
     say_written(folder)

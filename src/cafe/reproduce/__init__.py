@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cafe.errors import InputError, did_you_mean
 from cafe.reproduce.findings import Claim, Effort, Experiment, Finding, Verdict
-from cafe.reproduce.trials import Progress
+from cafe.reproduce.trials import Progress, fetch
+
+if TYPE_CHECKING:
+    from cafe.data.store import Fetching
 
 __all__ = ["Claim", "Experiment", "Finding", "Verdict", "experiment", "names", "reproduce"]
 
@@ -50,6 +55,7 @@ def reproduce(
     folder: str | Path = "paper",
     *,
     quick: bool = False,
+    fetching: Fetching = nullcontext,
     progress: Callable[[str], Progress] | None = None,
     found: Callable[[Experiment, Finding], None] | None = None,
 ) -> dict[str, Finding]:
@@ -59,6 +65,7 @@ def reproduce(
         chosen: names; all but ``search`` if there are none.
         folder: in which their folders are.
         quick: only enough to see that everything works; says nothing about the paper.
+        fetching: see :func:`cafe.data.load`.
         progress: asked for each experiment who is to be told how far it is.
         found: told of each experiment when it is done.
     """
@@ -70,6 +77,7 @@ def reproduce(
         make_ready(Path(folder) / one.name)
     findings = {}
     for one in wanted:
+        fetch(one.name, fetching)
         tell: Progress = (lambda done, of: None) if progress is None else progress(one.name)
         rows = one.run(Effort(quick), tell)
         findings[one.name] = write(one, rows, Path(folder) / one.name, quick)

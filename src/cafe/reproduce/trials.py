@@ -7,13 +7,18 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib import resources
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cafe.engine import simulate
 from cafe.learn.threads import cores
 from cafe.rounds import History
 from cafe.scenario import Scenario, scenario_from_text
 from cafe.theory import expect
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+    from cafe.data.store import Fetching
 
 Row = dict[str, Any]  # a line of a table: numbers and texts by column
 Point = Mapping[str, Any]
@@ -50,7 +55,17 @@ def points(**axes: Sequence[Any]) -> list[dict[str, Any]]:
 
 def text_of(name: str) -> str:
     """The scenario of an experiment, as its file has it."""
-    return (resources.files("cafe.reproduce") / "scenarios" / f"{name}.toml").read_text("utf-8")
+    return _file_of(name).read_text("utf-8")
+
+
+def fetch(name: str, fetching: Fetching) -> None:
+    """Have an experiment's examples here before its trials ask for them, if it has any."""
+    if _file_of(name).is_file():
+        scenario_of(name).fetch(fetching)
+
+
+def _file_of(name: str) -> Traversable:
+    return resources.files("cafe.reproduce") / "scenarios" / f"{name}.toml"
 
 
 @lru_cache(maxsize=1)

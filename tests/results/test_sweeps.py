@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,11 +89,13 @@ except CafeError as error:
 
 def children(process: int) -> set[int]:
     """The runs' processes, not the one that keeps count of what they share."""
-    found = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", f"{process}"], capture_output=True, text=True
-    )
-    lines = found.stdout.splitlines()
-    return {int(line.split()[0]) for line in lines if "popen_loky" in line}
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it may have ended meanwhile
+            parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            if parent == process and "popen_loky" in (folder / "cmdline").read_text():
+                found.add(int(folder.name))
+    return found
 
 
 def alive(process: int) -> bool:

@@ -50,6 +50,10 @@ def test_rates() -> None:
     assert make(rate=decaying).rate_at(0, 0) == pytest.approx(0.5)
     assert make(rate=decaying).rate_at(5, 3) == pytest.approx(2 / 9)
     assert make(rate=decaying, per="update").rate_at(5, 3) == pytest.approx(2 / 7)
+    assert make(rate=lambda _: np.float32(0.0)).rate_at(5, 3) == 0.0
+    for wrong in (float("nan"), -1.0, None, "fast"):
+        with pytest.raises(InputError, match=r"rate\(6\) must be a number from 0 up"):
+            make(rate=lambda _, wrong=wrong: wrong).rate_at(5, 3)
 
 
 @pytest.mark.parametrize(

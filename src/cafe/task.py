@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cafe.data.examples import Examples, Shards
-from cafe.errors import InputError, did_you_mean, positive, whole
+from cafe.errors import InputError, did_you_mean, is_finite_number, positive, whole
 from cafe.latency.base import Floats
 from cafe.learn.base import Learner, Model
 from cafe.learn.server import ServerOptimiser
@@ -80,7 +80,12 @@ class Task:
         """The learning rate in a round (from 0) that began with a version of the model."""
         if not callable(self.rate):
             return float(self.rate)
-        return float(self.rate(1 + (round_ if self.per == "round" else version)))
+        place = 1 + (round_ if self.per == "round" else version)
+        given = self.rate(place)
+        rate = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
+        if not is_finite_number(rate) or rate < 0:
+            raise InputError(f"rate({place}) must be a number from 0 up. Got {rate!r}.")
+        return float(rate)
 
     def objective(self, model: Model) -> float:
         """F(w), the mean loss over all examples that clients hold."""

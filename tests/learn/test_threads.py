@@ -24,7 +24,7 @@ from cafe.learn.threads import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 Result = TypeVar("Result")
 counts = st.integers(0, 300)
@@ -157,6 +157,20 @@ def test_one_blas_thread_until_the_last_has_left() -> None:
     assert blas_threads() == {1}
     leave.set()
     thread.join()
+    assert blas_threads() == before
+
+
+def test_what_entered_here_may_leave_elsewhere() -> None:
+    def entered() -> Iterator[None]:
+        with one_blas_thread():
+            yield
+
+    generator = entered()
+    next(generator)
+    assert blas_threads() == {1}
+    elsewhere(lambda: list(generator))
+    assert blas_threads() == before
+    assert held() == {1}
     assert blas_threads() == before
 
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from itertools import pairwise
 from math import prod
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ def cores() -> int:
 
 def one_blas_thread() -> AbstractContextManager[None]:
     """Hold BLAS to one thread. Next to free inside another one: enter it once around a run."""
-    return _hold
+    return _Hold()
 
 
 def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
@@ -48,18 +48,21 @@ def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Res
     ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
     def take_part() -> None:
-        # A model that diverges is for the caller to find in its numbers, not in a warning.
-        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            while True:
-                try:
-                    place = waiting.popleft()
-                except IndexError:
-                    return
-                try:
-                    results[place] = work(jobs[place])
-                    ended.put(None)
-                except BaseException as error:
-                    ended.put(error)
+        while True:
+            try:
+                place = waiting.popleft()
+            except IndexError:
+                return
+            ended.put(do(place))
+
+    def do(place: int) -> BaseException | None:
+        try:
+            # A model that diverges is for the caller to find in its numbers, not in a warning.
+            with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+                results[place] = work(jobs[place])
+        except BaseException as error:
+            return error
+        return None
 
     for _ in jobs[1:]:
         _helpers().put(take_part)
@@ -121,49 +124,43 @@ class Scratch(threading.local):
 
 
 class _Hold(AbstractContextManager[None]):
-    """One BLAS thread from when a thread enters until it leaves, however deep it goes in.
+    """One BLAS thread from when this is entered until it is left, maybe in another thread.
 
-    Some libraries have a limit for each thread that calls them, others one for all: that is in
-    force from when the first thread enters until the last one leaves.
+    Some libraries have one limit for all threads: it is in force until no hold is left in any of
+    them. Others have one for each thread that calls them.
     """
 
-    def __init__(self) -> None:
-        self._depth = threading.local()
-        self._forget()
+    lock = threading.Lock()
+    holders: ClassVar[Counter[int]] = Counter()  # how many holds were entered in each thread
+    before: ClassVar[list[int]] = []  # the limits for all threads
 
     def __enter__(self) -> None:
-        depth = self._depth.now = getattr(self._depth, "now", 0) + 1
-        if depth > 1:
-            return
         each, shared = _blas()
-        self._depth.before = _limit(each, [1] * len(each))
-        with self._lock:
-            if not self._callers:
-                self._before = _limit(shared, [1] * len(shared))
-            self._callers += 1
+        self._thread = threading.get_ident()
+        with self.lock:
+            if not self.holders.total():
+                _Hold.before = _limit(shared, [1] * len(shared))
+            self.holders[self._thread] += 1
+        self._own = _limit(each, [1] * len(each))
 
     def __exit__(self, *_: object) -> None:
-        self._depth.now -= 1
-        if self._depth.now:
-            return
         each, shared = _blas()
-        _limit(each, self._depth.before)
-        with self._lock:
-            self._callers -= 1
-            if not self._callers:
-                _limit(shared, self._before)
+        if threading.get_ident() == self._thread:
+            _limit(each, self._own)
+        with self.lock:
+            self.holders[self._thread] -= 1
+            if not self.holders.total():
+                self.holders.clear()
+                _limit(shared, self.before)
 
-    def _forget(self) -> None:
-        self._lock, self._callers = threading.Lock(), 0
-
-    def after_fork(self) -> None:
+    @classmethod
+    def after_fork(cls) -> None:
         """In a forked child there are no threads but the one that is left."""
-        held, inside = self._callers, getattr(self._depth, "now", 0) > 0
-        self._forget()
-        if inside:
-            self._callers = 1
-        elif held:
-            _limit(_blas()[1], self._before)
+        here, held, cls.lock = threading.get_ident(), cls.holders.total(), threading.Lock()
+        mine = cls.holders[here]
+        cls.holders = Counter({here: mine} if mine else {})
+        if held and not mine:
+            _limit(_blas()[1], cls.before)
 
 
 def _limit(libraries: list[LibController], numbers: list[int]) -> list[int]:
@@ -207,8 +204,7 @@ def _helpers() -> SimpleQueue[Callable[[], None]]:
     return asked
 
 
-_hold = _Hold()
 scratch = Scratch()
 if hasattr(os, "register_at_fork"):  # a forked child has the queue but nobody who waits at it
     os.register_at_fork(after_in_child=_helpers.cache_clear)
-    os.register_at_fork(after_in_child=_hold.after_fork)
+    os.register_at_fork(after_in_child=_Hold.after_fork)

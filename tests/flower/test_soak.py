@@ -22,7 +22,7 @@ def test_a_short_soak_accounts_for_everything() -> None:
     assert found["rounds"] == 8
     assert found["updates"] >= 3
     assert found["servers_started"] >= 2  # it was killed, and went on
-    assert found["faults_injected"] >= 8
+    assert found["faults_injected"] >= 4  # every few seconds one: fewer where rounds are quick
     assert found["announced"] >= 1
     assert found["announced_and_lost"] == 0
     assert found["replay_equals_model"]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from secrets import token_hex
 from shutil import copymode
 from typing import TextIO
 
@@ -54,17 +53,29 @@ def replacing(path: str | Path) -> Iterator[Path]:
         if _is_written_in_place(Path(path), target.parent):
             yield Path(path)
             return
-        new = target.with_name(f".{token_hex(8)}.new")
-        try:
+        with complete(target) as new:
             yield new
             if target.exists():
                 copymode(target, new)
-            _sync(new)
-            os.replace(new, target)
-        finally:
-            new.unlink(missing_ok=True)
     except OSError as error:
         raise FileError(path, f"the file cannot be written: {reason(error)}.") from None
+
+
+@contextmanager
+def complete(target: Path) -> Iterator[Path]:
+    """A path to write to, whose file becomes ``target`` when all is on the disk, or never.
+
+    Whoever reads the target sees the old file or the new one, after a crash too.
+    """
+    new = target.with_name(f".{target.name}.new")
+    try:
+        yield new
+        with new.open("rb+") as file:
+            os.fsync(file.fileno())  # some disks say only then that they are full
+        os.replace(new, target)
+    finally:
+        with suppress(OSError):
+            new.unlink()
 
 
 def _is_written_in_place(path: Path, folder: Path) -> bool:
@@ -76,12 +87,6 @@ def _is_written_in_place(path: Path, folder: Path) -> bool:
     if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
         return True
     return path.absolute().is_relative_to("/dev") or not os.access(folder, os.W_OK)
-
-
-def _sync(path: Path) -> None:
-    """Have a file on the disk: some disks say only then that they are full."""
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
 
 
 def reason(error: OSError) -> str:

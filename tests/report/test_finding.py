@@ -70,7 +70,7 @@ def test_files_of_others_are_skipped_and_counted(cafe: Cafe) -> None:
     assert code == 0
     assert said == "Skipped 4 run.json files of another program.\nWrote report.html\n"
     assert "4 runs" in Path("report.html").read_text()
-    with pytest.raises(FileError, match="no runs in this folder, only 1 run"):
+    with pytest.raises(FileError, match="there are no runs in this folder"):
         find([Path("results") / "a"])
     with pytest.raises(FileError, match="there are no runs in this folder: name"):
         find([Path("nowhere")])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cafe.errors import FileError
-from cafe.results import Result, execute, execution, load, parquet_possible, tables
+from cafe.results import Result, execute, execution, find, load, parquet_possible, tables
 from cafe.results.storage import read_arrays, write_arrays
 from cafe.rounds import Fate
 
@@ -160,3 +160,10 @@ def test_a_file_that_only_looks_like_a_run_is_refused(run: Result) -> None:
 def test_a_name_that_no_folder_can_have_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"run.json: this cannot be looked for: File name too long"):
         load(tmp_path / ("x" * 300))
+
+
+def test_files_of_other_programs_are_no_runs(run: Result) -> None:
+    other = run.folder / "other"
+    other.mkdir()
+    (other / "run.json").write_text('{"id": 1}')
+    assert [found.folder for found in find(run.folder)] == [run.folder]

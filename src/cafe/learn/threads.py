@@ -13,6 +13,7 @@ import os
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
 from itertools import pairwise
@@ -65,7 +66,7 @@ def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Res
         return None
 
     for _ in jobs[1:]:
-        _helpers().put(take_part)
+        _pool().submit(take_part)
     take_part()
     # All, even if one has failed: they may write into arrays that the caller gives up.
     for error in [ended.get() for _ in jobs]:
@@ -191,20 +192,12 @@ def _blas() -> tuple[list[LibController], list[LibController]]:
 
 
 @cache
-def _helpers() -> SimpleQueue[Callable[[], None]]:
-    """Where the other threads wait for work. An executor's bookkeeping takes 2 % of a round."""
-    asked: SimpleQueue[Callable[[], None]] = SimpleQueue()
-
-    def help_out() -> None:
-        while True:
-            asked.get()()
-
-    for number in range(1, max(cores(), 2)):
-        threading.Thread(target=help_out, name=f"cafe-learn-{number}", daemon=True).start()
-    return asked
+def _pool() -> ThreadPoolExecutor:
+    """Those who help the thread that asks."""
+    return ThreadPoolExecutor(max(cores() - 1, 1), "cafe-learn")
 
 
 scratch = Scratch()
-if hasattr(os, "register_at_fork"):  # a forked child has the queue but nobody who waits at it
-    os.register_at_fork(after_in_child=_helpers.cache_clear)
+if hasattr(os, "register_at_fork"):  # a forked child has the pool's object but not its threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
     os.register_at_fork(after_in_child=_Hold.after_fork)

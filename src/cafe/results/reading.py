@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 
 from cafe.errors import FileError, InputError
 from cafe.federation import Federation
+from cafe.files import read_text
 from cafe.results import checkpoint, clients, events, figures, provenance
 from cafe.results.clients import Clients
 from cafe.results.storage import read_arrays
@@ -70,13 +72,27 @@ def load(folder: str | Path) -> Result:
 
 def find(folder: str | Path) -> list[Result]:
     """Every run in a folder and the folders below it, by name."""
-    folder = Path(folder)
-    found = sorted(path.parent for path in folder.rglob(provenance.NAME))
-    if not found:
+    return [load(run) for run in runs_below(Path(folder))[0]]
+
+
+def runs_below(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Where runs were begun in a folder and below it, and where other programs have such a file."""
+    below = sorted(path.parent for path in folder.rglob(provenance.NAME))
+    runs = [path for path in below if _is_run(path)]
+    if not runs:
         raise FileError(
             folder, "there are no runs in this folder: name the output of a simulation."
         )
-    return [load(run) for run in found]
+    return runs, [path for path in below if path not in runs]
+
+
+def _is_run(folder: Path) -> bool:
+    """Whether a run of CAFe was begun here; one that is damaged was, if it has a log."""
+    try:
+        begun = json.loads(read_text(folder / provenance.NAME))
+    except (ValueError, RecursionError):  # damaged or no JSON at all; a FileError is one too
+        return (folder / events.NAME).exists()
+    return isinstance(begun, dict) and isinstance(begun.get("format"), int)
 
 
 def finished(folder: Path) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.errors import FileError
-from cafe.files import reason
+from cafe.files import complete, reason
 
 LOCK = ".lock"
 _PENDING = 1 << 20  # bytes that wait at most to be written
@@ -46,19 +46,10 @@ def make_folder(folder: Path) -> None:
 
 
 def write(path: Path, data: bytes) -> None:
-    """The file as a whole: whoever reads it sees the old one or the new one, after a crash too."""
-    new = path.with_name(f".{path.name}.new")
+    """The file as a whole, as :func:`cafe.files.complete` says."""
     with writing_to(path):
-        try:
-            with new.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(new, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                new.unlink()
-            raise
+        with complete(path) as new:
+            new.write_bytes(data)
         _sync_folder(path.parent)
 
 

@@ -41,3 +41,9 @@ class Fixed:
 
     def __str__(self) -> str:
         return f"{self.policy}"
+
+
+def titled(thing: object) -> str:
+    """What a part of a run is called: its text, or its kind where the text is an address."""
+    text = str(thing)
+    return getattr(thing, "__name__", type(thing).__name__) if " at 0x" in text else text

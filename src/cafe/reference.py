@@ -14,15 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from cafe.control import Controller, Fixed, titled
 from cafe.engine.batches import Batches
-from cafe.errors import InputError
 from cafe.federation import Federation
+from cafe.fitting.observations import Observations
 from cafe.randomness import Stream
+from cafe.rounds import answers
 from cafe.rounds.history import Curve, History
 from cafe.rounds.jobs import Invitation, Jobs, Reports, Work
-from cafe.rounds.ledger import Ledger, Waiting
+from cafe.rounds.ledger import Columns, Ledger, Scored, Waiting
 from cafe.rounds.outcome import Fate, Outcome
-from cafe.rounds.policy import COMMIT, HOLD, LOCAL, RUN, Closed, Policy, Verdict, Wait
+from cafe.rounds.policy import COMMIT, HOLD, LOCAL, RUN, Closed, Policy, Verdict
 from cafe.task import Task
 
 
@@ -35,14 +37,27 @@ class Job:
     version: int
     round: int
     local: bool
+    invitation: int  # the number that its random numbers have as their address
+    steps: int
+    note: float
     arrival: float  # when its report comes, if ever
     stop: float  # when the client stops working on it
+    absent: bool  # whether it never began
+    crashes: bool  # whether it is lost at ``stop``
+    seconds: float  # of training
     work: Work
     before: Job | None  # the job whose local model it goes on from
     began: int  # the version of the global model that this goes back to
+    uses: int = 0  # in how many updates it has been
     model: Any = None  # what it reports
     base: Any = None  # the global model that this goes back to
     loss: float = np.nan  # on its first batch there
+    rms_loss: float = np.nan
+
+    @property
+    def chain(self) -> list[Job]:
+        """The jobs whose work its report has, in order."""
+        return [*([] if self.before is None else self.before.chain), self]
 
 
 @dataclass(eq=False)
@@ -64,90 +79,127 @@ class Reference:
     def __init__(
         self,
         federation: Federation,
-        policy: Policy,
+        policy: Policy | Controller,
         task: Task | None = None,
         *,
         seed: int = 0,
         crash: float = 0.0,
     ) -> None:
         n = federation.clients
-        self.federation, self.policy, self.task = federation, policy, task
+        self.federation, self.task = federation, task
+        self.controller = Fixed(policy) if isinstance(policy, Policy) else policy
         self.seed, self.crash = seed, crash
         examples = federation.examples if task is None else task.shards.counts
         self.examples = np.broadcast_to(examples, n).astype(np.int64)
         self.now, self.round, self.version = 0.0, 0, 0
+        self.invitations, self.closes = 0, 0
         self.last_start, self.last_round = [0.0] * n, [-1] * n
         self.merged, self.weight = [0] * n, [0.0] * n
         self.area, self.settled = [0.0] * n, [0.0] * n
         self.running: list[Job] = []
         self.kept: dict[int, Kept] = {}
         self.state: Any = None
+        self.score: Scored | None = None
+        self.responses: list[tuple[int, float, float]] = []
         self.models: list[Any] = []
         self.moments: tuple[Any, ...] = ()
         self.reports: Reports | None = None
         self.outcomes: list[Outcome] = []
+        self.open_jobs: list[Job] = []
+        self.bytes = 0
         if task is not None:
             self.models.append(task.learner.start(Stream(seed, "start").at(0)))
+            self.bytes = 4 * len(task.learner.save(self.models[0]))
+        self.policy = self.choose()
 
-    def ledger(self, opened: float) -> Ledger:
-        """What the server knows now."""
-        ledger = Ledger.new(self.examples)
-        ledger.now, ledger.opened = self.now, opened
-        ledger.round, ledger.version, ledger.state = self.round, self.version, self.state
-        ledger.last_start = np.array(self.last_start)
-        ledger.last_round = np.array(self.last_round)
-        ledger.merged = np.array(self.merged)
-        for job in self.running:
-            ledger.busy[job.client] = True
+    def choose(self) -> Policy:
+        """The policy of the next round."""
+        seen = None
+        if self.responses:
+            clients, times, limits = zip(*self.responses[-20_000:], strict=True)
+            seen = Observations([*times], [*limits], [f"{client}" for client in clients])
+        return self.controller(self.ledger(self.now, self.running), seen)
+
+    def ledger(self, opened: float, working: list[Job], decision: str = "", at: int = 0) -> Ledger:
+        """What the server knows now, with the random numbers of a decision."""
+        columns = Columns.new(self.examples)
+        columns.last_start[:] = self.last_start
+        columns.last_round[:] = self.last_round
+        columns.merged[:] = self.merged
+        for job in working:
+            columns.busy[job.client] = True
         for client, kept in self.kept.items():
-            ledger.local[client] = kept.local
+            columns.local[client] = kept.local
+        ledger = Ledger(columns)
+        ledger.now, ledger.opened, ledger.invitations = self.now, opened, self.invitations
+        ledger.round, ledger.version, ledger.state = self.round, self.version, self.state
+        ledger.score = self.score
+        if decision:
+            ledger.ask(Stream(self.seed, decision), at)
         return ledger
 
     def step(self) -> Outcome:
         """Play one round."""
         opened = self.now
-        rng = Stream(self.seed, "policy").at(self.round)
-        new = self.start(self.policy.invite(self.ledger(opened), rng))
-        jobs = [*self.running, *new]
-        reported, verdict, early = self.wait(jobs, len(new), opened)
-        outcome = Outcome(self.round, opened, self.now, verdict is COMMIT)
-        outcome.invited, outcome.reports = len(new), len(reported)
+        policy = self.policy = self.choose()
+        if "scores" in policy.needs:
+            self.rate(policy)
+        ledger = self.ledger(opened, self.running, "policy", self.round)
+        first = answers.invitation(policy, "invite", ledger, policy.invite(ledger, ledger.rng))
+        outcome = Outcome(self.round, opened, self.now, False)
+        jobs = [*self.running, *self.start(first, opened, [], outcome)]
+        reported, verdict, early = self.wait(jobs, opened, outcome)
+        self.open_jobs = jobs
+        outcome.closed, outcome.reports = self.now, len(reported)
+        outcome.invited = len(jobs) - len(self.running)
+        outcome.bytes_up = float(sum(job.work.upload for job in reported)) * self.bytes
         for job in reported:
             self.train(job)
 
         used: dict[Job, float] = {}
-        self.reports = None
+        self.reports, spoilt = None, False
         if verdict is COMMIT:
-            used = self.merge([job for job in jobs if job in reported], opened)
+            spoilt, used = self.merge([job for job in jobs if job in reported], opened)
+        outcome.succeeded = verdict is COMMIT and not spoilt
+        working = [job for job in jobs if job not in reported]
         closed = Closed(
             outcome.succeeded,
             _columns(Jobs, jobs),
             np.array([job in reported for job in jobs], dtype=bool),
             np.array([job in used for job in jobs], dtype=bool),
             np.array([job.arrival if job in reported else np.nan for job in jobs]),
-            self.reports,
+            None if spoilt else self.reports,
         )
-        carried = self.policy.carry(self.ledger(opened), closed)
+        ledger = self.ledger(opened, working, "policy carry", self.round)
+        n = self.federation.clients
+        carried = answers.carrying(policy, policy.carry(ledger, closed), len(jobs), n)
         codes = np.broadcast_to(np.asarray(carried.jobs, dtype=int), len(jobs))
-        stays = np.broadcast_to(carried.kept, self.federation.clients)
+        stays = np.broadcast_to(carried.kept and not spoilt, n)
+        if isinstance(carried.kept, np.ndarray):
+            stays = carried.kept & (not spoilt)
 
         running, keeping, wasted, ended, absent = [], [], [], [], []
+        last = {job.client: job for job in jobs if job in reported}  # of a client's reports
         for job, code in zip(jobs, codes.tolist(), strict=True):
-            never = job not in reported and job.arrival == np.inf
-            lost = never and (job.stop <= self.now or job.stop == np.inf)
+            lost = job not in reported and (job.absent or (job.crashes and job.stop <= self.now))
+            told = job in reported or not (lost or code & RUN)
+            if told:
+                took = job.arrival - job.start if job.arrival <= self.now else np.nan
+                self.responses.append((job.client, took, self.now - job.start))
             if job not in reported and not lost and code & RUN:
                 running.append(job)
                 continue
             ended.append(job)
-            if job in reported and code & (HOLD | LOCAL):
+            kept = job in reported and code & (HOLD | LOCAL) and not spoilt
+            if kept and last[job.client] is job:
                 keeping.append((job, code))
             elif job not in used:
                 wasted.append(job)
                 if job in reported:
                     outcome.fates[Fate.OVER if outcome.succeeded else Fate.FAILED] += 1
                 elif lost:
-                    outcome.fates[Fate.ABSENT if job.stop == np.inf else Fate.CRASHED] += 1
-                    absent += [job] if job.stop == np.inf else []
+                    outcome.fates[Fate.ABSENT if job.absent else Fate.CRASHED] += 1
+                    absent += [job] if job.absent else []
                 elif job.arrival <= self.now:  # with the last one of a target, and one too many
                     outcome.fates[Fate.OVER] += 1
                 else:
@@ -177,53 +229,129 @@ class Reference:
         outcome.version = self.version
         outcome.age = self.now - float(np.mean(self.last_start))
         self.outcomes.append(outcome)
-        if self.policy.observe is not None:
-            self.state = self.policy.observe(self.ledger(opened), outcome, closed)
+        if policy.observe is not None:
+            ledger = self.ledger(opened, running, "policy observe", self.round - 1)
+            self.state = answers.state(policy, policy.observe(ledger, outcome, closed))
         return outcome
 
-    def start(self, invitation: Invitation) -> list[Job]:
+    def start(
+        self, invitation: Invitation, opened: float, jobs: list[Job], outcome: Outcome
+    ) -> list[Job]:
         """Draw the invited clients' response times."""
-        clients = invitation.clients
-        latency = self.federation.draw(Stream(self.seed, "latency").at(self.round), clients)
-        rng = Stream(self.seed, "crash").at(self.round)
+        clients, number = invitation.clients, self.invitations
+        self.invitations += 1
+        draws = self.federation.draw(Stream(self.seed, "latency").at(number), clients)
+        rng = Stream(self.seed, "crash").at(number)
         crashes, when = rng.random(len(clients)) < self.crash, rng.random(len(clients))
-        jobs = []
+        new = []
         for k, client in enumerate(clients.tolist()):
             local = invitation.local is not None and bool(invitation.local[k])
             local = local and client in self.kept and self.kept[client].local
-            arrival = stop = self.now + float(latency[k])
-            if crashes[k] and arrival < np.inf:
-                arrival, stop = np.inf, self.now + float(latency[k]) * float(when[k])
+            local = local and client not in {job.client for job in jobs}
+            amount = None if invitation.amount is None else invitation.amount[k].item()
+            fixed = float(draws[k])
+            steps, seconds = self.amount(client, fixed, amount, invitation.work, opened)
+            latency = fixed if seconds is None else fixed + seconds
+            arrival = stop = self.now + latency
+            lost = bool(crashes[k]) and arrival < np.inf
+            if lost:
+                arrival, stop = np.inf, self.now + latency * float(when[k])
             before = self.kept[client].job if local else None
             began = self.version if before is None else before.began
-            jobs.append(
-                Job(client, self.now, self.version, self.round, local, arrival, stop,
-                    invitation.work, before, began)
-            )  # fmt: skip
-        return jobs
+            new.append(
+                Job(
+                    client=client,
+                    start=self.now,
+                    version=self.version,
+                    round=self.round,
+                    local=local,
+                    invitation=number,
+                    steps=steps,
+                    note=0.0 if invitation.note is None else float(invitation.note[k]),
+                    arrival=arrival,
+                    stop=stop,
+                    absent=fixed == np.inf,
+                    crashes=lost,
+                    seconds=latency if seconds is None else seconds,
+                    work=invitation.work,
+                    before=before,
+                    began=began,
+                )
+            )
+        sent = len([job for job in new if not job.absent])
+        outcome.downloads += sent
+        outcome.bytes_down += sent * invitation.work.download * self.bytes
+        return new
 
-    def wait(self, jobs: list[Job], invited: int, opened: float) -> tuple[list[Job], Verdict, bool]:
-        """Let reports come in, in order of time and then of client, as long as the policy waits."""
+    def amount(
+        self, client: int, fixed: float, amount: Any, work: Work, opened: float
+    ) -> tuple[int, float | None]:
+        """How many steps a client takes, and how long they last; None: nobody says how long."""
+        each = float(self.federation.step_time(np.array([client]))[0])
+        steps = work.steps if amount is None else amount
+        if work.seconds is not None:
+            budget = work.seconds if amount is None else amount
+            steps = max(int(budget / each + 1e-9), 1) if each > 0 else 10**9
+        if work.epochs is not None:
+            epochs = work.epochs if amount is None else amount
+            steps = 0
+            if self.task is not None:
+                held, batch = len(self.task.shards[client]), self.task.batch
+                steps = epochs * (1 if batch is None else -(-held // batch))
+        if not self.federation.has_step_time:
+            return int(steps), None
+        deadline = self.policy.deadline
+        if work.partial and deadline is not None and each > 0 and fixed < np.inf:
+            fits = int(min(max((opened + deadline - self.now - fixed) // each, 0), 10**9))
+            while fits and self.now + (fixed + fits * each) > opened + deadline:
+                fits -= 1
+            if 1 <= fits < steps:
+                steps = fits
+        return int(steps), steps * each
+
+    def wait(
+        self, jobs: list[Job], opened: float, outcome: Outcome
+    ) -> tuple[list[Job], Verdict, bool]:
+        """Let reports come in, in order of time and then of client, as long as the policy waits.
+
+        Jobs that are invited meanwhile are added to ``jobs``.
+        """
         queue = [(job.arrival, job.client, k) for k, job in enumerate(jobs)]
         heapq.heapify(queue)
         reported: list[Job] = []
-        until = np.inf
+        until, policy = np.inf, self.policy
+        before = len(self.running)
         while True:
-            waiting = Waiting(len(reported), invited, len(jobs) - len(reported))
-            answer = self.policy.close(self.ledger(opened), waiting)
-            if not isinstance(answer, Wait):
+            working = [job for job in jobs if job not in reported]
+            ledger = self.ledger(opened, working, "policy close", self.closes)
+            self.closes += 1
+            seen = [job for job in jobs if job in reported]
+            waiting = Waiting(
+                len(reported),
+                len(jobs) - before,
+                len(jobs) - len(reported),
+                lambda seen=seen: (_columns(Jobs, seen), np.array([job.arrival for job in seen])),
+            )
+            answer = answers.closing(policy, policy.close(ledger, waiting))
+            if isinstance(answer, Verdict):
                 return reported, answer, self.now < until
+            if isinstance(answer, Invitation):
+                more = self.start(answers.more(policy, ledger, answer), opened, jobs, outcome)
+                for job in more:
+                    heapq.heappush(queue, (job.arrival, job.client, len(jobs)))
+                    jobs.append(job)
+                continue
             until = answer.until
             count, moment = len(reported), self.now
             if answer.reports is not None and answer.reports <= count:
-                raise InputError(f"{self.policy.name} waits for reports that have come.")
-            while queue and queue[0][0] <= until and len(reported) != answer.reports:
+                raise answers.passed(policy, self.now, answer)
+            while queue and queue[0][0] <= min(until, 1e308) and len(reported) != answer.reports:
                 self.now, _, k = heapq.heappop(queue)
                 reported.append(jobs[k])
             if len(reported) != answer.reports:
                 self.now = until
-            if not self.now >= moment:
-                raise InputError(f"{self.policy.name} waits for a moment that has passed.")
+            if not self.now >= moment or (self.now == moment and len(reported) == count):
+                raise answers.passed(policy, moment, answer)
 
     def train(self, job: Job) -> None:
         """Take a job's steps, one after the other, from the global or the client's own model."""
@@ -234,45 +362,100 @@ class Reference:
         model = job.base if job.before is None else job.before.model
         rate = task.rate_at(job.round, job.version)
         walk = Batches(task, self.seed).walks(
-            client, np.array([[job.round]]), np.array([[rate]]), job.work
-        )
+            client, np.array([[job.invitation]]), np.array([[rate]]), np.array([[job.steps]]),
+            job.work,
+        )  # fmt: skip
         if job.before is None:
             loss = task.learner.losses(model, task.data, walk.rows[0, 0])
+            share = walk.weight[0, 0] / walk.weight[0, 0].sum()
             job.loss = float((loss * walk.weight[0, 0]).sum() / walk.weight[0, 0].sum())
+            job.rms_loss = float(np.sqrt((loss.astype(float) ** 2 * share).sum()))
         else:
-            job.loss = job.before.loss
-        for rows, weight, step in zip(walk.rows[0], walk.weight[0], walk.rate[0], strict=True):
-            model = model - task.learner.gradient(model, task.data, rows, weight) * float(step)
+            job.loss, job.rms_loss = job.before.loss, job.before.rms_loss
+        with np.errstate(all="ignore"):  # a model that is not finite is never merged
+            for rows, weight, step in zip(walk.rows[0], walk.weight[0], walk.rate[0], strict=True):
+                slope = task.learner.gradient(model, task.data, rows, weight)
+                if job.work.prox:
+                    slope = slope + (model - job.base) * job.work.prox
+                model = model - slope * float(step)
         job.model = model
 
-    def merge(self, reported: list[Job], opened: float) -> dict[Job, float]:
-        """Move the model; which jobs were used, with their coefficients."""
+    def merge(self, reported: list[Job], opened: float) -> tuple[bool, dict[Job, float]]:
+        """Move the model: whether that would have spoilt it, and which jobs were used.
+
+        Jobs that were used come with their coefficients.
+        """
+        policy = self.policy
         newer = {job.client for job in reported}
         held = [k for c, k in sorted(self.kept.items()) if k.held and c not in newer]
         jobs = [*reported, *(k.job for k in held)]
-        reports = _columns(Reports, jobs, arrived=np.array([job.arrival for job in jobs]))
+        reports = _columns(
+            Reports,
+            jobs,
+            arrived=np.array([job.arrival for job in jobs]),
+            seconds=np.array([_total([j.seconds for j in job.chain]) for job in jobs]),
+            used=np.array([job.uses for job in jobs], dtype=np.int64),
+        )
         reports.version[:] = [job.began for job in jobs]
+        reports.steps[:] = [sum(j.steps for j in job.chain) for job in jobs]
         reports.local[len(reported) :] = True
-        save = self.task.learner.save if self.task is not None else None
-        if save is not None and "updates" in self.policy.needs:
-            rows = [save(job.model - job.base) for job in jobs]
-            none = np.empty((0, len(save(self.models[self.version]))), dtype=np.float32)
-            reports = replace(reports, updates=np.stack(rows) if rows else none)
-        if save is not None and "losses" in self.policy.needs:
-            reports = replace(reports, losses=np.array([job.loss for job in jobs]))
+        task = self.task
+        if task is not None:
+            reports = replace(reports, **self.looked_at(jobs, task, policy.needs))
         self.reports = reports
-        merge = self.policy.merge(self.ledger(opened), reports)
+        ledger = self.ledger(opened, self.working(reported), "policy merge", self.round)
+        merge = answers.merging(policy, policy.merge(ledger, reports), reports)
         used = {j: float(c) for j, c in zip(jobs, merge.coefficient, strict=True) if c != 0}
-        if self.task is not None:
-            model = self.models[-1] * merge.keep
-            for job, coefficient in used.items():
-                what = job.model if merge.of == "model" else job.model - job.base
-                model = model + what * coefficient
-            if self.task.server is not None:
-                step, self.moments = self.task.server.step(model - self.models[-1], self.moments)
-                model = self.models[-1] + step
+        if task is not None:
+            moments = self.moments
+            with np.errstate(all="ignore"):
+                model = self.models[-1] * merge.keep
+                for job, coefficient in used.items():
+                    what = job.model if merge.of == "model" else job.model - job.base
+                    model = model + what * coefficient
+                if task.server is not None:
+                    step, moments = task.server.step(model - self.models[-1], moments)
+                    model = self.models[-1] + step
+            if not np.isfinite(task.learner.save(model)).all():
+                return True, {}
             self.models.append(model)
-        return used
+            self.moments = moments
+        return False, used
+
+    def looked_at(self, jobs: list[Job], task: Task, needs: frozenset[str]) -> dict[str, Any]:
+        """What a policy needs to see of reports."""
+        found: dict[str, Any] = {}
+        save = task.learner.save
+        if "updates" in needs:
+            with np.errstate(all="ignore"):
+                rows = [save(job.model - job.base) for job in jobs]
+            none = np.empty((0, len(save(self.models[self.version]))), dtype=np.float32)
+            found["updates"] = np.stack(rows) if rows else none
+        if "losses" in needs:
+            found["losses"] = np.array([job.loss for job in jobs])
+        if "rms losses" in needs:
+            found["rms_losses"] = np.array([job.rms_loss for job in jobs])
+        if "labels" in needs:
+            y, classes = task.data.y, task.data.classes
+            counts = [[0] * classes for _ in jobs]
+            for job, row in zip(jobs, counts, strict=True):
+                for label in y[task.shards[job.client]].tolist():
+                    row[label] += 1
+            found["labels"] = np.array(counts, dtype=np.int64).reshape(len(jobs), classes)
+        return found
+
+    def working(self, reported: list[Job]) -> list[Job]:
+        """The jobs that have not reported, while their round is open."""
+        return [job for job in self.open_jobs if job not in reported]
+
+    def rate(self, policy: Policy) -> None:
+        """Have a score that is not too old."""
+        assert self.task is not None
+        if self.score is None or self.version - self.score.version >= policy.score_every:
+            test = self.task.held if self.task.test is None else self.task.test
+            found = self.task.learner.score(self.models[-1], test)
+            accuracy = found.accuracy if np.isfinite(found.loss) else None
+            self.score = Scored(found.loss, accuracy, self.version)
 
     def spent(self, job: Job) -> float:
         """For how long its client has worked on a job; one that is absent counts as late."""
@@ -282,9 +465,8 @@ class Reference:
         """Reset ages, and settle the fate of all that is in the update."""
         outcome.used = len(used)
         fresh = [job for job in used if not self.is_kept(job)]
-        self.drop(outcome, [job.client for job in fresh if not job.local])
         for job, coefficient in used.items():
-            client, kept = job.client, self.kept.get(job.client)
+            client = job.client
             since = self.now - self.settled[client]
             self.area[client] += since * (
                 (self.now + self.settled[client]) / 2 - self.last_start[client]
@@ -294,10 +476,17 @@ class Reference:
             self.last_round[client] = self.round
             self.merged[client] += 1
             self.weight[client] += coefficient
+            outcome.reused += job.uses > 0
             fate = Fate.FRESH if job.began == self.version else Fate.STALE
-            outcome.fates[fate] += (job in fresh) + (0 if kept is None else kept.pending)
-            if kept is not None:
-                del self.kept[client]
+            outcome.fates[fate] += job in fresh
+            kept = self.kept.get(client)
+            if kept is not None and (job.local or job not in fresh):
+                outcome.fates[fate] += kept.pending
+                kept.pending, kept.charge, kept.spent = 0, 0.0, 0.0
+                if job in fresh:  # what it went on from is in it
+                    del self.kept[client]
+            job.uses += 1
+        self.drop(outcome, [job.client for job in fresh if not job.local])
 
     def is_kept(self, job: Job) -> bool:
         """Whether a job's report was kept in an earlier round."""
@@ -345,7 +534,7 @@ class Reference:
             )  # fmt: skip
             model = self.task.learner.save(self.models[-1])
         return History(
-            str(self.policy), self.seed, columns, np.array(ages), np.array(self.merged),
+            titled(self.controller), self.seed, columns, np.array(ages), np.array(self.merged),
             np.array(self.weight), len(self.running) + sum(k.pending for k in self.kept.values()),
             curve, model,
         )  # fmt: skip
@@ -353,7 +542,7 @@ class Reference:
 
 def simulate(
     federation: Federation,
-    policy: Policy,
+    policy: Policy | Controller,
     task: Task | None = None,
     *,
     rounds: int,
@@ -375,5 +564,16 @@ def _columns(kind: Any, jobs: list[Job], **more: Any) -> Any:
         version=np.array([job.version for job in jobs], dtype=np.int64),
         round=np.array([job.round for job in jobs], dtype=np.int64),
         local=np.array([job.local for job in jobs], dtype=bool),
+        invitation=np.array([job.invitation for job in jobs], dtype=np.int64),
+        steps=np.array([job.steps for job in jobs], dtype=np.int64),
+        note=np.array([job.note for job in jobs], dtype=float),
         **more,
     )
+
+
+def _total(seconds: list[float]) -> float:
+    """Added up from the first to the last, as the books do."""
+    total = 0.0
+    for each in seconds:
+        total += each
+    return total

@@ -8,9 +8,11 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cafe.data.examples import Examples, Shards
 from cafe.errors import InputError, did_you_mean, is_finite_number, positive, whole
+from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Learner, Model
 from cafe.learn.server import ServerOptimiser
@@ -75,6 +77,13 @@ class Task:
     def held(self) -> Examples:
         """All examples that clients hold, as often as they are held: F is their mean loss."""
         return self.data.take(self.shards.rows)
+
+    def epoch_steps(self, clients: Indices) -> NDArray[np.int64]:
+        """How many steps a pass over each of some clients' examples takes."""
+        counts = self.shards.counts[clients]
+        if self.batch is None:
+            return np.ones(len(clients), dtype=np.int64)
+        return np.maximum(-(-counts // self.batch), 1)
 
     def rate_at(self, round_: int, version: int) -> float:
         """The learning rate in a round (from 0) that began with a version of the model."""

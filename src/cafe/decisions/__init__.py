@@ -1,8 +1,9 @@
 """Pieces that policies share: whom to invite, when to close, how to weigh, what to carry over."""
 
+from cafe.decisions.build import closing
 from cafe.decisions.carry import FailedReports, LateOnes, Nothing
 from cafe.decisions.close import DeadlineQuorum
-from cafe.decisions.invite import Everyone, Fraction, Sample
+from cafe.decisions.invite import Everyone, Fraction, Refill, Sample
 from cafe.decisions.weigh import ByAge, BySize, Mean
 
 __all__ = [
@@ -15,5 +16,7 @@ __all__ = [
     "LateOnes",
     "Mean",
     "Nothing",
+    "Refill",
     "Sample",
+    "closing",
 ]

@@ -7,6 +7,7 @@ from inspect import signature
 from typing import Any
 
 from cafe.decisions.carry import LateOnes, Nothing
+from cafe.decisions.close import DeadlineQuorum
 from cafe.decisions.invite import Everyone, Sample
 from cafe.errors import InputError, did_you_mean
 from cafe.rounds.jobs import Work
@@ -16,6 +17,27 @@ def stated(recipe: Callable[..., object], given: dict[str, Any]) -> dict[str, An
     """What a recipe was told, without what it would have taken anyway."""
     defaults = {k: p.default for k, p in signature(recipe).parameters.items()}
     return {name: value for name, value in given.items() if value != defaults[name]}
+
+
+def closing(
+    quorum: int,
+    deadline: float | None,
+    target: int | None = None,
+    all_in: bool = False,
+) -> dict[str, Any]:
+    """When a round closes, as a decision and as what a policy says of it in advance."""
+    close = DeadlineQuorum(quorum, deadline, target, all_in)
+    announced = close.target if close.target is not None else "all" if _for_all(close) else None
+    return {
+        "close": close,
+        "quorum": close.quorum,
+        "deadline": close.deadline,
+        "target": announced,
+    }
+
+
+def _for_all(close: DeadlineQuorum) -> bool:
+    return close.all_in or close.deadline is None
 
 
 def inviting(cohort: int | None, steps: int) -> Everyone | Sample:

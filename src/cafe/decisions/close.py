@@ -56,22 +56,3 @@ class DeadlineQuorum:
         if not met and ledger.now < until:
             return Wait(until, enough)
         return COMMIT if waiting.reports >= self.quorum else FAIL
-
-    def check(self, invited: int, lost: bool) -> None:
-        """Refuse a quorum that can never be met, and a wait that may never end.
-
-        Args:
-            invited: how many clients are, at most.
-            lost: whether some of them may never report.
-        """
-        for name, value in (("quorum", self.quorum), ("target", self.target)):
-            if value is not None and value > invited:
-                raise InputError(
-                    f"The {name} must be at most the number of clients invited ({invited}). "
-                    f"Got {value}: it could never be met."
-                )
-        if self.deadline is None and lost:
-            raise InputError(
-                "Without a deadline a round waits for everybody, and a client that is absent or "
-                "crashes would make it last for ever. Give the policy a deadline."
-            )

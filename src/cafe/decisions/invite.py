@@ -18,10 +18,6 @@ class Everyone:
 
     work: Work = ONE_STEP
 
-    def size(self, clients: int) -> int:
-        """How many it invites at most."""
-        return clients
-
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
         """Everybody who is idle."""
         return _invitation(ledger, ledger.idle, self.work)
@@ -36,15 +32,6 @@ class Sample:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cohort", whole("A cohort", self.cohort))
-
-    def size(self, clients: int) -> int:
-        """How many it invites at most; a cohort larger than the federation is refused."""
-        if self.cohort > clients:
-            raise InputError(
-                f"A cohort must be at most the number of clients ({clients}). "
-                f"Got {self.cohort}: invite fewer."
-            )
-        return self.cohort
 
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
         """A uniform draw."""
@@ -67,13 +54,55 @@ class Fraction:
                 f"The fraction of clients must be above 0 and at most 1. Got {self.fraction!r}."
             )
 
-    def size(self, clients: int) -> int:
-        """How many it invites at most."""
-        return max(round(self.fraction * clients), 1)
-
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
         """A uniform draw."""
-        return Sample(self.size(ledger.clients), self.work)(ledger, rng)
+        cohort = max(round(self.fraction * ledger.clients), 1)
+        return Sample(cohort, self.work)(ledger, rng)
+
+
+@dataclass(frozen=True)
+class Refill:
+    """As many idle clients, drawn uniformly, as are missing from so many at work.
+
+    As ``invite`` it fills up when a round opens. :meth:`now` fills up while a round is open.
+    The cost of a draw does not depend on the number of clients, while most of them are idle.
+    """
+
+    concurrency: int
+    work: Work = ONE_STEP
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "concurrency", whole("concurrency", self.concurrency))
+
+    def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
+        """For ``invite``: an invitation, of nobody where nobody is missing."""
+        return _invitation(ledger, self._draw(ledger, rng), self.work)
+
+    def now(self, ledger: Ledger) -> Invitation | None:
+        """For ``close``: an invitation of somebody, or None."""
+        clients = self._draw(ledger, None)
+        return _invitation(ledger, clients, self.work) if len(clients) else None
+
+    def _draw(self, ledger: Ledger, rng: np.random.Generator | None) -> Indices:
+        busy = ledger.busy
+        working = int(np.count_nonzero(busy))
+        if working >= self.concurrency:
+            return np.empty(0, dtype=np.intp)
+        blocked = busy | ledger.away if ledger.away.any() else busy
+        idle = ledger.clients - int(np.count_nonzero(blocked))
+        count = min(self.concurrency - working, idle)
+        if not count:
+            return np.empty(0, dtype=np.intp)
+        rng = ledger.rng if rng is None else rng
+        if 4 * count > idle or 4 * idle < ledger.clients:
+            some = np.flatnonzero(~blocked)
+            return np.sort(rng.choice(some, count, replace=False, shuffle=False))
+        chosen: set[int] = set()
+        while len(chosen) < count:  # clients at work, or drawn twice, are drawn again
+            for client in rng.integers(ledger.clients, size=2 * (count - len(chosen))).tolist():
+                if len(chosen) < count and not blocked[client]:
+                    chosen.add(client)
+        return np.array(sorted(chosen), dtype=np.intp)
 
 
 def _invitation(ledger: Ledger, clients: Indices, work: Work) -> Invitation:

@@ -23,6 +23,7 @@ class Mean:
 
     def __call__(self, ledger: Ledger, reports: Reports) -> Merge:
         """1 / |S| each."""
+        _some("Mean", reports)
         return Merge(np.full(len(reports), 1.0 / len(reports)))
 
 
@@ -33,7 +34,8 @@ class BySize:
     Attributes:
         divisor: "reported": the examples of those who reported, so that the coefficients add up to
             1. "all": those of all clients, as if who did not report had sent the model back
-            unchanged.
+            unchanged. A client that has not said yet how many it holds counts as the mean of those
+            that have.
     """
 
     divisor: Literal["reported", "all"] = "reported"
@@ -43,8 +45,15 @@ class BySize:
 
     def __call__(self, ledger: Ledger, reports: Reports) -> Merge:
         """Each client's share of the examples."""
+        _some("BySize", reports)
         held = ledger.examples[reports.client].astype(float)
-        whole = held.sum() if self.divisor == "reported" else float(ledger.examples.sum())
+        if np.any(held < 0):
+            raise InputError(
+                f"BySize must know how many examples each client holds. Client "
+                f"{reports.client[int(np.argmin(held))]} has reported and has not said so: let the "
+                'policy say needs={"sizes"}.'
+            )
+        whole = held.sum() if self.divisor == "reported" else _all(ledger)
         return Merge(held / whole)
 
 
@@ -70,6 +79,7 @@ class ByAge:
 
     def __call__(self, ledger: Ledger, reports: Reports) -> Merge:
         """Q(age), divided."""
+        _some("ByAge", reports)
         age: Floats
         if self.unit == "time":
             age = ledger.age(reports.client)
@@ -88,6 +98,22 @@ class ByAge:
                 "The weight function gave every report the weight 0: none would count."
             )
         return Merge(weight / whole)
+
+
+def _some(what: str, reports: Reports) -> None:
+    if not len(reports):
+        raise InputError(
+            f"{what} weighs at least one report, and its policy has committed a round without "
+            "any. Let close answer FAIL where there are no reports."
+        )
+
+
+def _all(ledger: Ledger) -> float:
+    """The examples of all clients; who has not said how many counts as the mean of the others."""
+    known = ledger.examples >= 0
+    if known.all():
+        return float(ledger.examples.sum())
+    return float(ledger.examples[known].mean()) * ledger.clients
 
 
 def _known(what: str, got: str, known: list[str]) -> None:

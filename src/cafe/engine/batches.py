@@ -1,4 +1,4 @@
-"""Which examples a job learns from: a function of the seed, the round and the client alone."""
+"""Which examples a job learns from: a function of seed, invitation and client alone."""
 
 from __future__ import annotations
 
@@ -25,20 +25,22 @@ class Batches:
     task: Task
     seed: int
 
-    def walks(self, clients: Indices, rounds: Whole, rates: Floats, work: Work) -> Walks:
+    def walks(
+        self, clients: Indices, invitations: Whole, rates: Floats, steps: Whole, work: Work
+    ) -> Walks:
         """The walks of clients, each through its own jobs.
 
         Args:
             clients: one per walk.
-            rounds: of shape (walks, jobs), the round of each job; -1 where a walk has fewer.
+            invitations: of shape (walks, jobs), the number of the invitation that started each
+                job; -1 where a walk has fewer.
             rates: the learning rate of each job, same shape; 0 where a walk has fewer.
+            steps: how many steps each job takes, same shape.
             work: what each job does.
         """
-        words = mixed(mixed(self._key, rounds), clients[:, None])
-        if work.epochs is None:
-            rows, weight, rate = self._steps(clients, words, rounds, rates, work.steps)
-        else:
-            rows, weight, rate = self._epochs(clients, words, rounds, rates, work.epochs)
+        words = mixed(mixed(self._key, invitations), clients[:, None])
+        pick = self._steps if work.epochs is None else self._epochs
+        rows, weight, rate = pick(clients, words, rates, np.where(invitations >= 0, steps, 0))
         if work.scaled:
             weight = weight * self.task.scale[clients][:, None, None]
         shared = np.broadcast_to(weight.astype(np.float32), rows.shape)
@@ -48,17 +50,16 @@ class Batches:
     def _key(self) -> np.uint64:
         return key(self.seed, "batches")
 
-    def _steps(
-        self, clients: Indices, words: Words, rounds: Whole, rates: Floats, steps: int
-    ) -> Picked:
+    def _steps(self, clients: Indices, words: Words, rates: Floats, steps: Whole) -> Picked:
         """Independent batches, with replacement: the gradient's noise is exactly sigma^2 / batch.
 
-        Who holds no more than a batch uses all its examples.
+        Who holds no more than a batch uses all its examples. Who takes fewer steps than others
+        takes the first of them: the rest is padding, with rate 0.
         """
-        held = self.task.shards.counts[clients]
+        held, most = self.task.shards.counts[clients], int(steps.max(initial=1))
         batch = int(held.max()) if self.task.batch is None else min(self.task.batch, held.max())
-        shape = (len(clients), rounds.shape[1] * steps, batch)
-        place = np.arange(steps * batch)
+        shape = (len(clients), rates.shape[1] * most, batch)
+        place = np.arange(most * batch)
         whole = held <= batch if self.task.batch is not None else held > 0
         if whole.all():
             index = np.broadcast_to(np.arange(batch), shape)
@@ -71,18 +72,21 @@ class Batches:
             own = np.arange(batch) < held[:, None]
             weight = np.where(whole[:, None], own / held[:, None], weight[0])[:, None]
             index = np.minimum(index, held[:, None, None] - 1)
-        rate = np.repeat(rates, steps, axis=1) if steps > 1 else rates
+        rate = rates
+        if most > 1:
+            taken = np.arange(most) < steps[..., None]
+            rate = (rates[..., None] * taken).reshape(len(clients), -1)
         first = self.task.shards.starts[clients]
         return self.task.shards.rows[first[:, None, None] + index], weight, rate
 
-    def _epochs(
-        self, clients: Indices, words: Words, rounds: Whole, rates: Floats, epochs: int
-    ) -> Picked:
-        """Passes over all a client's examples, shuffled anew in each; the last batch is smaller."""
+    def _epochs(self, clients: Indices, words: Words, rates: Floats, steps: Whole) -> Picked:
+        """Passes over all a client's examples, shuffled anew in each; the last batch is smaller.
+
+        The last pass ends where the job's steps are taken.
+        """
         held = self.task.shards.counts[clients]
         batch = int(min(self.task.batch or held.max(), held.max()))
-        steps = -(-held // batch) * epochs
-        longest = int(np.max(steps * (rounds >= 0).sum(axis=1)))
+        longest = int(steps.sum(axis=1).max())
         rows = np.empty((len(clients), longest, batch), dtype=np.intp)
         weight = np.zeros(rows.shape)
         rate = np.zeros(rows.shape[:2])
@@ -90,13 +94,16 @@ class Batches:
             mine = self.task.shards[int(client)]
             rows[k] = mine[0]  # padding must be finite, and nobody else's examples may matter
             at = 0
-            for job in np.flatnonzero(rounds[k] >= 0):
-                rate[k, at : at + steps[k]] = rates[k, job]
-                for epoch in range(epochs):
+            for job in np.flatnonzero(steps[k]):
+                end = at + steps[k, job]
+                rate[k, at:end] = rates[k, job]
+                epoch = 0
+                while at < end:
                     order = np.argsort(mixed(mixed(words[k, job], epoch), np.arange(len(mine))))
-                    for begin in range(0, len(mine), batch):
+                    for begin in range(0, min(len(mine), (end - at) * batch), batch):
                         some = mine[order[begin : begin + batch]]
                         rows[k, at, : len(some)] = some
                         weight[k, at, : len(some)] = 1.0 / len(some)
                         at += 1
+                    epoch += 1
         return rows, weight, rate

@@ -3,73 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import InputError
+from cafe.engine.kept import Kept
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Score
 from cafe.rounds.history import Column, Curve, History
-from cafe.rounds.jobs import Jobs, Mask, Reports, Running, Whole, pick, since
-from cafe.rounds.ledger import Ledger
-from cafe.rounds.outcome import Fate, Outcome
-from cafe.rounds.policy import HOLD, LOCAL, RUN, Carried, Carry, Closed, Merge, Policy
+from cafe.rounds.jobs import (
+    Codes,
+    Jobs,
+    Mask,
+    Reports,
+    Running,
+    Status,
+    Whole,
+    pick,
+    shared,
+    since,
+)
+from cafe.rounds.ledger import Columns, Ledger
+from cafe.rounds.outcome import OPEN, Fate, Outcome
+from cafe.rounds.policy import HOLD, LOCAL, RUN, Carried, Carry, Closed, Merge
 
 _NOBODY = np.empty(0, dtype=np.intp)
 _NO_JOBS = Running.none()
-
-
-@dataclass(eq=False)
-class Kept:
-    """Reports and local models that clients have kept, an entry per client.
-
-    Attributes:
-        held: whose report is offered to the next merge.
-        pending: how many jobs in it have no fate yet.
-        fate: which one they will have if it is dropped.
-        charge: what they will then be charged, from start to their round's close.
-        spent: and in true processing time.
-        start: of the last job in it.
-        version: that it began from.
-        round: of the last job in it.
-        arrived: when its report came.
-    """
-
-    held: Mask
-    pending: Whole
-    fate: Whole
-    charge: Floats
-    spent: Floats
-    start: Floats
-    version: Whole
-    round: Whole
-    arrived: Floats
-
-    def then(self, others: Kept) -> Kept:
-        """These clients, followed by others."""
-        pairs = zip(vars(self).values(), vars(others).values(), strict=True)
-        return Kept(*(np.concatenate(pair) for pair in pairs))
-
-    @classmethod
-    def none(cls, clients: int) -> Kept:
-        """Nobody has kept anything."""
-        count = np.zeros(clients, dtype=np.int64)
-        time = np.zeros(clients)
-        return cls(
-            held=np.zeros(clients, dtype=bool),
-            pending=count,
-            fate=count.copy(),
-            charge=time,
-            spent=time.copy(),
-            start=time.copy(),
-            version=count.copy(),
-            round=count.copy(),
-            arrived=time.copy(),
-        )
+_MANY = 2**16  # jobs from which on counting fate by fate is quicker than all at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +59,30 @@ class Used:
 
 
 @dataclass(eq=False)
+class Settled:
+    """What a closed round has made of its jobs.
+
+    Attributes:
+        running: the jobs that run on.
+        kept: which of the round's jobs have their report or local model kept.
+        fate: of each of the round's jobs; ``OPEN`` for those that run on or are kept unused.
+        earlier: the fates of jobs of earlier rounds whose reports were kept: clients, and the fate
+            of all jobs in what each of them had kept.
+    """
+
+    running: Running
+    kept: Indices
+    fate: Codes
+    earlier: list[tuple[Indices, Whole]] = field(default_factory=list)
+
+
+@dataclass(eq=False)
 class Books:
     """The ledger's arithmetic.
 
     Attributes:
-        ledger: what policies see of it.
+        columns: the ledger's arrays, which are written here.
+        ledger: what policies see of them.
         kept: what clients have kept.
         area: each client's age summed over time up to ``settled``.
         settled: up to when.
@@ -108,6 +90,7 @@ class Books:
         joined: when each client joined; its age is counted from then.
     """
 
+    columns: Columns
     ledger: Ledger
     kept: Kept
     area: Floats
@@ -118,16 +101,21 @@ class Books:
     @classmethod
     def new(cls, examples: Whole) -> Books:
         """Before the first round."""
-        n = len(examples)
-        return cls(Ledger.new(examples), Kept.none(n), *(np.zeros(n) for _ in range(4)))
+        n, columns = len(examples), Columns.new(examples)
+        return cls(columns, Ledger(columns), Kept.none(n), *(np.zeros(n) for _ in range(4)))
 
-    def admit(self, count: int) -> None:
-        """Let so many new clients in, now."""
-        self.ledger.admit(count)
+    def admit(self, examples: Whole) -> None:
+        """Let new clients in, now, who hold so many examples each. Their age begins now."""
+        new, count = Columns.new(examples), len(examples)
+        new.last_start += self.ledger.now
+        for column in fields(new):
+            pair = (getattr(self.columns, column.name), getattr(new, column.name))
+            setattr(self.columns, column.name, np.concatenate(pair))
+        self.ledger.show(self.columns)
         self.kept = self.kept.then(Kept.none(count))
         zero, now = np.zeros(count), np.full(count, self.ledger.now)
-        for name, new in (("area", zero), ("settled", now), ("weight", zero), ("joined", now)):
-            setattr(self, name, np.concatenate([getattr(self, name), new]))
+        for name, more in (("area", zero), ("settled", now), ("weight", zero), ("joined", now)):
+            setattr(self, name, np.concatenate([getattr(self, name), more]))
 
     @property
     def age_by_client(self) -> Floats:
@@ -160,7 +148,7 @@ class Books:
             seed=seed,
             by_round=by_round,
             age_by_client=self.age_by_client,
-            merged_by_client=self.ledger.merged.copy(),
+            merged_by_client=self.columns.merged.copy(),
             weight_by_client=self.weight.copy(),
             open_jobs=len(running) + int(self.kept.pending.sum()),
             curve=None if scores is None else Curve.of(scores, by_round),
@@ -177,16 +165,23 @@ class Books:
 
     def reports(self, jobs: Running, index: Indices, held: Indices) -> Reports:
         """What a merge is offered: the jobs at ``index``, followed by what clients ``held``."""
-        kept, version = self.kept, jobs.version
+        kept, version, steps, seconds = self.kept, jobs.version, jobs.steps, jobs.seconds
         if jobs.local.any():
             version = np.where(jobs.local, kept.version[jobs.client], version)
+            steps = np.where(jobs.local, kept.steps[jobs.client], 0) + steps
+            seconds = np.where(jobs.local, kept.seconds[jobs.client], 0.0) + seconds
         pairs = (
             (jobs.client, held),
             (jobs.start, kept.start[held]),
             (version, kept.version[held]),
             (jobs.round, kept.round[held]),
             (jobs.local, np.ones(len(held), dtype=bool)),
+            (jobs.invitation, kept.invitation[held]),
+            (steps, kept.steps[held]),
+            (jobs.note, kept.note[held]),
             (jobs.arrival, kept.arrived[held]),
+            (seconds, kept.seconds[held]),
+            (shared(np.int64(0), len(jobs)), kept.used[held]),
         )
         columns: list[Any] = [
             np.concatenate([fresh[index], old]) if len(old) else pick(fresh, index)
@@ -202,7 +197,7 @@ class Books:
         before = self.settled[clients]
         height = now + before
         height /= 2
-        height -= self.ledger.last_start[clients]
+        height -= self.columns.last_start[clients]
         height *= now - before
         return height
 
@@ -214,172 +209,178 @@ class Books:
         used: Used,
         carried: Carried,
         unfinished: Fate,
-        refused: Mask | None = None,
-    ) -> tuple[Running, Indices]:
+        repeats: bool = False,
+    ) -> Settled:
         """Book a closed round and move the clock.
 
         Args:
             outcome: when it closed and whether it succeeded; the rest is filled in.
-            jobs: all that were open.
+            jobs: all that were open, a client's older job before its newer ones.
             reported: which of them have reported.
             used: what the update was made of.
             carried: the policy's answer to what outlives the round.
             unfinished: the fate of jobs that are cut off by the close.
-            refused: which of the jobs that will never report have sent what was not accepted.
-
-        Returns:
-            The jobs that run on, and which of the jobs have their report or local model kept.
+            repeats: whether a client may have several of the jobs.
         """
-        now, ledger = outcome.closed, self.ledger
-        fates, reports = outcome.fates, int(np.count_nonzero(reported))
+        now, columns, ledger = outcome.closed, self.columns, self.ledger
+        discarded = Fate.OVER if outcome.succeeded else Fate.FAILED
         # In most rounds nobody is lost, nothing runs on and nothing is kept: None costs nothing.
-        lost = self._lost(outcome, jobs, reported, refused)
-        runs = _asked(carried, RUN, ~reported if lost is None else ~(reported | lost))
+        lost = _lost(now, jobs, reported)
+        runs = _asked(carried, RUN, _may_run(jobs, reported, lost))
         keeps = _asked(carried, HOLD | LOCAL, reported)
-        wastes = np.ones(len(jobs), dtype=bool)
-        wastes[used.jobs] = False
-        if runs is not None:
-            wastes &= ~runs
-        if keeps is not None:
-            wastes &= ~keeps
+        if keeps is not None and repeats:
+            keeps &= _last_of_each(jobs.client, reported)
 
+        fate = np.full(len(jobs), unfinished, dtype=np.int8)
+        outcome.reports = int(np.count_nonzero(reported))
+        came = jobs.arrival <= now
+        if np.count_nonzero(came) > outcome.reports:
+            # A report that came together with the last one of a target was one too many.
+            fate[came] = Fate.OVER
+        fate[reported] = discarded
+        if lost is not None:
+            fate[lost] = _LOST[jobs.status[lost]]
+            absent = lost & (jobs.status == Status.ABSENT)
+            outcome.absent_waste = float(since(now, jobs.start[absent]).sum())
+        if keeps is not None:
+            fate[keeps] = OPEN
+        if runs is not None:
+            fate[runs] = OPEN
+
+        settled = Settled(_NO_JOBS, _NOBODY, fate)
         spent = np.minimum(jobs.stop, now)
         spent -= jobs.start
-        wasted = np.flatnonzero(wastes)
-        outcome.work = float((spent if runs is None else spent[~runs]).sum())
-        outcome.waste = float(since(now, pick(jobs.start, wasted)).sum())
-        outcome.processing_waste = float(spent[wasted].sum())
-
-        discarded = Fate.OVER if outcome.succeeded else Fate.FAILED
-        thrown = int(np.count_nonzero(reported & wastes))
-        fates[discarded] += thrown
-        # A report that came together with the last one of a target was one too many.
-        over = int(np.count_nonzero(jobs.arrival <= now)) - reports
-        if over and runs is not None:
-            over = int(np.count_nonzero(wastes & ~reported & (jobs.arrival <= now)))
-        fates[Fate.OVER] += over
-        fates[unfinished] += len(wasted) - thrown - over
-        if lost is not None:
-            fates[unfinished] -= np.count_nonzero(lost)
-        outcome.reports = reports
         outcome.used = len(used.coefficient)
         if outcome.used:
-            self._merge(outcome, jobs, used)
-        kept = _NOBODY if keeps is None else np.flatnonzero(keeps)
-        if self._keeping or len(kept):
-            self._keep(outcome, jobs, kept, runs, used, spent, discarded, carried)
+            self._merge(outcome, jobs, used, settled, repeats)
+        wasted = np.flatnonzero(fate >= Fate.OVER)
+        outcome.work = float((spent if runs is None else spent[~runs]).sum())
+        outcome.waste += float(since(now, pick(jobs.start, wasted)).sum())
+        outcome.processing_waste += float(spent[wasted].sum())
+        outcome.fates += _counts(fate)
+        if keeps is not None:
+            settled.kept = np.flatnonzero(keeps)
+        if self._keeping or len(settled.kept):
+            self._keep(outcome, jobs, settled, runs, used, spent, discarded, carried)
 
-        running = _NO_JOBS if runs is None else jobs.take(np.flatnonzero(runs))
-        ledger.busy[:] = False
-        ledger.busy[running.client] = True
+        if runs is not None:
+            settled.running = jobs.take(np.flatnonzero(runs))
+        ledger.forget_marks()
+        columns.busy[:] = False
+        columns.busy[settled.running.client] = True
         ledger.now = now
         ledger.round += 1
         ledger.version += int(outcome.succeeded)
         outcome.version = ledger.version
-        outcome.age = now - float(ledger.last_start.sum()) / ledger.clients
-        return running, kept
-
-    def _lost(
-        self, outcome: Outcome, jobs: Running, reported: Mask, refused: Mask | None
-    ) -> Mask | None:
-        """Book the jobs that will never report and are known to: which they are, None if none."""
-        now = outcome.closed
-        never = np.isinf(jobs.arrival)
-        if not never.any():
-            return None
-        absent = np.isinf(jobs.stop)
-        lost = never & ~reported & ((jobs.stop <= now) | absent)  # who crashes later is at work
-        absent &= lost
-        outcome.absent_waste = float(since(now, jobs.start[absent]).sum())
-        outcome.fates[Fate.ABSENT] += np.count_nonzero(absent)
-        outcome.fates[Fate.CRASHED] += np.count_nonzero(lost & ~absent)
-        if refused is not None:
-            outcome.fates[Fate.CRASHED] -= np.count_nonzero(refused)
-            outcome.fates[Fate.REFUSED] += np.count_nonzero(refused)
-        return lost
+        outcome.age = now - float(columns.last_start.sum()) / ledger.clients
+        return settled
 
     @property
     def _keeping(self) -> bool:
-        return bool(self.ledger.local.any() or self.kept.held.any())
+        return bool(self.columns.local.any() or self.kept.held.any())
 
-    def _merge(self, outcome: Outcome, jobs: Running, used: Used) -> None:
+    def _merge(
+        self, outcome: Outcome, jobs: Running, used: Used, settled: Settled, repeats: bool
+    ) -> None:
         """Reset the ages of those who are in the update; their kept jobs are in it too."""
-        ledger, kept, fresh = self.ledger, self.kept, used.jobs
-        clients = (
-            np.concatenate([jobs.client[fresh], used.held])
-            if len(used.held)
-            else jobs.client[fresh]
-        )
+        columns, kept, fresh = self.columns, self.kept, used.jobs
+        mine = jobs.client[fresh]
+        clients = np.concatenate([mine, used.held]) if len(used.held) else mine
         self.area[clients] += self._since(clients, outcome.closed)
         self.settled[clients] = outcome.closed
-        ledger.last_start[jobs.client[fresh]] = pick(jobs.start, fresh)
-        ledger.last_start[used.held] = kept.start[used.held]
-        ledger.last_round[clients] = ledger.round
-        ledger.merged[clients] += 1
-        self.weight[clients] += used.coefficient
+        columns.last_start[mine] = pick(jobs.start, fresh)  # of several, the last one counts
+        columns.last_start[used.held] = kept.start[used.held]
+        columns.last_round[clients] = self.ledger.round
+        if repeats:
+            np.add.at(columns.merged, clients, 1)
+            np.add.at(self.weight, clients, used.coefficient)
+        else:
+            columns.merged[clients] += 1
+            self.weight[clients] += used.coefficient
 
         began = pick(jobs.version, fresh)
-        if jobs.local.any():
-            began = np.where(jobs.local[fresh], kept.version[jobs.client[fresh]], began)
-        stale = int(np.count_nonzero(began != ledger.version))
-        outcome.fates[Fate.FRESH] += len(fresh) - stale
-        outcome.fates[Fate.STALE] += stale
+        local = jobs.local[fresh] if jobs.local.any() else None
+        if local is not None:
+            began = np.where(local, kept.version[mine], began)
+        settled.fate[fresh] = began != self.ledger.version  # FRESH is 0, STALE is 1
         if not self._keeping:
             return
+        outcome.reused = int(np.count_nonzero(kept.used[used.held]))
+        going_on = _NOBODY if local is None else np.unique(mine[local])
+        for some in (going_on, used.held):
+            self._end(outcome, settled, some, kept.version[some] != self.ledger.version)
+        kept.used[used.held] += 1
+        self._clear(going_on)
         # A newer report that began from the global model takes the place of a kept one.
-        self._drop(outcome, jobs.client[fresh][~jobs.local[fresh]])
-        for_stale = kept.version[clients] != ledger.version
-        pending = kept.pending[clients]
-        outcome.fates[Fate.FRESH] += pending[~for_stale].sum()
-        outcome.fates[Fate.STALE] += pending[for_stale].sum()
-        self._clear(clients)
+        self._drop(outcome, settled, mine if local is None else mine[~local])
 
     def _keep(
         self,
         outcome: Outcome,
         jobs: Running,
-        index: Indices,
+        settled: Settled,
         runs: Mask | None,
         used: Used,
         spent: Floats,
         fate: Fate,
         carried: Carried,
     ) -> None:
-        """Keep the reports of the jobs at ``index``, and what was kept before if it may stay."""
-        ledger, kept = self.ledger, self.kept
-        open_ = np.ones(len(jobs), dtype=bool)
-        open_[used.jobs] = False
-        clients, local, open_ = jobs.client[index], jobs.local[index], open_[index]
-        newly = np.zeros(ledger.clients, dtype=bool)
+        """Keep the reports of some jobs, and what was kept before if it may stay."""
+        columns, kept, index = self.columns, self.kept, settled.kept
+        in_update = np.zeros(len(jobs), dtype=bool)
+        in_update[used.jobs] = True
+        in_update = in_update[index]
+        clients, local = jobs.client[index], jobs.local[index]
+        newly = np.zeros(self.ledger.clients, dtype=bool)
         newly[clients] = True
-        had = ledger.local | kept.held
+        had = columns.local | kept.held
         stays = carried.kept if isinstance(carried.kept, np.ndarray) else np.full(1, carried.kept)
         # What a client is going on from cannot be taken from it while it runs.
-        going_on = np.zeros(ledger.clients, dtype=bool)
+        going_on = np.zeros(self.ledger.clients, dtype=bool)
         if runs is not None:
             going_on[jobs.client[runs & jobs.local]] = True
-        self._drop(outcome, np.flatnonzero(had & ~newly & ~stays & ~going_on))
-        self._drop(outcome, clients[~local])
+        self._drop(outcome, settled, np.flatnonzero(had & ~newly & ~stays & ~going_on))
+        self._drop(outcome, settled, clients[~local])
         kept.version[clients[~local]] = jobs.version[index][~local]
-        kept.pending[clients] += open_
-        kept.charge[clients] += np.where(open_, outcome.closed - jobs.start[index], 0.0)
-        kept.spent[clients] += np.where(open_, spent[index], 0.0)
+        kept.pending[clients] += ~in_update
+        kept.charge[clients] += np.where(in_update, 0.0, outcome.closed - jobs.start[index])
+        kept.spent[clients] += np.where(in_update, 0.0, spent[index])
         kept.fate[clients] = fate
-        kept.start[clients] = jobs.start[index]
-        kept.round[clients] = jobs.round[index]
+        kept.used[clients] = in_update
+        for name in ("start", "round", "invitation", "note"):
+            getattr(kept, name)[clients] = getattr(jobs, name)[index]
         kept.arrived[clients] = jobs.arrival[index]
+        for name in ("steps", "seconds"):
+            column = getattr(kept, name)
+            column[clients] = np.where(local, column[clients], 0) + getattr(jobs, name)[index]
         code = carried.jobs[index] if isinstance(carried.jobs, np.ndarray) else int(carried.jobs)
         kept.held[clients] = np.bitwise_and(code, int(HOLD)) != 0
-        ledger.local[clients] = np.bitwise_and(code, int(LOCAL)) != 0
+        columns.local[clients] = np.bitwise_and(code, int(LOCAL)) != 0
 
-    def _drop(self, outcome: Outcome, clients: Indices) -> None:
+    def _drop(self, outcome: Outcome, settled: Settled, clients: Indices) -> None:
         """Throw away what clients have kept: now its jobs have their fate, and are charged."""
         kept = self.kept
         some = clients[kept.pending[clients] > 0]
         outcome.waste += float(kept.charge[some].sum())
         outcome.processing_waste += float(kept.spent[some].sum())
-        np.add.at(outcome.fates, kept.fate[some], kept.pending[some])
+        self._end(outcome, settled, some, kept.fate[some])
         self._clear(clients)
+
+    def _end(
+        self, outcome: Outcome, settled: Settled, clients: Indices, fate: NDArray[Any]
+    ) -> None:
+        """Give the jobs in what clients have kept their fate."""
+        kept = self.kept
+        pending = kept.pending[clients]
+        if not pending.any():
+            return
+        fate = fate.astype(np.int64)
+        np.add.at(outcome.fates, fate, pending)
+        some = pending > 0
+        settled.earlier.append((clients[some], fate[some]))
+        kept.pending[clients] = 0
+        kept.charge[clients] = 0.0
+        kept.spent[clients] = 0.0
 
     def _clear(self, clients: Indices) -> None:
         kept = self.kept
@@ -387,17 +388,55 @@ class Books:
         kept.pending[clients] = 0
         kept.charge[clients] = 0.0
         kept.spent[clients] = 0.0
-        self.ledger.local[clients] = False
+        self.columns.local[clients] = False
 
 
-def checked(policy: Policy, merge: Merge, reports: Reports) -> Merge:
-    """A policy's merge, which must have a coefficient for each report."""
-    if merge.coefficient.shape != (len(reports),):
-        raise InputError(
-            f"The policy {policy.name} must give each of the {len(reports)} reports a "
-            f"coefficient. Got {merge.coefficient!r}."
-        )
-    return merge
+_LOST = np.array(
+    [OPEN, Fate.CRASHED, Fate.ABSENT, Fate.REFUSED, OPEN], dtype=np.int8
+)  # by Status
+
+
+def _lost(now: float, jobs: Running, reported: Mask) -> Mask | None:
+    """Which jobs are known never to report; None if none is."""
+    if jobs.all_expected:
+        return None
+    status = jobs.status
+    lost = (status == Status.CRASHED) & (jobs.stop <= now)  # who crashes later is at work
+    lost |= (status == Status.ABSENT) | (status == Status.REFUSED)
+    lost &= ~reported
+    return lost if lost.any() else None
+
+
+def _may_run(jobs: Running, reported: Mask, lost: Mask | None) -> Mask:
+    """Which jobs could go on after the close."""
+    over = reported if lost is None else reported | lost
+    if not jobs.all_expected:
+        over = over | (jobs.status == Status.STOPPED)
+    return ~over
+
+
+def _asked(carried: Carried, what: Carry, among: Mask) -> Mask | None:
+    """For which of some jobs a policy asked this; None: for none of all."""
+    if isinstance(carried.jobs, np.ndarray):
+        asked = among & (np.bitwise_and(carried.jobs, int(what)) != 0)
+        return asked if asked.any() else None
+    return among.copy() if carried.jobs & what else None
+
+
+def _last_of_each(clients: Indices, reported: Mask) -> Mask:
+    """Which of the jobs that reported are their client's last."""
+    rows = np.flatnonzero(reported)
+    _, first = np.unique(clients[rows][::-1], return_index=True)
+    last = np.zeros(len(clients), dtype=bool)
+    last[rows[len(rows) - 1 - first]] = True
+    return last
+
+
+def _counts(fate: Codes) -> Whole:
+    """How many jobs met each fate."""
+    if len(fate) < _MANY:
+        return np.bincount(fate + 1, minlength=len(Fate) + 1)[1:]
+    return np.array([np.count_nonzero(fate == each) for each in Fate])
 
 
 def as_closed(
@@ -406,14 +445,10 @@ def as_closed(
     """What the server knows of a closed round: not when others would have arrived."""
     is_used = np.zeros(len(jobs), dtype=bool)
     is_used[used.jobs] = True
-    known = Jobs(jobs.client, jobs.start, jobs.version, jobs.round, jobs.local)
     arrived = np.where(reported, jobs.arrival, np.nan)
-    return Closed(succeeded, known, reported, is_used, arrived, reports)
+    return Closed(succeeded, known(jobs), reported, is_used, arrived, reports)
 
 
-def _asked(carried: Carried, what: Carry, among: Mask) -> Mask | None:
-    """For which of some jobs a policy asked this; None: for none of all."""
-    if isinstance(carried.jobs, np.ndarray):
-        asked = among & (np.bitwise_and(carried.jobs, int(what)) != 0)
-        return asked if asked.any() else None
-    return among if carried.jobs & what else None
+def known(jobs: Running) -> Jobs:
+    """What decisions may see of jobs."""
+    return Jobs(*(getattr(jobs, column.name) for column in fields(Jobs)))

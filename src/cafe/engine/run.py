@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 
 import numpy as np
 
-from cafe.engine.books import Books, Used, as_closed, checked
+from cafe.control import Controller, Fixed, titled
+from cafe.engine.arrivals import Arrivals
+from cafe.engine.books import Books, Settled, Used, as_closed
+from cafe.engine.starting import Starter
 from cafe.engine.training import Training
 from cafe.errors import InfeasibleError, InputError, is_finite_number, whole
 from cafe.federation import Federation, Indices
+from cafe.fitting.observations import Observations
 from cafe.learn.base import Score
 from cafe.randomness import Stream, check_seed
+from cafe.rounds import answers
 from cafe.rounds.history import Column, History, columns
-from cafe.rounds.jobs import Invitation, Mask, Reports, Running, shared
-from cafe.rounds.ledger import Ledger, Waiting
-from cafe.rounds.outcome import Fate, Outcome
-from cafe.rounds.policy import COMMIT, Policy, Verdict, Wait
+from cafe.rounds.jobs import Invitation, Mask, Reports, Running, Status
+from cafe.rounds.ledger import Ledger, Scored, Waiting
+from cafe.rounds.outcome import OPEN, Fate, Outcome
+from cafe.rounds.policy import (
+    COMMIT,
+    DROP,
+    HOLD,
+    SINGLE,
+    Carried,
+    Policy,
+    Verdict,
+    Wait,
+)
 from cafe.task import Task
+
+RECALL = 20_000  # response times that a controller is shown, the last ones
 
 
 class Run:
@@ -25,176 +42,267 @@ class Run:
 
     Args:
         federation: who takes part.
-        policy: how the server runs its rounds.
+        policy: how the server runs its rounds, or a controller that chooses a policy for each.
         task: what is learned; without one only the books are kept.
         seed: of all that is random.
         crash: the probability that a job which was begun is never reported.
         patience: so many failed rounds in a row end the run with an error.
+        secure_aggregation: refuse policies that need to see single updates or losses.
     """
 
     def __init__(
         self,
         federation: Federation,
-        policy: Policy,
+        policy: Policy | Controller,
         task: Task | None = None,
         *,
         seed: int = 0,
         crash: float = 0.0,
         patience: int = 1000,
+        secure_aggregation: bool = False,
     ) -> None:
         _check(federation, policy, task, crash, patience)
         _keep_freed_memory()
-        self.federation, self.policy, self.seed = federation, policy, check_seed(seed)
+        self.federation, self.seed = federation, check_seed(seed)
         self.crash, self.patience = crash, patience
-        self._latency, self._crashes = Stream(self.seed, "latency"), Stream(self.seed, "crash")
-        self._choices = Stream(self.seed, "policy")
+        self.secure_aggregation = secure_aggregation
+        self.controller = Fixed(policy) if isinstance(policy, Policy) else policy
+        self._streams = {name: Stream(self.seed, address) for name, address in STREAMS.items()}
         examples = federation.examples if task is None else task.shards.counts
         self.books = Books.new(np.broadcast_to(examples, federation.clients).astype(np.int64))
         self.running = Running.none()
+        self.starter = Starter(federation, task, self.seed, crash)
         self.training = None if task is None else _training(task, self.seed)
+        self._bytes = 0 if self.training is None else self.training.bytes
+        self.uploads: dict[int, float] = {}  # by invitation, where it is not 1
         self.outcomes: list[Outcome] = []
         self.scores: list[tuple[int, Score]] = []
         self._scored: tuple[int, Score] | None = None
-        # Failed rounds in a row, and the fastest report in them with its client.
-        self.failures: tuple[int, float, int] = (0, float("inf"), -1)
+        self.responses: deque[tuple[int, float, float]] = deque(maxlen=RECALL)
+        self.waits = 0  # how often close has been answered: the address of its random numbers
+        # Failed rounds in a row, the fastest report in them with its client, and how many of them
+        # failed because their update was not finite.
+        self.failures: tuple[int, float, int, int] = (0, float("inf"), -1, 0)
+        self._checked: Policy | None = None
+        self.policy = self._choose()
 
     @property
     def ledger(self) -> Ledger:
         """What the server knows."""
         return self.books.ledger
 
+    def _choose(self) -> Policy:
+        """The policy of the next round."""
+        if isinstance(self.controller, Fixed):
+            policy = self.controller.policy
+        else:
+            policy = self.controller(self.ledger, self.seen())
+            if not isinstance(policy, Policy):
+                raise InputError(f"The controller must answer a policy. Got {policy!r}.")
+        if policy is not self._checked:
+            self._check_policy(policy)
+            self._checked = policy
+        return policy
+
+    def _check_policy(self, policy: Policy) -> None:
+        unmet = sorted(policy.needs & (SINGLE | {"scores"}))
+        if self.training is None and unmet:
+            raise InputError(
+                f"The policy {policy.name} needs to see {' and '.join(unmet)}, and there are none "
+                "without a task: give one."
+            )
+        check_secure(policy, self.secure_aggregation)
+        policy.check(self.federation, self.crash)
+
     def step(self) -> Outcome:
         """Play one round, from the broadcast to the close."""
-        ledger, policy = self.ledger, self.policy
+        ledger = self.ledger
+        policy = self.policy = self._choose()
+        if "scores" in policy.needs:
+            self._rate(policy)
         ledger.opened = ledger.now
-        invitation = policy.invite(ledger, self._choices.at(ledger.round))
-        new = self._start(invitation)
-        jobs = self.running.then(new)
-        reported, verdict, early = self._wait(jobs, len(new))
+        ledger.ask(self._streams["invite"], ledger.round)
+        outcome = Outcome(ledger.round, ledger.opened, ledger.now, False)
+        first = answers.invitation(policy, "invite", ledger, policy.invite(ledger, ledger.rng))
+        open_ = Arrivals(self.running, self._start(first, outcome))
+        repeats, verdict, early = self._wait(open_, outcome)
+        jobs, reported = open_.jobs, open_.reported
 
-        outcome = Outcome(ledger.round, ledger.opened, ledger.now, verdict is COMMIT)
-        outcome.invited = len(new)
         index = np.flatnonzero(reported)
-        used, reports = Used.nothing(), None
+        used, reports, spoilt = Used.nothing(), None, False
         if verdict is COMMIT:
-            used, reports = self._merge(jobs, index)
+            merged = self._merge(jobs, index)
+            spoilt = merged is None
+            used, reports = merged or (used, None)
+        outcome.closed, outcome.succeeded = ledger.now, verdict is COMMIT and not spoilt
+        outcome.invited = open_.invited
         closed = as_closed(outcome.succeeded, jobs, reported, used, reports)
-        carried = policy.carry(ledger, closed)
+        ledger.ask(self._streams["carry"], ledger.round)
+        carried = answers.carrying(policy, policy.carry(ledger, closed), len(jobs), ledger.clients)
+        check_held(policy, carried, self.secure_aggregation)
+        if spoilt:  # what is kept of it would spoil the next update too
+            carried = replace(without(carried, reported), kept=False)
         unfinished = Fate.CANCELLED if early else Fate.LATE
-        self.running, kept = self.books.close(outcome, jobs, reported, used, carried, unfinished)
+        settled = self.books.close(outcome, jobs, reported, used, carried, unfinished, repeats)
+        self.running = settled.running
+        self._count_bytes(outcome, jobs, index)
         if self.training is not None:
-            self._remember(jobs, kept)
+            self._remember(jobs, settled)
         self.outcomes.append(outcome)
+        if not isinstance(self.controller, Fixed):
+            self._recall(jobs, reported, settled)
         if policy.observe is not None:
-            ledger.state = policy.observe(ledger, outcome, closed)
-        self._persevere(outcome, jobs)
+            ledger.ask(self._streams["observe"], ledger.round - 1)
+            ledger.state = answers.state(policy, policy.observe(ledger, outcome, closed))
+        self._persevere(outcome, jobs, spoilt)
         return outcome
 
-    def _start(self, invitation: Invitation) -> Running:
+    def _start(self, invitation: Invitation, outcome: Outcome) -> Running:
         """The jobs that an invitation starts, with the arrivals that fate has in store."""
-        ledger = self.ledger
-        clients = ledger.checked(invitation.clients)
-        n = len(clients)
-        latency = self.federation.draw(self._latency.at(ledger.round), clients)
-        arrival = ledger.now + latency
-        stop = arrival
-        if self.crash > 0:
-            rng = self._crashes.at(ledger.round)
-            crashes = (rng.random(n) < self.crash) & np.isfinite(arrival)
-            # Where in its work a client crashes is anybody's guess.
-            stop = np.where(crashes, ledger.now + latency * rng.random(n), arrival)
-            arrival = np.where(crashes, np.inf, arrival)
-        local = shared(False, n)
-        if invitation.local is not None:
-            local = invitation.local & ledger.local[clients]
+        ledger, policy = self.ledger, self.policy
+        number = ledger.invitations
+        new = self.starter.start(policy, ledger, invitation)
+        ledger.invitations += 1
+        ledger.mark(new.client, None, True)
         if self.training is not None:
-            self.training.begin(ledger.round, invitation.work, clients[local])
-        return Running(
-            client=clients,
-            start=shared(ledger.now, n),
-            version=shared(ledger.version, n),
-            round=shared(ledger.round, n),
-            local=local,
-            arrival=arrival,
-            stop=stop,
-        )
+            self.training.begin(number, ledger.round, invitation.work, new.client[new.local])
+        work, sent = invitation.work, len(new)
+        if not new.all_expected:
+            sent -= int(np.count_nonzero(new.status == Status.ABSENT))
+        outcome.downloads += sent
+        outcome.bytes_down += sent * work.download * self._bytes
+        if work.upload != 1.0:
+            self.uploads[number] = work.upload
+        return new
 
-    def _wait(self, jobs: Running, invited: int) -> tuple[Mask, Verdict, bool]:
-        """Let time pass as the policy asks. Who reported, the verdict, and was it early."""
-        ledger = self.ledger
-        reported = np.zeros(len(jobs), dtype=bool)
-        until = float("inf")
+    def _wait(self, open_: Arrivals, outcome: Outcome) -> tuple[bool, Verdict, bool]:
+        """Let time pass as the policy asks.
+
+        Whether clients were invited while the round was open, the verdict, and was it early.
+        """
+        ledger, policy = self.ledger, self.policy
+        until, repeats = float("inf"), False
         while True:
-            count = int(np.count_nonzero(reported))
-            answer = self.policy.close(ledger, Waiting(count, invited, len(jobs) - count))
-            if not isinstance(answer, Wait):
-                return reported, answer, ledger.now < until
+            ledger.ask(self._streams["close"], self.waits)
+            self.waits += 1
+            waiting = Waiting(open_.count, open_.invited, len(open_) - open_.count, open_.look)
+            answer = answers.closing(policy, policy.close(ledger, waiting))
+            if isinstance(answer, Verdict):
+                return repeats, answer, ledger.now < until
+            if isinstance(answer, Invitation):
+                more = answers.more(policy, ledger, answer)
+                if more.local is not None:  # what is reported in a round is kept at its close
+                    again = np.isin(more.clients, open_.jobs.client)
+                    more = replace(more, local=more.local & ~again)
+                open_.add(self._start(more, outcome))
+                repeats = True
+                continue
             until = answer.until
-            moment, reported = waited(jobs, answer)
+            if not until >= ledger.now or (
+                answer.reports is not None and answer.reports <= open_.count
+            ):
+                raise answers.passed(policy, ledger.now, answer)
+            before = open_.count
+            moment = open_.wait(answer, ledger)
             if moment == float("inf"):
-                self._refuse_to_wait(jobs, answer)
-            more = int(np.count_nonzero(reported)) - count
-            if not moment >= ledger.now or more < 0 or (moment == ledger.now and more == 0):
-                raise InputError(
-                    f"The policy {self.policy.name} waits for a moment that has passed: its close "
-                    "decision must commit or fail."
-                )
+                self._refuse_to_wait(open_.jobs, answer)
+            if moment == ledger.now and open_.count == before:
+                raise answers.passed(policy, ledger.now, answer)
             ledger.now = moment
 
     def _refuse_to_wait(self, jobs: Running, wait: Wait) -> None:
         coming = int(np.count_nonzero(np.isfinite(jobs.arrival)))
+        wanted = "an event that never comes" if wait.reports is None else f"{wait.reports} reports"
         raise InfeasibleError(
-            f"Round {self.ledger.round} waits for {wait.reports} reports and only {coming} can "
+            f"Round {self.ledger.round} waits for {wanted} and only {coming} can "
             "come: clients that are absent or crashed never report, and the round would last for "
             "ever. Give the policy a deadline."
         )
 
-    def _merge(self, jobs: Running, index: Indices) -> tuple[Used, Reports]:
-        """Ask the policy for coefficients, and move the model if there is one."""
-        ledger, held = self.ledger, self.books.held(jobs, index)
+    def _merge(self, jobs: Running, index: Indices) -> tuple[Used, Reports] | None:
+        """Ask the policy for coefficients, and move the model; None if that would spoil it."""
+        ledger, policy, held = self.ledger, self.policy, self.books.held(jobs, index)
         reports = self.books.reports(jobs, index, held)
-        training, needs = self.training, self.policy.needs
+        training, needs = self.training, policy.needs
         if training is not None:
             paths = training.paths(jobs, index, held)
-            if "updates" in needs:
-                reports = replace(reports, updates=training.updates(paths))
-            if "losses" in needs:
-                reports = replace(reports, losses=training.losses(paths))
-        merge = checked(self.policy, self.policy.merge(ledger, reports), reports)
-        if training is not None:
-            if reports.updates is not None:
-                training.merge_given(paths, merge, reports.updates)
-            else:
-                training.merge(paths, merge)
+            if needs & SINGLE:
+                reports = training.seen(reports, paths, needs)
+        ledger.ask(self._streams["merge"], ledger.round)
+        merge = answers.merging(policy, policy.merge(ledger, reports), reports)
+        if training is not None and not training.merge(paths, merge, reports.updates):
+            return None
         return Used.by(merge, index, held), reports
 
-    def _remember(self, jobs: Running, kept: Indices) -> None:
+    def _remember(self, jobs: Running, settled: Settled) -> None:
         """Keep the local models that the books keep, as recipes."""
         training = self.training
         assert training is not None
-        if len(kept):
-            training.keep(jobs.take(kept))
+        if len(settled.kept):
+            training.keep(jobs.take(settled.kept))
         training.forget(self.running, self.ledger.local | self.books.kept.held)
 
-    def _persevere(self, outcome: Outcome, jobs: Running) -> None:
+    def _count_bytes(self, outcome: Outcome, jobs: Running, index: Indices) -> None:
+        """What the reports of a round weighed."""
+        weight = float(len(index))
+        if self.uploads:
+            numbers = jobs.invitation[index]
+            for number, share in self.uploads.items():
+                weight += (share - 1.0) * float(np.count_nonzero(numbers == number))
+            going_on = set(self.running.invitation.tolist())
+            self.uploads = {n: share for n, share in self.uploads.items() if n in going_on}
+        outcome.bytes_up = weight * self._bytes
+
+    def _rate(self, policy: Policy) -> None:
+        """Have a score that is not too old for a policy that needs one."""
+        ledger = self.ledger
+        if ledger.score is None or ledger.version - ledger.score.version >= policy.score_every:
+            score = self._score()
+            ledger.score = Scored(score.loss, score.accuracy, ledger.version)
+
+    def _recall(self, jobs: Running, reported: Mask, settled: Settled) -> None:
+        """What the round tells about how long clients take; a job that runs on tells it later."""
+        now = self.ledger.now
+        lost = np.isin(settled.fate, (Fate.CRASHED, Fate.REFUSED, Fate.ABSENT))
+        tells = ~lost & (reported | (settled.fate != OPEN))
+        for row in np.flatnonzero(tells).tolist():
+            start, arrival = float(jobs.start[row]), float(jobs.arrival[row])
+            took = arrival - start if arrival <= now else np.nan
+            self.responses.append((int(jobs.client[row]), took, now - start))
+
+    def seen(self) -> Observations | None:
+        """The last response times, as a controller sees them."""
+        if not self.responses:
+            return None
+        clients, times, limits = zip(*self.responses, strict=True)
+        return Observations([*times], [*limits], [f"{client}" for client in clients])
+
+    def _persevere(self, outcome: Outcome, jobs: Running, spoilt: bool) -> None:
         """Give up after too many failures in a row, and say what would have been needed."""
         if outcome.succeeded:
-            self.failures = (0, float("inf"), -1)
+            self.failures = (0, float("inf"), -1, 0)
             return
-        count, took, client = self.failures
+        count, took, client, broken = self.failures
         if len(jobs):
             taken = jobs.arrival - jobs.start
             first = int(np.argmin(taken))
             took, client = min((took, client), (float(taken[first]), int(jobs.client[first])))
-        self.failures = (count + 1, took, client)
+        self.failures = (count + 1, took, client, broken + spoilt)
         if count + 1 >= self.patience:
             advice = "Lengthen the deadline, lower the quorum, or raise patience."
+            if self.failures[3] == count + 1:
+                advice = "Lower the learning rate."
             raise InfeasibleError(f"{self.lament()} {advice}")
 
     def lament(self) -> str:
         """How many rounds in a row have failed, and how fast the fastest report in them was."""
-        count, took, client = self.failures
+        count, took, client, broken = self.failures
         last = self.outcomes[-1]
+        if broken:
+            return (
+                f"{count} rounds in a row have failed under {self.policy}, {broken} of them "
+                "because their update would have left numbers in the model that are not finite."
+            )
         fastest = (
             f"The fastest report in them took {took:.4g} (client {client})"
             if np.isfinite(took)
@@ -207,15 +315,19 @@ class Run:
 
     def evaluate(self) -> Score:
         """Measure the model now; this changes nothing."""
+        score = self._score()
+        self.scores.append((len(self.outcomes), score))
+        return score
+
+    def _score(self) -> Score:
         if self.training is None:
             raise InputError("There is no model to evaluate: the run has no task.")
         version = self.training.version
         if self._scored is None or self._scored[0] != version:
             score = self.training.score()
-            if not np.isfinite(score.loss):  # of a model that is not a number nothing is right
+            if not np.isfinite(score.loss):  # of a loss that is not a number nothing is right
                 score = Score(score.loss, None)
             self._scored = (version, score)
-        self.scores.append((len(self.outcomes), self._scored[1]))
         return self._scored[1]
 
     @property
@@ -227,7 +339,7 @@ class Run:
         """What has happened so far."""
         training = self.training
         return self.books.history(
-            str(self.policy),
+            titled(self.controller),
             self.seed,
             self.by_round,
             self.running,
@@ -236,18 +348,44 @@ class Run:
         )
 
 
-def waited(jobs: Running, wait: Wait) -> tuple[float, Mask]:
-    """When a wait ends, and who has reported by then; ties go to the smaller client."""
-    if wait.reports is not None and wait.reports <= len(jobs):
-        count = max(wait.reports, 1)
-        last = float(np.partition(jobs.arrival, count - 1)[count - 1])
-        if last <= wait.until and last < float("inf"):
-            reported = jobs.arrival < last
-            ties = np.flatnonzero(jobs.arrival == last)
-            ties = ties[np.argsort(jobs.client[ties], kind="stable")]
-            reported[ties[: count - int(np.count_nonzero(reported))]] = True
-            return last, reported
-    return wait.until, jobs.arrival <= wait.until
+# The addresses of the random numbers that decisions may draw: by round, those of close by how
+# often it has been answered.
+STREAMS = {
+    "invite": "policy",
+    "close": "policy close",
+    "merge": "policy merge",
+    "carry": "policy carry",
+    "observe": "policy observe",
+}
+
+
+def without(carried: Carried, some: Mask) -> Carried:
+    """What outlives a round, but for some of its jobs."""
+    if not some.any():
+        return carried
+    codes = np.where(some, int(DROP), np.asarray(carried.jobs, dtype=np.int64))
+    return replace(carried, jobs=codes)
+
+
+def check_secure(policy: Policy, secure: bool) -> None:
+    """Refuse a policy that secure aggregation leaves without what it needs."""
+    unmet = sorted(policy.needs & SINGLE)
+    if secure and unmet:
+        raise InputError(
+            f"The policy {policy.name} needs {' and '.join(unmet)} of single clients, and secure "
+            "aggregation shows the server only sums. Choose another policy, or set "
+            "secure_aggregation to false."
+        )
+
+
+def check_held(policy: Policy, carried: Carried, secure: bool) -> None:
+    """Refuse to hold single reports where the server only sees sums."""
+    if secure and np.any(np.asarray(carried.jobs, dtype=np.int64) & int(HOLD)):
+        raise InputError(
+            f"The policy {policy.name} holds reports of single clients (HOLD in carry), and secure "
+            "aggregation shows the server only sums. Choose another policy, or set "
+            "secure_aggregation to false."
+        )
 
 
 def _training(task: Task, seed: int) -> Training:
@@ -266,21 +404,25 @@ def _keep_freed_memory() -> None:
 
 
 def check_hazards(crash: float, patience: int) -> None:
-    """Refuse a chance of crashes that is none, and a patience of no round at all."""
+    """Refuse a crash probability outside [0, 1), and a patience below 1."""
     if not is_finite_number(crash) or not 0 <= crash < 1:
         raise InputError(f"crash is a probability, at least 0 and below 1. Got {crash!r}.")
     whole("patience", patience)
 
 
 def _check(
-    federation: Federation, policy: Policy, task: Task | None, crash: float, patience: int
+    federation: Federation,
+    policy: Policy | Controller,
+    task: Task | None,
+    crash: float,
+    patience: int,
 ) -> None:
     if not isinstance(federation, Federation):
         raise InputError(f"A federation is needed, such as cafe.Federation. Got {federation!r}.")
-    if not isinstance(policy, Policy):
+    if not isinstance(policy, Policy) and (not callable(policy) or isinstance(policy, type)):
         raise InputError(
-            "A policy is needed, such as cafe.policies.mcu(quorum=1, deadline=0.5). "
-            f"Got {policy!r}."
+            "A policy is needed, such as cafe.policies.mcu(quorum=1, deadline=0.5), or a "
+            f"controller. Got {policy!r}."
         )
     if task is not None and not isinstance(task, Task):
         raise InputError(f"A task is made by cafe.Task(...), or None for the books. Got {task!r}.")
@@ -290,10 +432,3 @@ def _check(
             f"{federation.clients}: each client needs its own examples, and no others."
         )
     check_hazards(crash, patience)
-    unmet = sorted(policy.needs & {"updates", "losses"})
-    if task is None and unmet:
-        raise InputError(
-            f"The policy {policy.name} needs to see {' and '.join(unmet)}, and there are none "
-            "without a task: give one."
-        )
-    policy.check(federation, crash)

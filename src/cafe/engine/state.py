@@ -9,19 +9,21 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cafe.control import titled
 from cafe.engine.books import Books
 from cafe.engine.run import Run
+from cafe.engine.training import Call, Link
 from cafe.errors import InputError
 from cafe.learn.base import Score
 from cafe.rounds.history import Column
 from cafe.rounds.jobs import Running, Work
+from cafe.rounds.ledger import Scored
 from cafe.rounds.outcome import Outcome
 from cafe.rounds.policy import Policy
 
 State = dict[str, NDArray[Any]]
 
-_LEDGER = ("last_start", "last_round", "merged", "busy", "away", "local")
-_CLOCK = ("now", "opened", "round", "version", "state")
+_CLOCK = ("now", "opened", "round", "version", "invitations", "state", "score")
 _BOOKS = ("area", "settled", "weight", "joined")
 
 
@@ -42,7 +44,7 @@ class Played(Protocol):
 def save_books(run: Played) -> tuple[State, dict[str, Any]]:
     """The books of a run, the jobs that run on, and its past: arrays, and values for JSON."""
     books, ledger = run.books, run.books.ledger
-    state: State = {f"ledger.{name}": getattr(ledger, name) for name in _LEDGER}
+    state: State = {f"ledger.{name}": column for name, column in vars(books.columns).items()}
     state |= {f"books.{name}": getattr(books, name) for name in _BOOKS}
     state |= {f"kept.{name}": column for name, column in vars(books.kept).items()}
     state |= {f"running.{name}": column for name, column in vars(run.running).items()}
@@ -53,16 +55,6 @@ def save_books(run: Played) -> tuple[State, dict[str, Any]]:
             for after, score in run.scores
         ]
     ).reshape(-1, 3)
-    try:
-        same = json.loads(json.dumps(ledger.state)) == ledger.state
-    except TypeError:
-        same = False
-    if not same:
-        raise InputError(
-            f"The policy {run.policy.name} keeps a state that JSON does not give back as it was, "
-            "so the run cannot be saved: let observe return numbers, texts, lists, and "
-            "dictionaries with texts for keys."
-        )
     return state, {name: getattr(ledger, name) for name in _CLOCK}
 
 
@@ -71,8 +63,11 @@ def restore_books(run: Played, state: State, meta: dict[str, Any]) -> None:
     ledger, books = run.books.ledger, run.books
     for name in _CLOCK:
         setattr(ledger, name, meta[name])
-    for name in _LEDGER:
-        setattr(ledger, name, state[f"ledger.{name}"].copy())
+    ledger.score = None if ledger.score is None else Scored(*ledger.score)
+    for name in vars(books.columns):
+        setattr(books.columns, name, state[f"ledger.{name}"].copy())
+    ledger.forget_marks()
+    ledger.show(books.columns)
     for name in _BOOKS:
         setattr(books, name, state[f"books.{name}"].copy())
     for name in vars(books.kept):
@@ -108,16 +103,19 @@ def unpacked(state: State, identity: dict[str, Any]) -> dict[str, Any]:
 def save(run: Run) -> State:
     """All that the rest of a run depends on, and its past."""
     state, meta = save_books(run)
-    meta |= {"failures": run.failures, **_identity(run)}
+    meta |= {"failures": run.failures, "waits": run.waits, **_identity(run)}
+    meta["uploads"] = [*run.uploads.items()]
+    state["responses"] = np.array([*run.responses], dtype=float).reshape(-1, 3)
     training = run.training
     if training is not None:
-        training.catch_up()
         learner = training.task.learner
         state |= {f"model.{v}": learner.save(model) for v, model in training.models.items()}
         state |= {f"moment.{n}": learner.save(m) for n, m in enumerate(training.moments)}
         meta["trained"] = training.version
         meta |= {"chains": training.chains, "begun": training.begun}
-        meta["works"] = {r: asdict(work) for r, work in training.works.items()}
+        meta["calls"] = [
+            (number, call.round, asdict(call.work)) for number, call in training.calls.items()
+        ]
     return packed(state, meta)
 
 
@@ -128,7 +126,12 @@ def restore(run: Run, state: State) -> None:
     if ("trained" in meta) != (training is not None):
         raise InputError("The saved run and this one must both have a task, or both none.")
     restore_books(run, state, meta)
-    run.failures = (meta["failures"][0], meta["failures"][1], meta["failures"][2])
+    count, took, client, broken = meta["failures"]
+    run.failures, run.waits = (count, took, client, broken), meta["waits"]
+    run.uploads = {number: share for number, share in meta["uploads"]}
+    run.responses.extend(
+        (int(client), float(took), float(limit)) for client, took, limit in state["responses"]
+    )
     if training is not None:
         load = training.task.learner.load
         training.version = meta["trained"]
@@ -140,17 +143,19 @@ def restore(run: Run, state: State) -> None:
         moments = sum(name.startswith("moment.") for name in state)
         training.moments = tuple(load(state[f"moment.{n}"]) for n in range(moments))
         training.chains, training.begun = (
-            {int(k): tuple((job[0], job[1]) for job in jobs) for k, jobs in meta[name].items()}
+            {int(k): tuple(Link(*link) for link in chain) for k, chain in meta[name].items()}
             for name in ("chains", "begun")
         )
-        training.works = {int(r): Work(**work) for r, work in meta["works"].items()}
+        training.calls = {
+            number: Call(round_, Work(**work)) for number, round_, work in meta["calls"]
+        }
 
 
 def _identity(run: Run) -> dict[str, Any]:
     """What a run must have in common with one that it takes up."""
     return {
         "seed": run.seed,
-        "policy": str(run.policy),
+        "policy": titled(run.controller),
         "clients": run.federation.clients,
         "crash": run.crash,
         "parameters": None if run.training is None else len(_flat(run)),

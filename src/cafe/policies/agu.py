@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cafe.decisions.build import inviting, stated
+from cafe.decisions.build import closing, inviting, stated
 from cafe.decisions.carry import FailedReports
-from cafe.decisions.close import DeadlineQuorum
 from cafe.decisions.weigh import Mean
 from cafe.errors import InputError, did_you_mean
 from cafe.rounds.policy import Policy
@@ -40,9 +39,10 @@ def agu(
     return Policy(
         "agu",
         inviting(cohort, steps),
-        DeadlineQuorum(quorum, deadline, target, close_when_all),
-        Mean(),
-        FailedReports(pool=pool == "union"),
+        merge=Mean(),
+        carry=FailedReports(pool=pool == "union"),
+        cohort=cohort,
+        **closing(quorum, deadline, target, close_when_all),
         needs=frozenset({"local models"}),
         parameters=given,
     )

@@ -7,8 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from cafe.decisions.build import carrying, inviting, stated
-from cafe.decisions.close import DeadlineQuorum
+from cafe.decisions.build import carrying, closing, inviting, stated
 from cafe.decisions.weigh import ByAge, Weight
 from cafe.errors import InputError, did_you_mean
 from cafe.latency.base import Floats
@@ -71,8 +70,10 @@ def awu(
     return Policy(
         "awu",
         inviting(cohort, steps),
-        DeadlineQuorum(quorum, deadline, target, close_when_all),
-        merge,
-        carrying(late),
+        merge=merge,
+        carry=carrying(late),
         parameters=given,
+        cohort=cohort,
+        late=late,
+        **closing(quorum, deadline, target, close_when_all),
     )

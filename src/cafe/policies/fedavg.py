@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cafe.decisions.build import stated
+from cafe.decisions.build import closing, stated
 from cafe.decisions.carry import Nothing
-from cafe.decisions.close import DeadlineQuorum
 from cafe.decisions.invite import Fraction
 from cafe.decisions.weigh import BySize
 from cafe.rounds.jobs import Work
@@ -42,9 +41,10 @@ def fedavg(
     return Policy(
         "fedavg",
         Fraction(fraction, work),
-        DeadlineQuorum(quorum, deadline, all_in=True),
-        BySize(divisor),
-        Nothing(),
+        merge=BySize(divisor),
+        carry=Nothing(),
         needs=frozenset({"sizes"}),
         parameters=given,
+        cohort=float(fraction),
+        **closing(quorum, deadline, all_in=True),
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cafe.decisions.build import carrying, inviting, stated
-from cafe.decisions.close import DeadlineQuorum
+from cafe.decisions.build import carrying, closing, inviting, stated
 from cafe.decisions.weigh import Mean
 from cafe.rounds.policy import Policy
 
@@ -35,8 +34,10 @@ def mcu(
     return Policy(
         "mcu",
         inviting(cohort, steps),
-        DeadlineQuorum(quorum, deadline, target, close_when_all),
-        Mean(),
-        carrying(late),
+        merge=Mean(),
+        carry=carrying(late),
         parameters=given,
+        cohort=cohort,
+        late=late,
+        **closing(quorum, deadline, target, close_when_all),
     )

@@ -107,6 +107,26 @@ class History:
         return int(self.by_round["used"].sum())
 
     @property
+    def reports_reused(self) -> int:
+        """How many of them had been in an earlier update too."""
+        return int(self.by_round["reused"].sum())
+
+    @property
+    def downloads(self) -> int:
+        """How many times the model was sent to a client; the paper's broadcasts count rounds."""
+        return int(self.by_round["downloads"].sum())
+
+    @property
+    def bytes_down(self) -> float:
+        """Bytes sent to clients; 0 without a task, where there is no model."""
+        return float(self.by_round["bytes_down"].sum())
+
+    @property
+    def bytes_up(self) -> float:
+        """Bytes that came with reports, used or not; 0 without a task."""
+        return float(self.by_round["bytes_up"].sum())
+
+    @property
     def waste(self) -> float:
         """Client time thrown away in all, as the paper charges it."""
         return float(self.by_round["waste"].sum())

@@ -1,19 +1,21 @@
-"""Jobs: a client's piece of work, from the broadcast to its report. Arrays, a row per job."""
+"""Jobs: a client's piece of work, from the invitation to its report. Arrays, a row per job."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from enum import IntEnum
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import InputError, whole
+from cafe.errors import InputError, is_finite_number, positive, whole
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 
 Mask = NDArray[np.bool_]
 Whole = NDArray[np.int64]
+Codes = NDArray[np.int8]
 
 
 @dataclass(frozen=True)
@@ -23,24 +25,45 @@ class Work:
     Attributes:
         steps: gradient steps, each on a fresh batch. One step is the paper's setting.
         epochs: passes over the client's own examples instead, in shuffled batches.
+        seconds: instead, as many steps as fit into so many seconds of computing, and at least one.
+            A simulation needs a federation with ``per_step`` for it.
+        prox: the factor mu of a proximal term, mu/2 times the squared distance from the global
+            model that the client began from, added to its objective (FedProx).
+        partial: whether a client that would miss the round's deadline reports fewer steps, as many
+            as let its report arrive in time. A job that cannot finish one step in time is late.
         scaled: whether a client's objective carries the paper's factor (eq. 1), N times its share
             of all examples, so that equal coefficients minimise the mean loss over all of them. A
             policy that weighs by examples itself leaves it out.
+        download: bytes that are sent to the client, as a share of the model's size.
+        upload: bytes that the client sends back, as a share of the model's size.
     """
 
     steps: int = 1
     epochs: int | None = None
+    seconds: float | None = None
+    prox: float = 0.0
+    partial: bool = False
     scaled: bool = True
+    download: float = 1.0
+    upload: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", whole("steps", self.steps))
-        if self.epochs is None:
-            return
-        object.__setattr__(self, "epochs", whole("epochs", self.epochs))
-        if self.steps != 1:
+        if self.epochs is not None:
+            object.__setattr__(self, "epochs", whole("epochs", self.epochs))
+        if self.seconds is not None:
+            object.__setattr__(self, "seconds", positive("seconds", self.seconds))
+        given = [self.steps != 1, self.epochs is not None, self.seconds is not None]
+        if sum(given) > 1:
             raise InputError(
-                f"A job takes steps or epochs, not both. Got {self.steps} and {self.epochs}."
+                "A job takes steps, epochs or seconds, only one of them. Got "
+                f"steps={self.steps}, epochs={self.epochs} and seconds={self.seconds}."
             )
+        for name in ("prox", "download", "upload"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not is_finite_number(value) or value < 0:
+                raise InputError(f"{name} must be a number from 0 up. Got {value!r}.")
+            object.__setattr__(self, name, float(value))
 
 
 ONE_STEP = Work()
@@ -53,12 +76,18 @@ class Invitation:
     Attributes:
         clients: their numbers, in rising order; only idle ones.
         local: which of them go on from their own local model; None: all start from the global one.
-        work: how much each does.
+        work: what each does.
+        amount: how much each does, in the unit of ``work`` (steps, epochs or seconds), where this
+            differs from client to client; None: as ``work`` says.
+        note: a number for each job that comes back with its report, such as the probability with
+            which the client was chosen, or its tier; None: 0 for all.
     """
 
     clients: Indices
     local: Mask | None = None
     work: Work = ONE_STEP
+    amount: Whole | Floats | None = None
+    note: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +101,11 @@ class Jobs:
             which the local model began from.
         round: in which it was broadcast.
         local: whether it goes on from the client's local model.
+        invitation: the number of the invitation that started it, counted from 0 over the run.
+            Where every round has one invitation, it equals ``round``.
+        steps: gradient steps that it takes; 0 where the server does not know, as for epochs on
+            real clients before they report.
+        note: the number that the invitation gave it.
     """
 
     client: Indices
@@ -79,6 +113,9 @@ class Jobs:
     version: Whole
     round: Whole
     local: Mask
+    invitation: Whole
+    steps: Whole
+    note: Floats
 
     def __len__(self) -> int:
         return len(self.client)
@@ -91,43 +128,90 @@ class Jobs:
         """These jobs, followed by others."""
         if not len(self):
             return others
+        if not len(others):
+            return self
         pairs = ((getattr(self, f.name), getattr(others, f.name)) for f in fields(self))
         return type(self)(*(np.concatenate(pair) for pair in pairs))
 
 
+class Status(IntEnum):
+    """Whether a job will report."""
+
+    EXPECTED = 0  # its report comes at ``arrival``, which is infinite while nobody knows it
+    CRASHED = 1  # it was begun, and its client is lost at ``stop``
+    ABSENT = 2  # its client was invited and never began
+    REFUSED = 3  # its report was not accepted
+    STOPPED = 4  # its client gave up at the deadline
+
+
 @dataclass(frozen=True, eq=False)
 class Running(Jobs):
-    """Jobs with what only the simulator knows.
+    """Jobs with what only the loop knows, and no decision sees.
 
     Attributes:
-        arrival: when the report will be there; infinite where there will be none.
-        stop: when the client stops working on it: at its arrival, or when it crashes. Infinite for
-            one that was absent and never began.
+        arrival: when the report is there; infinite where there is none, or nobody knows.
+        stop: when the client stops working on it: at its arrival, or when it is lost.
+        status: a :class:`Status`.
+        seconds: of training in it.
     """
 
     arrival: Floats
     stop: Floats
+    status: Codes
+    seconds: Floats
 
     @classmethod
     def none(cls) -> Running:
         """No jobs."""
         number, time = np.empty(0, dtype=np.int64), np.empty(0)
-        return cls(number.astype(np.intp), time, number, number, number.astype(bool), time, time)
+        return cls(
+            client=number.astype(np.intp),
+            start=time,
+            version=number,
+            round=number,
+            local=number.astype(bool),
+            invitation=number,
+            steps=number,
+            note=time,
+            arrival=time,
+            stop=time,
+            status=number.astype(np.int8),
+            seconds=time,
+        )
+
+    @property
+    def all_expected(self) -> bool:
+        """Whether no job is known to be lost; cheap where one status is stored for all."""
+        status = self.status
+        if status.strides == (0,):
+            return not len(status) or int(status[0]) == Status.EXPECTED
+        return not status.any()
 
 
 @dataclass(frozen=True, eq=False)
 class Reports(Jobs):
     """Jobs that have reported and may be merged.
 
+    ``steps`` are those that were done. A client that went on from its local model reports the work
+    of several jobs at once: ``steps`` and ``seconds`` are their sums.
+
     Attributes:
         arrived: when the report came.
+        seconds: of training in it. A simulation without ``per_step`` counts the whole response.
+        used: in how many updates the report has been before; above 0 only where it is held.
         updates: what was reported, a row per report, for a policy that ``needs`` updates.
         losses: the mean loss on its first batch before any step, for a policy that ``needs`` it.
+        rms_losses: the root of the mean squared loss on the same batch, likewise.
+        labels: how many examples of each class its client holds, likewise.
     """
 
     arrived: Floats
+    seconds: Floats
+    used: Whole
     updates: NDArray[np.float32] | None = None
     losses: Floats | None = None
+    rms_losses: Floats | None = None
+    labels: Whole | None = None
 
 
 def shared(value: Any, count: int) -> NDArray[Any]:

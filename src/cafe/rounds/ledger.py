@@ -2,62 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cafe.errors import InputError
 from cafe.federation import Indices
 from cafe.latency.base import Floats
-from cafe.rounds.jobs import Mask, Whole
+from cafe.randomness import Stream
+from cafe.rounds.jobs import Jobs, Mask, Whole
+
+UNKNOWN = -1  # examples of a client that has not said yet how many it holds
+
+
+class Scored(NamedTuple):
+    """How good a version of the model was: mean loss, share of right answers, and which version."""
+
+    loss: float
+    accuracy: float | None
+    version: int
 
 
 @dataclass(eq=False)
-class Ledger:
-    """What a server knows: the clock, the model's version, and when each client was last heard.
+class Columns:
+    """The ledger's arrays, an entry per client. Their owner writes them; policies never do."""
 
-    Policies read it and never write to it.
-
-    Attributes:
-        clients: how many there are.
-        examples: how many examples each client holds.
-        now: the time.
-        opened: when the present round began.
-        round: its number, from 0, failed rounds included.
-        version: how many updates the model has had.
-        last_start: when each client's last merged job was broadcast; 0 before its first.
-        last_round: in which round each client was last merged; -1 before its first.
-        merged: how often each client was merged.
-        busy: who has a job running.
-        away: who cannot be reached now; nobody in a simulation, where an absent client is invited
-            like any other and never begins.
-        local: who has a local model to go on from.
-        state: what the policy's ``observe`` returned last.
-    """
-
-    clients: int
     examples: Whole
-    now: float = 0.0
-    opened: float = 0.0
-    round: int = 0
-    version: int = 0
-    last_start: Floats = field(default_factory=lambda: np.empty(0))
-    last_round: Whole = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    merged: Whole = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    busy: Mask = field(default_factory=lambda: np.empty(0, dtype=bool))
-    away: Mask = field(default_factory=lambda: np.empty(0, dtype=bool))
-    local: Mask = field(default_factory=lambda: np.empty(0, dtype=bool))
-    state: Any = None
+    last_start: Floats
+    last_round: Whole
+    merged: Whole
+    busy: Mask
+    away: Mask
+    local: Mask
 
     @classmethod
-    def new(cls, examples: Whole) -> Ledger:
-        """The ledger of clients that hold so many examples, before the first round."""
+    def new(cls, examples: Whole) -> Columns:
+        """Of clients that hold so many examples each, before the first round."""
         n = len(examples)
         return cls(
-            clients=n,
-            examples=examples,
+            examples=np.array(examples, dtype=np.int64),
             last_start=np.zeros(n),
             last_round=np.full(n, -1, dtype=np.int64),
             merged=np.zeros(n, dtype=np.int64),
@@ -66,11 +52,108 @@ class Ledger:
             local=np.zeros(n, dtype=bool),
         )
 
+
+class Ledger:
+    """What a server knows: the clock, the model's version, and when each client was last heard.
+
+    Policies read it and never write to it: its arrays are read-only.
+
+    Attributes:
+        clients: how many there are.
+        examples: how many examples each client holds; ``UNKNOWN``, -1, for a real client that has
+            not said so yet.
+        now: the time.
+        opened: when the present round began.
+        round: its number, from 0, failed rounds included.
+        version: how many updates the model has had.
+        invitations: how many invitations there have been; a round that begins has one, and its
+            ``close`` may add others.
+        last_start: when each client's last merged job was broadcast; 0 before its first.
+        last_round: in which round each client was last merged; -1 before its first.
+        merged: how often each client was merged.
+        busy: who has a job running. Who has just been invited is busy; who has reported is not.
+        away: who cannot be reached now.
+        local: who has a local model to go on from.
+        state: what the policy's ``observe`` returned last.
+        score: how good the model was when it was last evaluated, for a policy that needs scores.
+        rng: random numbers for this decision, and no other. Asked again in the same decision, it
+            goes on where it was.
+    """
+
+    examples: Whole
+    last_start: Floats
+    last_round: Whole
+    merged: Whole
+    away: Mask
+    local: Mask
+
+    def __init__(self, columns: Columns) -> None:
+        self.now = 0.0
+        self.opened = 0.0
+        self.round = 0
+        self.version = 0
+        self.invitations = 0
+        self.state: Any = None
+        self.score: Scored | None = None
+        self._stream: Stream | None = None
+        self._index = 0
+        self._rng: np.random.Generator | None = None
+        self._changes: list[tuple[Indices, Mask | None, bool]] = []
+        self.show(columns)
+
+    @classmethod
+    def new(cls, examples: Whole) -> Ledger:
+        """The ledger of clients that hold so many examples, before the first round."""
+        return cls(Columns.new(examples))
+
+    def show(self, columns: Columns) -> None:
+        """Show these arrays from now on, read-only."""
+        self._columns = columns
+        self.clients = len(columns.examples)
+        for field in fields(columns):
+            view = getattr(columns, field.name).view()
+            view.setflags(write=False)
+            vars(self)["_busy" if field.name == "busy" else field.name] = view
+        vars(self).pop("_everyone", None)
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """Random numbers for this decision."""
+        if self._rng is None:
+            if self._stream is None:
+                raise InputError("A ledger has random numbers only where a run asks a decision.")
+            self._rng = self._stream.at(self._index)
+        return self._rng
+
+    def ask(self, stream: Stream, index: int) -> None:
+        """The next decision's random numbers come from here, if it wants any."""
+        self._stream, self._index, self._rng = stream, index, None
+
+    @property
+    def busy(self) -> Mask:
+        """Who has a job running."""
+        if self._changes:
+            busy = self._columns.busy
+            for clients, mask, value in self._changes:
+                busy[clients if mask is None else clients[mask]] = value
+            self._changes.clear()
+        busy_now: Mask = vars(self)["_busy"]
+        return busy_now
+
+    def mark(self, clients: Indices, mask: Mask | None, busy: bool) -> None:
+        """Note that clients (those of the mask) are busy or not; worked out when asked for."""
+        self._changes.append((clients, mask, busy))
+
+    def forget_marks(self) -> None:
+        """Drop what :meth:`mark` has noted, where ``busy`` is about to be written anew."""
+        self._changes.clear()
+
     @property
     def idle(self) -> Indices:
         """Who is there and has no job running, in rising order."""
-        if self.busy.any() or self.away.any():
-            return np.flatnonzero(~(self.busy | self.away))
+        busy = self.busy
+        if busy.any() or self.away.any():
+            return np.flatnonzero(~(busy | self.away))
         return self._everyone
 
     @cached_property
@@ -78,38 +161,6 @@ class Ledger:
         everyone = np.arange(self.clients)
         everyone.setflags(write=False)
         return everyone
-
-    def admit(self, count: int) -> None:
-        """Let so many new clients in, who hold one example each for all that is known.
-
-        Their age begins now.
-        """
-        new = Ledger.new(np.ones(count, dtype=np.int64))
-        new.last_start += self.now
-        for name in ("examples", "last_start", "last_round", "merged", "busy", "away", "local"):
-            setattr(self, name, np.concatenate([getattr(self, name), getattr(new, name)]))
-        self.clients += count
-        vars(self).pop("_everyone", None)
-
-    def checked(self, invited: Indices) -> Indices:
-        """The clients of an invitation, if they can be invited now."""
-        clients = np.asarray(invited)
-        rising = clients.ndim == 1 and bool((clients[1:] > clients[:-1]).all())
-        if len(clients) and (
-            clients.dtype.kind not in "iu"
-            or not rising
-            or clients[0] < 0
-            or clients[-1] >= self.clients
-        ):
-            raise InputError(
-                f"An invitation names clients from 0 to {self.clients - 1}, each once, in rising "
-                f"order. Got {clients!r}."
-            )
-        clients = clients.astype(np.intp, copy=False)
-        if self.busy[clients].any():
-            busy = clients[self.busy[clients]]
-            raise InputError(f"Client {busy[0]} was invited while its last job still runs.")
-        return clients
 
     def age(self, clients: Indices) -> Floats:
         """Time since each client's last merged job was broadcast; since 0 before its first.
@@ -127,9 +178,14 @@ class Ledger:
         return self.round - self.last_round[clients]
 
 
-@dataclass(frozen=True)
 class Waiting:
     """An open round, as it stands when ``close`` is asked.
+
+    Args:
+        reports: how many have reported in this round.
+        invited: how many jobs were started in it.
+        outstanding: how many jobs, of this round or older, have not reported.
+        look: makes :attr:`jobs` and :attr:`arrived` when they are asked for.
 
     Attributes:
         reports: how many have reported in this round.
@@ -137,6 +193,32 @@ class Waiting:
         outstanding: how many jobs, of this round or older, have not reported.
     """
 
-    reports: int
-    invited: int
-    outstanding: int
+    def __init__(
+        self,
+        reports: int,
+        invited: int,
+        outstanding: int,
+        look: Callable[[], tuple[Jobs, Floats]] | None = None,
+    ) -> None:
+        self.reports, self.invited, self.outstanding = reports, invited, outstanding
+        self._look = look
+
+    @property
+    def jobs(self) -> Jobs:
+        """The jobs that have reported in this round, in the order of their rows.
+
+        ``ledger.version - waiting.jobs.version`` is how stale each is.
+        """
+        return self._seen[0]
+
+    @property
+    def arrived(self) -> Floats:
+        """When each of :attr:`jobs` reported."""
+        return self._seen[1]
+
+    @cached_property
+    def _seen(self) -> tuple[Jobs, Floats]:
+        if self._look is None:
+            raise InputError("Who has reported is known only while a run waits.")
+        return self._look()
+

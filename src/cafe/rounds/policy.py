@@ -10,19 +10,25 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import InputError, did_you_mean
+from cafe.errors import InputError, did_you_mean, is_finite_number, positive, whole
 from cafe.federation import Federation
-from cafe.latency.base import Floats
+from cafe.latency.base import Floats, numbers
 from cafe.rounds.jobs import Invitation, Jobs, Mask, Reports
 from cafe.rounds.ledger import Ledger, Waiting
 from cafe.rounds.outcome import Outcome
 
 NEEDS = {
+    "forecasts": "how likely each client is to stay present, from the federation's presence",
+    "labels": "how many examples of each class the client of each report holds",
     "local models": "clients keep their own model from one round to the next",
     "losses": "the mean loss of each report's first batch",
-    "sizes": "how many examples each client holds",
+    "rms losses": "the root of the mean squared loss of each report's first batch",
+    "scores": "loss and accuracy of the model, evaluated every ``score_every`` updates",
+    "sizes": "how many examples each client holds: a report that does not say so is refused",
     "updates": "each client's update in the clear, which secure aggregation forbids",
 }
+# What reports must bring for a policy that needs it, and secure aggregation cannot give.
+SINGLE = frozenset({"updates", "losses", "rms losses", "labels"})
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,11 @@ class Merge:
     """The next model: ``keep * w + sum over reports of coefficient * (update or model)``.
 
     A report with coefficient 0 is not used.
+
+    Attributes:
+        coefficient: one for each report.
+        keep: the factor of the present model.
+        of: what is added up: the reports' "update", or their "model".
     """
 
     coefficient: Floats
@@ -55,14 +66,20 @@ class Merge:
     of: Literal["update", "model"] = "update"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "coefficient", np.asarray(self.coefficient, dtype=float))
+        given = self.coefficient
+        plain = isinstance(given, np.ndarray) and given.dtype == float
+        coefficient = given if plain else numbers(given)
+        if coefficient is None or not is_finite_number(self.keep):
+            raise InputError(
+                f"A merge needs numbers: a coefficient for each report, and keep. "
+                f"Got {self.coefficient!r} and keep={self.keep!r}."
+            )
+        object.__setattr__(self, "coefficient", coefficient)
         if self.of not in ("update", "model"):
             hint = did_you_mean(self.of, ["update", "model"])
             raise InputError(f"A merge is of updates or of models. Got of='{self.of}'. {hint}")
-        if not np.isfinite(self.keep) or not np.isfinite(self.coefficient).all():
-            raise InputError(
-                f"A merge needs finite coefficients. Got {self.coefficient!r} and keep={self.keep}."
-            )
+        if not np.isfinite(coefficient).all():
+            raise InputError(f"A merge needs finite coefficients. Got {coefficient!r}.")
 
 
 class Carry(IntFlag):
@@ -103,9 +120,12 @@ class Carried:
     """What ``carry`` answers.
 
     Attributes:
-        jobs: a :class:`Carry` for all of the closed round's jobs, or one for each.
-        kept: whether clients that kept a report or a local model earlier may keep it further; for
-            all, or one for each client of the federation.
+        jobs: a :class:`Carry` for all of the closed round's jobs, or one for each. Where a client
+            has reported twice in the round, only its last report can be kept.
+        kept: whether clients that kept a report or a local model earlier keep it further; for all,
+            or one for each client of the federation. A report that is held is offered to every
+            merge for as long as this is answered, whether or not it has been used; a newer report
+            of its client takes its place.
     """
 
     jobs: Carry | NDArray[np.int64] = DROP
@@ -116,26 +136,46 @@ class Carried:
 class Policy:
     """How a server runs its rounds: a value, made by a recipe such as :func:`cafe.policies.mcu`.
 
+    The last six attributes say in advance what the decisions will do. Servers and simulators use
+    them to refuse what cannot work, to tell real clients how long they may work, and to wait for
+    enough clients before a round.
+
     Attributes:
         name: of the recipe.
         invite: whom to ask. ``invite(ledger, rng)``.
-        close: when to stop waiting, and with which verdict. ``close(ledger, waiting)``.
+        close: when to stop waiting, and with which verdict, or whom to invite while the round is
+            open. ``close(ledger, waiting)``.
         merge: how reports move the model. ``merge(ledger, reports)``.
         carry: what outlives the round. ``carry(ledger, closed)``.
         observe: the policy's next state, ``observe(ledger, outcome, closed)``, of numbers, texts,
             lists and dictionaries with texts for keys; None for a policy that has no state.
         needs: what it must know beyond who reported when; keys of ``NEEDS``.
         parameters: what the recipe was told, other than its defaults.
+        quorum: reports without which no round succeeds. A round begins when so many clients are
+            present.
+        deadline: how long a round lasts at most; None: no limit is known in advance.
+        target: a round closes at so many reports, or when "all" that were invited have reported.
+        cohort: how many clients are invited at most: a number, or a fraction of all (a float);
+            None: everybody.
+        late: what becomes of a job that misses the deadline: "drop", or "keep" running. With
+            "drop", real clients stop at the deadline.
+        score_every: how many updates old a score may be, for a policy that needs scores.
     """
 
     name: str
     invite: Callable[[Ledger, np.random.Generator], Invitation]
-    close: Callable[[Ledger, Waiting], Wait | Verdict]
+    close: Callable[[Ledger, Waiting], Wait | Verdict | Invitation]
     merge: Callable[[Ledger, Reports], Merge]
     carry: Callable[[Ledger, Closed], Carried]
     observe: Callable[[Ledger, Outcome, Closed], Any] | None = None
     needs: frozenset[str] = frozenset()
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    quorum: int = 1
+    deadline: float | None = None
+    target: int | Literal["all"] | None = None
+    cohort: int | float | None = None
+    late: Literal["drop", "keep"] = "drop"
+    score_every: int = 1
 
     def __post_init__(self) -> None:
         unknown = self.needs - NEEDS.keys()
@@ -143,14 +183,51 @@ class Policy:
             raise InputError(
                 f"A policy may need {', '.join(NEEDS)}. Got {', '.join(sorted(unknown))}."
             )
+        whole("The quorum", self.quorum)
+        whole("score_every", self.score_every)
+        if self.deadline is not None:
+            positive("The deadline", self.deadline)
+        if isinstance(self.target, str) and self.target != "all":
+            raise InputError(f"A target is a number or 'all'. Got '{self.target}'.")
+        if self.late not in ("drop", "keep"):
+            raise InputError(
+                f"late must be 'drop' or 'keep'. Got {self.late!r}: it says what becomes of jobs "
+                "that miss the deadline."
+            )
+
+    def invites(self, clients: int) -> int:
+        """How many of so many clients are invited at most."""
+        if self.cohort is None:
+            return clients
+        if isinstance(self.cohort, float):
+            return max(round(self.cohort * clients), 1)
+        if self.cohort > clients:
+            raise InputError(
+                f"A cohort must be at most the number of clients ({clients}). "
+                f"Got {self.cohort}: invite fewer."
+            )
+        return self.cohort
 
     def check(self, federation: Federation, crash: float = 0.0) -> None:
-        """Refuse a federation for which no round could succeed, where the decisions can tell."""
-        size = getattr(self.invite, "size", None)
-        refuse = getattr(self.close, "check", None)
-        if size is not None and refuse is not None:
-            lost = crash > 0 or bool(np.any(np.less(federation.availability, 1)))
-            refuse(size(federation.clients), lost)
+        """Refuse a federation for which no round could succeed, or a round may never end."""
+        invited = self.invites(federation.clients)
+        for name, value in (("quorum", self.quorum), ("target", self.target)):
+            # A policy that lets jobs run on can collect more reports than it invites at once.
+            if isinstance(value, int) and value > invited and self.deadline is not None:
+                raise InputError(
+                    f"The {name} must be at most the number of clients invited ({invited}). "
+                    f"Got {value}: it could never be met."
+                )
+        if crash > 0 or bool(np.any(np.less(federation.availability, 1))):
+            self.check_lost()
+
+    def check_lost(self) -> None:
+        """Refuse a policy whose rounds may never end where clients get lost."""
+        if self.deadline is None and self.target == "all":
+            raise InputError(
+                "Without a deadline a round waits for everybody, and a client that is absent or "
+                "crashes would make it last for ever. Give the policy a deadline."
+            )
 
     def __str__(self) -> str:
         given = (f"{k}={_shown(v)}" for k, v in self.parameters.items())

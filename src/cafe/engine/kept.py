@@ -1,0 +1,63 @@
+"""Reports and local models that clients keep from one round to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cafe.latency.base import Floats
+from cafe.rounds.jobs import Mask, Whole
+
+
+@dataclass(eq=False)
+class Kept:
+    """What clients have kept, an entry per client: one report, a newer one takes its place.
+
+    Attributes:
+        held: whose report is offered to the next merge.
+        used: in how many updates it has been.
+        pending: how many jobs in it have no fate yet.
+        fate: which one they will have if it is dropped.
+        charge: what they will then be charged, from start to their round's close.
+        spent: and in true processing time.
+        start: of the last job in it.
+        version: that it began from.
+        round: of the last job in it.
+        invitation: of the last job in it.
+        steps: of all jobs in it.
+        note: of the last job in it.
+        arrived: when its report came.
+        seconds: of training, of all jobs in it.
+    """
+
+    held: Mask
+    used: Whole
+    pending: Whole
+    fate: Whole
+    charge: Floats
+    spent: Floats
+    start: Floats
+    version: Whole
+    round: Whole
+    invitation: Whole
+    steps: Whole
+    note: Floats
+    arrived: Floats
+    seconds: Floats
+
+    @classmethod
+    def none(cls, clients: int) -> Kept:
+        """Nobody has kept anything."""
+        whole = ("used", "pending", "fate", "version", "round", "invitation", "steps")
+        times = ("charge", "spent", "start", "note", "arrived", "seconds")
+        return cls(
+            held=np.zeros(clients, dtype=bool),
+            **{name: np.zeros(clients, dtype=np.int64) for name in whole},
+            **{name: np.zeros(clients) for name in times},
+        )
+
+    def then(self, others: Kept) -> Kept:
+        """These clients, followed by others."""
+        pairs = zip(vars(self).values(), vars(others).values(), strict=True)
+        return Kept(*(np.concatenate(pair) for pair in pairs))

@@ -1,0 +1,133 @@
+"""What an invitation starts: how much each client does, how long it takes, who gets lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cafe.errors import InputError
+from cafe.federation import Federation, Indices
+from cafe.latency.base import Floats
+from cafe.randomness import Stream
+from cafe.rounds.jobs import Invitation, Running, Status, Whole, Work, shared
+from cafe.rounds.ledger import Ledger
+from cafe.rounds.policy import Policy
+from cafe.task import Task
+
+_EXPECTED = np.int8(Status.EXPECTED)
+
+
+@dataclass(eq=False)
+class Starter:
+    """Starts jobs in virtual time. All that is random has the invitation's number as its address.
+
+    Attributes:
+        federation: who takes part.
+        task: what is learned; None for the books alone.
+        seed: of response times and crashes.
+        crash: the probability that a job which was begun is never reported.
+    """
+
+    federation: Federation
+    task: Task | None
+    seed: int
+    crash: float = 0.0
+    _latency: Stream = field(init=False)
+    _crashes: Stream = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._latency, self._crashes = Stream(self.seed, "latency"), Stream(self.seed, "crash")
+        self._some_absent = bool(np.any(np.less(self.federation.availability, 1)))
+
+    def start(self, policy: Policy, ledger: Ledger, invitation: Invitation) -> Running:
+        """The jobs, with arrivals that no decision may see."""
+        clients, number = invitation.clients, ledger.invitations
+        n = len(clients)
+        fixed = self.federation.draw(self._latency.at(number), clients)
+        steps = planned(self.federation, self.task, policy, invitation)
+        latency = seconds = fixed
+        if self.federation.has_step_time:
+            each = self.federation.step_time(clients)
+            if invitation.work.partial and policy.deadline is not None:
+                steps = in_time(fixed, steps, each, ledger, policy.deadline)
+            seconds = steps * each
+            latency = fixed + seconds
+        arrival = stop = ledger.now + latency
+        status = shared(_EXPECTED, n)
+        if self._some_absent:
+            absent = np.isinf(fixed)
+            if absent.any():
+                status = np.where(absent, np.int8(Status.ABSENT), _EXPECTED)
+        if self.crash > 0:
+            rng = self._crashes.at(number)
+            crashes = (rng.random(n) < self.crash) & np.isfinite(arrival)
+            # Where in its work a client crashes is anybody's guess.
+            stop = np.where(crashes, ledger.now + latency * rng.random(n), arrival)
+            arrival = np.where(crashes, np.inf, arrival)
+            status = np.where(crashes, np.int8(Status.CRASHED), status)
+        local = shared(False, n)
+        if invitation.local is not None:
+            local = invitation.local & ledger.local[clients]
+        return Running(
+            client=clients,
+            start=shared(ledger.now, n),
+            version=shared(ledger.version, n),
+            round=shared(ledger.round, n),
+            local=local,
+            invitation=shared(number, n),
+            steps=steps,
+            note=shared(0.0, n) if invitation.note is None else invitation.note,
+            arrival=arrival,
+            stop=stop,
+            status=status,
+            seconds=seconds,
+        )
+
+
+def planned(
+    federation: Federation, task: Task | None, policy: Policy, invitation: Invitation
+) -> Whole:
+    """How many gradient steps each invited client is asked for; 0 where nobody can tell."""
+    work, clients, amount = invitation.work, invitation.clients, invitation.amount
+    n = len(clients)
+    if work.seconds is not None:
+        if not federation.has_step_time:
+            raise InputError(
+                f"The policy {policy.name} gives clients {work.seconds} seconds of work, and the "
+                "federation does not say how long a step takes. Give it per_step, or ask for steps."
+            )
+        budget = work.seconds if amount is None else amount
+        each = federation.step_time(clients)
+        fits = np.floor(np.divide(budget, each, out=np.full(n, 1e9), where=each > 0) + 1e-9)
+        return np.clip(fits, 1, 10**9).astype(np.int64)
+    if work.epochs is None:
+        if amount is not None:
+            return amount.astype(np.int64)
+        return shared(np.int64(work.steps), n)
+    if task is None:
+        if federation.has_step_time:
+            raise InputError(
+                f"The policy {policy.name} works in epochs, the federation's response times "
+                "depend on the number of steps, and without a task nobody knows how many steps an "
+                "epoch has. Give a task, or ask for steps."
+            )
+        return shared(np.int64(0), n)
+    epochs = work.epochs if amount is None else amount
+    return epochs * task.epoch_steps(clients)
+
+
+def in_time(
+    fixed: Floats, steps: Whole, each: Floats, ledger: Ledger, deadline: float
+) -> Whole:
+    """As many of the steps as let a report arrive by the round's deadline, or all of them.
+
+    A client that cannot do one step in time does all of them, and is late.
+    """
+    until = ledger.opened + deadline
+    left = until - ledger.now
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        fits = np.floor((left - fixed) / each)
+        fits = np.where(ledger.now + (fixed + fits * each) > until, fits - 1, fits)  # rounding
+        fewer = (fits >= 1) & (fits < steps)
+    return np.where(fewer, np.where(fewer, fits, 1), steps).astype(np.int64)

@@ -1,0 +1,234 @@
+"""What a policy may answer: every answer is checked when it is given.
+
+A refusal names the policy, the decision, what was got, and what is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cafe.errors import InputError
+from cafe.federation import Indices
+from cafe.rounds.jobs import Invitation, Reports, Work
+from cafe.rounds.ledger import Ledger
+from cafe.rounds.policy import (
+    HOLD,
+    LOCAL,
+    RUN,
+    Carried,
+    Carry,
+    Merge,
+    Policy,
+    Verdict,
+    Wait,
+)
+
+_CARRY = int(RUN | HOLD | LOCAL)
+
+
+def refusal(policy: Policy, decision: str, allowed: str, got: Any, advice: str = "") -> InputError:
+    """The error for an answer that cannot be used."""
+    text = f"The policy {policy.name} must answer {allowed} in {decision}. Got {_shown(got)}."
+    return InputError(f"{text} {advice}".strip())
+
+
+def invitation(policy: Policy, decision: str, ledger: Ledger, answer: Any) -> Invitation:
+    """An invitation whose clients can be invited now, with arrays in all its fields."""
+    if not isinstance(answer, Invitation):
+        advice = ""
+        if isinstance(answer, np.ndarray | list | tuple):
+            advice = "Wrap the clients: Invitation(clients)."
+        raise refusal(policy, decision, "an Invitation", answer, advice)
+    clients = _clients(policy, decision, ledger, answer.clients)
+    if not isinstance(answer.work, Work):
+        advice = "For work that differs from client to client give Invitation(amount=...)."
+        raise refusal(policy, decision, "one Work for all invited", answer.work, advice)
+    n, given = len(clients), dict[str, Any]()
+    if answer.local is not None:
+        given["local"] = _column(policy, decision, "local", answer.local, n, "b")
+    if answer.note is not None:
+        note = _column(policy, decision, "note", answer.note, n, "iuf").astype(float)
+        if not np.isfinite(note).all():
+            raise refusal(policy, decision, "finite numbers as note", note)
+        given["note"] = note
+    if answer.amount is not None:
+        given["amount"] = _amount(policy, decision, answer, n)
+    return replace(answer, clients=clients, **given)
+
+
+def more(policy: Policy, ledger: Ledger, answer: Invitation) -> Invitation:
+    """An invitation that ``close`` answers while its round is open."""
+    found = invitation(policy, "close", ledger, answer)
+    if not len(found.clients):
+        raise refusal(
+            policy, "close", "an Invitation of somebody", answer, "To wait, answer Wait(...)."
+        )
+    return found
+
+
+def _clients(policy: Policy, decision: str, ledger: Ledger, given: Any) -> Indices:
+    clients = _array(given)
+    if clients is None or clients.ndim != 1 or (len(clients) and clients.dtype.kind not in "iu"):
+        raise _wrong_clients(policy, decision, ledger, given)
+    if len(clients) and (
+        clients[0] < 0
+        or clients[-1] >= ledger.clients
+        or not bool((clients[1:] > clients[:-1]).all())
+    ):
+        raise _wrong_clients(policy, decision, ledger, given)
+    clients = clients.astype(np.intp, copy=False)
+    if len(clients):
+        busy = ledger.busy[clients]
+        if busy.any():
+            raise InputError(
+                f"The policy {policy.name} invited client {clients[busy][0]} in {decision} while "
+                "its last job still runs. Invite clients of ledger.idle."
+            )
+    return clients
+
+
+def _wrong_clients(policy: Policy, decision: str, ledger: Ledger, got: Any) -> InputError:
+    return InputError(
+        f"An invitation names clients from 0 to {ledger.clients - 1}, each once, in rising "
+        f"order, as whole numbers. Got {_shown(got)} from {policy.name} in {decision}."
+    )
+
+
+def _amount(policy: Policy, decision: str, answer: Invitation, n: int) -> NDArray[Any]:
+    kind = "iuf" if answer.work.seconds is not None else "iu"
+    amount = _column(policy, decision, "amount", answer.amount, n, kind)
+    if not np.isfinite(amount).all() or np.any(amount <= 0):
+        unit = "seconds above 0" if answer.work.seconds is not None else "whole numbers from 1 up"
+        raise refusal(policy, decision, f"an amount of {unit}", answer.amount)
+    return amount
+
+
+def closing(policy: Policy, answer: Any) -> Wait | Verdict | Invitation:
+    """What ``close`` answered; an invitation is checked by :func:`invitation`."""
+    if isinstance(answer, Verdict | Invitation):
+        return answer
+    allowed = "Wait(...), COMMIT, FAIL or an Invitation"
+    if not isinstance(answer, Wait):
+        raise refusal(policy, "close", allowed, answer)
+    reports = answer.reports
+    if reports is not None and (isinstance(reports, bool) or not isinstance(reports, int)):
+        if not isinstance(reports, np.integer):
+            raise refusal(policy, "close", "Wait with a whole number of reports", answer)
+        answer = replace(answer, reports=int(reports))
+    if not isinstance(answer.until, int | float | np.number) or isinstance(answer.until, bool):
+        raise refusal(policy, "close", "Wait with a time in until", answer)
+    return answer
+
+
+def passed(policy: Policy, now: float, wait: Wait) -> InputError:
+    """The error for a wait that is over before it begins."""
+    return InputError(
+        f"The policy {policy.name} waits for a moment that has passed: close answered {wait} at "
+        f"time {now:g}. `until` is a time on the ledger's clock, such as ledger.opened + 5, and "
+        "`reports` counts all reports of the round. Answer COMMIT or FAIL instead."
+    )
+
+
+def merging(policy: Policy, answer: Any, reports: Reports) -> Merge:
+    """A merge with a coefficient for each report."""
+    if not isinstance(answer, Merge):
+        advice = ""
+        if isinstance(answer, np.ndarray | list | tuple):
+            advice = "Wrap the coefficients: Merge(coefficient)."
+        raise refusal(policy, "merge", "a Merge", answer, advice)
+    if answer.coefficient.shape != (len(reports),):
+        raise InputError(
+            f"The policy {policy.name} must give each of the {len(reports)} reports a "
+            f"coefficient in merge. Got {_shown(answer.coefficient)}."
+        )
+    return answer
+
+
+def carrying(policy: Policy, answer: Any, jobs: int, clients: int) -> Carried:
+    """What outlives a round: codes for all of its jobs or for each, and who keeps."""
+    if not isinstance(answer, Carried):
+        advice = ""
+        if isinstance(answer, Carry | np.ndarray | list | tuple):
+            advice = "Wrap it: Carried(RUN), or Carried(codes) with a code for each job."
+        raise refusal(policy, "carry", "a Carried", answer, advice)
+    codes: Any = answer.jobs
+    if not isinstance(codes, Carry):
+        codes = _array(codes)
+        right = codes is not None and codes.dtype.kind in "iu" and codes.shape in ((), (jobs,))
+        if not right or np.any((codes < 0) | (codes > _CARRY)):
+            allowed = f"one of DROP, RUN, HOLD, LOCAL, or a code for each of the {jobs} jobs,"
+            raise refusal(policy, "carry", allowed, answer.jobs)
+        codes = Carry(int(codes)) if codes.ndim == 0 else codes.astype(np.int64, copy=False)
+    kept: Any = answer.kept
+    if not isinstance(kept, bool):
+        kept = _array(kept)
+        if kept is None or kept.dtype != bool or kept.shape not in ((), (clients,)):
+            allowed = f"True or False, or one for each of the {clients} clients, as kept"
+            raise refusal(policy, "carry", allowed, answer.kept)
+        kept = bool(kept) if kept.ndim == 0 else kept
+    runs = bool(codes & RUN) if isinstance(codes, Carry) else bool(np.any(codes & int(RUN)))
+    if runs and policy.deadline is not None and policy.late == "drop":
+        raise InputError(
+            f"The policy {policy.name} answered RUN in carry, and says late='drop': real clients "
+            "stop at its deadline. Make it with Policy(..., late='keep')."
+        )
+    return Carried(codes, kept)
+
+
+def state(policy: Policy, answer: Any) -> Any:
+    """A policy's state, which must survive a JSON round trip."""
+    wrong = _not_plain(answer)
+    if wrong:
+        raise InputError(
+            f"The policy {policy.name} must answer a state in observe that survives a JSON round "
+            f"trip: None, numbers that are finite, texts, lists, and dictionaries with texts for "
+            f"keys. Got {wrong}."
+        )
+    return answer
+
+
+def _not_plain(value: Any) -> str:
+    """What in a value JSON would not give back as it was; empty where there is nothing."""
+    kind = type(value)
+    if value is None or kind in (bool, int, str):
+        return ""
+    if kind is float:
+        return "" if math.isfinite(value) else f"{value}"
+    if kind is list:
+        return next(filter(None, map(_not_plain, value)), "")
+    if kind is dict:
+        for key, item in value.items():
+            if type(key) is not str:
+                return f"the key {key!r}"
+            wrong = _not_plain(item)
+            if wrong:
+                return wrong
+        return ""
+    return f"{_shown(value)} (a {kind.__name__})"
+
+
+def _column(
+    policy: Policy, decision: str, name: str, given: Any, count: int, kinds: str
+) -> NDArray[Any]:
+    found = _array(given)
+    if found is None or found.shape != (count,) or (count and found.dtype.kind not in kinds):
+        what = "True or False" if kinds == "b" else "a number"
+        raise refusal(policy, decision, f"{what} for each of the {count} invited as {name}", given)
+    return found
+
+
+def _array(given: Any) -> NDArray[Any] | None:
+    try:
+        return np.asarray(given)
+    except ValueError:
+        return None
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -84,18 +84,17 @@ class Shifted(Latency):
     def _after(self, t: ArrayLike) -> Floats:
         """The time since the shift.
 
-        Where F jumps, t - shift may round to just before the jump although shift + jump rounds to
-        t, which is what ``sample`` and ``quantile`` give. Such a time is moved onto the jump.
+        Where F jumps, t - shift may round to the wrong side of the jump: ``sample`` and
+        ``quantile`` give shift + jump, and the jump belongs to every t from there on.
         """
         at = np.asarray(t, dtype=float)
-        after = at - self.shift
+        after = np.asarray(at - self.shift)
         jumps = self.latency.breaks()
         if not jumps.size:
-            return np.asarray(after)
-        following = jumps[np.minimum(np.searchsorted(jumps, after), jumps.size - 1)]
-        return np.asarray(
-            np.where(self.shift + following <= at, np.maximum(after, following), after)
-        )
+            return after
+        jump = jumps[np.minimum(np.searchsorted(jumps, after), jumps.size - 1)]
+        before = np.where(after == jump, np.nextafter(jump, -np.inf), after)
+        return np.where(self.shift + jump <= at, np.maximum(after, jump), before)
 
     def cdf(self, t: ArrayLike) -> Floats:
         """F(t - shift)."""
@@ -110,8 +109,13 @@ class Shifted(Latency):
         return self.latency.logsf(self._after(t))
 
     def logpdf(self, t: ArrayLike) -> Floats:
-        """The log-density at t - shift."""
-        return self.latency.logpdf(self._after(t))
+        """The log-density at t - shift.
+
+        A density that is infinite at the shift itself is taken as 0 there, for integrals may meet
+        that point.
+        """
+        density = self.latency.logpdf(self._after(t))
+        return np.where(np.isposinf(density), -np.inf, density)
 
     def quantile(self, u: ArrayLike) -> Floats:
         """Shift + the latency's quantile."""

@@ -89,9 +89,7 @@ def test_a_shift_of_nothing_changes_nothing() -> None:
 def test_various_shifts_each_part_by_its_own_entries() -> None:
     parts = Various([Exponential(np.ones(2)), Gamma(2.0, 1.0), Constant(1.0)])
     later = shifted(parts, np.array([0.5, 0.5, 0.0, 2.0]))
-    assert later == Various(
-        [ShiftedExponential(0.5, np.ones(2)), Gamma(2.0, 1.0), Constant(3.0)]
-    )
+    assert later == Various([ShiftedExponential(0.5, np.ones(2)), Gamma(2.0, 1.0), Constant(3.0)])
 
 
 def test_a_jump_is_where_its_draws_are() -> None:

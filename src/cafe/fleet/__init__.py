@@ -15,7 +15,6 @@ from cafe.federation import Federation, check_clients
 from cafe.latency import LogNormal
 from cafe.latency.base import Floats
 
-
 LARGEST = 1e50  # of a size or a time; its inverse is the smallest
 MOST_EXAMPLES = 10**15  # as floats exact
 

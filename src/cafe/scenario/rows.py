@@ -23,6 +23,11 @@ from cafe.scenario.names import REQUIRED, families_by_name, parameters_of, row_f
 
 T = TypeVar("T")
 
+_OF_EVERY_FAMILY = {
+    "availability",
+    "examples",
+    "per_step",
+}  # columns of numbers, whatever the family
 _CHUNK = 2_000  # rows of a CSV file held as text at a time: few enough for the cache
 
 
@@ -103,7 +108,7 @@ def _columns(path: Path, lines: Iterator[tuple[int, list[str]]]) -> _Rows:
 def _header(path: Path, cells: list[str]) -> list[str]:
     header = [cell.strip() for cell in cells]
     parameters = {name for family in row_families().values() for name in parameters_of(family)}
-    known = {"client", "family", "availability", "examples", "per_step"} | parameters
+    known = {"client", "family"} | _OF_EVERY_FAMILY | parameters
     if not header:
         raise FileError(path, "the first line must name the columns, such as rate. Got nothing.")
     for name in header:
@@ -247,7 +252,7 @@ def _part(rows: _Rows, own: Indices, name: str) -> Family:
     """The latency of the rows of one family."""
     family = row_families()[name]
     shape = parameters_of(family)
-    others = {"availability", "examples"} | shape.keys()
+    others = _OF_EVERY_FAMILY | shape.keys()
     for column in [name for name in rows.numbers if name not in others]:
         filled = ~np.isnan(rows.numbers[column][own])
         if filled.any():

@@ -105,6 +105,34 @@ def test_options_reach_the_planner(run: Run) -> None:
     assert early["agu_waste"] is None
 
 
+def test_steps_reach_the_planner(run: Run, tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet.toml"
+    fleet.write_text("[federation]\nclients = 10\nrate = 1\nper_step = 0.1\n")
+    expected = run.json(f"expect --federation {fleet} --quorum 1 --deadline 1 --steps 5")
+    assert expected["expected_reports"] == pytest.approx(10 * (1 - np.exp(-0.5)), rel=1e-12)
+    prices = "--waste-price 1 --broadcast-price 10"
+    made = run.json(f"plan --federation {fleet} {prices} --steps 50")
+    assert made["deadline"] > 5
+    assert all(
+        point["deadline"] > 5 for point in run.json(f"frontier --federation {fleet} --steps 50")
+    )
+    page = tmp_path / "plan.html"
+    assert run(f"plan --federation {fleet} {prices} --steps 5 --report {page}").code == 0
+    for verb in (f"plan {prices}", "expect --quorum 1 --deadline 1", "frontier"):
+        ran = run(f"{verb} --federation {fleet} --steps 0")
+        assert ran.code == 2
+        assert "steps must be a whole number from 1" in ran.err
+
+
+@pytest.mark.parametrize("size", ["1e308", "1e-320"])
+def test_a_model_beyond_all_sizes_is_refused(run: Run, tmp_path: Path, size: str) -> None:
+    fleet = tmp_path / "fleet.toml"
+    fleet.write_text(f'[federation]\npreset = "phones"\nmodel_kbytes = {size}\n')
+    ran = run(f"plan --federation {fleet} --waste-price 1 --broadcast-price 10")
+    assert ran.code == 2
+    assert "model_kbytes must lie between 1e-50 and 1e+50" in ran.err
+
+
 def test_pictures_and_reports(run: Run, tmp_path: Path) -> None:
     picture, page = tmp_path / "plan.svg", tmp_path / "plan.html"
     ran = run(f"{PLAN} --plot {picture} --report {page}")

@@ -52,7 +52,22 @@ def joined() -> Federation:
     return Federation.join(groups(), observed, Federation(2, mixed), individuals())
 
 
-FEDERATIONS = [alike, individuals, groups, shared_latency, joined]
+def computing() -> Federation:
+    """Steps that take time: as one number, one per kind and one per client."""
+    latency = Weibull(0.7, 1.0)
+    return Federation.join(
+        Federation(
+            3, Exponential(np.array([0.5, 2.0])), 0.8, kind=np.array([1, 0, 0]), per_step=0.1
+        ),
+        Federation(4, Gamma(2.0, 0.5), kind=np.array([0, 1, 1, 0]), per_step=np.array([0.3, 0.0])),
+        Federation(2, latency, np.array([0.5, 1.0]), per_step=np.array([0.2, 0.4])),
+        Federation(2, Empirical([0.5, 1.5]), per_step=np.array([0.05, 0.25])),
+        alike(),
+    )
+
+
+FEDERATIONS = [alike, individuals, groups, shared_latency, joined, computing]
+STEP_TIMES = [0.1] * 3 + [0.3, 0.0, 0.0, 0.3] + [0.2, 0.4] + [0.05, 0.25] + [0.0] * 5
 every_federation = pytest.mark.parametrize("make", FEDERATIONS)
 
 
@@ -170,6 +185,111 @@ def test_a_federation_copies_what_it_is_given() -> None:
     assert federation.by_client(federation.availability).tolist() == [0.5, 1.0, 1.0]
 
 
+# ---------------------------------------------------------------- the time of gradient steps
+
+
+def test_a_step_takes_its_clients_time() -> None:
+    federation = computing()
+    assert federation.has_step_time
+    assert federation.kinds == 2 + 2 + 2 + 2 + 1
+    assert federation.step_time(np.arange(16)).tolist() == STEP_TIMES
+    some = np.array([15, 3, 3, 8, 0])
+    assert federation.step_time(some).tolist() == [0.0, 0.3, 0.3, 0.4, 0.1]
+    assert federation.step_time(some[:0]).shape == (0,)
+
+
+def test_at_steps_is_the_whole_response_time() -> None:
+    """Exponential with rate 1 after 5 steps of 0.1: Pr(report by 1) = 1 - exp(-(1 - 0.5))."""
+    after = Federation(4, Exponential(1.0), per_step=0.1).at_steps(5)
+    np.testing.assert_allclose(after.report(1.0), 1 - np.exp(-0.5), rtol=1e-15)
+    np.testing.assert_allclose(after.miss(1.0), np.exp(-0.5), rtol=1e-15)
+    assert after.report(0.5) == 0.0
+    assert after.per_step == 0.0
+    assert after.kinds == 1
+    assert after.at_steps(9) is after
+
+
+@pytest.mark.parametrize("steps", [1, 7])
+@pytest.mark.parametrize("t", [0.6, 1.7, 3.0])
+def test_at_steps_is_what_draws_and_steps_show(steps: int, t: float) -> None:
+    federation, rounds = computing(), 20_000
+    times = federation.sample(np.random.default_rng(3), rounds)
+    times += steps * federation.step_time(np.arange(federation.clients))
+    after = federation.at_steps(steps)
+    expected = after.by_client(after.report(t))
+    error = np.sqrt(expected * (1 - expected) / rounds)
+    assert np.all(np.abs((times <= t).mean(axis=0) - expected) < 4.5 * error + 1e-12)
+    # ... and so do draws of the federation whose latency has it all.
+    drawn = (after.sample(np.random.default_rng(4), rounds) <= t).mean(axis=0)
+    assert np.all(np.abs(drawn - expected) < 4.5 * error + 1e-12)
+
+
+@every_federation
+def test_at_steps_leaves_the_rest_as_it_is(make: Callable[[], Federation]) -> None:
+    federation = make()
+    after = federation.at_steps(3)
+    assert (after is federation) == (not federation.has_step_time)
+    assert after.clients == federation.clients
+    np.testing.assert_array_equal(after.kind_of_client, federation.kind_of_client)
+    np.testing.assert_array_equal(
+        after.by_client(after.availability), federation.by_client(federation.availability)
+    )
+
+
+def test_draws_do_not_know_of_steps() -> None:
+    rates = Exponential(np.array([0.5, 1.0, 2.0]))
+    with_steps = Federation(3, rates, 0.7, per_step=np.array([0.1, 0.2, 5.0]))
+    without = Federation(3, rates, 0.7)
+    for some in (np.arange(3), np.array([2, 0])):
+        one, two = (f.draw(np.random.default_rng(6), some) for f in (with_steps, without))
+        assert one.tobytes() == two.tobytes()
+    one, two = (f.sample(np.random.default_rng(6), 50) for f in (with_steps, without))
+    assert one.tobytes() == two.tobytes()
+
+
+def test_slower_clients_take_slower_steps() -> None:
+    slower = computing().scaled(3.0)
+    np.testing.assert_allclose(slower.step_time(np.arange(16)), 3 * np.array(STEP_TIMES))
+    np.testing.assert_allclose(
+        slower.at_steps(4).report(6.6), computing().at_steps(4).report(2.2), rtol=1e-12
+    )
+
+
+def test_join_of_steps_that_take_as_long_is_one_number() -> None:
+    one = Federation(2, Exponential(1.0), per_step=0.5)
+    two = Federation(3, Constant(1.0), per_step=np.full(3, 0.5))
+    assert Federation.join(one, two).per_step == 0.5
+    assert Federation.join(alike(), groups()).per_step == 0.0
+    assert np.array_equal(Federation.join(one, alike()).per_step, [0.5, 0.0])
+
+
+def test_steps_of_a_million_clients_are_one_number() -> None:
+    same = Federation(MILLION, Exponential(1.0), per_step=0.1)
+    assert same.step_time(np.arange(MILLION)).strides == (0,)
+    assert same.at_steps(5).report(1.0).nbytes == 8
+    different = Federation(MILLION, Weibull(0.7, np.linspace(0.5, 2.0, MILLION)), per_step=0.1)
+    after = different.at_steps(5)
+    assert array_bytes(after) <= 8
+    assert after.report(1.0).nbytes == 8 * MILLION
+
+
+def test_the_time_of_steps_is_kept_from_changes() -> None:
+    given = np.array([0.1, 0.2, 0.3])
+    federation = make(per_step=given)
+    given[0] = 9.0
+    assert federation.step_time(np.array([0])).tolist() == [0.1]
+    assert isinstance(federation.per_step, np.ndarray)
+    with pytest.raises(ValueError, match="read-only"):
+        federation.per_step[0] = 1.0
+
+
+def test_steps_without_end_are_refused() -> None:
+    with pytest.raises(InputError, match=r"time of 100 steps must be finite. Got 1e.307 for each"):
+        make(per_step=1e307).at_steps(100)
+    with pytest.raises(InputError, match=r"per_step is the time.* Got inf"):
+        make(per_step=1e307).scaled(100.0)
+
+
 def make(**given: Any) -> Federation:
     return Federation(**{"clients": 3, "latency": Exponential(1.0), **given})
 
@@ -190,6 +310,16 @@ def make(**given: Any) -> Federation:
         ({"availability": []}, r"Availability.* Got \[\]"),
         ({"availability": np.ones((3, 1))}, "Availability must be one number"),
         ({"availability": np.ones(2)}, "one per client"),
+        ({"per_step": -0.1}, "per_step is the time.* Got -0.1"),
+        ({"per_step": float("nan")}, "per_step is the time.* Got nan"),
+        ({"per_step": [0.1, float("inf"), 0.2]}, "per_step is the time.* Got inf"),
+        ({"per_step": "0.1"}, "per_step must be one number.* Got '0.1'"),
+        ({"per_step": None}, "per_step must be one number.* Got None"),
+        ({"per_step": []}, r"per_step must be one number.* Got \[\]"),
+        ({"per_step": np.ones((3, 1))}, "per_step must be one number"),
+        ({"per_step": np.ones(2)}, "one per client .3.* Got 1, 1 and 2"),
+        ({"per_step": np.ones(2), "availability": np.ones(3)}, "one per kind of client .3.* Got 2"),
+        ({"per_step": np.ones(3), "latency": Exponential(np.ones(2)), "kind": [0, 1, 1]}, "Got 3"),
         ({"examples": -1}, "examples must be a whole number.* Got -1"),
         ({"examples": 1.5}, "examples must be a whole number.* Got 1.5"),
         ({"examples": np.ones(2, dtype=int)}, "one per client .3.* Got 2"),

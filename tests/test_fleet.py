@@ -11,6 +11,7 @@ from cafe.federation import Federation
 from cafe.fleet import _column, _transfers, phones
 from cafe.latency import LogNormal
 from cafe.latency.base import Floats
+from cafe.theory import expect
 
 
 def latency_of(federation: Federation) -> LogNormal:
@@ -108,6 +109,42 @@ def test_a_million_phones_are_as_many_kinds_as_there_are_phones_and_networks() -
     assert fleet.kind_of_client.nbytes == 8_000_000
 
 
+def test_with_a_batch_computing_takes_time_per_step() -> None:
+    fixed, stepwise = phones(300, seed=2, examples=50), phones(300, seed=2, examples=50, batch=10)
+    assert fixed.per_step == 0.0
+    assert np.array_equal(fixed.kind_of_client, stepwise.kind_of_client)
+    assert stepwise.examples == 50
+    one, two = latency_of(fixed), latency_of(stepwise)
+    assert two == LogNormal(one.mu, one.sigma)
+    # Five steps of ten examples are fifty examples.
+    five = latency_of(stepwise.at_steps(5))
+    np.testing.assert_allclose(five.shift, one.shift, rtol=1e-14)
+    assert np.array_equal(five.mu, one.mu)
+
+
+def test_a_median_phone_takes_the_stated_time_per_step() -> None:
+    score = _column("phones.csv", "cpu_float_score")
+    fleet = phones(5000, seconds_per_example=0.2, batch=4)
+    each = fleet.step_time(np.arange(5000))
+    assert np.max(each) == pytest.approx(0.8 * np.median(score) / score.min())
+    assert np.min(each) == pytest.approx(0.8 * np.median(score) / score.max())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"model_kbytes": 1e50, "seconds_per_example": 1e50, "examples": 10**15},
+        {"model_kbytes": 1e-50, "seconds_per_example": 1e-50},
+        {"model_kbytes": np.float32(5000.0)},
+        {"model_kbytes": 1e50, "seconds_per_example": 1e50, "batch": 10**15},
+    ],
+)
+def test_the_ends_of_what_is_accepted_can_be_calculated_with(given: dict[str, Any]) -> None:
+    fleet = phones(10, **given)
+    deadline = 2 * float(np.max(fleet.at_steps(9).latency.mean()))
+    assert 0 < expect(fleet, quorum=3, deadline=deadline, steps=9).age < np.inf
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -120,6 +157,18 @@ def test_a_million_phones_are_as_many_kinds_as_there_are_phones_and_networks() -
         ({"seconds_per_example": float("nan")}, "seconds_per_example must be"),
         ({"model_kbytes": float("inf")}, "model_kbytes must be a positive"),
         ({"model_kbytes": "5"}, "model_kbytes must be"),
+        ({"model_kbytes": True}, "model_kbytes must be"),
+        ({"model_kbytes": 1e308}, "model_kbytes must lie between 1e-50 and 1e.50. Got 1e.308"),
+        ({"model_kbytes": 1e-320}, "model_kbytes must lie between 1e-50 and 1e.50. Got 1e-320"),
+        ({"model_kbytes": 10**400}, "model_kbytes must lie between"),
+        ({"seconds_per_example": 1e308}, "seconds_per_example must lie between"),
+        ({"seconds_per_example": 1e-320}, "seconds_per_example must lie between"),
+        ({"examples": 10**16}, "examples must be at most 1e.15. Got 10000000000000000"),
+        ({"examples": 10**400}, "examples must be at most"),
+        ({"batch": 0}, "batch must be a whole number, 1 or more. Got 0"),
+        ({"batch": 2.5}, "batch must be"),
+        ({"batch": True}, "batch must be"),
+        ({"batch": 10**16}, "batch must be at most"),
         ({"availability": 1.5}, "Availability"),
     ],
 )

@@ -149,6 +149,27 @@ def test_groups_are_joined_in_their_order(tmp_path: Path) -> None:
     assert np.array_equal(federation.examples, expected.examples)
 
 
+def test_steps_take_time_in_a_table_and_in_groups(tmp_path: Path) -> None:
+    alike = loaded(tmp_path, "[federation]\nclients = 3\nrate = 1\nper_step = 0.02", "fleet.toml")
+    assert alike.per_step == 0.02
+    text = """
+        [[federation.group]]
+        clients = 2
+        rate = 1.0
+        per_step = 1
+        [[federation.group]]
+        clients = 1
+        latency = { family = "constant", value = 2.0 }
+        [[federation.group]]
+        preset = "phones"
+        clients = 2
+        batch = 10
+    """
+    groups = loaded(tmp_path, text, "fleet.toml")
+    fleet = phones(2, batch=10).step_time(np.arange(2)).tolist()
+    assert groups.step_time(np.arange(5)).tolist() == [1.0, 1.0, 0.0, *fleet]
+
+
 def test_a_preset_takes_the_arguments_of_its_function(tmp_path: Path) -> None:
     text = """
         [federation]
@@ -220,6 +241,13 @@ BAD_TOML = {
         "federation.latency.components 1.family is missing"
     ),
     "clients = 3\nrate = 1\navailability = 1.5": "federation: Availability.* Got 1.5",
+    "clients = 3\nrate = 1\nper_step = -1": "federation: per_step is the time .* Got -1",
+    "clients = 3\nrate = 1\nper_step = inf": "federation: per_step is the time .* Got inf",
+    "clients = 3\nrate = 1\nper_step = true": "federation.per_step must be a number. Got true",
+    "per_step = 1\n[[federation.group]]\nclients = 3": "federation.per_step cannot stand beside",
+    'preset = "phones"\nmodel_kbytes = 1e308': "federation: phones: model_kbytes must lie between",
+    'preset = "phones"\nmodel_kbytes = 1e-320': "federation: phones: model_kbytes must lie between",
+    'preset = "phones"\nbatch = 0': "federation: phones: batch must be a whole number, 1 or more",
     "clients = 3\nrate = 1\nexamples = -1": "federation: A client's examples.* Got -1",
     "clients = 3\nrate = 1\nexamples = 1979-05-27": "must be a whole number. Got 1979-05-27",
     "preset = 3": 'federation.preset must be text in quotes. Got 3: write preset = "phones"',
@@ -317,6 +345,21 @@ def test_rows_of_several_families_keep_their_order(tmp_path: Path) -> None:
         np.testing.assert_array_equal(federation.by_client(federation.latency.cdf(t)), expected)
 
 
+def test_steps_of_several_families_keep_their_order(tmp_path: Path) -> None:
+    text = (
+        "family,rate,shape,scale,per_step\n"
+        "weibull,,0.8,2.0,0.5\n"
+        "exponential,1.5,,,0\n"
+        "weibull,,1.2,1.0,0.25\n"
+        "exponential,0.5,,,1e-3\n"
+    )
+    federation = loaded(tmp_path, text, "fleet.csv")
+    assert federation.step_time(np.arange(4)).tolist() == [0.5, 0.0, 0.25, 1e-3]
+    after = federation.at_steps(2)
+    expected = [Weibull(0.8, 2.0).cdf(1.0), Exponential(1.5).cdf(2.0), Weibull(1.2, 1.0).cdf(1.5)]
+    np.testing.assert_allclose(after.by_client(after.report(2.0))[:3], expected, rtol=1e-14)
+
+
 # ---------------------------------------------------------------- CSV that is refused
 
 BAD_CSV = {
@@ -356,6 +399,10 @@ BAD_CSV = {
     "rate,examples\n1,1e30\n": "line 2: examples must be a whole number. Got 1e",
     "rate,examples\n1,1\n1,-3\n": "line 3: A client's examples must be .* Got -3",
     "rate,examples\n1,\n": "line 2: examples is empty",
+    "rate,per_step\n1,0\n1,-1\n": "line 3: per_step is the time .* Got -1",
+    "rate,per_step\n1,0\n1,\n": "line 3: per_step is empty: fill it for every client, or for none",
+    "rate,per_step\n1,inf\n": "line 2: per_step must be a finite number. Got 'inf'",
+    "rate,per_stp\n1,0\n": "line 1: .* Got 'per_stp', which is none. Did you mean 'per_step'?",
     'rate,client\n1,"a\nb"\nx,c\n': "line 4: rate must be a finite number. Got 'x'",
     'rate\n1\n"2': "line 3: this is not CSV",
 }
@@ -405,7 +452,7 @@ def columns(federation: Federation) -> list[list[float]]:
     """All numbers that a federation holds: a list per quantity, an entry per client."""
     everyone = np.zeros(federation.kinds)
     reports = [federation.latency.cdf(t) + everyone for t in (0.3, 1.0, 20.0)]
-    by_kind = [*reports, everyone + federation.availability]
+    by_kind = [*reports, everyone + federation.availability, everyone + federation.per_step]
     examples = np.broadcast_to(federation.examples, federation.clients)
     return [*(federation.by_client(values).tolist() for values in by_kind), examples.tolist()]
 
@@ -415,6 +462,16 @@ WRITTEN = {
     "individuals": lambda: Federation.exponential([1 / 3, 2 / 3], [0.1, 0.7]),
     "shared latency": lambda: Federation(2, Gamma(2.0, 1 / 7), np.array([0.25, 0.5]), 10),
     "phones": lambda: phones(30, seed=2, availability=0.9),
+    "phones that take steps": lambda: phones(30, seed=2, batch=10),
+    "equal steps": lambda: Federation(3, Exponential(1.0), per_step=0.02),
+    "unequal steps": lambda: Federation(
+        4, Gamma(2.0, 1 / 7), kind=np.array([0, 1, 1, 0]), per_step=np.array([1 / 3, 0.0])
+    ),
+    "groups of which one takes steps": lambda: Federation.join(
+        Federation(2, Weibull(0.7, 3.0), per_step=1e-3),
+        Federation(2, Exponential(3.0)),
+        Federation(1, Weibull(0.7, 2.0), per_step=np.array([1 / 7])),
+    ),
     "groups": lambda: Federation.join(
         Federation.join(Federation(2, Weibull(0.7, 3.0)), Federation(1, Uniform(0.0, 1 / 3))),
         Federation(2, LogNormal(-0.1, 0.2, np.array([0.0, 1e-9])), examples=np.array([5, 6])),
@@ -427,6 +484,15 @@ WRITTEN = {
 @pytest.mark.parametrize("make", WRITTEN.values(), ids=WRITTEN)
 def test_what_is_written_is_read_again(tmp_path: Path, make: Any) -> None:
     assert columns(read_again(make(), tmp_path)) == columns(make())
+
+
+def test_steps_that_take_no_time_are_not_written(tmp_path: Path) -> None:
+    write_federation(Federation(2, Exponential(1.0)), tmp_path / "a.csv")
+    assert "per_step" not in (tmp_path / "a.csv").read_text()
+    write_federation(Federation(2, Exponential(1.0), per_step=0.25), tmp_path / "b.csv")
+    assert (tmp_path / "b.csv").read_text() == (
+        "family,rate,per_step\nexponential,1.0,0.25\nexponential,1.0,0.25\n"
+    )
 
 
 @settings(derandomize=True, deadline=None, max_examples=30, database=None)

@@ -3,6 +3,9 @@
 Clients that are alike share a *kind*. A homogeneous federation has one kind, a federation of groups
 has a few, a federation of individuals has as many kinds as clients; whatever is calculated per kind
 costs accordingly.
+
+A response time is a draw from the latency plus, where gradient steps take time, ``per_step`` for
+each of them. A federation draws the first part alone; :meth:`Federation.at_steps` adds the second.
 """
 
 from __future__ import annotations
@@ -16,9 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from cafe.errors import InputError
 from cafe.latency import Exponential, Latency, Various
 from cafe.latency.base import Floats, numbers
+from cafe.latency.shifted import shifted
 
 Indices = NDArray[np.intp]
 MOST_CLIENTS = 10**8
+MOST_STEPS = 2**53  # beyond, whole numbers are no longer exact as floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +38,8 @@ class Federation:
             per kind.
         examples: how many training examples a client holds; one number or one per client.
         kind: which kind each client is of. Left out where there is one kind, or one per client.
+        per_step: time that a client computes for each gradient step, in the latency's unit, on top
+            of what the latency says; one number or one per kind.
     """
 
     clients: int
@@ -40,6 +47,7 @@ class Federation:
     availability: float | Floats = 1.0
     examples: int | NDArray[np.int64] = 1
     kind: Indices | None = None
+    per_step: float | Floats = 0.0
 
     def __post_init__(self) -> None:
         if isinstance(self.clients, bool) or not isinstance(self.clients, int | np.integer):
@@ -52,13 +60,15 @@ class Federation:
             )
         object.__setattr__(self, "clients", int(self.clients))
         object.__setattr__(self, "availability", self._availability())
+        object.__setattr__(self, "per_step", self._per_step())
         object.__setattr__(self, "examples", self._examples())
         if self.kind is not None:
             object.__setattr__(self, "kind", self._kind())
         elif self.kinds not in (1, self.clients):
             raise InputError(
-                "latency and availability must describe one kind of client or one per client "
-                f"({self.clients}). Got {self.latency.kinds} and {np.size(self.availability)}."
+                "latency, availability and per_step must describe one kind of client or one per "
+                f"client ({self.clients}). Got {self.latency.kinds}, {np.size(self.availability)} "
+                f"and {np.size(self.per_step)}."
             )
 
     def _availability(self) -> float | Floats:
@@ -77,6 +87,27 @@ class Federation:
             raise InputError(
                 "Availability must be one number or one per kind of client "
                 f"({self.latency.kinds}). Got {value.size}."
+            )
+        value.setflags(write=False)
+        return value if value.ndim else float(value)
+
+    def _per_step(self) -> float | Floats:
+        value = numbers(self.per_step)
+        if value is None or value.size == 0:
+            raise InputError(
+                f"per_step must be one number or one per kind of client. Got {self.per_step!r}."
+            )
+        bad = ~(np.isfinite(value) & (value >= 0))
+        if bad.any():
+            raise InputError(
+                "per_step is the time that a gradient step takes: not negative, and finite. "
+                f"Got {value.flat[int(np.argmax(bad))]:g}. Give 0 where steps take no time."
+            )
+        known = max(self.latency.kinds, np.size(self.availability))
+        if value.ndim > 1 or (value.ndim and known not in (1, value.size)):
+            raise InputError(
+                f"per_step must be one number or one per kind of client ({known}). "
+                f"Got {value.size}."
             )
         value.setflags(write=False)
         return value if value.ndim else float(value)
@@ -130,12 +161,13 @@ class Federation:
             np.concatenate([np.broadcast_to(g.availability, g.kinds) for g in groups]),
             np.concatenate([np.broadcast_to(g.examples, g.clients) for g in groups]),
             np.concatenate([s + g.kind_of_client for s, g in zip(starts, groups, strict=False)]),
+            per_step=_joined([np.broadcast_to(g.per_step, g.kinds) for g in groups]),
         )
 
     @property
     def kinds(self) -> int:
         """How many kinds of client there are."""
-        return max(self.latency.kinds, np.size(self.availability))
+        return max(self.latency.kinds, np.size(self.availability), np.size(self.per_step))
 
     @cached_property
     def number(self) -> Floats:
@@ -161,7 +193,10 @@ class Federation:
         return np.broadcast_to(values, (self.clients,))
 
     def report(self, t: float) -> Floats:
-        """The probability that a client has reported by t, per kind: availability x F(t)."""
+        """The probability that a client has reported by t, per kind: availability x F(t).
+
+        The time of gradient steps does not count; :meth:`at_steps` has it.
+        """
         return np.broadcast_to(self.availability * self.latency.cdf(t), (self.kinds,))
 
     def miss(self, t: float) -> Floats:
@@ -171,14 +206,51 @@ class Federation:
 
     def scaled(self, factor: float) -> Federation:
         """The same clients, ``factor`` times as slow."""
-        return replace(self, latency=self.latency.scaled(factor))
+        latency = self.latency.scaled(factor)
+        if not self.has_step_time:
+            return replace(self, latency=latency)
+        with np.errstate(over="ignore"):  # refused as not finite
+            return replace(self, latency=latency, per_step=np.multiply(self.per_step, factor))
+
+    @cached_property
+    def has_step_time(self) -> bool:
+        """Whether a gradient step takes time on any client."""
+        return bool(np.any(np.greater(self.per_step, 0)))
+
+    def step_time(self, clients: Indices) -> Floats:
+        """The time of one gradient step on each of some clients."""
+        if np.size(self.per_step) == 1:
+            return np.broadcast_to(np.ravel(self.per_step), (len(clients),))
+        by_kind = np.asarray(self.per_step)
+        return by_kind[clients if self.kind is None else self.kind[clients]]
+
+    def at_steps(self, steps: int) -> Federation:
+        """The same clients taking ``steps`` gradient steps a round, their time in the latency.
+
+        Its latency is that of the whole response time, and its ``per_step`` is 0. Where steps take
+        no time it is this federation.
+        """
+        check_steps(steps)
+        if not self.has_step_time:
+            return self
+        with np.errstate(over="ignore"):
+            added = np.multiply(self.per_step, float(steps))
+        if not np.all(np.isfinite(added)):
+            raise InputError(
+                f"The time of {steps} steps must be finite. Got {np.max(self.per_step):g} for each "
+                "of them, which is too much to multiply. Choose another unit of time."
+            )
+        return replace(self, latency=shifted(self.latency, added), per_step=0.0)
 
     def sample(self, rng: np.random.Generator, rounds: int) -> Floats:
-        """Response times, a row per round and a column per client; infinite where one is absent."""
+        """Response times, a row per round and a column per client; infinite where one is absent.
+
+        The time of gradient steps is not in them; :meth:`at_steps` has it.
+        """
         return self._draw(rng, (rounds,), None)
 
     def draw(self, rng: np.random.Generator, clients: Indices) -> Floats:
-        """One response time for each of some clients; infinite where one is absent."""
+        """One response time for each of some clients, steps not counted; infinite if absent."""
         if not len(clients):
             return np.empty(0)
         return self._draw(rng, (), None if len(clients) == self.clients else clients)
@@ -231,6 +303,16 @@ def check_clients(clients: int) -> None:
         )
 
 
+def check_steps(steps: int) -> None:
+    """Refuse a number of gradient steps that is not a whole number, 1 or more."""
+    whole = isinstance(steps, int | np.integer) and not isinstance(steps, bool)
+    if not whole or not 1 <= steps <= MOST_STEPS:
+        raise InputError(
+            f"steps must be a whole number from 1 to 2^53. Got {steps!r}: a client that takes part "
+            "in a round takes at least one gradient step."
+        )
+
+
 def total(number: Floats, by_kind: Floats) -> float:
     """The sum over clients of what each kind has.
 
@@ -244,6 +326,12 @@ def total(number: Floats, by_kind: Floats) -> float:
 def _spread(latency: Latency, kinds: int) -> Latency:
     """The latency with as many kinds as asked, where one description served them all."""
     return latency if latency.kinds == kinds else latency.take(np.zeros(kinds, dtype=np.intp))
+
+
+def _joined(parts: list[Floats]) -> float | Floats:
+    """One number where all are equal, else the parts one after another."""
+    joined = np.concatenate(parts)
+    return float(joined[0]) if np.all(joined == joined[0]) else joined
 
 
 def _first_bad(share: Floats) -> str:

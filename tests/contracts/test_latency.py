@@ -36,6 +36,7 @@ from cafe.latency import (
     Weibull,
 )
 from cafe.latency.base import Family, Floats
+from cafe.latency.shifted import Shifted
 
 steady = settings(derandomize=True, deadline=None, max_examples=25, database=None)
 
@@ -101,6 +102,16 @@ EXAMPLES: dict[type[Latency], list[Example]] = {
             )
         ),
         Example(lambda: Various([Empirical([1.0, 2.0], kinds=2), Exponential(1.0)]), density=False),
+    ],
+    Shifted: [
+        Example(lambda: Shifted(Weibull(0.8, 1.2), 0.7)),
+        Example(lambda: Shifted(Gamma(np.array([0.7, 2.5, 30.0]), 0.5), np.array([0.0, 0.3, 2.0]))),
+        Example(lambda: Shifted(Weibull(2.0, 1.0), np.array([0.1, 1.1]))),
+        Example(lambda: Shifted(Mixture([Exponential(1.0), Uniform(1.0, 2.0)], [1, 1]), 0.3)),
+        Example(
+            lambda: Shifted(Empirical([0.1, 0.7, 2.3], [1, 2, 3]), np.array([0.1, 0.3, 1.0])),
+            density=False,
+        ),
     ],
 }
 
@@ -554,6 +565,13 @@ def test_bad_parameters_are_refused_by_name(family: type[Family]) -> None:
         (lambda: Various(wrong([1.0])), "parts must"),
         (lambda: Various([Exponential(np.ones(3))]).take(np.array([1, 0])), "increasing order"),
         (lambda: Various([Exponential(np.ones(3))]).take(np.array([0, 3])), "from 0 to 2"),
+        (lambda: Shifted(wrong(1.0), 1.0), "latency must"),
+        (lambda: Shifted(Gamma(1.0, 1.0), wrong("1")), "shift must be a number"),
+        (lambda: Shifted(Gamma(1.0, 1.0), wrong([])), "shift must be a number"),
+        (lambda: Shifted(Gamma(1.0, 1.0), np.ones((2, 1))), "shift must be a number"),
+        (lambda: Shifted(Gamma(1.0, 1.0), -1.0), "not negative and finite. Got -1"),
+        (lambda: Shifted(Gamma(1.0, 1.0), np.array([1.0, np.inf])), "finite. Got inf"),
+        (lambda: Shifted(Gamma(np.ones(3), 1.0), np.ones(2)), "one per kind of client .3.* Got 2"),
     ],
 )
 def test_bad_arguments_are_refused_in_a_sentence(make: Callable[[], Latency], said: str) -> None:

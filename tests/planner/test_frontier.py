@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from cafe.errors import InputError
 from cafe.federation import Federation
 from cafe.latency import Exponential
 from cafe.planner import frontier, plan
@@ -32,6 +35,17 @@ def test_every_optimum_of_j_lies_near_the_frontier() -> None:
         made = plan(WHO, waste_price=prices[0], broadcast_price=prices[1])
         least = min(made.goal.cost(p) for p in front.points)
         assert least == pytest.approx(made.cost, rel=0.02)
+
+
+def test_steps_make_every_point_later() -> None:
+    front = frontier(Federation(50, Exponential(1.0), per_step=0.4), steps=5)
+    assert min(front.column("deadline")) > 2.0
+    assert frontier(WHO, steps=5).column("age") == frontier(WHO).column("age")
+    with pytest.raises(InputError, match="steps must be a whole number"):
+        frontier(WHO, steps=0)
+    wrong: Any = None
+    with pytest.raises(InputError, match="A federation is needed"):
+        frontier(wrong)
 
 
 def test_a_quorum_can_be_kept_and_rounds_closed_early() -> None:

@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 import cafe
 from cafe.errors import InputError
 from cafe.federation import Federation
-from cafe.latency import Constant, Empirical, Exponential, LogNormal, Mixture, Uniform, Weibull
+from cafe.latency import (
+    Constant,
+    Empirical,
+    Exponential,
+    LogNormal,
+    Mixture,
+    ShiftedExponential,
+    Uniform,
+    Weibull,
+)
 from cafe.planner import Plan, Prices, ToGap, plan, pooled_quantile
 from cafe.theory import Problem, expect, objective_as_printed
 
@@ -219,3 +228,28 @@ def test_public_names_make_the_same_plan(two_basins: Plan) -> None:
 def test_problem_is_checked() -> None:
     with pytest.raises(InputError, match="convexity"):
         Problem(smoothness=1.0, convexity=2.0, noise=1.0, heterogeneity=1.0)
+
+
+def test_a_plan_for_more_steps_is_the_plan_for_slower_clients() -> None:
+    federation = Federation(20, Exponential(np.linspace(0.5, 2.0, 20)), per_step=0.2)
+    made = plan(federation, waste_price=0.1, broadcast_price=5, steps=10)
+    same = Federation(20, ShiftedExponential(2.0, np.linspace(0.5, 2.0, 20)))
+    assert made.to_dict() == plan(same, waste_price=0.1, broadcast_price=5).to_dict()
+    assert made.deadline > 2.0
+    assert made.federation.per_step == 0.0
+    with pytest.raises(InputError, match="steps must be a whole number"):
+        plan(federation, waste_price=0.1, broadcast_price=5, steps=0)
+
+
+def test_steps_that_take_no_time_leave_the_plan_as_it_is(two_basins: Plan) -> None:
+    made = plan(PAPER, waste_price=20, broadcast_price=100, steps=50)
+    assert made.local_optima == two_basins.local_optima
+
+
+def test_sensitivity_scales_the_steps_too() -> None:
+    federation = Federation(20, Exponential(1.0), per_step=0.2)
+    rows = plan(federation, waste_price=0.1, broadcast_price=5, steps=10).sensitivity()
+    for row in rows:
+        slower = federation.scaled(1 / (1 + row.rate_error))
+        best = plan(slower, waste_price=0.1, broadcast_price=5, steps=10)
+        assert row.best_cost == pytest.approx(best.cost, rel=1e-9)

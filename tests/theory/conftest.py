@@ -125,15 +125,17 @@ def play(
     target: int | None,
     rounds: int,
     seed: int,
+    steps: int = 1,
 ) -> Played:
     """Play rounds in the paper's words (Sec. 3 and 4), one after the other, with a clock."""
     rng = np.random.default_rng(seed)
+    computing = steps * federation.step_time(np.arange(federation.clients))
     clients, now = federation.clients, 0.0
     origin = np.full(clients, np.nan)  # when the last used work of each client began
     kept = np.zeros(clients)  # reports of each client in failed rounds since the last update
     owed_round = owed_union = 0.0
     rows = []
-    for times in federation.sample(rng, rounds):
+    for times in federation.sample(rng, rounds) + computing:
         came = times <= deadline
         here, length, full = came, deadline, False
         if target is not None and came.sum() >= target:
@@ -184,6 +186,7 @@ class Game:
     quorum: int
     deadline: float
     target: int | None
+    steps: int = 1
     rounds: int = 12_000
     batches: int = 120
 
@@ -191,13 +194,17 @@ class Game:
     def played(self) -> Played:
         """The rounds."""
         rules = (self.quorum, self.deadline, self.target)
-        return play(self.federation, *rules, rounds=self.rounds, seed=20_260_117)
+        return play(self.federation, *rules, rounds=self.rounds, seed=20_260_117, steps=self.steps)
 
     @cached_property
     def expected(self) -> Expectation:
         """The theory."""
         return expect(
-            self.federation, quorum=self.quorum, deadline=self.deadline, target=self.target
+            self.federation,
+            quorum=self.quorum,
+            deadline=self.deadline,
+            target=self.target,
+            steps=self.steps,
         )
 
     @property
@@ -263,6 +270,16 @@ def _all_groups() -> Federation:
     )
 
 
+def _computing() -> Federation:
+    """Gradient steps take time on most clients, and not the same on all of them."""
+    return Federation.join(
+        Federation(3, Exponential(1.5), per_step=0.1),
+        Federation(2, Weibull(1.4, 0.8), per_step=np.array([0.04, 0.2])),
+        Federation(2, LogNormal(-0.3, 0.8), availability=0.9, per_step=0.02),
+        _smooth_groups(),
+    )
+
+
 def _observed() -> Federation:
     return Federation(6, Empirical([0.2, 0.4, 0.4, 0.7, 1.5, 3.0]), availability=0.85)
 
@@ -280,6 +297,14 @@ GAMES = {
     "groups, until all": Game(_smooth_groups(), 4, 3.0, 9),
     "groups, until six": Game(_smooth_groups(), 4, 1.0, 6),
     "observed, until four": Game(_observed(), 3, 1.0, 4),
+    "five steps": Game(
+        Federation.join(_computing(), Federation(2, Empirical([0.2, 0.4]), per_step=0.06)),
+        7,
+        1.2,
+        None,
+        steps=5,
+    ),
+    "three steps, until eight": Game(_computing(), 5, 1.5, 8, steps=3),
 }
 
 

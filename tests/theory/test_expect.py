@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from cafe.errors import InputError
 from cafe.federation import Federation
 from cafe.latency import Constant, Exponential
 from cafe.theory import expect
@@ -61,6 +62,37 @@ def test_as_a_dictionary(game: Game) -> None:
         assert not missing
     else:
         assert missing == {"absent_waste", "agu_waste", "agu_waste_union"}
+
+
+def test_steps_take_their_time() -> None:
+    """A memoryless client that first computes for 5 x 0.1: 1 - exp(-(1 - 0.5)) report by 1."""
+    federation = Federation(10, Exponential(1.0), per_step=0.1)
+    found = expect(federation, quorum=1, deadline=1.0, steps=5)
+    assert found.expected_reports == pytest.approx(10 * (1 - np.exp(-0.5)), rel=1e-14)
+    assert expect(federation, quorum=1, deadline=1.0).expected_reports == pytest.approx(
+        10 * (1 - np.exp(-0.9)), rel=1e-14
+    )
+    assert expect(federation, quorum=1, deadline=1.0, steps=10).success_probability == 0.0
+
+
+def test_steps_that_take_no_time_change_no_bit() -> None:
+    federation = Federation.exponential([0.3, 1.0, 2.0], [0.5, 1.0, 0.9])
+    one = expect(federation, quorum=2, deadline=1.0, target=3)
+    assert expect(federation, quorum=2, deadline=1.0, target=3, steps=7).to_dict() == one.to_dict()
+
+
+@pytest.mark.parametrize("steps", [0, -1, 1.0, True, "5", None, 2**60, 10**400])
+def test_steps_are_a_whole_number(steps: Any) -> None:
+    for per_step in (0.0, 0.1):
+        federation = Federation(3, Exponential(1.0), per_step=per_step)
+        with pytest.raises(InputError, match="steps must be a whole number"):
+            expect(federation, quorum=1, deadline=1.0, steps=steps)
+
+
+def test_a_federation_is_needed() -> None:
+    wrong: Any = "fleet.toml"
+    with pytest.raises(InputError, match="A federation is needed"):
+        expect(wrong, quorum=1, deadline=1.0)
 
 
 def test_figures_are_calculated_once() -> None:

@@ -35,6 +35,13 @@ def test_a_bad_target_is_named(quorum: int, target: object) -> None:
         Setting(FEDERATION, quorum, 1.0, target)  # type: ignore[arg-type]
 
 
+def test_the_time_of_steps_must_be_in_the_latency() -> None:
+    federation = Federation(5, Exponential(1.0), per_step=0.1)
+    with pytest.raises(InputError, match=r"per_step is above 0: give federation.at_steps"):
+        Setting(federation, 2, 1.0)
+    assert Setting(federation.at_steps(2), 2, 1.0).turnout.mean > 0
+
+
 def test_whole_numbers_of_numpy_are_welcome() -> None:
     quorum, target = np.int64(2), np.int32(4)
     found = expect(FEDERATION, quorum=quorum, deadline=np.float64(1), target=target)  # type: ignore[arg-type]

@@ -17,6 +17,12 @@ Plot = Annotated[Path | None, typer.Option(help="Draw a picture: .svg, .png or .
 CloseWhenAll = Annotated[
     bool, typer.Option("--close-when-all", help="Rounds close when everybody has reported.")
 ]
+Steps = Annotated[
+    int,
+    typer.Option(
+        help="Gradient steps a client takes in a round: 1 unless given.", show_default=False
+    ),
+]
 ScenarioFile = Annotated[Path, typer.Argument(help="The scenario, a .toml file.")]
 Rounds = Annotated[int | None, typer.Option(help="So many rounds instead of the scenario's.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the runs that are there.")]

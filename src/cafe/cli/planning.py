@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cafe.cli.options import Clients, CloseWhenAll, FederationFile, Json, Plot, Rate
+from cafe.cli.options import Clients, CloseWhenAll, FederationFile, Json, Plot, Rate, Steps
 from cafe.console import (
     check_folder,
     check_page,
@@ -46,6 +46,7 @@ def plan(
         typer.Option(metavar="QUANTITY=VALUE", help="A lower limit: success_probability=0.9."),
     ] = None,
     close_when_all: CloseWhenAll = False,
+    steps: Steps = 1,
     goal: Annotated[
         str,
         typer.Option(
@@ -98,6 +99,7 @@ def plan(
             at_most=_limits("--at-most", at_most),
             at_least=_limits("--at-least", at_least),
             close_when_all=close_when_all,
+            steps=steps,
             progress=progress,
         )
     with progress_bar("Trying other rates") as progress:
@@ -141,6 +143,7 @@ def expect(
         int | None, typer.Option(help="Rounds close when so many have reported.")
     ] = None,
     close_when_all: CloseWhenAll = False,
+    steps: Steps = 1,
     as_json: Json = False,
 ) -> None:
     """Say what a given quorum and deadline will cost, and how old clients will be."""
@@ -151,7 +154,7 @@ def expect(
         if target is not None:
             raise InputError("Give --target or --close-when-all, not both: they are one choice.")
         target = who.clients
-    expected = calculate(who, quorum=quorum, deadline=deadline, target=target)
+    expected = calculate(who, quorum=quorum, deadline=deadline, target=target, steps=steps)
     if as_json:
         print_json(expected.to_dict())
     else:
@@ -166,6 +169,7 @@ def frontier(
     federation: FederationFile = None,
     quorum: Annotated[int | None, typer.Option(help="Keep this quorum.")] = None,
     close_when_all: CloseWhenAll = False,
+    steps: Steps = 1,
     as_json: Json = False,
     plot: Plot = None,
 ) -> None:
@@ -178,6 +182,7 @@ def frontier(
             _federation(clients, rate, federation),
             quorum=quorum,
             close_when_all=close_when_all,
+            steps=steps,
             progress=progress,
         )
     if as_json:

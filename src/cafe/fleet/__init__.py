@@ -15,6 +15,9 @@ from cafe.federation import Federation, check_clients
 from cafe.latency import LogNormal
 from cafe.latency.base import Floats
 
+LARGEST = 1e50  # of a size or a time; its inverse is the smallest
+MOST_EXAMPLES = 10**15  # as floats exact
+
 
 def phones(
     clients: int = 1000,
@@ -23,6 +26,7 @@ def phones(
     seconds_per_example: float = 0.05,
     model_kbytes: float = 5000.0,
     availability: float = 1.0,
+    batch: int | None = None,
 ) -> Federation:
     """Phones drawn from 166 models and users drawn from 19 networks; times are in seconds.
 
@@ -34,27 +38,36 @@ def phones(
     moves the cdf of a user's transfer time by at most 0.045, and by 0.008 in the mean over the 19
     users.
 
+    With a ``batch``, computing is not a fixed time but a time per gradient step, the federation's
+    ``per_step``: ``batch`` x ``seconds_per_example`` on the median phone. A response time is then
+    download + steps x ``per_step`` + upload.
+
     With the defaults (a 5 MB model, 500 examples) half of the reports are there after 30 s, 95 %
     after 175 s, and the slowest phone computes for 322 s.
 
     Args:
         clients: how many phones; two of one model and one network are of one kind.
         seed: which fleet; the same seed and number of clients give the same fleet.
-        examples: training examples a client works through in a round, passes over them counted.
+        examples: training examples a client works through in a round, passes over them counted;
+            with a ``batch``, only how many it holds.
         seconds_per_example: of computing, on the median phone (score 1482). FLASH measured about
             0.06 on such a phone for the LEAF image classifier on FEMNIST, in batches of 10.
         model_kbytes: the size of the model in KiB, sent to the client and back.
         availability: the probability that a client takes part in a round.
+        batch: examples in a gradient step, where time is to depend on the number of steps.
     """
     _check_whole("clients", clients, least=1)
     check_clients(clients)
     _check_whole("seed", seed, least=0)
-    _check_whole("examples", examples, least=1)
-    _check_positive("seconds_per_example", seconds_per_example)
-    _check_positive("model_kbytes", model_kbytes)
+    _check_whole("examples", examples, least=1, most=MOST_EXAMPLES)
+    _check_size("seconds_per_example", seconds_per_example)
+    _check_size("model_kbytes", model_kbytes)
+    if batch is not None:
+        _check_whole("batch", batch, least=1, most=MOST_EXAMPLES)
 
     score = _column("phones.csv", "cpu_float_score")
-    compute = examples * seconds_per_example * np.median(score) / score
+    worked = examples if batch is None else batch
+    compute = worked * seconds_per_example * np.median(score) / score
     mu, sigma = _transfers(model_kbytes)
 
     rng = np.random.default_rng(np.random.SeedSequence(seed))
@@ -62,8 +75,11 @@ def phones(
     user = rng.integers(mu.size, size=clients)
     pairs, kind = np.unique(phone * mu.size + user, return_inverse=True)
     phone, user = np.divmod(pairs, mu.size)
-    latency = LogNormal(mu[user], sigma[user], shift=compute[phone])
-    return Federation(clients, latency, availability, examples, kind)
+    if batch is None:
+        latency = LogNormal(mu[user], sigma[user], shift=compute[phone])
+        return Federation(clients, latency, availability, examples, kind)
+    latency = LogNormal(mu[user], sigma[user])
+    return Federation(clients, latency, availability, examples, kind, per_step=compute[phone])
 
 
 def _transfers(kbytes: float) -> tuple[Floats, Floats]:
@@ -92,18 +108,30 @@ def _column(table: str, name: str) -> Floats:
         return np.array([float(row[name]) for row in csv.DictReader(file)])
 
 
-def _check_whole(name: str, value: int, least: int) -> None:
+def _check_whole(name: str, value: int, least: int, most: int | None = None) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(
             f"phones: {name} must be a whole number, {least} or more. Got {value!r}: "
             "no fleet could be drawn. Give one, or leave it out."
         )
+    if most is not None and value > most:
+        raise InputError(
+            f"phones: {name} must be at most {most:.0e}. Got {value!r}: the time to compute "
+            "could not be calculated exactly. Give a smaller one."
+        )
 
 
-def _check_positive(name: str, value: float) -> None:
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not (number and 0 < value < np.inf):
+def _check_size(name: str, value: float) -> None:
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if not number or isinstance(value, bool) or not 0 < value < np.inf:
         raise InputError(
             f"phones: {name} must be a positive, finite number. Got {value!r}: "
             "no response time could be drawn from it. Give one, or leave it out."
+        )
+    plain = value.item() if isinstance(value, np.generic) else value  # a float32 has no 1e50
+    if not 1 / LARGEST <= plain <= LARGEST:
+        raise InputError(
+            f"phones: {name} must lie between {1 / LARGEST:g} and {LARGEST:g}. Got {value!r}: "
+            "squares of response times would be beyond what can be calculated with. "
+            "Check its unit."
         )

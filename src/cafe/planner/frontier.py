@@ -10,6 +10,7 @@ from cafe.federation import Federation
 from cafe.latency.base import Floats
 from cafe.planner.search import Progress, deadline_grid, reach
 from cafe.theory import Expectation, expect
+from cafe.theory.setting import check_federation
 
 EQUAL = 1e-3  # nobody would bear twice the waste for a millionth of a broadcast
 RARE = 0.01  # expected reports of a round below which no deadline is of interest
@@ -34,13 +35,25 @@ def frontier(
     *,
     quorum: int | None = None,
     close_when_all: bool = False,
+    steps: int = 1,
     progress: Progress | None = None,
 ) -> Frontier:
     """The frontier over all deadlines and, unless it is given, all quorums.
 
     At any deadline the quorum 1 has the least waste, broadcasts and age (Corollaries 1 and 2), so
     the quorum needs no search.
+
+    Args:
+        federation: who takes part.
+        quorum: keep this quorum.
+        close_when_all: rounds close as soon as everybody has reported, instead of lasting until the
+            deadline.
+        steps: gradient steps that a client takes in a round; they take time where the federation's
+            ``per_step`` is above 0.
+        progress: called with the finished share of the work.
     """
+    check_federation(federation)
+    federation = federation.at_steps(steps)
     chosen = 1 if quorum is None else quorum
     target = federation.clients if close_when_all else None
     points, grid = [], deadline_grid(federation, *reach(federation, RARE))

@@ -15,6 +15,7 @@ from cafe.planner.limits import Limit, limits
 from cafe.planner.search import Optimum, Progress, Search
 from cafe.theory import Expectation, expect
 from cafe.theory.counts import check_quorum
+from cafe.theory.setting import check_federation
 
 RATE_ERRORS = (-0.5, -0.1, 0.1, 0.5)
 
@@ -29,6 +30,7 @@ def plan(
     at_most: Mapping[str, float] | None = None,
     at_least: Mapping[str, float] | None = None,
     close_when_all: bool = False,
+    steps: int = 1,
     progress: Progress | None = None,
 ) -> Plan:
     """Choose the deadline and, unless it is given, the quorum.
@@ -43,13 +45,15 @@ def plan(
         at_least: lower limits, such as ``{"success_probability": 0.9}``.
         close_when_all: rounds close as soon as everybody has reported, instead of lasting until the
             deadline.
+        steps: gradient steps that a client takes in a round; they take time where the federation's
+            ``per_step`` is above 0.
         progress: called with the finished share of the search.
 
     Raises:
         InfeasibleError: where no choice keeps the limits; the message names the one that binds.
     """
-    if not isinstance(federation, Federation):
-        raise InputError(f"A federation is needed, such as cafe.Federation. Got {federation!r}.")
+    check_federation(federation)
+    federation = federation.at_steps(steps)
     if quorum is not None:
         check_quorum(quorum, federation.clients)
     if goal is None:
@@ -127,7 +131,7 @@ class Plan:
 
     @property
     def federation(self) -> Federation:
-        """Whom the plan is for."""
+        """Whom the plan is for; its latency includes the time of the gradient steps."""
         return self.search.federation
 
     @property

@@ -7,10 +7,11 @@ A federation in TOML is clients that are alike, or a preset, or a CSV file, or g
     rate = 1.0              latency = { family = "weibull", shape = 0.8, scale = 2.0 }
     availability = 0.9      [[federation.group]]
     examples = 600          preset = "phones"
+    per_step = 0.02
 
 In CSV it has one row per client: a column ``rate``, or ``family`` and the families' parameters; if
-wanted also ``client`` (a name), ``availability`` and ``examples``. Both forms take their names from
-the latency classes: a family is a class, its parameters are the class's fields.
+wanted also ``client`` (a name), ``availability``, ``per_step`` and ``examples``. Both forms take
+their names from the latency classes: a family is a class, its parameters are the class's fields.
 
 A scenario is a TOML file that also says how the server runs its rounds (``[policy]``), until when
 (``[run]``) and what is learned (``[task]`` and ``[learner]``). The keys of these tables are the

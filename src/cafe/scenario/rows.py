@@ -23,6 +23,11 @@ from cafe.scenario.names import REQUIRED, families_by_name, parameters_of, row_f
 
 T = TypeVar("T")
 
+_OF_EVERY_FAMILY = {
+    "availability",
+    "examples",
+    "per_step",
+}  # columns of numbers, whatever the family
 _CHUNK = 2_000  # rows of a CSV file held as text at a time: few enough for the cache
 
 
@@ -49,14 +54,16 @@ class _Rows:
 def load_csv(path: Path, text: str) -> Federation:
     """The federation in the text of a CSV file."""
     rows = _columns(path, _lines(path, text))
-    availability, examples = _availability(rows), _examples(rows)
+    availability = _by_client(rows, "availability", 1.0)
+    per_step = _by_client(rows, "per_step", 0.0)
+    examples = _examples(rows)
     parts, order = _parts(rows)
     if len(parts) == 1:
-        return Federation(rows.lines.size, parts[0], availability, examples)
+        return Federation(rows.lines.size, parts[0], availability, examples, per_step=per_step)
     kind = np.empty_like(order)
     kind[order] = np.arange(order.size)
-    by_kind = availability if isinstance(availability, float) else availability[order]
-    return Federation(rows.lines.size, Various(parts), by_kind, examples, kind)
+    share, pace = (x if isinstance(x, float) else x[order] for x in (availability, per_step))
+    return Federation(rows.lines.size, Various(parts), share, examples, kind, per_step=pace)
 
 
 def _lines(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
@@ -101,7 +108,7 @@ def _columns(path: Path, lines: Iterator[tuple[int, list[str]]]) -> _Rows:
 def _header(path: Path, cells: list[str]) -> list[str]:
     header = [cell.strip() for cell in cells]
     parameters = {name for family in row_families().values() for name in parameters_of(family)}
-    known = {"client", "family", "availability", "examples"} | parameters
+    known = {"client", "family"} | _OF_EVERY_FAMILY | parameters
     if not header:
         raise FileError(path, "the first line must name the columns, such as rate. Got nothing.")
     for name in header:
@@ -192,12 +199,13 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _availability(rows: _Rows) -> float | Floats:
-    given = _filled(rows, "availability")
+def _by_client(rows: _Rows, column: str, default: float) -> float | Floats:
+    """A column that a federation has a number for, filled for every client or for none."""
+    given = _filled(rows, column)
     if given is None:
-        return 1.0
+        return default
     everyone = np.arange(given.size)
-    _accepted(rows, everyone, lambda i: _checked(given[i], availability=given[i]))
+    _accepted(rows, everyone, lambda i: _checked(given[i], **{column: given[i]}))
     return given
 
 
@@ -244,7 +252,7 @@ def _part(rows: _Rows, own: Indices, name: str) -> Family:
     """The latency of the rows of one family."""
     family = row_families()[name]
     shape = parameters_of(family)
-    others = {"availability", "examples"} | shape.keys()
+    others = _OF_EVERY_FAMILY | shape.keys()
     for column in [name for name in rows.numbers if name not in others]:
         filled = ~np.isnan(rows.numbers[column][own])
         if filled.any():

@@ -20,6 +20,7 @@ _MEMBERS: Shape = {
     "rate": (float, None),
     "availability": (float, None),
     "examples": (int, None),
+    "per_step": (float, None),
 }
 _PRESETS: dict[str, Callable[..., Federation]] = {"phones": phones}
 _OTHER_WAYS = ("file", "group", "preset")  # keys that describe clients without those above

@@ -34,6 +34,8 @@ def write_federation(
     columns = _names(names, federation.clients) | _cells(federation)
     if np.ndim(federation.availability) or federation.availability != 1.0:
         columns["availability"] = _texts(federation.by_client(federation.availability))
+    if federation.has_step_time:
+        columns["per_step"] = _texts(federation.by_client(federation.per_step))
     if np.ndim(federation.examples) or federation.examples != 1:
         columns["examples"] = _texts(np.broadcast_to(federation.examples, federation.clients))
     with writing(path) as file:

@@ -13,7 +13,7 @@ from cafe.latency.base import Floats
 from cafe.theory.age import age_by_kind
 from cafe.theory.bound import Variance
 from cafe.theory.broadcasts import broadcasts
-from cafe.theory.setting import Setting
+from cafe.theory.setting import Setting, check_federation
 from cafe.theory.waste import (
     absent_waste_per_round,
     agu_waste_per_update,
@@ -23,7 +23,12 @@ from cafe.theory.waste import (
 
 
 def expect(
-    federation: Federation, *, quorum: int, deadline: float, target: int | None = None
+    federation: Federation,
+    *,
+    quorum: int,
+    deadline: float,
+    target: int | None = None,
+    steps: int = 1,
 ) -> Expectation:
     """What a federation will cost and how old its clients will be.
 
@@ -32,8 +37,11 @@ def expect(
         quorum: reports needed for a round to succeed, the paper's M.
         deadline: how long a round waits, the paper's T.
         target: close a round as soon as so many have reported (all clients: when everybody has).
+        steps: gradient steps that a client takes in a round; they take time where the federation's
+            ``per_step`` is above 0.
     """
-    return Expectation(Setting(federation, quorum, deadline, target))
+    check_federation(federation)
+    return Expectation(Setting(federation.at_steps(steps), quorum, deadline, target))
 
 
 @dataclass(frozen=True, eq=False)

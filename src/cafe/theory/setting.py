@@ -33,9 +33,11 @@ class Setting:
     target: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.federation, Federation):
+        check_federation(self.federation)
+        if self.federation.has_step_time:
             raise InputError(
-                f"A federation is needed, such as cafe.Federation. Got {self.federation!r}."
+                "A setting needs response times that include the time of gradient steps. Got a "
+                "federation whose per_step is above 0: give federation.at_steps(steps)."
             )
         check_quorum(self.quorum, self.federation.clients)
         check_deadline(self.deadline)
@@ -129,3 +131,9 @@ class Setting:
     def used(self) -> float:
         """Expected number of reports used per round, failed rounds included."""
         return total(self.number, self.participation)
+
+
+def check_federation(federation: Federation) -> None:
+    """Refuse what is no federation."""
+    if not isinstance(federation, Federation):
+        raise InputError(f"A federation is needed, such as cafe.Federation. Got {federation!r}.")

@@ -12,11 +12,10 @@ from typing import Any
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from cafe.control import Controller
+from cafe.control import Controller, titled
 from cafe.flower.grid import GridWire
 from cafe.live.brief import Brief, Model
 from cafe.live.layout import Layout
-from cafe.live.run import titled
 from cafe.live.serving import serve
 from cafe.rounds.policy import Policy
 

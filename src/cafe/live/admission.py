@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from cafe.errors import InputError, positive, whole
 from cafe.live.layout import Layout, Vector
 from cafe.live.wire import Order, Report
+from cafe.rounds.ledger import UNKNOWN
 
+MOST_STEPS = 10**9  # in one report
+MOST_CLASSES = 100_000
 _ENOUGH = 3  # norms that must be known before they say what is usual
 
 
@@ -61,6 +64,9 @@ class Admitted:
     label: str
     norm: float
     took: float
+    steps: int | None = None
+    rms_loss: float = float("nan")
+    labels: tuple[int, ...] | None = None
 
 
 @dataclass(eq=False)
@@ -71,21 +77,34 @@ class Gate:
         layout: of the model.
         guard: the limits.
         norms: of the last updates that are not 0; one that was refused counts as one at the limit.
+        classes: how many classes the first report with label counts had.
     """
 
     layout: Layout
     guard: Guard
     norms: deque[float] = field(default_factory=lambda: deque(maxlen=64))
+    classes: int | None = None
 
-    def judge(self, report: Report, order: Order, model: Vector) -> Admitted | Refused:
+    def judge(
+        self,
+        report: Report,
+        order: Order,
+        model: Vector,
+        needs: frozenset[str] = frozenset(),
+    ) -> Admitted | Refused:
         """Let a report in, or say why not.
 
         Args:
             report: what came.
             order: what it answers.
             model: the global model, for its norm.
+            needs: what the policy must know.
         """
-        reason = self._claims(report, order) or self.layout.complaint(report.update)
+        reason = (
+            self._claims(report, order)
+            or self._missing(report, needs)
+            or self.layout.complaint(report.update)
+        )
         if reason:
             return Refused(reason)
         # Added up in float64, where no float32 overflows.
@@ -104,11 +123,14 @@ class Gate:
         return Admitted(
             self.layout.flat(report.update),
             bool(report.carried),
-            int(report.examples),
+            UNKNOWN if report.examples is None else int(report.examples),
             loss,
             printable(report.label),
             norm,
             report.took if 0 <= report.took < np.inf else 0.0,
+            report.steps,
+            np.nan if report.rms_loss is None else float(report.rms_loss),
+            report.labels,
         )
 
     def limit(self, model: Vector) -> float:
@@ -123,19 +145,50 @@ class Gate:
 
     def _claims(self, report: Report, order: Order) -> str | None:
         """What does not fit the order."""
-        if report.round != order.round:
-            return f"it answers round {report.round}, and round {order.round} was asked"
+        if report.invitation != order.invitation:
+            return (
+                f"it answers invitation {report.invitation}, and {order.invitation} was asked"
+            )
         version = order.began if report.carried else order.version
         if report.carried and order.after is None:
             return "it goes on from a local model, and was asked to begin from the global one"
         if report.version != version:
             return f"it is about version {report.version} of the model, and not {version}"
-        if not 1 <= report.examples <= self.guard.examples:
+        if report.examples is not None and not 1 <= report.examples <= self.guard.examples:
             return (
                 f"it claims {report.examples} examples, and 1 to {self.guard.examples} are let in"
             )
-        if report.loss is not None and not np.isfinite(report.loss):
-            return f"its loss is {report.loss}"
+        for name, loss in (("loss", report.loss), ("rms loss", report.rms_loss)):
+            if loss is not None and not np.isfinite(loss):
+                return f"its {name} is {loss}"
+        if report.steps is not None and not 0 <= report.steps <= MOST_STEPS:
+            return f"it claims {report.steps} steps, and 0 to {MOST_STEPS} are let in"
+        return self._wrong_labels(report.labels)
+
+    def _wrong_labels(self, labels: tuple[int, ...] | None) -> str | None:
+        if labels is None:
+            return None
+        if not 1 <= len(labels) <= MOST_CLASSES or min(labels) < 0:
+            return "its label counts are not counts of one class or more"
+        if sum(labels) > self.guard.examples:
+            return f"its label counts add up to more than {self.guard.examples}"
+        if self.classes is None:
+            self.classes = len(labels)
+        if len(labels) != self.classes:
+            return f"it counts {len(labels)} classes, and others count {self.classes}"
+        return None
+
+    def _missing(self, report: Report, needs: frozenset[str]) -> str | None:
+        """What the policy needs and the report does not have."""
+        brought = {
+            "sizes": ("number of examples held", report.examples),
+            "losses": ("loss", report.loss),
+            "rms losses": ("rms loss", report.rms_loss),
+            "labels": ("label counts", report.labels),
+        }
+        for need, (what, value) in brought.items():
+            if need in needs and value is None:
+                return f"it has no {what}, which the policy needs"
         return None
 
 

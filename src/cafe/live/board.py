@@ -72,7 +72,7 @@ class Board:
                     "name": name,
                     "label": run.roster.labels[k],
                     "present": not ledger.away[k],
-                    "busy": bool(ledger.busy[k] or (open_ is not None and open_.waits_for(k))),
+                    "busy": bool(ledger.busy[k]),
                     "age": now - float(ledger.last_start[k]),
                     "merged": int(ledger.merged[k]),
                     "refused": run.roster.refusals[k],

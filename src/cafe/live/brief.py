@@ -41,6 +41,7 @@ class Brief:
         clients: wait for so many before a round; None: for as many as the quorum.
         wait: seconds to wait for them, before the run is stopped.
         patience: so many failed rounds in a row stop the run.
+        secure_aggregation: refuse policies that need to see single updates or losses.
     """
 
     policy: Policy | Controller
@@ -58,6 +59,7 @@ class Brief:
     clients: int | None = None
     wait: float = 300.0
     patience: int = 100
+    secure_aggregation: bool = False
 
     def __post_init__(self) -> None:
         Limits(self.rounds, self.updates, self.time)

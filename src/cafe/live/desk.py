@@ -8,13 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from cafe.engine.books import Books
 from cafe.live.admission import Admitted, Gate, harmless
 from cafe.live.layout import Arrays, Vector
-from cafe.live.opened import Open
+from cafe.live.opened import Key, Open
 from cafe.live.records import Record, digest
 from cafe.live.roster import Roster
 from cafe.live.wire import Order, Reply, Wire
-from cafe.rounds.ledger import Ledger
+from cafe.rounds.jobs import Status
+from cafe.rounds.ledger import UNKNOWN
+
+UNREACHED = "it could not be reached"
 
 
 class Desk:
@@ -26,17 +30,15 @@ class Desk:
         roster: who the clients are.
 
     Attributes:
-        tickets: that may still be answered, with their clients.
-        records: of all open jobs, by client.
-        arrived: the reports that were let in, by client.
+        tickets: that may still be answered, with the jobs that they were given for.
+        arrived: the reports that were let in, by job.
     """
 
     def __init__(self, wire: Wire, gate: Gate, roster: Roster) -> None:
         self.wire, self.gate, self.roster = wire, gate, roster
-        self.tickets: dict[str, int] = {}
-        self.records: dict[int, Record] = {}
-        self.arrived: dict[int, Admitted] = {}
-        self._orders: dict[int, Order] = {}
+        self.tickets: dict[str, Key] = {}
+        self.arrived: dict[Key, Admitted] = {}
+        self._orders: dict[Key, Order] = {}
         self._overheads: deque[float] = deque(maxlen=64)
 
     @property
@@ -44,23 +46,34 @@ class Desk:
         """Seconds of a response that were not training: the median of the last reports."""
         return float(np.median(self._overheads)) if self._overheads else None
 
-    def send(self, orders: Sequence[Order], model: Arrays, now: float) -> list[bool]:
-        """Hand over orders: which of them could be."""
+    def send(self, orders: Sequence[Order], model: Arrays, now: float) -> list[Record]:
+        """Hand over orders: a record of each; one that could not be sent says why."""
         tickets = self.wire.send(orders, model) if orders else []
+        records = []
         for order, ticket in zip(orders, tickets, strict=True):
-            k, local = order.number, order.began is not None
+            key = (order.number, order.invitation)
             began = order.version if order.began is None else order.began
-            self._orders[k] = order
-            reason = "it could not be reached" if ticket is None else ""
-            self.records[k] = Record(k, order.client, order.round, began, local, now, reason=reason)
+            record = Record(
+                client=order.number,
+                name=order.client,
+                round=order.round,
+                version=began,
+                carried=order.began is not None,
+                start=now,
+                reason=UNREACHED if ticket is None else "",
+                invitation=order.invitation,
+            )
+            records.append(record)
+            self._orders[key] = order
             if ticket is not None:
-                self.tickets[ticket] = k
-        return [ticket is not None for ticket in tickets]
+                self.tickets[ticket] = key
+        return records
 
     def replies(self, open_: Open) -> Iterable[Reply]:
         """What has come from those who may still report."""
-        alive = set(open_.jobs.client[open_.alive].tolist())
-        tickets = [ticket for ticket, k in self.tickets.items() if k in alive]
+        rows = np.flatnonzero(open_.alive).tolist()
+        alive = {(open_.records[row].client, open_.records[row].invitation) for row in rows}
+        tickets = [ticket for ticket, key in self.tickets.items() if key in alive]
         return self.wire.receive(tickets) if tickets else []
 
     def take(
@@ -70,7 +83,8 @@ class Desk:
         moment: float,
         until: float,
         model: Vector,
-        ledger: Ledger,
+        books: Books,
+        needs: frozenset[str],
     ) -> None:
         """Note what came for a ticket; one that is not known, or known already, is nothing.
 
@@ -80,53 +94,64 @@ class Desk:
             moment: when.
             until: when the round closes: what comes later is of use only where it may come later.
             model: the global model.
-            ledger: learns how many examples a client has.
+            books: learn how many examples a client has.
+            needs: what the policy must know.
         """
-        k = self.tickets.pop(reply.ticket, None)
-        row = -1 if k is None else int(np.argmax(open_.jobs.client == k))
-        if k is None or not open_.alive[row]:
+        key = self.tickets.pop(reply.ticket, None)
+        row = None if key is None else open_.row(key)
+        if key is None or row is None or not open_.alive[row]:
             return
-        open_.jobs.stop[row] = moment
-        if moment > until and self._orders[k].seconds is not None:
+        jobs = open_.jobs
+        jobs.stop[row] = moment
+        if moment > until and self._orders[key].seconds is not None:
+            jobs.status[row] = Status.STOPPED
             return
         reason = harmless(reply.malformed)
         if reply.report is not None and not reason:
-            answer = self.gate.judge(reply.report, self._orders[k], model)
+            answer = self.gate.judge(reply.report, self._orders[key], model, needs)
             if isinstance(answer, Admitted):
-                ledger.examples[k] = answer.examples
+                if answer.examples != UNKNOWN:
+                    books.columns.examples[key[0]] = answer.examples
                 self._let_in(open_, row, answer, moment)
                 return
             reason = harmless(answer.reason)
+        status = Status.REFUSED if reason else Status.CRASHED if reply.lost else Status.STOPPED
+        jobs.status[row] = status
         if reason:
-            open_.refused[row] = True
-            self.roster.refusals[k] += 1
-        if reason or reply.lost:
-            open_.jobs.arrival[row] = np.inf
+            self.roster.refusals[key[0]] += 1
         open_.records[row] = replace(open_.records[row], reason=reason or harmless(reply.lost))
 
     def _let_in(self, open_: Open, row: int, report: Admitted, moment: float) -> None:
         jobs, record = open_.jobs, open_.records[row]
         k = record.client
         jobs.arrival[row] = moment
-        self.arrived[k] = report
+        self.arrived[k, record.invitation] = report
         self.roster.labels[k] = report.label or self.roster.labels[k]
         whole = moment - record.start
         took = min(report.took, whole)
+        jobs.seconds[row] = took
+        if report.steps is not None:
+            jobs.steps[row] = report.steps
         self._overheads.append(whole - took)
-        record = replace(record, arrived=moment, digest=digest(report.update), took=round(took, 6))
+        record = replace(
+            record,
+            arrived=moment,
+            digest=digest(report.update),
+            took=round(took, 6),
+            steps=report.steps,
+        )
         if jobs.local[row] and not report.carried:
             jobs.local[row] = False  # it began from the global model instead, and says so
             record = replace(record, carried=False, version=int(jobs.version[row]))
             open_.lost_carries.append(record.name)
         open_.records[row] = record
 
-    def tidy(self, open_: Open, going_on: set[int]) -> None:
-        """Forget all but the jobs that run on after a round."""
-        self.records = {r.client: r for r in open_.records if r.client in going_on}
-        self._orders = {k: order for k, order in self._orders.items() if k in going_on}
-        self.arrived = {k: report for k, report in self.arrived.items() if k in going_on}
-        self.tickets = {ticket: k for ticket, k in self.tickets.items() if k in going_on}
+    def upload(self, record: Record) -> float:
+        """The size of a job's report, as a share of the model's."""
+        return self._orders[record.client, record.invitation].work.upload
 
-    def lose(self, record: Record, reason: str) -> None:
-        """Note that a job which ran on will not report."""
-        self.records[record.client] = replace(record, reason=reason)
+    def tidy(self, going_on: set[Key]) -> None:
+        """Forget all but the jobs that run on after a round."""
+        self._orders = {key: order for key, order in self._orders.items() if key in going_on}
+        self.arrived = {key: report for key, report in self.arrived.items() if key in going_on}
+        self.tickets = {ticket: key for ticket, key in self.tickets.items() if key in going_on}

@@ -6,9 +6,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from cafe.engine.books import known
+from cafe.latency.base import Floats
 from cafe.live.records import Record
-from cafe.rounds.jobs import Mask, Running
+from cafe.rounds.jobs import Jobs, Mask, Running, Status
 from cafe.rounds.outcome import Outcome
+
+Key = tuple[int, int]  # a client's number and an invitation's: they name a job
 
 
 @dataclass(frozen=True)
@@ -44,36 +48,53 @@ class Open:
     """The jobs of the open round, with what has come of them.
 
     Attributes:
-        jobs: all that are open; arrivals are not a number until a report is let in.
+        jobs: all that are open; their arrival is infinite until a report is let in.
         records: one for each.
-        refused: which have sent what was not accepted.
         invited: how many were started in this round.
+        reported: which have reported, as far as the policy has waited.
         until: when the round closes at the latest, as far as the policy has said.
         lost_carries: clients that were to go on from a local model and had it no more.
     """
 
     jobs: Running
     records: list[Record]
-    refused: Mask
-    invited: int
+    invited: int = 0
+    reported: Mask = field(default_factory=lambda: np.empty(0, dtype=bool))
     until: float = float("inf")
     lost_carries: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.reported = np.zeros(len(self.jobs), dtype=bool)
+        self._rows = {_key(record): row for row, record in enumerate(self.records)}
+
+    def add(self, new: Running, records: list[Record]) -> None:
+        """Let the jobs of one more invitation in."""
+        for record in records:
+            self._rows[_key(record)] = len(self.records)
+            self.records.append(record)
+        self.jobs = self.jobs.then(new)
+        self.reported = np.concatenate([self.reported, np.zeros(len(new), dtype=bool)])
+        self.invited += len(new)
+
+    def row(self, key: Key) -> int | None:
+        """Where a job stands."""
+        return self._rows.get(key)
+
+    def look(self) -> tuple[Jobs, Floats]:
+        """The jobs that have reported, as decisions may see them, and when they did."""
+        jobs = self.jobs.take(np.flatnonzero(self.reported))
+        return known(jobs), jobs.arrival
 
     @property
     def alive(self) -> Mask:
         """Which may still report."""
-        return np.isnan(self.jobs.arrival) & np.isinf(self.jobs.stop)
-
-    def waits_for(self, client: int) -> bool:
-        """Whether a client may still report."""
-        return bool((self.alive & (self.jobs.client == client)).any())
-
-    @property
-    def given_up(self) -> Mask:
-        """Which have stopped at their deadline."""
-        return np.isnan(self.jobs.arrival) & np.isfinite(self.jobs.stop)
+        return np.isinf(self.jobs.arrival) & (self.jobs.status == Status.EXPECTED)
 
     @property
     def lost(self) -> int:
         """How many are known not to report any more."""
-        return int(np.count_nonzero(np.isinf(self.jobs.arrival) | self.given_up))
+        return int(np.count_nonzero(self.jobs.status != Status.EXPECTED))
+
+
+def _key(record: Record) -> Key:
+    return record.client, record.invitation

@@ -6,97 +6,86 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
-from cafe.engine.books import Kept, Used
-from cafe.federation import Indices
+from cafe.engine.books import Settled, Used
 from cafe.live.opened import Open
-from cafe.live.records import Record
-from cafe.rounds.jobs import Mask, Running
-from cafe.rounds.outcome import Fate, Outcome
+from cafe.live.records import REUSED, Record
+from cafe.rounds.outcome import OPEN, Fate, Outcome
 
 
 @dataclass(eq=False)
 class Pending:
-    """Jobs that have reported, are kept by the policy, and have no fate yet: a chain per client."""
+    """Records of jobs that have reported and are kept by the policy.
+
+    Attributes:
+        chains: those without a fate, by client.
+        held: the last record of what each client has kept and a merge has used.
+    """
 
     chains: dict[int, list[Record]] = field(default_factory=dict)
+    held: dict[int, Record] = field(default_factory=dict)
 
     def settle(
-        self,
-        outcome: Outcome,
-        open_: Open,
-        reported: Mask,
-        used: Used,
-        kept_rows: Indices,
-        running: Running,
-        unfinished: Fate,
-        before: Kept,
-        stays: Mask,
+        self, outcome: Outcome, open_: Open, used: Used, settled: Settled
     ) -> list[Record]:
-        """The records that a closed round has settled, in the order of their jobs.
+        """The records that a closed round has settled; merged ones in the order of the merge.
 
         Args:
             outcome: of the round, booked.
-            open_: its jobs, with their records without fates.
-            reported: which of the jobs reported.
+            open_: the round's jobs.
             used: what the update is made of.
-            kept_rows: which jobs' reports or local models are kept.
-            running: the jobs that run on.
-            unfinished: the fate of jobs that were cut off.
-            before: what clients kept before the round was booked.
-            stays: by client, who keeps something after it.
+            settled: the fates that the books gave.
         """
-        settled: list[Record] = []
-        jobs = open_.jobs
-        coefficient = dict(
-            zip([*jobs.client[used.jobs], *used.held], used.coefficient.tolist(), strict=True)
-        )
-        version = outcome.version - int(outcome.succeeded)
+        written: list[Record] = []
+        fresh = len(used.jobs)
+        by_row = dict(zip(used.jobs.tolist(), used.coefficient[:fresh].tolist(), strict=True))
+        by_client = dict(zip(used.held.tolist(), used.coefficient[fresh:].tolist(), strict=True))
+        earlier = {
+            client: Fate(fate)
+            for clients, fates in settled.earlier
+            for client, fate in zip(clients.tolist(), fates.tolist(), strict=True)
+        }
 
-        def end(record: Record, fate: Fate, **more: Any) -> None:
-            name = fate.name.lower()
-            settled.append(replace(record, fate=name, booked=outcome.round, **more))
+        def end(record: Record, fate: Fate | str, coefficient: float | None = None) -> None:
+            name = fate.name.lower() if isinstance(fate, Fate) else fate
+            more: dict[str, Any] = {"fate": name, "booked": outcome.round}
+            if name in _MERGED:
+                more |= {"merged": outcome.version, "coefficient": coefficient}
+            written.append(replace(record, **more))
 
-        def merged(chain: Sequence[Record], began: int, factor: float) -> None:
-            fate = Fate.FRESH if began == version else Fate.STALE
-            for record in chain:
-                last = record is chain[-1]
-                end(record, fate, merged=outcome.version, coefficient=factor if last else None)
-
-        def dropped(client: int) -> None:
-            for record in self.chains.pop(client, []):
-                end(record, Fate(int(before.fate[client])))
-
-        used_rows, keeping = set(used.jobs.tolist()), set(kept_rows.tolist())
-        going_on = set(running.client.tolist())
-        for row, record in enumerate(open_.records):
-            client, local = record.client, bool(jobs.local[row])
-            if row in used_rows:
-                chain = self.chains.pop(client, []) if local else []
-                dropped(client)
-                began = int(before.version[client]) if local else record.version
-                merged([*chain, record], began, coefficient[client])
-            elif row in keeping:
-                if not local:
-                    dropped(client)
-                self.chains.setdefault(client, []).append(record)
-            elif client in going_on and not reported[row]:
-                continue
-            elif reported[row]:
-                end(record, Fate.OVER if outcome.succeeded else Fate.FAILED)
-            elif open_.refused[row]:
-                end(record, Fate.REFUSED)
-            elif np.isinf(jobs.arrival[row]):
-                end(record, Fate.ABSENT if np.isinf(jobs.stop[row]) else Fate.CRASHED)
-            elif jobs.arrival[row] <= outcome.closed:
-                end(record, Fate.OVER)
-            else:
-                end(record, unfinished)
-        for client in used.held.tolist():
+        def end_chain(client: int, coefficient: float | None = None) -> None:
             chain = self.chains.pop(client, [])
-            merged(chain, int(before.version[client]), coefficient[client])
-        for client in [*self.chains]:
-            if not stays[client]:
-                dropped(client)
-        return settled
+            for record in chain:
+                end(record, earlier[client], coefficient if record is chain[-1] else None)
+
+        kept = set(settled.kept.tolist())
+        for row, record in enumerate(open_.records):
+            fate, client = int(settled.fate[row]), record.client
+            if row in by_row:
+                if open_.jobs.local[row] and client in earlier:
+                    end_chain(client)
+                end(record, Fate(fate), by_row[row])
+            elif fate != OPEN:
+                end(record, Fate(fate))
+        for client, coefficient in by_client.items():
+            if self.chains.get(client):
+                self.held[client] = self.chains[client][-1]
+                end_chain(client, coefficient)
+            else:
+                end(self.held[client], REUSED, coefficient)
+        for client in earlier:
+            end_chain(client)
+        for row in sorted(kept):
+            record = open_.records[row]
+            if settled.fate[row] == OPEN:
+                self.chains.setdefault(record.client, []).append(record)
+                self.held.pop(record.client, None)
+            else:
+                self.held[record.client] = record
+        return written
+
+    def forget(self, keeping: Sequence[bool]) -> None:
+        """Let go of the records of clients that keep nothing any more."""
+        self.held = {client: record for client, record in self.held.items() if keeping[client]}
+
+
+_MERGED = ("fresh", "stale", REUSED)

@@ -13,6 +13,9 @@ from cafe.live.layout import Vector
 from cafe.rounds.outcome import Fate
 
 
+REUSED = "reused"
+
+
 @dataclass(frozen=True)
 class Record:
     """A job and its fate.
@@ -25,13 +28,16 @@ class Record:
         carried: whether it went on from a local model.
         start: when it was asked.
         arrived: when its report came; None where none was let in.
-        fate: in lower case; "" while it is open.
+        fate: in lower case; "" while it is open. A held report that is used again has a further
+            line for each use, "reused", which is not a fate.
         reason: why a report was refused, or a job lost.
         digest: of the update that was let in, the whole one where it was carried on.
         booked: the round in whose books it is.
         merged: the version of the model that it is in; None for none.
         coefficient: in that update; None for the earlier jobs of a chain, which are in the last.
         took: seconds of training, as the client says; the rest of its response time is overhead.
+        invitation: its number, by which the job is named.
+        steps: gradient steps that were taken, as the client says.
     """
 
     client: int
@@ -48,6 +54,8 @@ class Record:
     merged: int | None = None
     coefficient: float | None = None
     took: float | None = None
+    invitation: int = -1
+    steps: int | None = None
 
     def line(self) -> dict[str, Any]:
         """For the log."""
@@ -63,5 +71,6 @@ def counted(records: Sequence[Record]) -> Mapping[str, int]:
     """How many met each fate."""
     counts = {fate.name.lower(): 0 for fate in Fate}
     for record in records:
-        counts[record.fate] += 1
+        if record.fate != REUSED:
+            counts[record.fate] += 1
     return counts

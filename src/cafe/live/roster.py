@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cafe.engine.books import Books
+from cafe.rounds.ledger import UNKNOWN
 
 
 @dataclass(eq=False)
@@ -26,19 +27,20 @@ class Roster:
 
     def meet(self, present: Sequence[str], books: Books) -> tuple[list[str], list[str]]:
         """Put down who is there: who has joined, and who has gone since the last look."""
-        known, ledger = set(self.names), books.ledger
+        known = set(self.names)
         new = [name for name in dict.fromkeys(present) if name not in known]
         if new:
-            books.admit(len(new))
+            books.admit(np.full(len(new), UNKNOWN))
             self.names += new
             self.labels += [""] * len(new)
             self.refusals += [0] * len(new)
-            ledger.away[-len(new) :] = True
+            books.columns.away[-len(new) :] = True
         here = set(present)
         away = np.array([name not in here for name in self.names], dtype=bool)
-        gone = [self.names[k] for k in np.flatnonzero(away & ~ledger.away)]
-        back = [self.names[k] for k in np.flatnonzero(~away & ledger.away)]
-        ledger.away = away
+        before = books.columns.away
+        gone = [self.names[k] for k in np.flatnonzero(away & ~before)]
+        back = [self.names[k] for k in np.flatnonzero(~away & before)]
+        before[:] = away
         return back, gone
 
     def called(self, name: str) -> str:

@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
-import copy
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from cafe.control import Controller
-from cafe.engine.books import Books, Used, as_closed, checked
-from cafe.engine.run import waited
+from cafe.control import Controller, titled
+from cafe.engine.arrivals import waited
+from cafe.engine.books import Books, Settled, Used, as_closed
+from cafe.engine.run import RECALL, STREAMS, check_held, check_secure, without
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Indices
 from cafe.fitting.observations import Observations
 from cafe.learn.base import Score
 from cafe.learn.server import ServerOptimiser
-from cafe.live.admission import Gate, Guard
+from cafe.live.admission import Admitted, Gate, Guard
 from cafe.live.desk import Desk
 from cafe.live.layout import Arrays, Vector
 from cafe.live.opened import Open, Response, Round
 from cafe.live.pending import Pending
-from cafe.live.records import counted
+from cafe.live.records import Record
 from cafe.live.robust import Combine
 from cafe.live.roster import Roster
 from cafe.live.weights import Weights
 from cafe.live.wire import Order, Wire
 from cafe.randomness import Stream, check_seed
+from cafe.rounds import answers
 from cafe.rounds.history import Column, Columns, History
-from cafe.rounds.jobs import Invitation, Mask, Reports, Running
+from cafe.rounds.jobs import Invitation, Reports, Running, Status, Work
 from cafe.rounds.ledger import Ledger, Waiting
-from cafe.rounds.outcome import Fate, Outcome
-from cafe.rounds.policy import COMMIT, DROP, RUN, Carried, Policy, Verdict, Wait
+from cafe.rounds.outcome import OPEN, Fate, Outcome
+from cafe.rounds.policy import COMMIT, Policy, Verdict, Wait
 
 POLL = 0.15  # seconds between two looks at what has come
 SLOW = 2.0  # seconds that a look may take: one at the deadline finds what came before it
-RECALL = 20_000  # response times that a controller is shown, the last ones
 
 
 class LiveRun:
@@ -51,6 +52,7 @@ class LiveRun:
         combine: how updates are put together.
         optimiser: what the server does with the update; None adds it.
         notice: called whenever something is to be seen, such as a report.
+        secure_aggregation: refuse policies that need to see single updates or losses.
     """
 
     def __init__(
@@ -64,23 +66,31 @@ class LiveRun:
         combine: Combine | None = None,
         optimiser: ServerOptimiser | None = None,
         notice: Callable[[], None] = lambda: None,
+        secure_aggregation: bool = False,
     ) -> None:
         self.wire, self.controller, self.seed = wire, controller, check_seed(seed)
-        self.notice = notice
+        self.notice, self.secure_aggregation = notice, secure_aggregation
+        if secure_aggregation and combine is not None:
+            raise InputError(
+                f"The way to merge {titled(combine)} looks at single updates, and secure "
+                "aggregation shows the server only sums. Leave out one of the two."
+            )
         self.weights = Weights(model, combine, optimiser)
         self.roster = Roster()
         self.desk = Desk(wire, Gate(self.weights.layout, guard or Guard()), self.roster)
         self.books = Books.new(np.empty(0, dtype=np.int64))
-        self.running = Running.none()
+        self.running, self.records = Running.none(), list[Record]()
         self.pending = Pending()
-        self.held: dict[int, Vector] = {}
+        self.held: dict[int, Admitted] = {}
         self.outcomes: list[Outcome] = []
         self.scores: list[tuple[int, Score]] = []
         self.responses: deque[Response] = deque(maxlen=RECALL)
         self.failures = 0
+        self.waits = 0
         self.open: Open | None = None
-        self._choices = Stream(self.seed, "policy")
+        self._streams = {name: Stream(self.seed, address) for name, address in STREAMS.items()}
         self._columns = Columns()
+        self._bytes = self.weights.versions[0].nbytes
         self._zero = wire.clock()
         self._asked: tuple[int, bytes] | None = None
         self.policy = self.choose()
@@ -125,9 +135,13 @@ class LiveRun:
         asked = (ledger.round, ledger.away.tobytes())
         if asked != self._asked:
             self.policy = self.controller(ledger, self.seen())
-            refuse = getattr(self.policy.close, "check", None)
-            if refuse is not None:  # a round that may never end: real clients get lost
-                refuse(2**62, True)
+            self.policy.check_lost()  # a round that may never end: real clients get lost
+            check_secure(self.policy, self.secure_aggregation)
+            if "forecasts" in self.policy.needs:
+                raise InputError(
+                    f"The policy {self.policy.name} needs forecasts of who stays, and nobody can "
+                    "give them for real clients. Simulate it, or choose another policy."
+                )
             self._asked = asked
         return self.policy
 
@@ -135,45 +149,45 @@ class LiveRun:
         """Play one round, from the broadcast to the close."""
         ledger, policy = self.ledger, self.choose()
         ledger.now = ledger.opened = self.now()  # what the controller took is not the round's
-        open_ = self.open = self._start(policy.invite(ledger, self._choices.at(ledger.round)))
-        jobs = open_.jobs
-        reported, verdict, early = self._wait(open_)
-        used, reports = Used.nothing(), None
-        merged = self._merge(jobs, np.flatnonzero(reported)) if verdict is COMMIT else None
-        if merged is not None:
-            used, reports = merged
-        outcome = Outcome(ledger.round, ledger.opened, ledger.now, merged is not None)
+        outcome = Outcome(ledger.round, ledger.opened, ledger.now, False)
+        open_ = self.open = Open(self.running, [*self.records])
+        ledger.ask(self._streams["invite"], ledger.round)
+        first = answers.invitation(policy, "invite", ledger, policy.invite(ledger, ledger.rng))
+        self._start(open_, first, outcome)
+        repeats, verdict, early = self._wait(open_, outcome)
+        jobs, reported = open_.jobs, open_.reported
+        used, reports, spoilt = Used.nothing(), None, False
+        if verdict is COMMIT:
+            merged = self._merge(jobs, np.flatnonzero(reported))
+            spoilt = merged is None
+            used, reports = merged or (used, None)
+        outcome.closed, outcome.succeeded = ledger.now, verdict is COMMIT and not spoilt
         outcome.invited = open_.invited
+        outcome.bytes_up = self._weight(open_) * self._bytes
         closed = as_closed(outcome.succeeded, jobs, reported, used, reports)
-        carried = _without(policy.carry(ledger, closed), open_.given_up)
-        spoilt = verdict is COMMIT and merged is None
-        if spoilt:  # what is kept of it would spoil the next one too
-            carried = replace(_without(carried, reported), kept=False)
+        ledger.ask(self._streams["carry"], ledger.round)
+        carried = answers.carrying(policy, policy.carry(ledger, closed), len(jobs), ledger.clients)
+        check_held(policy, carried, self.secure_aggregation)
+        if spoilt:  # what is kept of it would spoil the next update too
+            carried = replace(without(carried, reported), kept=False)
         unfinished = Fate.CANCELLED if early else Fate.LATE
-        before = copy.deepcopy(self.books.kept)
-        self.running, kept = self.books.close(
-            outcome, jobs, reported, used, carried, unfinished, open_.refused
-        )
-        stays = ledger.local | self.books.kept.held
-        records = self.pending.settle(
-            outcome, open_, reported, used, kept, self.running, unfinished, before, stays
-        )
-        if [*counted(records).values()] != outcome.fates.tolist():
-            raise AssertionError(f"The books count {outcome.fates}, the records {counted(records)}")
-        responses = self._responses(open_)
-        self._remember(open_, kept)
+        settled = self.books.close(outcome, jobs, reported, used, carried, unfinished, repeats)
+        self.running = settled.running
+        records = self.pending.settle(outcome, open_, used, settled)
+        responses = self._responses(open_, settled)
+        self._remember(open_, settled)
         self.outcomes.append(outcome)
         self.responses += responses
         if policy.observe is not None:
-            ledger.state = policy.observe(ledger, outcome, closed)
+            ledger.ask(self._streams["observe"], ledger.round - 1)
+            ledger.state = answers.state(policy, policy.observe(ledger, outcome, closed))
         self.failures = 0 if outcome.succeeded else self.failures + 1
         self.open = None
         return Round(outcome, records, responses, open_.lost_carries, spoilt)
 
-    def _start(self, invitation: Invitation) -> Open:
-        """Send orders; the jobs that are open then."""
-        ledger = self.ledger
-        clients = ledger.checked(invitation.clients)
+    def _start(self, open_: Open, invitation: Invitation, outcome: Outcome) -> None:
+        """Send the orders of an invitation, and add its jobs to the round."""
+        ledger, clients, number = self.ledger, invitation.clients, self.ledger.invitations
         n = len(clients)
         local = np.zeros(n, dtype=bool)
         if invitation.local is not None:
@@ -183,69 +197,87 @@ class LiveRun:
                 f"The policy {self.policy.name} lets clients go on from local models, and they "
                 'keep none: name "local models" among what it needs.'
             )
+        works = _works(invitation)
+        orders = [
+            self._order(k, bool(own), work)
+            for k, own, work in zip(clients.tolist(), local.tolist(), works, strict=True)
+        ]
+        records = self.desk.send(orders, self.arrays, ledger.now)
+        lost = np.array([bool(record.reason) for record in records], dtype=bool)
+        steps = [work.steps if work.epochs is None is work.seconds else 0 for work in works]
         new = Running(
             client=clients,
             start=np.full(n, ledger.now),
             version=np.full(n, ledger.version, dtype=np.int64),
             round=np.full(n, ledger.round, dtype=np.int64),
             local=local,
-            arrival=np.full(n, np.nan),
+            invitation=np.full(n, number, dtype=np.int64),
+            steps=np.array(steps, dtype=np.int64),
+            note=np.zeros(n) if invitation.note is None else invitation.note,
+            arrival=np.full(n, np.inf),
             stop=np.full(n, np.inf),
+            status=np.where(lost, Status.ABSENT, Status.EXPECTED).astype(np.int8),
+            seconds=np.zeros(n),
         )
-        seconds = self._seconds(new)
-        orders = [
-            self._order(k, bool(own), invitation, seconds)
-            for k, own in zip(clients.tolist(), local.tolist(), strict=True)
-        ]
-        sent = self.desk.send(orders, self.arrays, ledger.now)
-        new.arrival[~np.array(sent, dtype=bool)] = np.inf
-        jobs = self.running.then(new)
-        records = [self.desk.records[k] for k in jobs.client.tolist()]
-        return Open(jobs, records, np.zeros(len(jobs), dtype=bool), n)
+        open_.add(new, records)
+        ledger.invitations += 1
+        ledger.mark(clients, None, True)
+        sent = n - int(np.count_nonzero(lost))
+        outcome.downloads += sent
+        outcome.bytes_down += sent * invitation.work.download * self._bytes
 
-    def _order(self, k: int, local: bool, invitation: Invitation, seconds: float | None) -> Order:
-        kept = self.books.kept
+    def _order(self, k: int, local: bool, work: Work) -> Order:
+        kept, ledger, policy = self.books.kept, self.ledger, self.policy
+        seconds = None
+        if policy.deadline is not None and policy.late == "drop":
+            seconds = ledger.opened + policy.deadline - ledger.now
         return Order(
             client=self.roster.names[k],
             number=k,
-            round=self.ledger.round,
-            version=self.ledger.version,
+            round=ledger.round,
+            version=ledger.version,
             seed=self.seed,
-            work=invitation.work,
+            work=work,
             seconds=seconds,
-            carry="local models" in self.policy.needs,
-            after=int(kept.round[k]) if local else None,
+            carry="local models" in policy.needs,
+            after=int(kept.invitation[k]) if local else None,
             began=int(kept.version[k]) if local else None,
+            invitation=ledger.invitations,
         )
 
-    def _seconds(self, new: Running) -> float | None:
-        """How long clients may work: to the deadline, unless late jobs would be let run on."""
-        ledger, n = self.ledger, len(new)
-        nobody = np.zeros(n, dtype=bool)
-        closed = as_closed(False, new, nobody, Used.nothing(), None)
-        codes = np.asarray(self.policy.carry(ledger, closed).jobs, dtype=np.int64)
-        answer = self.policy.close(ledger, Waiting(0, n, n + len(self.running)))
-        if np.any(codes & int(RUN)) or not isinstance(answer, Wait) or np.isinf(answer.until):
-            return None
-        return answer.until - ledger.now
+    def _weight(self, open_: Open) -> float:
+        """How many models the round's reports are worth, in bytes."""
+        rows = np.flatnonzero(open_.reported).tolist()
+        return sum(self.desk.upload(open_.records[row]) for row in rows)
 
-    def _wait(self, open_: Open) -> tuple[Mask, Verdict, bool]:
-        """Let time pass as the policy asks. Who reported, the verdict, and was it early."""
-        ledger, jobs = self.ledger, open_.jobs
-        reported = np.zeros(len(jobs), dtype=bool)
+    def _wait(self, open_: Open, outcome: Outcome) -> tuple[bool, Verdict, bool]:
+        """Let time pass as the policy asks.
+
+        Whether clients were invited while the round was open, the verdict, and was it early.
+        """
+        ledger, policy, repeats = self.ledger, self.policy, False
         while True:
+            jobs, reported = open_.jobs, open_.reported
             count = int(np.count_nonzero(reported))
             over = int(np.count_nonzero(~reported & (jobs.arrival <= ledger.now)))
             coming = int(np.count_nonzero(open_.alive)) + over
-            answer = self.policy.close(ledger, Waiting(count, open_.invited, coming))
-            if not isinstance(answer, Wait):
-                return reported, answer, ledger.now < open_.until
+            ledger.ask(self._streams["close"], self.waits)
+            self.waits += 1
+            waiting = Waiting(count, open_.invited, coming, open_.look)
+            answer = answers.closing(policy, policy.close(ledger, waiting))
+            if isinstance(answer, Verdict):
+                return repeats, answer, ledger.now < open_.until
+            if isinstance(answer, Invitation):
+                more = answers.more(policy, ledger, answer)
+                if more.local is not None:  # what is reported in a round is kept at its close
+                    again = np.isin(more.clients, jobs.client)
+                    more = replace(more, local=more.local & ~again)
+                self._start(open_, more, outcome)
+                repeats = True
+                continue
             passed = answer.reports is not None and answer.reports <= count
             if passed or not answer.until > ledger.now:
-                raise InputError(
-                    f"The policy {self.policy.name} waits for a moment that has passed: its close "
-                    "decision must commit or fail."
-                )
+                raise answers.passed(policy, ledger.now, answer)
             if np.isinf(answer.until) and (answer.reports or count + coming + 1) > count + coming:
                 raise InfeasibleError(
                     f"Round {ledger.round} waits for more reports than can come, without a "
@@ -253,66 +285,88 @@ class LiveRun:
                 )
             open_.until = answer.until
             self.notice()
-            self._listen(open_, answer)
-            _, reported = waited(jobs, answer)
-            reported &= np.isfinite(jobs.arrival)  # a wait without end would count the lost
+            if not self._listen(open_, answer):
+                self.waits -= 1  # asked again before its time: with the same random numbers
+            _, now_reported = waited(jobs, answer)
+            ledger.mark(jobs.client, now_reported & ~reported, False)
+            open_.reported = now_reported
 
-    def _listen(self, open_: Open, wait: Wait) -> None:
-        """Look at what comes until the wait is over, or until somebody is known not to come."""
+    def _listen(self, open_: Open, wait: Wait) -> bool:
+        """Look at what comes until the wait is over, or until somebody is known not to come.
+
+        Whether the wait is over.
+        """
         jobs, ledger = open_.jobs, self.ledger
-        known = open_.lost
+        before = open_.lost
         while True:
             moment = self.now()
             for reply in self.desk.replies(open_):
                 at = moment if reply.at is None else reply.at - self._zero
                 # What the last look finds had come by then; not if that look was held up.
                 at = at if at > wait.until + SLOW else min(at, wait.until)
-                self.desk.take(open_, reply, at, wait.until, self.model, ledger)
+                self.desk.take(
+                    open_, reply, at, wait.until, self.model, self.books, self.policy.needs
+                )
                 self.notice()
             ledger.now = max(self.now(), moment)
-            came = np.isfinite(jobs.arrival) & (jobs.arrival <= wait.until)
-            arrived = int(np.count_nonzero(came))
+            arrived = int(np.count_nonzero(jobs.arrival <= wait.until))
             enough = wait.reports is not None and arrived >= wait.reports
-            if enough or moment >= wait.until or open_.lost > known:
-                return
+            if enough or moment >= wait.until:
+                return True
+            if open_.lost > before:
+                return False
             self.wire.sleep(min(POLL, max(wait.until - self.now(), 0.0)))
 
     def _merge(self, jobs: Running, index: Indices) -> tuple[Used, Reports] | None:
         """Ask the policy for coefficients, and move the model; None if that would spoil it."""
         ledger, policy, held = self.ledger, self.policy, self.books.held(jobs, index)
         reports = self.books.reports(jobs, index, held)
-        came = [self.desk.arrived[k] for k in jobs.client[index].tolist()]
-        updates = [report.update for report in came] + [self.held[k] for k in held.tolist()]
+        keys = zip(jobs.client[index].tolist(), jobs.invitation[index].tolist(), strict=True)
+        came = [self.desk.arrived[key] for key in keys] + [self.held[k] for k in held.tolist()]
+        updates, found = [report.update for report in came], dict[str, Any]()
         if "updates" in policy.needs:
             rows = np.array(updates, dtype=np.float32)
-            reports = replace(reports, updates=rows.reshape(-1, self.weights.layout.size))
+            found["updates"] = rows.reshape(-1, self.weights.layout.size)
         if "losses" in policy.needs:
-            losses = [report.loss for report in came] + [np.nan] * len(held)
-            reports = replace(reports, losses=np.array(losses))
-        merge = checked(policy, policy.merge(ledger, reports), reports)
+            found["losses"] = np.array([report.loss for report in came])
+        if "rms losses" in policy.needs:
+            found["rms_losses"] = np.array([report.rms_loss for report in came])
+        if "labels" in policy.needs:
+            classes = self.desk.gate.classes or 0
+            counts = np.array([report.labels for report in came], dtype=np.int64)
+            found["labels"] = counts.reshape(len(came), classes)
+        reports = replace(reports, **found)
+        ledger.ask(self._streams["merge"], ledger.round)
+        merge = answers.merging(policy, policy.merge(ledger, reports), reports)
         moved = self.weights.move(ledger.version, updates, reports.version, merge)
         return (Used.by(merge, index, held), reports) if moved else None
 
-    def _responses(self, open_: Open) -> list[Response]:
+    def _responses(self, open_: Open, settled: Settled) -> list[Response]:
         """What the round tells about how long clients take; a job that runs on tells it later."""
-        jobs, found = open_.jobs, []
-        going_on = set(self.running.client.tolist())
+        found = []
         for row, record in enumerate(open_.records):
-            waited_for = min(open_.until, self.ledger.now) - record.start
-            if record.client in going_on or np.isinf(jobs.arrival[row]):
+            runs = settled.fate[row] == OPEN and not open_.reported[row]
+            if runs or settled.fate[row] in (Fate.CRASHED, Fate.REFUSED, Fate.ABSENT):
                 continue
+            waited_for = min(open_.until, self.ledger.now) - record.start
             took = None if record.arrived is None else _seconds(record.arrived - record.start)
             found.append(Response(record.name, took, _seconds(waited_for)))
         return found
 
-    def _remember(self, open_: Open, kept: Indices) -> None:
+    def _remember(self, open_: Open, settled: Settled) -> None:
         """Keep what a later round may need, and forget the rest."""
         books = self.books
-        for k in open_.jobs.client[kept].tolist():
-            if books.kept.held[k]:
-                self.held[k] = self.desk.arrived[k].update
-        self.held = {k: update for k, update in self.held.items() if books.kept.held[k]}
-        self.desk.tidy(open_, set(self.running.client.tolist()))
+        for row in settled.kept.tolist():
+            record = open_.records[row]
+            if books.kept.held[record.client]:
+                self.held[record.client] = self.desk.arrived[record.client, record.invitation]
+        self.held = {k: report for k, report in self.held.items() if books.kept.held[k]}
+        self.pending.forget(books.kept.held)
+        runs = zip(self.running.client.tolist(), self.running.invitation.tolist(), strict=True)
+        going_on = [*runs]
+        rows = [open_.row(key) for key in going_on]
+        self.records = [open_.records[row] for row in rows if row is not None]
+        self.desk.tidy(set(going_on))
         keeps = books.kept.held | self.ledger.local
         needed = {self.ledger.version, *self.running.version.tolist()}
         self.weights.forget(needed | set(books.kept.version[keeps].tolist()))
@@ -340,18 +394,13 @@ class LiveRun:
         )
 
 
-def titled(thing: object) -> str:
-    """What a part of a run is called: its text, or its kind where the text is an address."""
-    text = str(thing)
-    return getattr(thing, "__name__", type(thing).__name__) if " at 0x" in text else text
-
-
-def _without(carried: Carried, some: Mask) -> Carried:
-    """What outlives a round, but for some of its jobs."""
-    if not some.any():
-        return carried
-    codes = np.where(some, int(DROP), np.asarray(carried.jobs, dtype=np.int64))
-    return replace(carried, jobs=codes)
+def _works(invitation: Invitation) -> list[Work]:
+    """What each of the invited clients is asked to do."""
+    work, n = invitation.work, len(invitation.clients)
+    if invitation.amount is None:
+        return [work] * n
+    unit = "seconds" if work.seconds is not None else "epochs" if work.epochs else "steps"
+    return [replace(work, **{unit: amount}) for amount in invitation.amount.tolist()]
 
 
 def _seconds(passed: float) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cafe.errors import CafeError, InfeasibleError
+from cafe.errors import CafeError, InfeasibleError, InputError
 from cafe.live.board import NAME as BOARD
 from cafe.live.board import Board
 from cafe.live.brief import Brief
@@ -22,6 +22,7 @@ from cafe.results.execution import clear, finish, refuse_strays
 from cafe.results.reading import finished, load
 from cafe.results.storage import locked, make_folder, write_arrays
 from cafe.rounds.history import History
+from cafe.rounds.ledger import Scored
 from cafe.rounds.outcome import Fate
 
 LOOK = 1.0  # seconds between two looks for clients
@@ -61,6 +62,7 @@ def serve(
                 guard=brief.guard,
                 combine=brief.combine,
                 optimiser=brief.optimiser,
+                secure_aggregation=brief.secure_aggregation,
             )
             make_folder(folder)
             held.enter_context(locked(folder))
@@ -173,8 +175,13 @@ class _Server:
                 say(f"Joined: {run.roster.called(name)}.")
             for name in gone:
                 say(f"Gone: {run.roster.called(name)}.")
-            quorum: int = getattr(run.choose().close, "quorum", 1)
-            need = self.brief.clients or quorum
+            policy = run.choose()
+            if "scores" in policy.needs and self.scorer is None:
+                raise InputError(
+                    f"The policy {policy.name} needs scores, and the server does not evaluate. "
+                    "Give it evaluate=..., a function or 'clients'."
+                )
+            need = self.brief.clients or policy.quorum
             here = int(np.count_nonzero(~run.ledger.away))
             if here >= need:
                 return
@@ -195,6 +202,9 @@ class _Server:
         """Find out how good the model is, if it is time to and nobody has yet."""
         run, version = self.run, self.run.ledger.version
         due = version % self.brief.evaluate_every == 0 or self.limits.reached(run) >= 1
+        if "scores" in run.policy.needs:
+            seen = run.ledger.score
+            due = due or seen is None or version - seen.version >= run.policy.score_every
         if self.scorer is None or version == self.evaluated or not due:
             return
         self.evaluated = version
@@ -204,6 +214,7 @@ class _Server:
             self.say(f"Version {version} was not evaluated: {why}.")
             return
         run.scores.append((len(run.outcomes), score))
+        run.ledger.score = Scored(score.loss, score.accuracy, version)
         self.journal.events.score(len(run.outcomes), score)
         self.journal.save()
         right = "" if score.accuracy is None else f", accuracy {score.accuracy:.1%}"

@@ -26,8 +26,10 @@ class Order:
         seconds: how long the server waits, None where it takes what comes whenever it comes. A
             duration, since clocks differ.
         carry: whether to keep the local model for a later round.
-        after: go on from the local model of the job in this round; None: from the global model.
+        after: go on from the local model of the job of this invitation; None: from the global
+            model.
         began: the version that the local model goes back to.
+        invitation: its number, by which the job is named; the round, where it is left out.
     """
 
     client: str
@@ -40,6 +42,11 @@ class Order:
     carry: bool = False
     after: int | None = None
     began: int | None = None
+    invitation: int = -1
+
+    def __post_init__(self) -> None:
+        if self.invitation < 0:
+            object.__setattr__(self, "invitation", self.round)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,23 +55,30 @@ class Report:
 
     Attributes:
         update: its model minus the one it began from, by array.
-        round: that it answers.
+        invitation: that it answers.
         version: of the global model that it began from.
         carried: whether it went on from its local model.
-        examples: how many it has learned from.
-        loss: its mean loss before the first step; None where it did not measure it.
+        examples: how many its client holds; None where it does not say.
+        loss: its mean loss before the first step; None where it did not measure it. A report that
+            goes on from a local model has the loss of the first job in it.
         label: what it calls itself; for people, never for decisions.
         took: seconds of training, on the client's own clock.
+        steps: gradient steps that it took; None where it does not say.
+        rms_loss: the root of its mean squared loss, on the examples of ``loss``.
+        labels: how many examples of each class its client holds.
     """
 
     update: Mapping[str, NDArray[Any]]
-    round: int
+    invitation: int
     version: int
     carried: bool = False
-    examples: int = 1
+    examples: int | None = None
     loss: float | None = None
     label: str = ""
     took: float = 0.0
+    steps: int | None = None
+    rms_loss: float | None = None
+    labels: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,13 +143,20 @@ class Trained:
 
     Attributes:
         model: the arrays after training.
-        examples: how many examples were learned from.
-        loss: the mean loss before the first step.
+        examples: how many examples the client holds, whether or not it has learned from all of
+            them. Policies that weigh by size need it.
+        loss: the mean loss before the first step, for policies that need it.
+        steps: how many gradient steps were taken.
+        rms_loss: the root of the mean squared loss before the first step.
+        labels: how many examples of each class the client holds.
     """
 
     model: Mapping[str, Any]
-    examples: int = 1
+    examples: int | None = None
     loss: float | None = None
+    steps: int | None = None
+    rms_loss: float | None = None
+    labels: Sequence[int] | None = None
 
 
 @dataclass(eq=False)
@@ -144,14 +165,18 @@ class Memory:
 
     Attributes:
         run: whose it is.
-        round: of the job that left it.
+        invitation: of the job that left it.
         began: the version of the global model that it goes back to.
         model: the arrays.
         update: what has been added to the global model since then, by array.
+        loss: before the first step of the first job in it.
+        rms_loss: likewise.
     """
 
     run: str
-    round: int
+    invitation: int
     began: int
     model: Arrays = field(default_factory=dict)
     update: Arrays = field(default_factory=dict)
+    loss: float | None = None
+    rms_loss: float | None = None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cafe.errors import InputError
 from cafe.live.layout import Arrays, Layout
@@ -31,12 +32,16 @@ class Job:
         number: its number in the server's ledger.
         round: in which it was asked.
         version: of the model it was given.
-        work: how much to do: ``steps`` or ``epochs``.
+        work: how much to do: ``steps``, ``epochs`` or ``seconds`` of training; ``prox``, the
+            factor of a proximal term (see :meth:`pull`).
         seed: of the run.
         settings: what this client was set up with, such as the path to its data.
         config: what the run was set up with.
         clock: seconds on this machine.
         until: on that clock, when the server stops waiting; infinite where it does not.
+        began: on that clock, when training began.
+        invitation: the number of the invitation, by which the server knows the job.
+        base: the arrays of the global model that the job goes back to.
     """
 
     client: str
@@ -49,23 +54,44 @@ class Job:
     config: Mapping[str, Any] = field(default_factory=dict)
     clock: Callable[[], float] = time.monotonic
     until: float = float("inf")
+    began: float = float("-inf")
+    invitation: int = -1
+    base: Arrays = field(default_factory=dict)
 
     def left(self) -> float:
         """Seconds until the server stops waiting."""
         return self.until - self.clock()
 
     def go_on(self) -> bool:
-        """Whether the server still waits. Ask it between batches, and return when it does not."""
-        return self.left() > 0
+        """Whether to go on. Ask it between batches, and return when it says no.
+
+        It says no when the server has stopped waiting, and when the ``seconds`` of the job's work
+        are used up.
+        """
+        budget = self.work.seconds
+        return self.left() > 0 and (budget is None or self.clock() - self.began < budget)
 
     def check(self) -> None:
-        """Leave the training function at once if the server has stopped waiting."""
-        if not self.go_on():
+        """Leave the training function at once if the server has stopped waiting.
+
+        A job whose work is ``partial`` is not left: its training function returns what it has.
+        """
+        if self.left() <= 0 and not self.work.partial:
             raise TooLateError
 
+    def pull(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
+        """What a proximal term adds to the gradient of a parameter: prox times its distance.
+
+        Args:
+            name: of the parameter.
+            array: its present value.
+        """
+        return np.asarray(self.work.prox * (np.asarray(array) - self.base[name]))
+
     def rng(self) -> np.random.Generator:
-        """Random numbers of this client in this round: the same whenever they are asked for."""
-        return Stream(self.seed, f"client {self.number}").at(self.round)
+        """Random numbers of this client's job: the same whenever they are asked for."""
+        number = self.round if self.invitation < 0 else self.invitation
+        return Stream(self.seed, f"client {self.number}").at(number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,44 +148,58 @@ def work(
         config or {},
         clock,
         until,
+        invitation=order.invitation,
     )
     layout = Layout.of(model)
     meant = [memory for memory in memories if _is(memory, run, order)][:1]
     start = meant[0].model if meant else model
     before = clock()
+    job = replace(job, began=before, base=_base(start, meant, layout))
     try:
         answer = train({name: np.array(array) for name, array in start.items()}, job)
     except TooLateError:
         return Done(None, tuple(meant))
     took = clock() - before
-    if clock() > until:
+    if clock() > until and not order.work.partial:
         return Done(None, tuple(meant))
     trained = answer if isinstance(answer, Trained) else Trained(answer)
     end = _checked(trained.model, layout, model)
     update = {name: end[name] - start[name] for name in layout.learned}
-    began = order.version
+    began, loss, rms_loss = order.version, trained.loss, trained.rms_loss
     if meant:
         update = {name: meant[0].update[name] + update[name] for name in update}
-        began = meant[0].began
+        began, loss, rms_loss = meant[0].began, meant[0].loss, meant[0].rms_loss
     report = Report(
         update,
-        order.round,
+        order.invitation,
         began,
         bool(meant),
-        int(trained.examples),  # NumPy's and PyTorch's numbers are not for the wire
-        None if trained.loss is None else float(trained.loss),
+        None if trained.examples is None else int(trained.examples),  # not NumPy's: for the wire
+        None if loss is None else float(loss),
         label,
         took,
+        None if trained.steps is None else int(trained.steps),
+        None if rms_loss is None else float(rms_loss),
+        None if trained.labels is None else tuple(int(count) for count in trained.labels),
     )
     if order.carry:
-        meant.append(Memory(run, order.round, began, end, update))
+        kept = Memory(run, order.invitation, began, end, update, report.loss, report.rms_loss)
+        meant.append(kept)
     return Done(report, tuple(meant))
 
 
 def _is(memory: Memory, run: str, order: Order) -> bool:
     """Whether the memory is that which the server means: it may be lost, or of another job."""
     named = (run, order.after, order.began)
-    return order.after is not None and (memory.run, memory.round, memory.began) == named
+    return order.after is not None and (memory.run, memory.invitation, memory.began) == named
+
+
+def _base(start: Arrays, meant: Sequence[Memory], layout: Layout) -> Arrays:
+    """The global model that a job goes back to."""
+    if not meant:
+        return start
+    moved = meant[0].update
+    return {n: a - moved[n] if n in layout.learned else a for n, a in start.items()}
 
 
 def _checked(trained: Mapping[str, Any], layout: Layout, model: Arrays) -> Arrays:

@@ -81,6 +81,12 @@ def test_a_family_with_a_shift_keeps_its_class() -> None:
     assert shifted(Shifted(Gamma(2.0, 1.0), 1.0), 0.5) == Shifted(Gamma(2.0, 1.0), 1.5)
 
 
+def test_a_uniform_too_narrow_for_its_shift_is_still_a_latency() -> None:
+    later = shifted(Uniform(1.0, 2.0), 1e20)  # where 1 and 2 are nothing
+    assert later == Shifted(Uniform(1.0, 2.0), 1e20)
+    assert later.mean() == 1e20
+
+
 def test_a_shift_of_nothing_changes_nothing() -> None:
     for latency in ONE_KIND:
         assert shifted(latency, 0.0) is latency

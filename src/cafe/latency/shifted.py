@@ -23,8 +23,8 @@ MOST_BREAKS = 1_000_000  # more do not matter one by one, and would not fit in m
 def shifted(latency: Latency, by: ArrayLike) -> Latency:
     """The latency of X + ``by``; ``by`` is one number or one per kind of client, not negative.
 
-    A family that has a shift of its own keeps its class, an exponential becomes a
-    :class:`ShiftedExponential`, and whatever has no such form is wrapped in :class:`Shifted`.
+    A family that can hold the shift in its own parameters keeps its class, an exponential becomes a
+    :class:`~cafe.latency.ShiftedExponential`, and any other is wrapped in :class:`Shifted`.
     """
     shift = _checked(by)
     latency = _of_kinds(latency, np.size(shift))
@@ -38,7 +38,7 @@ def shifted(latency: Latency, by: ArrayLike) -> Latency:
                 return ShiftedExponential(latency.shift + shift, latency.rate)
             case LogNormal():
                 return LogNormal(latency.mu, latency.sigma, latency.shift + shift)
-            case Uniform():
+            case Uniform() if np.all(latency.low + shift < latency.high + shift):
                 return Uniform(latency.low + shift, latency.high + shift)
             case Constant():
                 return Constant(latency.value + shift)
@@ -58,7 +58,8 @@ def shifted(latency: Latency, by: ArrayLike) -> Latency:
 class Shifted(Latency):
     """``shift`` + X, where X has any ``latency``; for latencies that have no shift of their own.
 
-    The shift is one number or one per kind. Use :func:`shifted`, which prefers a simpler form.
+    The shift is one number or one per kind. Use :func:`shifted`, which returns a
+    simpler form where there is one.
     """
 
     latency: Latency

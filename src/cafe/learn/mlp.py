@@ -243,13 +243,10 @@ class MLP:
         if walks.plain:
             return Cohort(self._inputs(data), walks.rows, labels, pull, decay)
         check_parameters(walks, self.size)
-        prox = None if walks.prox is None else rate * _floats("prox", walks.prox, shape[:2])
-        offset = walks.offset
-        if offset is not None:
-            offset = _floats("offset", offset, (shape[0], self.size))
-        return Cohort(
-            self._inputs(data), walks.rows, labels, pull, decay, prox, rate, offset, walks.frozen
-        )
+        prox = None if walks.prox is None else rate * walks.prox
+        frozen = None if walks.frozen is None else np.flatnonzero(walks.frozen)
+        x, offset = self._inputs(data), walks.offset
+        return Cohort(x, walks.rows, labels, pull, decay, prox, rate, offset, frozen)
 
 
 def _floats(name: str, given: Weights, shape: tuple[int, ...]) -> Floats:

@@ -34,7 +34,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cafe.data.examples import Rows
 from cafe.learn.layers import Labels, Layer, Tape, Widths, gather, layers, parameters, read, turned
@@ -54,7 +53,7 @@ class Cohort:
         prox: which part of the displacement from the base model each step takes away, same shape.
         rate: learning rate, same shape; None where a step is its gradient and decay only.
         offset: added to the gradients of each client, of shape (clients, parameters).
-        frozen: which parameters never move.
+        frozen: the indices of parameters that never move.
     """
 
     x: Floats
@@ -65,7 +64,7 @@ class Cohort:
     prox: Floats | None = None
     rate: Floats | None = None
     offset: Floats | None = None
-    frozen: NDArray[np.bool_] | None = None
+    frozen: Rows | None = None
 
     @property
     def keep(self) -> Floats | None:
@@ -160,7 +159,8 @@ def move(model: Floats, cohort: Cohort, widths: Widths, out: Floats) -> None:
             np.multiply(window.offset, window.rate, out=pushed)  # windows are single steps
             out -= pushed
         if window.frozen is not None:
-            np.copyto(out, model, where=window.frozen)
+            for own in out:  # by index and row by row: a mask takes several times as long
+                own[window.frozen] = model[window.frozen]
         start = out
     out -= model
 

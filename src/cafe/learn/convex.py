@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cafe.data.examples import Examples, Rows, check_rows
 from cafe.errors import InputError
-from cafe.learn.base import Learner, Score, Walks, Weights
+from cafe.learn.base import Learner, Score, Walks, Weights, check_parameters, completed
 
 Vector = NDArray[np.float32]
 Exact = NDArray[np.float64]
@@ -88,9 +88,11 @@ class Plain(ABC):
 
     def update(self, model: Vector, data: Examples, walks: Walks, coefficient: Weights) -> Vector:
         """The sum over k of ``coefficient[k] * (where walk k ends - model)``."""
+        check_parameters(walks, self.size)
         if walks.rows.shape[1] == 1:  # all gradients are taken at the model: one sum does it
-            weight = (coefficient[:, None] * walks.rate)[:, :, None] * walks.weight
-            return -self.gradient(model, data, *used(walks.rows, weight))
+            share = coefficient[:, None] * walks.rate
+            slope = self.gradient(model, data, *used(walks.rows, share[:, :, None] * walks.weight))
+            return -slope if walks.plain else -completed(slope, walks, share[:, 0])
         moved = np.zeros(self.size, dtype=np.float32)
         for client in np.flatnonzero(coefficient):
             moved += coefficient[client] * self._walk(model, data, walks, int(client))
@@ -98,6 +100,7 @@ class Plain(ABC):
 
     def updates(self, model: Vector, data: Examples, walks: Walks) -> Vector:
         """Where each walk ends minus the model, a row per walk."""
+        check_parameters(walks, self.size)
         moved = np.empty((len(walks), self.size), dtype=np.float32)
         for client in range(len(walks)):
             moved[client] = self._walk(model, data, walks, client)
@@ -107,7 +110,14 @@ class Plain(ABC):
         moved = np.zeros(self.size, dtype=np.float32)
         for step in np.flatnonzero(walks.rate[client]):
             rows, weight = used(walks.rows[client, step], walks.weight[client, step])
-            moved -= walks.rate[client, step] * self.gradient(model + moved, data, rows, weight)
+            slope = self.gradient(model + moved, data, rows, weight)
+            if walks.prox is not None:
+                slope = slope + walks.prox[client, step] * moved
+            if walks.offset is not None:
+                slope = slope + walks.offset[client]
+            if walks.frozen is not None:
+                slope = np.where(walks.frozen, np.float32(0.0), slope)
+            moved -= walks.rate[client, step] * slope
         return moved
 
     def score(self, model: Vector, data: Examples) -> Score:

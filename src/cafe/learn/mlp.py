@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cafe.data.examples import Examples, Rows, check_rows
 from cafe.errors import InputError, is_finite_number, whole
-from cafe.learn.base import Score, Walks, Weights
+from cafe.learn.base import Score, Walks, Weights, check_parameters, completed
 from cafe.learn.layers import Labels, Tape, Widths, gather, layers, parameters, read
 from cafe.learn.threads import Floats, cores, scratch, shares, side_by_side, summed
 from cafe.learn.walks import Cohort, dealt, merge, move
@@ -116,7 +116,10 @@ class MLP:
         lengths = np.where(coefficient == 0.0, 0, cohort.lengths())
         if lengths.max(initial=0) <= 1:  # no walk leaves the model before its only gradient
             pull = coefficient[:, None] * cohort.pull[:, 0]
-            return self.gradient(model, data, cohort.rows[:, 0].ravel(), pull.ravel())
+            found = self.gradient(model, data, cohort.rows[:, 0].ravel(), pull.ravel())
+            if cohort.rate is None:
+                return found
+            return completed(found, walks, -coefficient * cohort.rate[:, 0])
         order = dealt(lengths, self._threads)
 
         def of_piece(piece: slice, out: Floats) -> None:
@@ -235,9 +238,15 @@ class MLP:
             )
         weight = _floats("weight", walks.weight, shape)
         rate = _floats("rate", walks.rate, shape[:2])
-        keep = 1.0 - np.float32(self.l2) * rate * weight.sum(axis=2) if self.l2 else None
-        labels = self._labels(data, walks.rows)
-        return Cohort(self._inputs(data), walks.rows, labels, -rate[..., None] * weight, keep)
+        decay = np.float32(self.l2) * rate * weight.sum(axis=2) if self.l2 else None
+        labels, pull = self._labels(data, walks.rows), -rate[..., None] * weight
+        if walks.plain:
+            return Cohort(self._inputs(data), walks.rows, labels, pull, decay)
+        check_parameters(walks, self.size)
+        prox = None if walks.prox is None else rate * walks.prox
+        frozen = None if walks.frozen is None else np.flatnonzero(walks.frozen)
+        x, offset = self._inputs(data), walks.offset
+        return Cohort(x, walks.rows, labels, pull, decay, prox, rate, offset, frozen)
 
 
 def _floats(name: str, given: Weights, shape: tuple[int, ...]) -> Floats:

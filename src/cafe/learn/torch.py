@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from cafe.data.examples import Examples, Rows, check_rows
 from cafe.errors import InputError, is_finite_number
-from cafe.learn.base import Score, Walks, Weights
+from cafe.learn.base import Score, Walks, Weights, check_parameters
 
 try:
     import torch
@@ -118,10 +118,13 @@ class TorchLearner:
         Walks of one step all take their gradient at the same model: they are one gradient.
         """
         if walks.rate.shape[1] == 1:
-            weight = -(coefficient * walks.rate[:, 0])[:, None, None] * walks.weight
-            return self.gradient(model, data, walks.rows.ravel(), weight.ravel())
+            check_parameters(walks, len(model))
+            share = -(coefficient * walks.rate[:, 0])
+            weight = share[:, None, None] * walks.weight
+            total = self.gradient(model, data, walks.rows.ravel(), weight.ravel())
+            return total if walks.plain else self._completed(total, walks, share)
         used = np.flatnonzero(coefficient)
-        walks = Walks(walks.rows[used], walks.weight[used], walks.rate[used])
+        walks = walks.take(used)
         total = torch.zeros_like(model)
         for part, moved in self._walk(model, data, walks):
             total += self._floats(coefficient[used[part]]) @ moved
@@ -208,12 +211,25 @@ class TorchLearner:
             at = model.detach().requires_grad_()
             return torch.autograd.grad(self._total(self._named(at), x, y, weight), at)[0]
 
+    def _completed(self, total: Tensor, walks: Walks, share: Weights) -> Tensor:
+        """A sum of gradients at the model, with offsets and without the frozen parameters."""
+        if walks.offset is not None:
+            used = np.flatnonzero(share)
+            total += self._floats(share[used]) @ self._floats(walks.offset[used])
+        if walks.frozen is not None:
+            total[self._mask(walks.frozen)] = 0.0
+        return total
+
     def _walk(self, model: Tensor, data: Examples, walks: Walks) -> Iterator[tuple[slice, Tensor]]:
         """Where some of the walks end minus the model, as many at a time as fit."""
         check_rows(walks.rows, data)
+        check_parameters(walks, len(model))
         x, y = self._on_device(data)
-        each = 4 * len(model) + walks.rows.shape[2] * self._row_floats
+        copies = 4 if walks.plain else 7  # of the model, for each walk
+        each = copies * len(model) + walks.rows.shape[2] * self._row_floats
+        frozen = None if walks.frozen is None else self._mask(walks.frozen)
         for part in _parts(len(walks), FLOATS_AT_ONCE // each):
+            offset = None if walks.offset is None else self._floats(walks.offset[part])
             ends = model.repeat(len(walks.rate[part]), 1)
             for step in range(walks.rate.shape[1]):
                 taken = np.flatnonzero(walks.rate[part, step])
@@ -221,7 +237,16 @@ class TorchLearner:
                 weight = self._floats(walks.weight[part, step][taken])
                 rate = self._floats(walks.rate[part, step][taken])
                 at = ends if len(taken) == len(ends) else ends[self._indices(taken)]
+                extra = None if offset is None else offset[self._indices(taken)]
+                if walks.prox is not None:  # at the point before the step, as the gradient is
+                    prox = self._floats(walks.prox[part, step][taken])
+                    pull = (at - model) * prox[:, None]
+                    extra = pull if extra is None else pull + extra
                 self._step(at, x[rows], y[rows], weight, rate)
+                if extra is not None:
+                    at.addcmul_(extra, rate[:, None], value=-1)
+                if frozen is not None:
+                    at[:, frozen] = model[frozen]
                 if at is not ends:
                     ends[self._indices(taken)] = at
             yield part, ends.sub_(model)
@@ -328,6 +353,9 @@ class TorchLearner:
 
     def _indices(self, values: Rows) -> Tensor:
         return torch.tensor(np.ascontiguousarray(values, dtype=np.int64), device=self.device)
+
+    def _mask(self, values: NDArray[np.bool_]) -> Tensor:
+        return torch.tensor(np.ascontiguousarray(values), device=self.device)
 
 
 def _parts(count: int, at_once: int) -> Iterator[slice]:

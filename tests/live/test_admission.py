@@ -33,8 +33,8 @@ def update(size: float = 1.0, **changes: Any) -> dict[str, Any]:
     return LAYOUT.unflat(whole, {}) | changes
 
 
-GOOD = Report(update(), round=7, version=3)
-CARRIED = Report(update(), round=7, version=2, carried=True)
+GOOD = Report(update(), invitation=7, version=3)
+CARRIED = Report(update(), invitation=7, version=2, carried=True)
 
 
 def gate(**guard: Any) -> Gate:

@@ -20,14 +20,14 @@ from cafe.live.wire import Trained
 from cafe.live.work import Job, Train
 from cafe.policies import mcu, recipes
 from cafe.randomness import Stream
-from cafe.rounds import HOLD, Carried, Ledger, Merge, Policy, Reports
+from cafe.rounds import HOLD, Carried, Ledger, Merge, Policy, Reports, Work
 from cafe.rounds.outcome import Outcome
 from tests.contracts.test_policies import CLIENTS, EVERY, NAMES, RECIPES, task
 from tests.live.wires import VirtualWire, live
 
 every_policy = pytest.mark.parametrize("policy", EVERY, ids=NAMES)
 # A real server learns who is lost, and need not wait for them where it waits for all.
-WAITING = [policy for policy in EVERY if not getattr(policy.close, "all_in", False)]
+WAITING = [policy for policy in EVERY if policy.target != "all"]
 EXACT = ("round", "succeeded", "version", "invited", "reports", "used")
 CLOSE = ("opened", "closed", "waste", "processing_waste", "absent_waste", "work", "age")
 
@@ -123,12 +123,21 @@ def mirrored(what: cafe.Task, seed: int) -> Train:
     def train(model: Arrays, job: Job) -> Trained:
         at = learner.load(np.concatenate([model["first"], model["rest"].ravel()]))
         rate = np.array([[what.rate_at(job.round, job.version)]])
-        walk = batches.walks(np.array([job.number]), np.array([[job.round]]), rate, job.work)
+        steps = steps_of(job.work, what, job.number)
+        address = np.array([[job.invitation]])
+        walk = batches.walks(np.array([job.number]), address, rate, np.array([[steps]]), job.work)
         for rows, weight, step in zip(walk.rows[0], walk.weight[0], walk.rate[0], strict=True):
             at = at - learner.gradient(at, what.data, rows, weight) * float(step)
         return Trained(in_two(learner.save(at)), int(what.shards.counts[job.number]))
 
     return train
+
+
+def steps_of(work: Work, what: cafe.Task, client: int) -> int:
+    """How many steps a job takes."""
+    if work.epochs is None:
+        return work.steps
+    return work.epochs * int(what.epoch_steps(np.array([client]))[0])
 
 
 def in_two(vector: Any) -> Arrays:
@@ -154,7 +163,7 @@ SERVERS = [None, Adam(rate=0.05), Momentum(0.5, 0.5)]
 @pytest.mark.parametrize("number", range(len(LEARNERS)), ids=[*NAMES, "mixing"])
 def test_same_model(number: int) -> None:
     policy, seed, optimiser = LEARNERS[number], 7, SERVERS[number % 3]
-    waits, policy = not getattr(policy.close, "all_in", False), keeping(policy)
+    waits, policy = policy.target != "all", keeping(policy)
     what = task(server=optimiser)
     if policy.parameters.get("divisor") == "all":  # of whom nothing was heard holds one example
         what = replace(what, shards=Shards.of([np.array([k]) for k in range(CLIENTS)]))

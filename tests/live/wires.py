@@ -13,7 +13,7 @@ import cafe
 from cafe.control import Fixed
 from cafe.live.layout import Arrays
 from cafe.live.run import LiveRun
-from cafe.live.wire import Memory, Opinion, Order, Reply, Report
+from cafe.live.wire import Memory, Opinion, Order, Reply, Report, Trained
 from cafe.live.work import Job, TooLateError, Train, work
 from cafe.randomness import Stream
 
@@ -28,15 +28,16 @@ Tamper = Callable[[Report, Order], Report]
 Judge = Callable[[str, Arrays], tuple[float, float | None, int] | None]
 
 
-def drift(model: Arrays, job: Job) -> Arrays:
-    """Training that is a function of the client and the round alone."""
+def drift(model: Arrays, job: Job) -> Trained:
+    """Training that is a function of the client and the invitation alone."""
     rng = job.rng()
-    return {
+    moved = {
         name: array + rng.standard_normal(array.shape).astype(array.dtype)
         if array.dtype.kind == "f"
         else array
         for name, array in model.items()
     }
+    return Trained(moved, examples=1, loss=1.0, steps=job.work.steps)
 
 
 def as_told(order: Order) -> str:
@@ -118,9 +119,9 @@ class VirtualWire:
         """All that will come of the orders is known at once."""
         self.orders += orders
         numbers = np.array([order.number for order in orders]) % self.federation.clients
-        rounds = orders[0].round
-        latency = self.federation.draw(Stream(self.seed, "latency").at(rounds), numbers)
-        rng = Stream(self.seed, "crash").at(rounds)
+        address = orders[0].invitation
+        latency = self.federation.draw(Stream(self.seed, "latency").at(address), numbers)
+        rng = Stream(self.seed, "crash").at(address)
         crashes, when = rng.random(len(orders)) < self.crash, rng.random(len(orders))
         return [
             self._given(order, model, float(took), float(took * share) if dies else None)
@@ -172,7 +173,7 @@ class VirtualWire:
         report = self.tamper(done.report, order)
         if way == "not finite":
             bad = {name: np.full_like(array, np.nan) for name, array in report.update.items()}
-            report = Report(bad, report.round, report.version, report.carried)
+            report = Report(bad, report.invitation, report.version, report.carried)
         if way == "late":
             took += 1e9
         for _ in range(2 if way == "twice" else 1):

@@ -44,7 +44,8 @@ class Batches:
         if work.scaled:
             weight = weight * self.task.scale[clients][:, None, None]
         shared = np.broadcast_to(weight.astype(np.float32), rows.shape)
-        return Walks(rows, shared, rate.astype(np.float32))
+        prox = np.full(rate.shape, work.prox, dtype=np.float32) if work.prox else None
+        return Walks(rows, shared, rate.astype(np.float32), prox)
 
     @cached_property
     def _key(self) -> np.uint64:

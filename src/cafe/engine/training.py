@@ -215,7 +215,7 @@ class Training:
         """The sum of coefficient times update, of walks from one model."""
         learner, data = self.task.learner, self.task.data
         with np.errstate(all="ignore"):
-            if walks.rate.shape[1] > 1:
+            if walks.rate.shape[1] > 1 or not walks.plain:
                 return learner.update(model, data, walks, coefficient)
             # One step each from one model: a single weighted loss over all batches.
             weight = walks.weight[:, 0] * (walks.rate * -coefficient[:, None])

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
@@ -23,6 +23,8 @@ from cafe.rounds.jobs import Work
 
 MODEL, ORDER, UPDATE, REPORT, STOPPED = "model", "order", "update", "report", "stopped"
 NONCE = "nonce"
+T = TypeVar("T")
+_MOST_COUNTS = 100_000  # classes
 _MAGIC, _LONGEST = b"\x93NUMPY\x01\x00", 1024  # what an array begins with; bytes of its header
 _PART = 4 << 20  # bytes of an array that are sent in one; Flower would cut more than 5 MiB
 # What NumPy writes for arrays of numbers, and nothing else.
@@ -139,6 +141,8 @@ def report_content(report: Report | None) -> RecordDict:
     if report is None:
         return RecordDict({REPORT: ConfigRecord({STOPPED: True})})
     values = {n: v for n, v in vars(report).items() if n != "update" and v is not None}
+    if report.labels is not None:
+        values["labels"] = [*report.labels]
     return RecordDict({UPDATE: packed(report.update), REPORT: ConfigRecord(values)})
 
 
@@ -152,18 +156,21 @@ def report_from(content: RecordDict, most: int) -> Report | None:
         if extra:
             raise MalformedError(f"it has a record too many, {sorted(extra)[0][:40]}")
         update = unpacked(content.array_records[UPDATE], most)
-        loss, label, carried = values.get("loss"), values.get("label", ""), values["carried"]
+        label, carried = values.get("label", ""), values["carried"]
         if not isinstance(label, str) or not isinstance(carried, bool):
             raise MalformedError("its label must be a text, and carried must be true or false")
         return Report(
             update,
-            _whole(values["round"]),
+            _whole(values["invitation"]),
             _whole(values["version"]),
             carried,
-            _whole(values["examples"]),
-            None if loss is None else _number(loss),
+            _maybe(_whole, values.get("examples")),
+            _maybe(_number, values.get("loss")),
             label,
             _number(values.get("took", 0.0)),
+            _maybe(_whole, values.get("steps")),
+            _maybe(_number, values.get("rms_loss")),
+            _maybe(_counts, values.get("labels")),
         )
     except KeyError as error:
         raise MalformedError(f"it has no {str(error)[:40]}") from None
@@ -190,6 +197,17 @@ def _whole(value: Any) -> int:
     return value
 
 
+def _maybe(read: Callable[[Any], T], value: Any) -> T | None:
+    """What a value reads as, where there is one."""
+    return None if value is None else read(value)
+
+
+def _counts(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list) or len(value) > _MOST_COUNTS:
+        raise MalformedError("its label counts must be a list of whole numbers, not too long")
+    return tuple(_whole(count) for count in value)
+
+
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise MalformedError(f"a number was expected, got {value!r}"[:100])
@@ -209,10 +227,12 @@ def memories_in(state: RecordDict) -> list[Memory]:
         found.append(
             Memory(
                 str(record["run"]),
-                int(str(record["round"])),
+                int(str(record["invitation"])),
                 int(str(record["began"])),
                 {key: array.numpy() for key, array in model.items()},
                 {key: array.numpy() for key, array in update.items()},
+                _maybe(_number, record.get("loss")),
+                _maybe(_number, record.get("rms_loss")),
             )
         )
     return found
@@ -224,8 +244,13 @@ def keep_memories(state: RecordDict, memories: tuple[Memory, ...]) -> None:
         del state[name]
     for n, memory in enumerate(memories):
         name = f"{_MEMORY}{n}"
-        state[name] = ConfigRecord(
-            {"run": memory.run, "round": memory.round, "began": memory.began}
-        )
+        values: dict[str, Any] = {
+            "run": memory.run,
+            "invitation": memory.invitation,
+            "began": memory.began,
+            "loss": memory.loss,
+            "rms_loss": memory.rms_loss,
+        }
+        state[name] = ConfigRecord({n: value for n, value in values.items() if value is not None})
         state[f"{name}.{MODEL}"] = packed(memory.model)
         state[f"{name}.{UPDATE}"] = packed(memory.update)

@@ -17,7 +17,7 @@ import numpy as np
 from cafe.errors import InputError
 from cafe.live.journal import read_jobs, read_rounds
 from cafe.live.layout import Vector
-from cafe.live.records import Record, digest
+from cafe.live.records import REUSED, Record, digest
 from cafe.live.robust import Combine
 from cafe.live.weights import Weights
 from cafe.live.wire import Memory, Order
@@ -70,6 +70,7 @@ def replay(
     by_version = _merged(read_jobs(folder))
     reports = 0
     differing: list[Record] = []
+    used: dict[tuple[int, int], Vector] = {}  # each client's last report, which may be used again
     successes = [outcome for outcome in read_rounds(folder) if outcome.succeeded]
     if [outcome.version for outcome in successes] != [*range(1, len(successes) + 1)]:
         raise InputError("The log must have one successful round for every version. It has not.")
@@ -82,9 +83,15 @@ def replay(
             )
         updates = []
         for chain in chains:
-            update = _again(chain, weights, train, settings, seed, work_done)
-            if digest(update) != chain[-1].digest:
-                differing.append(chain[-1])
+            last = chain[-1]
+            if last.fate == REUSED:
+                update = used[last.client, last.invitation]
+            else:
+                update = _again(chain, weights, train, settings, seed, work_done)
+                if digest(update) != last.digest:
+                    differing.append(last)
+                used = {k: u for k, u in used.items() if k[0] != last.client}
+                used[last.client, last.invitation] = update
             updates.append(update)
         coefficient = np.array([chain[-1].coefficient for chain in chains], dtype=float)
         began = [chain[0].version for chain in chains]
@@ -127,8 +134,9 @@ def _again(
             seed,
             work_done,
             carry=True,
-            after=memories[-1].round if memories else None,
+            after=memories[-1].invitation if memories else None,
             began=record.version if memories else None,
+            invitation=record.invitation,
         )
         done = work(
             train,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -13,7 +14,8 @@ import numpy as np
 
 from cafe.rounds.identity import digest, importable
 
-_DIGITS = 6
+# Six digits, one of them a letter that numbers do not have: 84e012 would be taken for a number.
+_WITH_A_LETTER = re.compile(r"(?=[0-9e]{0,5}[abcdf])[0-9a-f]{6}")
 _LONGEST = 40  # characters of a text that is shown
 _UNKNOWN = "?"
 
@@ -56,9 +58,10 @@ def shown(value: Any) -> str:
 def _short_digest(value: Any) -> str:
     """The first digits of the digest; a question mark where the value cannot be identified."""
     try:
-        return digest(value)[:_DIGITS]
+        found = _WITH_A_LETTER.search(digest(value))
     except Exception:  # printing a policy never fails
         return _UNKNOWN
+    return found[0] if found else _UNKNOWN
 
 
 def _plain_values(value: Any) -> dict[str, str]:

@@ -8,21 +8,24 @@ import random
 import subprocess
 import sys
 import threading
-from collections import namedtuple
+from abc import ABC
+from collections import Counter, defaultdict, namedtuple
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cafe.decisions import ByAge, DeadlineQuorum, Sample
+from cafe.decisions import ByAge, DeadlineQuorum, Mean, Nothing, Sample
 from cafe.errors import InputError
-from cafe.rounds import Work
+from cafe.policies import mcu
+from cafe.randomness import Stream
+from cafe.rounds import Policy, Work
 from cafe.rounds.identity import digest, identify, importable
 
 plain = st.one_of(
@@ -35,6 +38,9 @@ nested = st.recursive(
     ),
     max_leaves=8,
 )
+
+
+T = TypeVar("T")
 
 
 class Shade(Enum):
@@ -57,6 +63,34 @@ class Rule:
 
     def __call__(self, value: int) -> bool:
         return value > self.limit
+
+
+class Words(set[str]):
+    """A container with something of its own."""
+
+    def __init__(self, words: set[str], least: int) -> None:
+        super().__init__(words)
+        self.least = least
+
+
+class Judge(Protocol):
+    def __call__(self, value: int) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Slotted(Judge, ABC, Generic[T]):
+    limit: T
+    LIMITS: ClassVar[tuple[int, ...]] = (1, 2)
+
+    def __call__(self, value: int) -> bool:
+        return value in self.LIMITS
+
+    @property
+    def double(self) -> tuple[T, T]:
+        return self.limit, self.limit
+
+
+FOUR: Any = ("four", Sample(3), DeadlineQuorum(1, 1.0), Mean(), Nothing())
 
 
 def strictly(value: object) -> str:
@@ -113,6 +147,18 @@ DIFFERENT: list[tuple[Any, Any]] = [
     (functools.partial(max, 1), functools.partial(max, 2)),
     (functools.partial(int, base=2), functools.partial(int, base=8)),
     (Rule(1).__call__, Rule(2).__call__),
+    (defaultdict(int, a=1), defaultdict(float, a=1)),
+    (defaultdict(int, a=1), {"a": 1}),
+    (Counter("ab"), Counter("abc")),
+    (Words({"a"}, 1), Words({"a"}, 2)),
+    (list[int], list[float]),
+    (int | None, int | str),
+    (Callable[..., int], Callable[..., str]),
+    (Stream(1, "a"), Stream(2, "a")),
+    (Stream(1, "a"), Stream(1, "b")),
+    (Slotted(1), Slotted(2)),
+    (mcu(quorum=1, deadline=1.0), mcu(quorum=2, deadline=1.0)),
+    (Policy(*FOUR), replace(Policy(*FOUR), parameters={"a": 1})),
     (DeadlineQuorum(3, 1.0), DeadlineQuorum(7, 1.0)),
     (Sample(3, Work(2)), Sample(3, Work(3))),
 ]
@@ -128,6 +174,12 @@ def test_arrays_are_read_by_their_elements() -> None:
     rows = np.arange(12.0).reshape(3, 4)
     assert identify(rows.T) == identify(np.ascontiguousarray(rows.T))
     assert identify(rows[::2]) == identify(rows[::2].copy())
+
+
+def test_a_stream_is_its_seed_and_name() -> None:
+    used = Stream(3, "a")
+    used.at(7).random(5)
+    assert identify(used) == identify(Stream(3, "a"))
 
 
 def test_partials_do_not_depend_on_the_order_of_keywords() -> None:

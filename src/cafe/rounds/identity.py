@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from cafe.errors import InputError
+from cafe.randomness import Stream
 
 _PLAIN = (type(None), bool, int, float, complex, bytes, range, type(...), type(NotImplemented))
 _BUILTIN = (
@@ -57,8 +58,8 @@ def identify(value: object, *, lenient: bool = False) -> str:
 
     Args:
         value: plain values, enums, tuples, lists, sets, dictionaries (in their order), NumPy
-            scalars and arrays, dataclasses, functions, methods, partials, classes and modules, and
-            all of these inside each other.
+            scalars and arrays, dataclasses, functions, methods, partials, classes, modules and
+            :class:`cafe.randomness.Stream`, and all of these inside each other.
         lenient: write only the type of other values, instead of refusing them. Random generators
             and iterators are refused all the same.
 
@@ -131,21 +132,30 @@ class _Walk:
             return f"{name_of(kind)}({self.text(value.value, where)})"
         if isinstance(value, np.generic | np.ndarray | np.dtype):
             return self.array(value, where)
-        if kind in (tuple, list):
-            return f"{kind.__name__}({self.each(value, where)})"
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return f"{name_of(kind)}({self.each(value, where)})"
-        if kind in (set, frozenset):
+        for base in (tuple, list, set, frozenset, dict, types.MappingProxyType):
+            if isinstance(value, base):
+                return self.container(value, base, where)
+        if kind is slice:
+            return f"slice({self.each((value.start, value.stop, value.step), where)})"
+        return self.named(value, where)
+
+    def container(self, value: Any, base: type, where: str) -> str:
+        """A container of a builtin class, or of a class made from one."""
+        kind = type(value)
+        if base in (set, frozenset):
             # Sets have no order: each element is written by itself, and the texts are sorted.
             walks = (
                 _Walk(self.lenient, self.inside).text(v, f"an element of {where}") for v in value
             )
-            return f"{kind.__name__}({', '.join(sorted(walks))})"
-        if kind in (dict, types.MappingProxyType):
-            return f"dict({self.pairs(value.items(), where)})"
-        if kind is slice:
-            return f"slice({self.each((value.start, value.stop, value.step), where)})"
-        return self.named(value, where)
+            inner = ", ".join(sorted(walks))
+        else:
+            pairs = base in (dict, types.MappingProxyType)
+            inner = self.pairs(value.items(), where) if pairs else self.each(value, where)
+        if kind is base:
+            return f"{kind.__name__}({inner})"
+        rest = {"default_factory": getattr(value, "default_factory", None)}
+        rest |= getattr(value, "__dict__", {})
+        return f"{self.text(kind, where)}({inner}; {self.pairs(rest.items(), where)})"
 
     def each(self, values: Iterable[Any], where: str) -> str:
         """The texts of several values."""
@@ -190,6 +200,10 @@ class _Walk:
             return self.builtin(value, where)
         if isinstance(value, np.ufunc):
             return self.ufunc(value, where)
+        if isinstance(value, Stream):
+            return f"stream({self.text(value._origin, where)})"
+        if isinstance(value, types.GenericAlias | types.UnionType) or _of_typing(value):
+            return repr(value)
         if isinstance(value, logging.Logger):
             return f"logger({value.name!r})"  # it records decisions and makes none
         if is_dataclass(value):
@@ -370,6 +384,10 @@ def _version(package: str) -> str | None:
     except metadata.PackageNotFoundError:
         found = getattr(sys.modules.get(package), "__version__", None)
         return found if isinstance(found, str) else None
+
+
+def _of_typing(value: object) -> bool:
+    return type(value).__module__ == "typing"
 
 
 def _sha256(data: bytes) -> str:

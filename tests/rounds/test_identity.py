@@ -318,6 +318,27 @@ def test_own_modules_are_read_and_others_named(
     assert identify(names["f"]) != before
 
 
+def test_code_of_installed_packages_is_identified_by_name_and_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "site-packages"
+    info = folder / "fancy_weights-2.5.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fancy_weights\nVersion: 2.5\n")
+    (folder / "fancy_weights.py").write_text(
+        "def made(k):\n    return lambda x: x * k\ndef weight(x):\n    return x\n"
+    )
+    monkeypatch.syspath_prepend(folder)
+    import fancy_weights  # type: ignore[import-not-found]
+
+    assert identify(fancy_weights.weight) == (
+        "[@0=function fancy_weights.weight; fancy_weights 2.5]"
+    )
+    assert identify(fancy_weights.made(3)) == (
+        "[@0=function fancy_weights.made.<locals>.<lambda>; fancy_weights 2.5; k=3]"
+    )
+
+
 def test_cycles_end() -> None:
     assert identify(even) != identify(odd)
     loop: list[Any] = [1]

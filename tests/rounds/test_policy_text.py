@@ -17,7 +17,11 @@ import numpy as np
 import pytest
 
 from cafe.decisions import BySize, DeadlineQuorum, Everyone, Mean, Nothing, Sample
+from cafe.engine import Run
+from cafe.engine.state import restore, save
 from cafe.errors import InputError
+from cafe.federation import Federation
+from cafe.latency import Exponential
 from cafe.policies import agu, awu, fedavg, mcu
 from cafe.rounds import COMMIT, RUN, Carried, Merge, Policy, Wait, Work
 
@@ -104,6 +108,13 @@ def test_one_name_for_two_values_is_told_apart() -> None:
     assert ", merge_code=5, goal=1, carry_code=5, carry_goal=2, code=" in str(policy)
 
 
+def test_partials_and_methods_show_what_they_hold() -> None:
+    policy = from_pieces(
+        close=DeadlineQuorum(4, 2.0).__call__, carry=partial(Carried, jobs=RUN, kept=True)
+    )
+    assert ", quorum=4, deadline=2.0, jobs=1, kept=True, code=" in str(policy)
+
+
 def test_long_texts_and_objects_are_left_to_the_digest() -> None:
     one, other = (str(mine(3, window)) for window in ("x" * 41, "y" * 41))
     assert one.startswith("mine(goal=3, code=")
@@ -141,6 +152,14 @@ def test_what_counts_in_an_identity() -> None:
     ]
     assert len({policy.identity for policy in policies}) == len(policies)
     assert mine(3).identity == mine(3).identity
+
+
+def test_a_saved_run_is_not_taken_up_by_another_policy() -> None:
+    federation = Federation(10, Exponential(1.0))
+    saved = save(Run(federation, mine(3), seed=1))
+    restore(Run(federation, mine(3), seed=1), saved)
+    with pytest.raises(InputError, match=r"has the policy mine\(goal=3.* this one mine\(goal=7"):
+        restore(Run(federation, mine(7), seed=1), saved)
 
 
 def test_an_identity_that_would_be_incomplete_is_refused() -> None:

@@ -48,7 +48,9 @@ def imported(name: str, folders: Sequence[Path]) -> ModuleType:
         ) from error
     finally:
         new = {*sys.modules} - before
-        _local.update(n for n in new if _origin(n.partition(".")[0], places) is not None)
+        tops = {module.partition(".")[0] for module in new}
+        local = {module for module in tops if _origin(module, places) is not None}
+        _local.update(module for module in new if module.partition(".")[0] in local)
 
 
 def failure(error: BaseException) -> str:

@@ -44,7 +44,7 @@ _BUILTIN = (
 _RANDOM = (np.random.Generator, np.random.BitGenerator, np.random.RandomState, random.Random)
 _INSTALLED = {"site-packages", "dist-packages"}
 _GENERATED = {  # by dataclasses, from the fields
-    "__init__", "__repr__", "__eq__", "__hash__", "__lt__", "__le__", "__gt__", "__ge__",
+    "__init__", "__eq__", "__hash__", "__lt__", "__le__", "__gt__", "__ge__",
     "__setattr__", "__delattr__", "__replace__",
 }  # fmt: skip
 _SIGNATURE = (
@@ -339,8 +339,8 @@ def _members(owner: type, key: str, member: Any) -> Iterator[Any]:
     elif isinstance(member, functools.cached_property):
         yield member.func
     elif isinstance(member, types.FunctionType):
-        generated = is_dataclass(owner) and member.__code__.co_filename == "<string>"
-        if not (generated and key in _GENERATED):
+        generated = key in _GENERATED and member.__code__.co_filename == "<string>"
+        if not (is_dataclass(owner) and (generated or key == "__repr__")):
             yield member
     elif not (key.startswith(("__", "_abc_")) or inspect.isdatadescriptor(member)):
         yield member

@@ -28,8 +28,8 @@ def stated(parameters: Mapping[str, Any]) -> dict[str, str]:
 def found(decisions: Mapping[str, Any]) -> dict[str, str]:
     """The plain values that the decisions hold, and ``code``, a digest of all of them.
 
-    They are closure variables of functions, and fields of dataclasses that differ from their
-    defaults. Where two decisions use one name for different values, the name of the decision stands
+    They are closure variables of functions, keywords of partials, and fields of dataclasses that
+    differ from their defaults. Where two decisions use one name for different values, the name of the decision stands
     before it.
     """
     told: dict[str, str] = {"code": _short_digest(decisions)}
@@ -70,6 +70,11 @@ def _plain_values(value: Any) -> dict[str, str]:
         names, cells = value.__code__.co_freevars, value.__closure__ or ()
         held = {n: c.cell_contents for n, c in zip(names, cells, strict=True) if _filled(c)}
         return {name: f"{inner}" for name, inner in held.items() if _is_plain(inner)}
+    if isinstance(value, types.MethodType):
+        return _plain_values(value.__self__)
+    if isinstance(value, partial):
+        given = {name: f"{inner}" for name, inner in value.keywords.items() if _is_plain(inner)}
+        return _plain_values(value.func) | given
     told: dict[str, str] = {}
     if is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):

@@ -12,10 +12,8 @@ standard library, and those of installed packages, to which the package's versio
 from __future__ import annotations
 
 import builtins
-import dis
 import functools
 import hashlib
-import inspect
 import io
 import logging
 import random
@@ -24,14 +22,13 @@ import types
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cafe.errors import InputError
 from cafe.randomness import Stream
+from cafe.rounds import code_parts
 
 _PLAIN = (type(None), bool, int, float, complex, bytes, range, type(...), type(NotImplemented))
 _BUILTIN = (
@@ -42,11 +39,6 @@ _BUILTIN = (
     types.ClassMethodDescriptorType,
 )
 _RANDOM = (np.random.Generator, np.random.BitGenerator, np.random.RandomState, random.Random)
-_INSTALLED = {"site-packages", "dist-packages"}
-_GENERATED = {  # by dataclasses, from the fields
-    "__init__", "__eq__", "__hash__", "__lt__", "__le__", "__gt__", "__ge__",
-    "__setattr__", "__delattr__", "__replace__",
-}  # fmt: skip
 _SIGNATURE = (
     "co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_flags", "co_names",
     "co_varnames", "co_freevars", "co_cellvars",
@@ -246,7 +238,7 @@ class _Walk:
         """A function: its name, its code unless that is identified by name, what it closes over."""
         name, code, where = name_of(value), value.__code__, value.__qualname__
         parts = [f"{self.number(value)}=function {name}"]
-        origin = _origin(value.__module__)
+        origin = code_parts.origin(value.__module__)
         if origin is None:
             parts.append(f"code {_sha256(self.code(code).encode())}")
         elif origin:
@@ -273,15 +265,15 @@ class _Walk:
 
     def globals(self, value: types.FunctionType) -> Iterator[str]:
         """The variables of the function's module that it reads, and of its own modules."""
-        codes = [*_codes(value.__code__)]
+        codes = [*code_parts.codes(value.__code__)]
         attributes = {name for code in codes for name in code.co_names}
-        for name in sorted({name for code in codes for name in _read_globals(code)}):
+        for name in sorted({name for code in codes for name in code_parts.read_globals(code)}):
             if name not in value.__globals__ or name.startswith("__"):
                 continue  # a builtin, or something of the module itself
             found = value.__globals__[name]
             where = f"the module variable {name!r}, used by {value.__qualname__},"
             yield f"{name}={self.text(found, where)}"
-            if isinstance(found, types.ModuleType) and _origin(found.__name__) is None:
+            if isinstance(found, types.ModuleType) and code_parts.origin(found.__name__) is None:
                 for attribute in sorted(attributes & vars(found).keys()):
                     where = f"{name}.{attribute}, used by {value.__qualname__},"
                     yield f"{name}.{attribute}={self.text(vars(found)[attribute], where)}"
@@ -297,13 +289,13 @@ class _Walk:
 
     def class_(self, value: type) -> str:
         """A class: its name; of one's own classes also the bases, methods and class variables."""
-        name, origin = name_of(value), _origin(value.__module__)
+        name, origin = name_of(value), code_parts.origin(value.__module__)
         parts = [f"{self.number(value)}=class {name}"]
         if origin is not None or issubclass(value, Enum) or hasattr(value, "_fields"):
             return f"[{'; '.join([*parts, *filter(None, [origin])])}]"
         parts += [self.text(base, f"a base of {name}") for base in value.__bases__]
         for key, member in sorted(vars(value).items()):
-            for function in _members(value, key, member):
+            for function in code_parts.members(value, key, member):
                 parts.append(f"{key}={self.text(function, f'{value.__qualname__}.{key}')}")
         return f"[{'; '.join(parts)}]"
 
@@ -328,62 +320,6 @@ class _Walk:
             "be taken for the same when a run is resumed. Use plain values, arrays, functions or a "
             "frozen dataclass instead, or give the Policy `parameters` that say all it depends on."
         )
-
-
-def _members(owner: type, key: str, member: Any) -> Iterator[Any]:
-    """What a class variable adds to a class: methods, also inside descriptors, and values."""
-    if isinstance(member, property):
-        yield from (part for part in (member.fget, member.fset) if part is not None)
-    elif isinstance(member, staticmethod | classmethod):
-        yield member.__func__
-    elif isinstance(member, functools.cached_property):
-        yield member.func
-    elif isinstance(member, types.FunctionType):
-        generated = key in _GENERATED and member.__code__.co_filename == "<string>"
-        if not (is_dataclass(owner) and (generated or key == "__repr__")):
-            yield member
-    elif not (key.startswith(("__", "_abc_")) or inspect.isdatadescriptor(member)):
-        yield member
-
-
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code and all code inside it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _codes(constant)
-
-
-def _read_globals(code: types.CodeType) -> set[str]:
-    """The names that code looks up in its module."""
-    return {
-        f"{step.argval}"
-        for step in dis.get_instructions(code)
-        if step.opname == "LOAD_NAME"
-        or (step.opname.startswith("LOAD_") and "GLOBAL" in step.opname)
-    }
-
-
-def _origin(module: str | None) -> str | None:
-    """How the code of a module is identified: None by itself, else by name and this text."""
-    top = (module or "").partition(".")[0]
-    if top == "cafe" or (top in sys.stdlib_module_names and top != "__main__"):
-        return ""
-    file = getattr(sys.modules.get(module or ""), "__file__", None)
-    if file and _INSTALLED & {*Path(file).parts}:
-        version = _version(top)
-        return None if version is None else f"{top} {version}"
-    return None
-
-
-@functools.lru_cache(maxsize=64)
-def _version(package: str) -> str | None:
-    """The version of an installed package; None where it does not say."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        found = getattr(sys.modules.get(package), "__version__", None)
-        return found if isinstance(found, str) else None
 
 
 def _of_typing(value: object) -> bool:

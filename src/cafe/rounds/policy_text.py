@@ -29,8 +29,8 @@ def found(decisions: Mapping[str, Any]) -> dict[str, str]:
     """The plain values that the decisions hold, and ``code``, a digest of all of them.
 
     They are closure variables of functions, keywords of partials, and fields of dataclasses that
-    differ from their defaults. Where two decisions use one name for different values, the name of the decision stands
-    before it.
+    differ from their defaults. Where two decisions use one name for different values, the name of
+    the decision stands before it.
     """
     told: dict[str, str] = {"code": _short_digest(decisions)}
     for decision, value in decisions.items():

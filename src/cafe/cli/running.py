@@ -99,7 +99,9 @@ def compare(
         raise InputError(f"--seeds must be at least 1. Got {seeds}: there would be no run.")
     chosen = None if seeds is None else range(seeds)
     scenario = load_scenario(file).but(rounds=rounds, seeds=chosen)
-    labels = [*scenario.policies] if policies is None else policies.replace(" ", "").split(",")
+    labels = [*scenario.policies]
+    if policies is not None:
+        scenario, labels = scenario.naming(policies.replace(" ", "").split(","))
     folder = output or Path("results") / f"{scenario.name}-compared"
     runs = planned(scenario, labels, folder, resume=resume, overwrite=overwrite)
     with resumable():
@@ -142,14 +144,17 @@ def report(
 
 
 def policies(as_json: Json = False) -> None:
-    """List the policies, their parameters, and what must leave the clients for them."""
+    """List the policies, their parameters, and what must leave the clients for them.
+
+    Those that installed packages register are listed too.
+    """
     from cafe.cli import shown
-    from cafe.policies import recipes
+    from cafe.policies import recipes, registered
 
     if as_json:
-        print_json(shown.policies_as_json(recipes()))
+        print_json(shown.policies_as_json(recipes(), registered()))
     else:
-        print_shown(shown.policies(recipes()))
+        print_shown(shown.policies(recipes(), registered()))
 
 
 def _fetch(scenario: Scenario, runs: Sequence[Planned], *, resume: bool) -> None:

@@ -9,13 +9,17 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from cafe.errors import InputError
+from cafe.policies import Registered, resolve
 from cafe.report import run_cells, statistics
 from cafe.report.cells import Cells
 from cafe.report.measured import RATIOS, Repeats, described, repeats
 from cafe.report.tables import table
 from cafe.results import Result, summary
+from cafe.rounds import policy_text
 
 Recipes = Mapping[str, Callable[..., Any]]
+OWN_PACKAGE = "cafe-fl"
 
 
 def simulated(results: Sequence[Result]) -> RenderableType:
@@ -31,9 +35,15 @@ def compared(results: Sequence[Result]) -> RenderableType:
     return _tables([some for some in cells if some is not None], described(groups))
 
 
-def policies(recipes: Recipes) -> RenderableType:
-    """Every policy, then the parameters of each."""
-    return _tables(run_cells.policies(recipes))
+def policies(recipes: Recipes, others: Sequence[Registered] = ()) -> RenderableType:
+    """Every policy, then the parameters of each, then where those of other packages come from."""
+    loaded, faults = _loaded(others)
+    cells = run_cells.policies({**recipes, **loaded})
+    if others:
+        rows = [[e.name, e.package, faults.get(e.name) or e.target] for e in others]
+        columns = ["policy", "package", "function"]
+        cells.append(Cells("Registered by installed packages", columns, rows, frozenset({0, 1, 2})))
+    return _tables(cells)
 
 
 def as_json(results: Sequence[Result]) -> list[dict[str, Any]]:
@@ -59,18 +69,35 @@ def as_json(results: Sequence[Result]) -> list[dict[str, Any]]:
     ]
 
 
-def policies_as_json(recipes: Recipes) -> list[dict[str, Any]]:
-    """Each policy: what it does and needs, and its parameters."""
-    heads, *_ = run_cells.policies(recipes)
-    return [
+def policies_as_json(recipes: Recipes, others: Sequence[Registered] = ()) -> list[dict[str, Any]]:
+    """Each policy: what it does and needs, its parameters, and the package that it comes from."""
+    loaded, faults = _loaded(others)
+    known, packages = {**recipes, **loaded}, {entry.name: entry.package for entry in others}
+    heads, *_ = run_cells.policies(known)
+    found = [
         {
             "name": name,
+            "package": packages.get(name, OWN_PACKAGE),
             "does": does,
             "needs": [] if needs == "-" else needs.split(", "),
-            "parameters": _parameters(recipes[name]),
+            "parameters": _parameters(known[name]),
         }
         for name, does, needs in heads.rows
     ]
+    return found + [
+        {"name": name, "package": packages[name], "error": fault} for name, fault in faults.items()
+    ]
+
+
+def _loaded(others: Sequence[Registered]) -> tuple[Recipes, dict[str, str]]:
+    """The recipes of other packages by name, and why some of them cannot be used."""
+    loaded, faults = {}, {}
+    for entry in others:
+        try:
+            loaded[entry.name] = resolve(entry.name)
+        except InputError as error:
+            faults[entry.name] = f"{error}"
+    return loaded, faults
 
 
 def _together(groups: Sequence[Repeats]) -> list[Cells]:
@@ -102,8 +129,15 @@ def _parameters(recipe: Callable[..., Any]) -> list[dict[str, Any]]:
         {
             "name": name,
             "needed": parameter.default is parameter.empty,
-            "default": None if parameter.default is parameter.empty else parameter.default,
+            "default": _default(parameter.default),
             "meaning": meanings.get(name, ""),
         }
         for name, parameter in inspect.signature(recipe).parameters.items()
     ]
+
+
+def _default(value: Any) -> Any:
+    """A parameter's default as JSON has it; None where there is none."""
+    if value is inspect.Parameter.empty:
+        return None
+    return value if isinstance(value, bool | int | float | str | None) else policy_text.shown(value)

@@ -15,6 +15,7 @@ from cafe.federation import Federation
 from cafe.files import read_text
 from cafe.rounds import History
 from cafe.scenario import federation_from_table
+from cafe.scenario.policies import first_label
 
 
 class Result(Protocol):
@@ -135,7 +136,7 @@ def _labels(text: str) -> dict[str, int]:
     """The place of every policy in a scenario's text: that of ``[policy]``, then the others."""
     try:
         tables = tomllib.loads(text)
-        labels = [tables["policy"]["name"], *tables.get("policies", ())]
+        labels = [first_label(tables["policy"]["name"]), *tables.get("policies", ())]
     except (ValueError, KeyError, TypeError):  # no scenario, or one that was refused
         return {}
     return {label: place for place, label in enumerate(labels)}

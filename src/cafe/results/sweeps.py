@@ -79,7 +79,12 @@ def sweep(
     workers = min(jobs or cores(), len(runs))
     one = partial(
         _one,
-        _Text(scenario.path.absolute(), scenario.text, scenario.run.get("rounds")),
+        _Text(
+            scenario.path.absolute(),
+            scenario.text,
+            scenario.run.get("rounds"),
+            (*scenario.named.items(),),
+        ),
         resume=resume,
         overwrite=overwrite,
         threads=max(cores() // workers, 1),
@@ -113,12 +118,14 @@ class _Text(NamedTuple):
     path: Path
     text: str
     rounds: int | None
+    named: tuple[tuple[str, str], ...]
 
 
 @lru_cache(maxsize=1)
 def _scenario(told: _Text) -> Scenario:
     """Made once in every process, with its examples."""
-    return scenario_from_text(told.path, told.text).but(rounds=told.rounds)
+    scenario = scenario_from_text(told.path, told.text).but(rounds=told.rounds)
+    return replace(scenario, named=dict(told.named))
 
 
 def _one(told: _Text, run: Planned, **options: Any) -> tuple[Planned, str | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum, IntFlag
 from typing import Any, Literal
 
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from cafe.errors import InputError, did_you_mean, is_finite_number, positive, whole
 from cafe.federation import Federation
 from cafe.latency.base import Floats, numbers
+from cafe.rounds import policy_text
+from cafe.rounds.identity import digest, identify
 from cafe.rounds.jobs import Invitation, Jobs, Mask, Reports
 from cafe.rounds.ledger import Ledger, Waiting
 from cafe.rounds.outcome import Outcome
@@ -132,6 +134,10 @@ class Carried:
     kept: bool | Mask = False
 
 
+class _Unstated(dict[str, Any]):
+    """No parameters were stated. A recipe that was told nothing states an empty dictionary."""
+
+
 @dataclass(frozen=True)
 class Policy:
     """How a server runs its rounds: a value, made by a recipe such as :func:`cafe.policies.mcu`.
@@ -150,7 +156,8 @@ class Policy:
         observe: the policy's next state, ``observe(ledger, outcome, closed)``, of numbers, texts,
             lists and dictionaries with texts for keys; None for a policy that has no state.
         needs: what it must know beyond who reported when; keys of ``NEEDS``.
-        parameters: what the recipe was told, other than its defaults.
+        parameters: what the recipe was told, other than its defaults. Where they are left out, the
+            policy prints what its decisions close over.
         quorum: reports without which no round succeeds. A round begins when so many clients are
             present.
         deadline: how long a round lasts at most; None: no limit is known in advance.
@@ -169,7 +176,7 @@ class Policy:
     carry: Callable[[Ledger, Closed], Carried]
     observe: Callable[[Ledger, Outcome, Closed], Any] | None = None
     needs: frozenset[str] = frozenset()
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=_Unstated)
     quorum: int = 1
     deadline: float | None = None
     target: int | Literal["all"] | None = None
@@ -229,10 +236,35 @@ class Policy:
                 "crashes would make it last for ever. Give the policy a deadline."
             )
 
+    @property
+    def identity(self) -> str:
+        """All that the policy's answers depend on, as a text: how it prints, and a SHA-256.
+
+        The SHA-256 covers every decision, with its code unless that is CAFe's, and ``needs``. If
+        something in them cannot be identified but ``parameters`` are given, the parameters must
+        say it all: they are identified instead.
+
+        Raises:
+            InputError: if neither the decisions nor the parameters can be identified completely.
+        """
+        decisions = {**self._decisions(), "needs": self.needs}
+        try:
+            return f"{self} sha256:{digest(decisions)}"
+        except InputError:
+            if not self.parameters:
+                raise
+            identify({**self.parameters})  # refused if they cannot be identified either
+            return f"{self} sha256:{digest((decisions, {**self.parameters}), lenient=True)}"
+
+    def _decisions(self) -> dict[str, Any]:
+        """What the policy decides with, by name; one that it does without is left out."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        others = ("name", "needs", "parameters")
+        return {k: v for k, v in values.items() if k not in others and v is not None}
+
     def __str__(self) -> str:
-        given = (f"{k}={_shown(v)}" for k, v in self.parameters.items())
-        return f"{self.name}({', '.join(given)})"
-
-
-def _shown(value: Any) -> str:
-    return getattr(value, "__name__", None) or f"{value}"
+        if isinstance(self.parameters, _Unstated):
+            told = policy_text.found(self._decisions())
+        else:
+            told = policy_text.stated(self.parameters)
+        return f"{self.name}({', '.join(f'{k}={v}' for k, v in told.items())})"

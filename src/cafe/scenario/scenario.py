@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +16,21 @@ from cafe.randomness import check_seed
 from cafe.rounds.policy import Policy
 from cafe.scenario.document import tables_in
 from cafe.scenario.learning import Learning, learning_from_tables
-from cafe.scenario.names import REQUIRED, Table
-from cafe.scenario.reading import Place, validated
-from cafe.scenario.signatures import arguments, call_named, shape_of
+from cafe.scenario.names import Table
+from cafe.scenario.policies import (
+    is_label,
+    labels_for,
+    policies_from_tables,
+    policy_from_table,
+    registered_names,
+)
+from cafe.scenario.reading import Place
+from cafe.scenario.signatures import arguments, shape_of, shape_of_call
 from cafe.scenario.tables import federation_from_table, file_of
 
 if TYPE_CHECKING:
     from cafe.data.store import Fetching
     from cafe.task import Task
-
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # it becomes part of a folder's name
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +46,7 @@ class Scenario:
         run: what :func:`cafe.engine.simulate` is told: limits, crash, evaluate_every and patience.
         seeds: of the runs.
         learning: what is learned; None where only the books are kept.
+        named: names of policies that have a label but no table, by label; see :meth:`naming`.
     """
 
     path: Path
@@ -52,6 +57,7 @@ class Scenario:
     run: dict[str, Any]
     seeds: tuple[int, ...]
     learning: Learning | None = None
+    named: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -66,25 +72,33 @@ class Scenario:
     def policy(self, label: str) -> Policy:
         """The policy of that label; a recipe without a table takes what it knows of ``[policy]``.
 
-        So ``[policy]`` alone serves to compare policies that share their parameters.
+        So ``[policy]`` alone serves to compare policies that share their parameters. A name that
+        has no label serves as well, see :func:`cafe.policies.resolve`.
+        """
+        if label in self.policies:
+            return self.policies[label]
+        table, place = self._told(label)
+        return policy_from_table(table, self.federation, self.run, place)
+
+    def naming(self, names: Sequence[str]) -> tuple[Scenario, list[str]]:
+        """The same, with a label for every name, and these labels in the order of the names.
+
+        A label is part of a folder's name. That of ``my_policies:fedbuff`` is ``fedbuff``, or
+        ``my_policies.fedbuff`` where ``fedbuff`` is something else. Other names are their own.
         """
         from cafe.policies import recipes
 
-        if label in self.policies:
-            return self.policies[label]
-        known = recipes()
-        if label not in known:
-            raise InputError(
-                f"There is no policy '{label}'. {did_you_mean(label, {*self.policies, *known})}"
-            )
-        shared = shape_of(known[label])
-        table = {key: value for key, value in self.tables["policy"].items() if key in shared}
-        advice = (
-            f"There is no table [policies.{label}], so {label} inherits from [policy] what it "
-            f"knows ({', '.join(table) or 'nothing'}): add that table, with values of its own."
-        )
-        place = Place(self.path, f"policies.{label}", advice)
-        return _policy({**table, "name": label}, self.federation, self.run, place)
+        known = {label: self._told(label)[0]["name"] for label in self.policies} | {**self.named}
+        others = {*recipes(), *filter(is_label, names)}
+        labels = []
+        for name in names:
+            own = {label for label, other in known.items() if other == name}
+            label = name if is_label(name) else next(labels_for(name, {*known, *others} - own))
+            labels.append(label)
+            if label != name:
+                known[label] = name
+        named = {label: name for label, name in known.items() if label not in self.policies}
+        return replace(self, named=named), labels
 
     def task(self, seed: int, threads: int | None = None) -> Task | None:
         """What is learned under a seed, which decides who holds which examples.
@@ -108,14 +122,50 @@ class Scenario:
 
     def settings(self, label: str) -> dict[str, Any]:
         """All that the runs of a policy depend on, but for their seed, as JSON has it."""
-        policy = self.policy(label)
         found = {
             "federation": self.tables["federation"],
             "files": _sums(self.tables["federation"], self.path),
-            "policy": {"name": policy.name, **policy.parameters},
+            "policy": self._policy_settings(label),
             "run": self.run,
         }
         return found | {key: self.tables[key] for key in ("task", "learner") if key in self.tables}
+
+    def _policy_settings(self, label: str) -> dict[str, Any]:
+        """What a policy depends on; one that is not shipped depends on its code too."""
+        from cafe.policies import recipes
+
+        policy, (table, place) = self.policy(label), self._told(label)
+        if table["name"] in recipes():
+            return {"name": policy.name, **policy.parameters}
+        given = {key: value for key, value in table.items() if key != "name"}
+        with place.explaining():
+            return {"name": table["name"], "parameters": given, "identity": policy.identity}
+
+    def _told(self, label: str) -> tuple[Table, Place]:
+        """A policy's table and place; one without a table has what it knows of ``[policy]``."""
+        from cafe.policies import recipes, resolve
+
+        place = Place(self.path, f"policies.{label}")
+        if label in self.policies:
+            own = {"name": label, **self.tables.get("policies", {}).get(label, {})}
+            first = label == self.label
+            return (self.tables["policy"], Place(self.path, "policy")) if first else (own, place)
+        name = self.named.get(label, label)
+        if ":" not in name and name not in recipes():
+            known = {*self.policies, *recipes(), *registered_names()}
+            if name not in known:
+                raise InputError(f"There is no policy '{name}'. {did_you_mean(name, known)}")
+        recipe = resolve(name, self.path.parent)
+        with place.explaining():
+            shared = shape_of_call(recipe)
+        table = {key: value for key, value in self.tables["policy"].items() if key in shared}
+        naming = "" if label == name else f', name = "{name}"'
+        advice = (
+            f"There is no table [policies.{label}], so {label} inherits from [policy] what it "
+            f"knows ({', '.join(table) or 'nothing'}): add that table{naming}, with values of its "
+            "own."
+        )
+        return {**table, "name": name}, replace(place, advice=advice)
 
     def varied(self, changes: Mapping[str, Any]) -> Scenario:
         """The same with other values in its tables, by dotted key: ``{"policy.quorum": 33}``.
@@ -132,7 +182,7 @@ class Scenario:
         found = _scenario(self.path, self.text, tables)
         if found.learning is not None and self.learning is not None:
             found.learning.share(self.learning)
-        return found
+        return replace(found, named=self.named)
 
     def but(self, *, rounds: int | None = None, seeds: Sequence[int] | None = None) -> Scenario:
         """The same with another number of rounds, or other seeds."""
@@ -166,42 +216,11 @@ def _scenario(path: Path, text: str, tables: Table) -> Scenario:
         text=text,
         tables=tables,
         federation=federation,
-        policies=_policies(tables, federation, run, place),
+        policies=policies_from_tables(tables, federation, run, place),
         run=run,
         seeds=seeds,
         learning=_learning(tables, place),
     )
-
-
-def _policies(tables: Table, federation: Federation, run: Table, place: Place) -> dict[str, Policy]:
-    """The policy of ``[policy]`` under its name, then those of ``[policies.LABEL]``."""
-    first = _policy(tables["policy"], federation, run, place.inside("policy"))
-    found = {first.name: first}
-    others = place.inside("policies")
-    for label, table in tables.get("policies", {}).items():
-        here = others.inside(label)
-        if not _LABEL.fullmatch(label):
-            raise here.error(
-                f"'{label}' cannot be a folder's name, which it is to become: use letters, digits "
-                "and hyphens."
-            )
-        if label in found:
-            raise here.error(
-                f"{here.key} is the label of [policy] too: choose another, and say in the table "
-                f'which policy it is, name = "{label}".'
-            )
-        validated({label: (Table, REQUIRED)}, {label: table}, others)
-        found[label] = _policy({"name": label, **table}, federation, run, here)
-    return found
-
-
-def _policy(table: Table, federation: Federation, run: Table, place: Place) -> Policy:
-    from cafe.policies import recipes
-
-    policy = call_named(recipes(), table, place)
-    with place.explaining():
-        policy.check(federation, run.get("crash", 0.0))
-    return policy
 
 
 def _run(table: Table, place: Place) -> tuple[Table, tuple[int, ...]]:

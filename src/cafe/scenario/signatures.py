@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from cafe.errors import InputError
 from cafe.scenario.names import REQUIRED, Shape, Table
 from cafe.scenario.reading import Place, chosen, validated
 
@@ -16,16 +18,49 @@ NONE = "none"  # TOML has no word for None: where it is not the default, this te
 
 def shape_of(called: Callable[..., Any], without: Collection[str] = ()) -> Shape:
     """What TOML may hold for each parameter, but for those that only Python can give."""
-    types = get_type_hints(called.__init__ if inspect.isclass(called) else called)
+    types = _types(called)
     found: Shape = {}
     for name, parameter in inspect.signature(called).parameters.items():
-        kind = None if name in without else _readable(types[name])
+        if name in without or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        if name not in types:
+            raise InputError(
+                f"The parameter '{name}' of {_title(called)} must have a type, such as "
+                f"`{name}: float`: a scenario file needs it to know what may be written there."
+            )
+        kind = _readable(types[name])
         if kind is None:
             continue
         if NoneType in get_args(types[name]) and parameter.default is not None:
             kind = Union[kind, Literal[NONE]]  # noqa: UP007
         needed = parameter.default is inspect.Parameter.empty
         found[name] = (kind, REQUIRED if needed else None)
+    return found
+
+
+def shape_of_call(called: Callable[..., Any], key: str = "name") -> Shape:
+    """The same for what a table calls by its name under ``key``; what no table can call is refused.
+
+    Raises:
+        InputError: if a parameter has no type, can only be given in Python and has no default, or
+            takes the key away.
+    """
+    found = shape_of(called)
+    for name, parameter in inspect.signature(called).parameters.items():
+        if name == key:
+            raise InputError(
+                f"The parameter '{name}' of {_title(called)} cannot be given in a scenario file, "
+                f"where {key} says which function is called: rename it."
+            )
+        by_key = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        many = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        needed = parameter.default is inspect.Parameter.empty and not many
+        if needed and not (by_key and name in found):
+            raise InputError(
+                f"The parameter '{name}' of {_title(called)} cannot be given in a scenario file, "
+                "which has numbers, texts, truth values and lists of them, each with a key: give "
+                "the parameter a default, or another type."
+            )
     return found
 
 
@@ -42,9 +77,34 @@ def call_named(
     """What comes of calling what the table names under ``key`` with the table's other values."""
     called = chosen(key, known, table, place)
     rest = {k: value for k, value in table.items() if k != key}
-    given = arguments(shape_of(called), rest, place, (key,))
+    with place.explaining():
+        shape = shape_of_call(called, key)
+    given = arguments(shape, rest, place, (key,))
     with place.explaining():
         return called(**given)
+
+
+def _types(called: Callable[..., Any]) -> dict[str, Any]:
+    """The types of the parameters, by name."""
+    function: Any = inspect.unwrap(called)
+    while isinstance(function, partial):
+        function = inspect.unwrap(function.func)
+    if inspect.isclass(function):
+        function = function.__init__
+    elif not inspect.isroutine(function):
+        function = type(function).__call__
+    try:
+        return get_type_hints(function)
+    except Exception as error:  # a type is code, which may do anything
+        raise InputError(
+            f"The types of {_title(called)} cannot be read, which a scenario file needs. "
+            f"{type(error).__name__}: {error}. Import what they name at the top of the module, not "
+            "for type checkers only."
+        ) from None
+
+
+def _title(called: Callable[..., Any]) -> str:
+    return f"{getattr(called, '__qualname__', None) or type(called).__qualname__}"
 
 
 def _readable(kind: Any) -> Any:

@@ -1,0 +1,111 @@
+"""Modules of one's own by name, also from folders that Python does not look into by itself."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from importlib import import_module, invalidate_caches
+from importlib.machinery import PathFinder
+from pathlib import Path
+from types import ModuleType
+
+from cafe.errors import InputError
+
+# Modules that were imported from a folder given here. Another folder may have a module of the same
+# name: then it takes the place of the first.
+_local: set[str] = set()
+
+
+def imported(name: str, folders: Sequence[Path]) -> ModuleType:
+    """The module of that name; the folders are searched first, then what Python searches.
+
+    Modules that it imports in turn are found in the same way.
+    """
+    places = [*dict.fromkeys(f"{folder.absolute()}" for folder in folders)]
+    invalidate_caches()  # a file may be younger than the last import
+    _make_room(places)
+    top = name.partition(".")[0]
+    beside, loaded = _origin(top, places), sys.modules.get(top)
+    if beside is not None and loaded is not None and not _is_from(loaded, beside):
+        raise InputError(
+            f"The module '{top}' is taken already, by {getattr(loaded, '__file__', None) or top}, "
+            f"so {beside.name} in {beside.parent} cannot be imported: rename the file."
+        )
+    before = {*sys.modules}
+    try:
+        with _searched_first(places):
+            return import_module(name)
+    except (Exception, SystemExit) as error:
+        missing = getattr(error, "name", None) or ""
+        if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{missing}."):
+            raise InputError(_not_found(missing, folders)) from None
+        raise InputError(
+            f"The module '{name}' cannot be imported: {failure(error)}. Correct it, or install "
+            "what it needs."
+        ) from error
+    finally:
+        new = {*sys.modules} - before
+        tops = {module.partition(".")[0] for module in new}
+        local = {module for module in tops if _origin(module, places) is not None}
+        _local.update(module for module in new if module.partition(".")[0] in local)
+
+
+def failure(error: BaseException) -> str:
+    """An error of somebody else's code in words: what it is, and the line it comes from."""
+    text = f"{error}" or "without a message"
+    if isinstance(error, SyntaxError):
+        return f"{type(error).__name__}: {text}"  # the text has the line
+    steps = [s for s in traceback.extract_tb(error.__traceback__) if "<frozen" not in s.filename]
+    line = f" ({Path(steps[-1].filename).name}, line {steps[-1].lineno})" if steps else ""
+    return f"{type(error).__name__}: {text}{line}"
+
+
+def _make_room(places: list[str]) -> None:
+    """Forget modules of other folders that have the name of a module in these."""
+    for name in [*_local]:
+        loaded, beside = sys.modules.get(name), _origin(name.partition(".")[0], places)
+        top = sys.modules.get(name.partition(".")[0])
+        if loaded is None or (beside is not None and not (top and _is_from(top, beside))):
+            _local.discard(name)
+            sys.modules.pop(name, None)
+
+
+def _origin(top: str, places: list[str]) -> Path | None:
+    """The file of a module or package in one of the folders."""
+    spec = PathFinder.find_spec(top, places) if places else None
+    return Path(spec.origin) if spec is not None and spec.origin is not None else None
+
+
+def _is_from(module: ModuleType, file: Path) -> bool:
+    own = getattr(module, "__file__", None)
+    return own is not None and Path(own).resolve() == file.resolve()
+
+
+@contextmanager
+def _searched_first(places: list[str]) -> Iterator[None]:
+    """Search folders before others while a module is imported, and after the others from then on.
+
+    A function may import something when it is called.
+    """
+    others = [place for place in sys.path if place not in places]
+    kept = [*sys.path]
+    sys.path[:] = [*places, *others]
+    try:
+        yield
+    finally:
+        sys.path[:] = [*kept, *(place for place in places if place not in kept)]
+
+
+def _not_found(name: str, folders: Sequence[Path]) -> str:
+    """Where a module was looked for, and what may have been meant."""
+    where = " and ".join(
+        dict.fromkeys("the current folder" if f == Path() else f"the folder {f}" for f in folders)
+    )
+    there = {p.stem for f in folders for p in f.glob("*.py")}
+    near = get_close_matches(name, there, n=1)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    place = f"in {where} and among the installed packages" if where else "among installed packages"
+    return f"There is no module '{name}' {place}.{hint}"

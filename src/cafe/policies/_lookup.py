@@ -1,0 +1,134 @@
+"""Policies by name: shipped recipes, entry points of installed packages, functions of one's own."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from cafe.errors import CafeError, InputError, did_you_mean
+from cafe.policies._importing import failure, imported
+from cafe.rounds.policy import Policy
+
+GROUP = "cafe.policies"
+_EXAMPLE = "my_policies:fedbuff"
+_TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+Recipe = Callable[..., Policy]
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A recipe that an installed package registers under the entry-point group ``cafe.policies``.
+
+    Attributes:
+        name: what to write for it. It is the entry's own name, or ``target`` if a shipped recipe or
+            another package has that name too.
+        entry: the entry's own name.
+        package: the package that registers it.
+        target: the function, as ``package.module:function``.
+    """
+
+    name: str
+    entry: str
+    package: str
+    target: str
+
+
+def registered(shipped: Mapping[str, Recipe]) -> list[Registered]:
+    """Every entry of the group, sorted by name; nothing is imported."""
+    entries = metadata.entry_points(group=GROUP)
+    names = [entry.name for entry in entries]
+    found = []
+    for entry in entries:
+        target = f"{entry.module}:{entry.attr}" if entry.attr else entry.module
+        clashes = entry.name in shipped or names.count(entry.name) > 1
+        package = entry.dist.name if entry.dist is not None else "an unknown package"
+        found.append(Registered(target if clashes else entry.name, entry.name, package, target))
+    return sorted(found, key=lambda entry: (entry.name, entry.package))
+
+
+def resolve(name: str, shipped: Mapping[str, Recipe], folder: str | Path | None) -> Recipe:
+    """The function that a name stands for; see :func:`cafe.policies.resolve`."""
+    if not isinstance(name, str):
+        raise InputError(
+            f"The name of a policy must be text. Got {name!r}: write a name such as 'mcu' or "
+            f"'{_EXAMPLE}'."
+        )
+    if name in shipped:
+        return shipped[name]
+    if ":" in name:
+        return _of_module(name, name, [*([] if folder is None else [Path(folder)]), Path()])
+    entries = registered(shipped)
+    found = [entry for entry in entries if entry.entry == name]
+    if len(found) > 1:
+        ways = ", ".join(f"'{entry.target}' of {entry.package}" for entry in found)
+        raise InputError(
+            f"Several installed packages register a policy '{name}'. Write the function that is "
+            f"meant instead: {ways}."
+        )
+    if found:
+        return _of_module(found[0].target, f"{name}, of the package {found[0].package},", [])
+    known = {*shipped, *(entry.name for entry in entries)}
+    raise InputError(
+        f"There is no policy '{name}'. {did_you_mean(name, known)} A function of your own is named "
+        f"with its module, such as '{_EXAMPLE}'."
+    )
+
+
+def _of_module(target: str, title: str, folders: list[Path]) -> Recipe:
+    """The function ``module:function``; ``title`` is what messages call it."""
+    if not _TARGET.fullmatch(target) or target.partition(":")[0].endswith(".py"):
+        raise InputError(
+            f"A policy of your own is named as module:function, such as '{_EXAMPLE}' for the "
+            f"function fedbuff in the file my_policies.py. Got '{target}': use dots between "
+            "folders, and leave '.py' out."
+        )
+    module, _, path = target.partition(":")
+    found: Any = imported(module, folders)
+    for part in path.split("."):
+        if not hasattr(found, part):
+            functions = [n for n, v in vars(found).items() if callable(v) and n[0] != "_"]
+            hint = did_you_mean(part, functions) if functions else "It has no functions."
+            where = module if inspect.ismodule(found) else found.__name__
+            raise InputError(f"{where} has no function '{part}'. {hint}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise InputError(
+            f"{title} must be a function that returns a Policy. Got a {type(found).__name__}: "
+            "name the function that makes the policy."
+        )
+    try:
+        inspect.signature(found)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{title} must be a Python function. Got {found!r}, whose parameters cannot be read: "
+            "write a function around it."
+        ) from None
+    return _checked(found, title)
+
+
+def _checked(function: Callable[..., Any], title: str) -> Recipe:
+    """The same function, with sentences for what it does wrong."""
+
+    @wraps(function)
+    def recipe(*args: Any, **given: Any) -> Policy:
+        try:
+            made = function(*args, **given)
+        except CafeError:
+            raise
+        except Exception as error:
+            raise InputError(f"{title} has failed: {failure(error)}. Correct it.") from error
+        if not isinstance(made, Policy):
+            raise InputError(
+                f"{title} must return a Policy. Got a {type(made).__name__}: end it with "
+                "`return Policy(...)`."
+            )
+        return made
+
+    return recipe

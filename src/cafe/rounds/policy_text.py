@@ -1,0 +1,101 @@
+"""How a policy prints: its name and what it was told, or what its decisions close over."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from cafe.rounds.identity import digest, importable
+
+# Six digits, one of them a letter that numbers do not have: 84e012 would be taken for a number.
+_WITH_A_LETTER = re.compile(r"(?=[0-9e]{0,5}[abcdf])[0-9a-f]{6}")
+_LONGEST = 40  # characters of a text that is shown
+_UNKNOWN = "?"
+
+
+def stated(parameters: Mapping[str, Any]) -> dict[str, str]:
+    """The parameters that a recipe states, as text."""
+    return {name: shown(value) for name, value in parameters.items()}
+
+
+def found(decisions: Mapping[str, Any]) -> dict[str, str]:
+    """The plain values that the decisions hold, and ``code``, a digest of all of them.
+
+    They are closure variables of functions, keywords of partials, and fields of dataclasses that
+    differ from their defaults. Where two decisions use one name for different values, the name of
+    the decision stands before it.
+    """
+    told: dict[str, str] = {"code": _short_digest(decisions)}
+    for decision, value in decisions.items():
+        for name, text in _plain_values(value).items():
+            key = name if told.get(name, text) == text else f"{decision}_{name}"
+            told[key] = text
+    return {**{k: v for k, v in told.items() if k != "code"}, "code": told["code"]}
+
+
+def shown(value: Any) -> str:
+    """A parameter as text.
+
+    A function that can be imported is shown by its name, any other callable by its name and some
+    digits of its digest, so that two lambdas are told apart.
+    """
+    name, kind = getattr(value, "__name__", None), cast("Any", type(value))
+    function = isinstance(value, types.FunctionType | types.MethodType | partial)
+    if function and not importable(value):
+        return f"{name or 'partial'}#{_short_digest(value)}"
+    if name is None and callable(value) and kind.__repr__ is object.__repr__:
+        return f"{kind.__name__}#{_short_digest(value)}"
+    return name or f"{value}"
+
+
+def _short_digest(value: Any) -> str:
+    """The first digits of the digest; a question mark where the value cannot be identified."""
+    try:
+        found = _WITH_A_LETTER.search(digest(value))
+    except Exception:  # printing a policy never fails
+        return _UNKNOWN
+    return found[0] if found else _UNKNOWN
+
+
+def _plain_values(value: Any) -> dict[str, str]:
+    """The plain values that a decision holds, by name."""
+    if isinstance(value, types.FunctionType):
+        names, cells = value.__code__.co_freevars, value.__closure__ or ()
+        held = {n: c.cell_contents for n, c in zip(names, cells, strict=True) if _filled(c)}
+        return {name: f"{inner}" for name, inner in held.items() if _is_plain(inner)}
+    if isinstance(value, types.MethodType):
+        return _plain_values(value.__self__)
+    if isinstance(value, partial):
+        given = {name: f"{inner}" for name, inner in value.keywords.items() if _is_plain(inner)}
+        return _plain_values(value.func) | given
+    told: dict[str, str] = {}
+    if is_dataclass(value) and not isinstance(value, type):
+        for field in fields(value):
+            inner = getattr(value, field.name, None)
+            default = field.default if field.default is not MISSING else None
+            if is_dataclass(inner):
+                told |= _plain_values(inner)
+            elif _is_plain(inner) and not (type(inner) is type(default) and inner == default):
+                told[field.name] = f"{inner}"
+    return told
+
+
+def _filled(cell: types.CellType) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return False
+    return True
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return len(value) <= _LONGEST and value.isprintable()
+    return isinstance(value, bool | int | float | Enum | np.generic)

@@ -153,7 +153,7 @@ def expect(
         target = who.clients
     expected = calculate(who, quorum=quorum, deadline=deadline, target=target)
     if as_json:
-        print_json(expected.to_dict())
+        print_json({**expected.to_dict(), "warnings": list(expected.warnings)})
     else:
         from cafe.report import tables
 

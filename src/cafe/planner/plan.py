@@ -15,6 +15,7 @@ from cafe.planner.limits import Limit, limits
 from cafe.planner.search import Optimum, Progress, Search
 from cafe.theory import Expectation, expect
 from cafe.theory.counts import check_quorum
+from cafe.theory.presence import presence_warnings
 
 RATE_ERRORS = (-0.5, -0.1, 0.1, 0.5)
 
@@ -34,7 +35,7 @@ def plan(
     """Choose the deadline and, unless it is given, the quorum.
 
     Args:
-        federation: who takes part.
+        federation: who takes part; a presence counts by its long-run share of time.
         waste_price: age one would bear to save one client-second of waste, the paper's alpha_w.
         broadcast_price: age one would bear to save one broadcast, the paper's alpha_b.
         quorum: keep this quorum and choose the deadline only.
@@ -62,8 +63,8 @@ def plan(
         goal = Prices(waste_price, broadcast_price)
     elif waste_price is not None or broadcast_price is not None:
         raise InputError("Give either prices or a goal, not both: prices are the goal J.")
-    search = Search(federation, goal, limits(at_most, at_least), quorum, close_when_all)
-    return Plan(search, tuple(search.optima(progress)))
+    search = Search(federation.steady, goal, limits(at_most, at_least), quorum, close_when_all)
+    return Plan(search, tuple(search.optima(progress)), presence_warnings(federation))
 
 
 @dataclass(frozen=True)
@@ -105,10 +106,12 @@ class Plan:
     Attributes:
         search: what was searched, and for what.
         local_optima: every local optimum, the best first.
+        beforehand: warnings that hold for any plan of the federation.
     """
 
     search: Search
     local_optima: tuple[Optimum, ...]
+    beforehand: tuple[str, ...] = ()
 
     @property
     def quorum(self) -> int:
@@ -127,7 +130,7 @@ class Plan:
 
     @property
     def federation(self) -> Federation:
-        """Whom the plan is for."""
+        """Whom the plan is for, a presence replaced by its long-run share of time."""
         return self.search.federation
 
     @property

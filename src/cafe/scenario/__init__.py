@@ -8,6 +8,8 @@ A federation in TOML is clients that are alike, or a preset, or a CSV file, or g
     availability = 0.9      [[federation.group]]
     examples = 600          preset = "phones"
 
+A table ``[federation.presence]`` says when clients are there, for all of these.
+
 In CSV it has one row per client: a column ``rate``, or ``family`` and the families' parameters; if
 wanted also ``client`` (a name), ``availability`` and ``examples``. Both forms take their names from
 the latency classes: a family is a class, its parameters are the class's fields.

@@ -13,6 +13,7 @@ from cafe.latency.base import Floats
 from cafe.theory.age import age_by_kind
 from cafe.theory.bound import Variance
 from cafe.theory.broadcasts import broadcasts
+from cafe.theory.presence import presence_warnings
 from cafe.theory.setting import Setting
 from cafe.theory.waste import (
     absent_waste_per_round,
@@ -28,12 +29,13 @@ def expect(
     """What a federation will cost and how old its clients will be.
 
     Args:
-        federation: who takes part.
+        federation: who takes part; a presence counts by its long-run share of time.
         quorum: reports needed for a round to succeed, the paper's M.
         deadline: how long a round waits, the paper's T.
         target: close a round as soon as so many have reported (all clients: when everybody has).
     """
-    return Expectation(Setting(federation, quorum, deadline, target))
+    setting = Setting(federation, quorum, deadline, target)
+    return Expectation(setting, presence_warnings(federation))
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +43,14 @@ class Expectation:
     """Expected quantities, each calculated when first asked for and kept.
 
     "Per update" counts the failed rounds before a successful one; times are in the latency's unit.
+
+    Attributes:
+        setting: the federation and the rules of its rounds.
+        warnings: what the figures leave out; often nothing.
     """
 
     setting: Setting
+    warnings: tuple[str, ...] = ()
 
     @property
     def quorum(self) -> int:

@@ -195,7 +195,7 @@ class _State:
     def leaves(self, clients: Indices, now: float) -> Floats:
         """The end of each client's window; ``now`` for those that are away."""
         self._advance(now)
-        return np.maximum(self._until[clients], now)
+        return np.asarray(np.maximum(self._until[clients], now))
 
     def next_change(self, now: float) -> float:
         """The earliest start or end of a window after ``now``."""

@@ -226,7 +226,7 @@ BAD = {
     '[federation.presence]\nkind = "day-night"\nshare = "x"': "presence.share must be a number",
     '[federation.presence]\nkind = "day-night"\nshare = 2': "presence: DayNight's share must be",
     '[federation.presence]\nkind = "on-off"\non = "x"': "on must be a number or a list of numbers",
-    '[federation.presence]\nkind = "on-off"\non = [1, 2]': "presence: OnOff's on must be one number",
+    '[federation.presence]\nkind = "on-off"\non = [1, 2]': "presence: OnOff's on must be one",
     '[federation.presence]\nkind = "battery"\ncost = 1': "presence.capacity is missing",
     '[federation.presence]\nkind = "trace"': "federation.presence.file is missing",
     '[federation.presence]\nkind = "trace"\nfile = "none.csv"': "none.csv: the file cannot be read",
@@ -320,9 +320,14 @@ def test_the_command_line_says_it(
     file.write_text(BY_DAY)
     argv = ["cafe", *command.split(), "--federation", f"{file}", *["--json"] * as_json]
     monkeypatch.setattr("sys.argv", argv)
-    cli.main()
-    printed = capsys.readouterr().out
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert not stop.value.code
+    out, err = capsys.readouterr()
     if not as_json:
-        assert len(re.findall(WARNING, " ".join(printed.split()))) == 1
-    elif command != "frontier":  # a list of points has no place for it
-        assert re.fullmatch(WARNING, json.loads(printed)["warnings"][0])
+        assert len(re.findall(WARNING, " ".join(out.split()))) == 1
+    elif command == "frontier":  # its list of points has no place for a warning
+        assert isinstance(json.loads(out), list)
+        assert len(re.findall(WARNING, " ".join(err.split()))) == 1
+    else:
+        assert re.fullmatch(WARNING, json.loads(out)["warnings"][0])

@@ -15,6 +15,7 @@ from cafe.console import (
     print_json,
     print_shown,
     progress_bar,
+    say,
     say_written,
 )
 from cafe.errors import InputError, did_you_mean
@@ -183,6 +184,8 @@ def frontier(
     if as_json:
         names = ("quorum", "deadline", "waste", "processing_waste", "broadcasts", "age")
         print_json([{name: getattr(p, name) for name in names} for p in front.points])
+        for warning in front.warnings:
+            say(f"! {warning}")
     else:
         from cafe.report import tables
 

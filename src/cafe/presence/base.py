@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cafe.latency.base import Floats
 
 Mask = NDArray[np.bool_]
-Indices = NDArray[np.intp]
+ClientNumbers = NDArray[np.intp]
 Saved = dict[str, NDArray[Any]]
 PerClient = float | Sequence[float] | Floats
 
@@ -27,19 +27,19 @@ class PresenceState(Protocol):
     def away(self, now: float) -> Mask:
         """Which clients are away at ``now``, for all clients. The caller may keep the array."""
 
-    def leaves(self, clients: Indices, now: float) -> Floats:
+    def leaves(self, clients: ClientNumbers, now: float) -> Floats:
         """When each of these clients next leaves: infinite if never, ``now`` if it is away."""
 
     def next_change(self, now: float) -> float:
         """The earliest time after ``now`` at which a presence may change; infinite if never."""
 
-    def forecast(self, clients: Indices, now: float, until: float) -> Floats:
+    def forecast(self, clients: ClientNumbers, now: float, until: float) -> Floats:
         """The probability that each of these clients is present from ``now`` through ``until``.
 
         It is 0 or 1 where the presence is known in advance, and 0 for a client that is away now.
         """
 
-    def spend(self, clients: Indices, now: float) -> None:
+    def spend(self, clients: ClientNumbers, now: float) -> None:
         """These clients, each named once, start a job now."""
 
     def save(self) -> Saved:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cafe.errors import InputError, positive, whole
 from cafe.latency.base import Floats
-from cafe.presence.base import Indices, Mask, PerClient, Saved
+from cafe.presence.base import ClientNumbers, Mask, PerClient, PresenceState, Saved
 from cafe.presence.checks import clock, in_words, lasting, per_client, spread, text_of
 from cafe.randomness import check_seed, key, mixed, uniform
 
@@ -64,7 +64,7 @@ class Battery:
                 f"{self.capacity}."
             )
 
-    def begin(self, clients: int, seed: int) -> _State:
+    def begin(self, clients: int, seed: int) -> PresenceState:
         """The state at time 0."""
         clients = whole("The number of clients", clients)
         values = self._values()
@@ -129,7 +129,7 @@ class _State:
         self._advance(now)
         return np.asarray(self._level < self._cost)
 
-    def leaves(self, clients: Indices, now: float) -> Floats:
+    def leaves(self, clients: ClientNumbers, now: float) -> Floats:
         """Never, since a job is paid for when it starts; ``now`` for those that are away."""
         self._advance(now)
         return np.where(self._level[clients] < self._cost[clients], now, np.inf)
@@ -138,11 +138,11 @@ class _State:
         """The end of the slot, or never where nobody waits for energy."""
         return (self._ended + 1) * self._slot if self.away(now).any() else float("inf")
 
-    def forecast(self, clients: Indices, now: float, until: float) -> Floats:
+    def forecast(self, clients: ClientNumbers, now: float, until: float) -> Floats:
         """1 for clients that are present now, as they stay until they start a job, else 0."""
         return lasting(self.leaves(clients, now), now, until)
 
-    def spend(self, clients: Indices, now: float) -> None:
+    def spend(self, clients: ClientNumbers, now: float) -> None:
         """Take the cost of a job from these clients, each named once."""
         self._advance(now)
         short = self._level[clients] < self._cost[clients]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cafe.errors import InputError, is_finite_number, positive, whole
 from cafe.latency.base import Floats
-from cafe.presence.base import Indices, Mask, Saved
+from cafe.presence.base import ClientNumbers, Mask, PresenceState, Saved
 from cafe.presence.checks import clock, lasting
 from cafe.randomness import check_seed, key, mixed, uniform
 
@@ -47,7 +47,7 @@ class DayNight:
                 "a client."
             )
 
-    def begin(self, clients: int, seed: int) -> _State:
+    def begin(self, clients: int, seed: int) -> PresenceState:
         """The state at time 0."""
         return _State(self, whole("The number of clients", clients), check_seed(seed))
 
@@ -76,7 +76,7 @@ class _State:
             return np.zeros(len(self._start), dtype=bool)
         return now >= self._opened(self._start, now) + self._length
 
-    def leaves(self, clients: Indices, now: float) -> Floats:
+    def leaves(self, clients: ClientNumbers, now: float) -> Floats:
         """The end of each client's window; ``now`` for those that are away."""
         if self._always:
             return np.full(len(clients), np.inf)
@@ -91,11 +91,11 @@ class _State:
         opens = self._start + (number + 1) * self._day
         return float(min(np.min(closes, where=closes > now, initial=np.inf), opens.min()))
 
-    def forecast(self, clients: Indices, now: float, until: float) -> Floats:
+    def forecast(self, clients: ClientNumbers, now: float, until: float) -> Floats:
         """1 for the clients whose window lasts beyond ``until``, 0 for the others."""
         return lasting(self.leaves(clients, now), now, until)
 
-    def spend(self, clients: Indices, now: float) -> None:
+    def spend(self, clients: ClientNumbers, now: float) -> None:
         """Nothing: a job does not change when a client is present."""
 
     def save(self) -> Saved:

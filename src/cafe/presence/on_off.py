@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cafe.errors import whole
 from cafe.latency.base import Floats
-from cafe.presence.base import Indices, Mask, PerClient, Saved
+from cafe.presence.base import ClientNumbers, Mask, PerClient, PresenceState, Saved
 from cafe.presence.checks import check_until, clock, in_words, per_client, spread, text_of
 from cafe.randomness import check_seed, key, mixed, uniform
 
@@ -36,7 +36,7 @@ class OnOff:
             value = per_client(f"OnOff's {name}", getattr(self, name))
             object.__setattr__(self, name, value)
 
-    def begin(self, clients: int, seed: int) -> _State:
+    def begin(self, clients: int, seed: int) -> PresenceState:
         """The state at time 0."""
         clients = whole("The number of clients", clients)
         return _State(*self._spread(clients), check_seed(seed))
@@ -95,7 +95,7 @@ class _State:
         self._advance(now)
         return self._away.copy()
 
-    def leaves(self, clients: Indices, now: float) -> Floats:
+    def leaves(self, clients: ClientNumbers, now: float) -> Floats:
         """The end of each client's window; ``now`` for those that are away."""
         self._advance(now)
         return np.where(self._away[clients], now, self._end[clients])
@@ -105,13 +105,13 @@ class _State:
         self._advance(now)
         return float(self._end.min())
 
-    def forecast(self, clients: Indices, now: float, until: float) -> Floats:
+    def forecast(self, clients: ClientNumbers, now: float, until: float) -> Floats:
         """The probability exp(-(until - now) / on) for clients that are present now, else 0."""
         check_until(now, until)
         self._advance(now)
         return np.where(self._away[clients], 0.0, np.exp((now - until) / self._on[clients]))
 
-    def spend(self, clients: Indices, now: float) -> None:
+    def spend(self, clients: ClientNumbers, now: float) -> None:
         """Nothing: a job does not change when a client is present."""
 
     def save(self) -> Saved:
@@ -131,7 +131,7 @@ class _State:
             self._end[over] += self._length(over)
             over = over[self._end[over] <= now]
 
-    def _length(self, clients: Indices) -> Floats:
+    def _length(self, clients: ClientNumbers) -> Floats:
         draw = uniform(mixed(self._words[clients], self._number[clients] + 1))
         mean = np.where(self._away[clients], self._off[clients], self._on[clients])
         return np.asarray(-np.log1p(-draw) * mean)

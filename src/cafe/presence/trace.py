@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cafe.errors import InputError, positive, whole
 from cafe.latency.base import Floats, numbers
-from cafe.presence.base import Indices, Mask, Saved
+from cafe.presence.base import ClientNumbers, Mask, PresenceState, Saved
 from cafe.presence.checks import clock, lasting, text_of
 from cafe.randomness import check_seed
 
@@ -50,7 +50,7 @@ class Trace:
         rows.setflags(write=False)
         object.__setattr__(self, "windows", rows)
 
-    def begin(self, clients: int, seed: int) -> _State:
+    def begin(self, clients: int, seed: int) -> PresenceState:
         """The state at time 0; it does not depend on the seed."""
         check_seed(seed)
         self._check(whole("The number of clients", clients))
@@ -139,7 +139,7 @@ def fault(rows: Floats, repeat: float | None) -> tuple[int, str, int | None] | N
     return None
 
 
-def _clients(rows: Floats) -> Indices:
+def _clients(rows: Floats) -> ClientNumbers:
     return np.asarray(rows[:, 0], dtype=np.intp)
 
 
@@ -192,7 +192,7 @@ class _State:
         self._advance(now)
         return np.asarray(self._until <= now)
 
-    def leaves(self, clients: Indices, now: float) -> Floats:
+    def leaves(self, clients: ClientNumbers, now: float) -> Floats:
         """The end of each client's window; ``now`` for those that are away."""
         self._advance(now)
         return np.asarray(np.maximum(self._until[clients], now))
@@ -210,11 +210,11 @@ class _State:
             return float("inf")
         return float((self._lap + 1) * self._repeat + self._edges[0])
 
-    def forecast(self, clients: Indices, now: float, until: float) -> Floats:
+    def forecast(self, clients: ClientNumbers, now: float, until: float) -> Floats:
         """1 for the clients whose window lasts beyond ``until``, 0 for the others."""
         return lasting(self.leaves(clients, now), now, until)
 
-    def spend(self, clients: Indices, now: float) -> None:
+    def spend(self, clients: ClientNumbers, now: float) -> None:
         """Nothing: a job does not change when a client is present."""
 
     def save(self) -> Saved:

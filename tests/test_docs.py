@@ -231,6 +231,7 @@ def test_surface_table_is_complete() -> None:
         "live",
         "planner",
         "policies",
+        "presence",
         "results",
         "rounds",
         "theory",

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from cafe.errors import InputError
-from cafe.randomness import Stream, below, check_seed, key, mixed
+from cafe.randomness import Stream, below, check_seed, key, mixed, uniform
 
 
 def test_a_stream_is_a_function_of_seed_name_and_index() -> None:
@@ -54,6 +54,13 @@ def test_below_is_uniform(bound: int) -> None:
     sizes = np.bincount(np.arange(bound) * cells // bound, minlength=cells) / bound
     if bound > 1:
         assert stats.chisquare(counts, sizes * drawn.size).pvalue > 1e-4
+
+
+def test_uniform_numbers_are_from_0_to_below_1() -> None:
+    ends = np.array([0, 2**63, 2**64 - 1], dtype=np.uint64)
+    assert uniform(ends).tolist() == [0.0, 0.5, 1 - 2.0**-53]
+    found = uniform(mixed(key(1, "presence"), np.arange(20_000)))
+    assert stats.kstest(found, "uniform").pvalue > 1e-3
 
 
 def test_words_of_neighbouring_addresses_do_not_correlate() -> None:

@@ -20,6 +20,7 @@ from cafe.errors import InputError
 from cafe.latency import Exponential, Latency, Various
 from cafe.latency.base import Floats, numbers
 from cafe.latency.shifted import shifted
+from cafe.presence import Presence
 
 Indices = NDArray[np.intp]
 MOST_CLIENTS = 10**8
@@ -40,6 +41,8 @@ class Federation:
         kind: which kind each client is of. Left out where there is one kind, or one per client.
         per_step: time that a client computes for each gradient step, in the latency's unit, on top
             of what the latency says; one number or one per kind.
+        presence: when clients are there at all, such as :class:`cafe.presence.DayNight`; always if
+            left out. ``availability`` applies to the rounds in which a client is present.
     """
 
     clients: int
@@ -48,6 +51,7 @@ class Federation:
     examples: int | NDArray[np.int64] = 1
     kind: Indices | None = None
     per_step: float | Floats = 0.0
+    presence: Presence | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.clients, bool) or not isinstance(self.clients, int | np.integer):
@@ -69,6 +73,21 @@ class Federation:
                 "latency, availability and per_step must describe one kind of client or one per "
                 f"client ({self.clients}). Got {self.latency.kinds}, {np.size(self.availability)} "
                 f"and {np.size(self.per_step)}."
+            )
+        if self.presence is not None:
+            self._check_presence(self.presence)
+
+    def _check_presence(self, presence: object) -> None:
+        if not isinstance(presence, Presence) or isinstance(presence, type):
+            raise InputError(
+                "presence must be one of cafe.presence, such as cafe.presence.DayNight(). "
+                f"Got {presence!r}."
+            )
+        share = np.asarray(presence.long_run(self.clients))
+        if share.shape not in ((), (self.clients,)) or not np.all((share > 0) & (share <= 1)):
+            raise InputError(
+                f"The long-run share of time that a client is present must be above 0 and at most "
+                f"1, one number or one per client ({self.clients}). Got another from {presence!r}."
             )
 
     def _availability(self) -> float | Floats:
@@ -153,6 +172,11 @@ class Federation:
         """One federation out of several: the clients of the first, then those of the second, ..."""
         if not groups:
             raise InputError("A federation needs at least one group. Got none.")
+        if any(g.presence is not None for g in groups):
+            raise InputError(
+                "A presence belongs to the whole federation, and a group that is to be joined has "
+                "one: join the groups without it, and give the presence to the joined federation."
+            )
         check_clients(sum(g.clients for g in groups))
         starts = np.cumsum([0, *(g.kinds for g in groups)])
         return cls(
@@ -184,6 +208,30 @@ class Federation:
         if self.kinds == 1:
             return np.zeros(self.clients, dtype=np.intp)
         return np.arange(self.clients, dtype=np.intp)
+
+    @cached_property
+    def steady(self) -> Federation:
+        """The federation with its presence replaced by the long-run share of time.
+
+        The availability is multiplied with the share. Clients of one kind whose shares differ
+        become clients of different kinds. A federation without a presence is its own.
+        """
+        if self.presence is None:
+            return self
+        share = self.presence.long_run(self.clients)
+        if not np.ndim(share):
+            return replace(self, availability=np.multiply(self.availability, share), presence=None)
+        pairs = np.stack([self.kind_of_client.astype(float), np.asarray(share)])
+        found, kind = np.unique(pairs, axis=1, return_inverse=True)
+        kinds = found[0].astype(np.intp)
+        return replace(
+            self,
+            latency=_spread(self.latency, self.kinds).take(kinds),
+            availability=np.broadcast_to(self.availability, (self.kinds,))[kinds] * found[1],
+            kind=kind.reshape(-1),
+            per_step=self.per_step if np.ndim(self.per_step) == 0 else self.per_step[kinds],
+            presence=None,
+        )
 
     def by_client(self, by_kind: ArrayLike) -> Floats:
         """One value per kind spread to one value per client."""
@@ -267,8 +315,10 @@ class Federation:
             times = np.empty(shape)
             times[..., order] = each.sample(rng, lead).reshape(shape)
         if self._some_absent:
-            share = self.by_client(self.availability)
-            times[rng.random(shape) >= (share if clients is None else share[clients])] = np.inf
+            share = self.availability
+            if np.ndim(share):
+                share = self.by_client(share) if clients is None else share[self._kinds_of(clients)]
+            times[rng.random(shape) >= share] = np.inf
         return times
 
     @cached_property
@@ -279,17 +329,26 @@ class Federation:
     def _ordered(self) -> tuple[Indices | None, Latency]:
         return self._in_order(np.arange(self.clients))
 
+    def _kinds_of(self, clients: Indices) -> Indices:
+        """Some clients' kinds, at a cost that does not depend on how many there are in all."""
+        if self.kind is not None:
+            return self.kind[clients]
+        return np.zeros(len(clients), dtype=np.intp) if self.kinds == 1 else clients
+
     def _in_order(self, clients: Indices) -> tuple[Indices | None, Latency]:
         """The clients' latency with equal kinds side by side, and where each client went."""
         if self.latency.kinds == 1:
             return None, self.latency
-        kinds = self.kind_of_client[clients]
+        kinds = self._kinds_of(clients)
         order = np.argsort(kinds, kind="stable")
         return order, self.latency.take(kinds[order])
 
     def __repr__(self) -> str:
         kinds = "1 kind" if self.kinds == 1 else f"{self.kinds} kinds"
-        return f"Federation({self.clients} clients of {kinds}, {type(self.latency).__name__})"
+        there = "" if self.presence is None else f", presence={self.presence!r}"
+        return (
+            f"Federation({self.clients} clients of {kinds}, {type(self.latency).__name__}{there})"
+        )
 
 
 def check_clients(clients: int) -> None:

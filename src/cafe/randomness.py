@@ -56,12 +56,17 @@ def mixed(word: Words | np.uint64, index: ArrayLike) -> Words:
         return z ^ (z >> _31)
 
 
+def uniform(words: Words) -> NDArray[np.float64]:
+    """Words as multiples of 2^-53, uniform from 0 to below 1."""
+    return (words >> _11).astype(float) * 2.0**-53
+
+
 def below(words: Words, bound: NDArray[Any]) -> NDArray[np.intp]:
     """Words as whole numbers from 0 to below ``bound``, uniform to one part in 2^32 / bound."""
     high = words >> _32
     return ((high * np.asarray(bound).astype(np.uint64)) >> _32).astype(np.intp)
 
 
-_1, _27, _30, _31, _32 = (np.uint64(number) for number in (1, 27, 30, 31, 32))
+_1, _11, _27, _30, _31, _32 = (np.uint64(number) for number in (1, 11, 27, 30, 31, 32))
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

@@ -18,6 +18,7 @@ LAYERS = (
     {"errors", "_version"},
     {"files", "randomness"},
     {"latency"},
+    {"presence"},
     {"federation"},
     {"fleet", "fitting", "theory", "rounds", "data"},
     {"planner", "decisions", "learn", "control"},

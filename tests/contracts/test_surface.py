@@ -21,8 +21,8 @@ SURFACE = {
     "presets": {"phones"},
     "errors": {"CafeError", "FileError", "InfeasibleError", "InputError"},
     "packages": {
-        "data", "decisions", "fitting", "latency", "learn", "planner", "policies", "results",
-        "rounds", "scenario", "theory",
+        "data", "decisions", "fitting", "latency", "learn", "planner", "policies", "presence",
+        "results", "rounds", "scenario", "theory",
     },
     "rest": {"__version__"},
 }  # fmt: skip

@@ -15,6 +15,7 @@ from cafe.console import (
     print_json,
     print_shown,
     progress_bar,
+    say,
     say_written,
 )
 from cafe.errors import InputError, did_you_mean
@@ -156,7 +157,7 @@ def expect(
         target = who.clients
     expected = calculate(who, quorum=quorum, deadline=deadline, target=target, steps=steps)
     if as_json:
-        print_json(expected.to_dict())
+        print_json({**expected.to_dict(), "warnings": list(expected.warnings)})
     else:
         from cafe.report import tables
 
@@ -188,6 +189,8 @@ def frontier(
     if as_json:
         names = ("quorum", "deadline", "waste", "processing_waste", "broadcasts", "age")
         print_json([{name: getattr(p, name) for name in names} for p in front.points])
+        for warning in front.warnings:
+            say(f"! {warning}")
     else:
         from cafe.report import tables
 

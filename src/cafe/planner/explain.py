@@ -74,6 +74,8 @@ def _against(plan: Plan) -> str:
 def warnings(plan: Plan) -> tuple[str, ...]:
     """What a user should know before trusting the plan."""
     e, found = plan.expected, []
+    for warning in plan.beforehand:
+        found.append(warning)
     if e.everybody_probability > EVERYBODY and not plan.search.close_when_all:
         found.append(
             f"Everybody reports before the deadline with probability "

@@ -10,6 +10,7 @@ from cafe.federation import Federation
 from cafe.latency.base import Floats
 from cafe.planner.search import Progress, deadline_grid, reach
 from cafe.theory import Expectation, expect
+from cafe.theory.presence import presence_warnings
 from cafe.theory.setting import check_federation
 
 EQUAL = 1e-3  # nobody would bear twice the waste for a millionth of a broadcast
@@ -21,9 +22,14 @@ class Frontier:
     """Choices of which none is better than another in waste, broadcasts and age at once.
 
     Differences of a thousandth count as none.
+
+    Attributes:
+        points: the choices, by growing deadline.
+        warnings: what their figures leave out; often nothing.
     """
 
     points: tuple[Expectation, ...]
+    warnings: tuple[str, ...] = ()
 
     def column(self, name: str) -> list[float]:
         """One quantity along the frontier, by growing deadline."""
@@ -41,7 +47,7 @@ def frontier(
     """The frontier over all deadlines and, unless it is given, all quorums.
 
     At any deadline the quorum 1 has the least waste, broadcasts and age (Corollaries 1 and 2), so
-    the quorum needs no search.
+    the quorum needs no search. A presence counts by its long-run share of time.
 
     Args:
         federation: who takes part.
@@ -53,7 +59,7 @@ def frontier(
         progress: called with the finished share of the work.
     """
     check_federation(federation)
-    federation = federation.at_steps(steps)
+    warnings, federation = presence_warnings(federation), federation.at_steps(steps).steady
     chosen = 1 if quorum is None else quorum
     target = federation.clients if close_when_all else None
     points, grid = [], deadline_grid(federation, *reach(federation, RARE))
@@ -64,7 +70,7 @@ def frontier(
     costs = np.array([[p.waste, p.broadcasts, p.age] for p in points])
     useful = np.isfinite(costs).all(axis=1)
     kept = [p for i, p in enumerate(points) if useful[i] and not _dominated(costs[i], costs)]
-    return Frontier(tuple(kept))
+    return Frontier(tuple(kept), warnings)
 
 
 def _dominated(cost: Floats, others: Floats) -> bool:

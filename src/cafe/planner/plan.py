@@ -15,6 +15,7 @@ from cafe.planner.limits import Limit, limits
 from cafe.planner.search import Optimum, Progress, Search
 from cafe.theory import Expectation, expect
 from cafe.theory.counts import check_quorum
+from cafe.theory.presence import presence_warnings
 from cafe.theory.setting import check_federation
 
 RATE_ERRORS = (-0.5, -0.1, 0.1, 0.5)
@@ -36,7 +37,7 @@ def plan(
     """Choose the deadline and, unless it is given, the quorum.
 
     Args:
-        federation: who takes part.
+        federation: who takes part; a presence counts by its long-run share of time.
         waste_price: age one would bear to save one client-second of waste, the paper's alpha_w.
         broadcast_price: age one would bear to save one broadcast, the paper's alpha_b.
         quorum: keep this quorum and choose the deadline only.
@@ -66,8 +67,8 @@ def plan(
         goal = Prices(waste_price, broadcast_price)
     elif waste_price is not None or broadcast_price is not None:
         raise InputError("Give either prices or a goal, not both: prices are the goal J.")
-    search = Search(federation, goal, limits(at_most, at_least), quorum, close_when_all)
-    return Plan(search, tuple(search.optima(progress)))
+    search = Search(federation.steady, goal, limits(at_most, at_least), quorum, close_when_all)
+    return Plan(search, tuple(search.optima(progress)), presence_warnings(federation))
 
 
 @dataclass(frozen=True)
@@ -109,10 +110,12 @@ class Plan:
     Attributes:
         search: what was searched, and for what.
         local_optima: every local optimum, the best first.
+        beforehand: warnings that hold for any plan of the federation.
     """
 
     search: Search
     local_optima: tuple[Optimum, ...]
+    beforehand: tuple[str, ...] = ()
 
     @property
     def quorum(self) -> int:
@@ -131,7 +134,7 @@ class Plan:
 
     @property
     def federation(self) -> Federation:
-        """Whom the plan is for; its latency includes the time of the gradient steps."""
+        """Whom the plan is for: steps are part of its latency, presence of its availability."""
         return self.search.federation
 
     @property

@@ -46,7 +46,7 @@ def expectation(expected: Expectation) -> RenderableType:
         (f"quorum {expected.quorum}, deadline {expected.deadline:.6g}", "bold"),
         f" for {counted(expected.setting.clients, 'client')}",
     )
-    return Group(head, Padding(made, (0, 0, 0, 2)))
+    return Group(head, Padding(made, (0, 0, 0, 2)), *_warnings(expected.warnings))
 
 
 def plan(made: Plan, robustness: Sequence[Robustness]) -> RenderableType:
@@ -57,7 +57,7 @@ def plan(made: Plan, robustness: Sequence[Robustness]) -> RenderableType:
         (f"   {made.goal.describe()}", "dim"),
     )  # fmt: skip
     parts: list[RenderableType] = [head, Text(" ".join(made.explanation)), Text()]
-    parts += [Text(f"! {warning}", style="yellow") for warning in made.warnings]
+    parts += _warnings(made.warnings)
     if made.warnings:
         parts.append(Text())
     parts += [table(cells.choices(made)), Text()]
@@ -80,7 +80,12 @@ def frontier(front: Frontier, most: int = 25) -> Group:
         for p in front.points[::step]
     ]
     title = f"{len(front.points)} choices, none better than another in all three"
-    return table(Cells(title, ["deadline", "quorum", "waste", "broadcasts", "age"], rows))
+    columns = ["deadline", "quorum", "waste", "broadcasts", "age"]
+    return Group(table(Cells(title, columns, rows)), *_warnings(front.warnings))
+
+
+def _warnings(sentences: Sequence[str]) -> list[Text]:
+    return [Text(f"! {sentence}", style="yellow") for sentence in sentences]
 
 
 def fit(found: Fit) -> RenderableType:

@@ -9,6 +9,8 @@ A federation in TOML is clients that are alike, or a preset, or a CSV file, or g
     examples = 600          preset = "phones"
     per_step = 0.02
 
+A table ``[federation.presence]`` says when clients are there, for all of these.
+
 In CSV it has one row per client: a column ``rate``, or ``family`` and the families' parameters; if
 wanted also ``client`` (a name), ``availability``, ``per_step`` and ``examples``. Both forms take
 their names from the latency classes: a family is a class, its parameters are the class's fields.

@@ -268,6 +268,7 @@ def _learning(tables: Table, place: Place) -> Learning | None:
 
 def _sums(federation: Table, path: Path) -> dict[str, str]:
     """The SHA-256 of each file that a federation is read from."""
-    parts = [table for table in (federation, *federation.get("group", ())) if "file" in table]
-    read = {table["file"]: read_text(file_of(table, Place(path))) for table in parts}
+    tables = (federation, federation.get("presence", {}), *federation.get("group", ()))
+    names = [{"file": table["file"]} for table in tables if "file" in table]
+    read = {name["file"]: read_text(file_of(name, Place(path))) for name in names}
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in read.items()}

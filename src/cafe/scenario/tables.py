@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from cafe.federation import Federation
@@ -10,6 +11,7 @@ from cafe.files import read_text
 from cafe.fleet import phones
 from cafe.latency import Exponential, Latency
 from cafe.scenario.names import REQUIRED, Shape, Table, families_by_name, parameters_of
+from cafe.scenario.presences import presence_from_table
 from cafe.scenario.reading import Place, chosen, example, validated
 from cafe.scenario.rows import load_csv
 from cafe.scenario.signatures import call_named
@@ -23,12 +25,25 @@ _MEMBERS: Shape = {
     "per_step": (float, None),
 }
 _PRESETS: dict[str, Callable[..., Federation]] = {"phones": phones}
-_OTHER_WAYS = ("file", "group", "preset")  # keys that describe clients without those above
+_OTHER_KEYS = ("file", "group", "preset", "presence")  # keys that stand for others or beside them
 
 
 def federation_from_table(table: Table, where: str | Path = "scenario") -> Federation:
     """The federation described by the table ``[federation]``; ``where`` begins its messages."""
     place = Place(where, "federation")
+    if "presence" not in table:
+        return _everybody(table, place)
+    given = validated({"presence": (Table, REQUIRED)}, {"presence": table["presence"]}, place)
+    rest = {key: value for key, value in table.items() if key != "presence"}
+    federation = _everybody(rest, place)
+    inside = place.inside("presence")
+    presence = presence_from_table(given["presence"], inside)
+    with inside.explaining():
+        return replace(federation, presence=presence)
+
+
+def _everybody(table: Table, place: Place) -> Federation:
+    """All clients, whenever they are present."""
     if "group" not in table:
         return _members(table, place)
     for key in table:
@@ -57,6 +72,12 @@ def file_of(table: Table, place: Place) -> Path:
 
 def _members(table: Table, place: Place) -> Federation:
     """Clients that are alike, or a preset, or those of a CSV file."""
+    if "presence" in table:
+        raise place.error(
+            f"{place.named('presence')} cannot stand in a group: a presence belongs to the whole "
+            "federation. Move it to [federation.presence]; its parameters may be lists with one "
+            "number per client."
+        )
     if "preset" in table:
         return call_named(_PRESETS, table, place, "preset")
     if "file" in table:
@@ -67,7 +88,7 @@ def _members(table: Table, place: Place) -> Federation:
             f"the key {place.named('family')} is not known. "
             f"A family belongs into the latency: {example('latency', Table)}."
         )
-    given = validated(_MEMBERS, table, place, _OTHER_WAYS)
+    given = validated(_MEMBERS, table, place, _OTHER_KEYS)
     if ("rate" in given) == ("latency" in given):
         raise place.error(
             f"{place.key} needs either a rate or a latency. "

@@ -24,13 +24,19 @@ def write_federation(
     """Write the CSV form, one row per client, from which the same numbers are read again.
 
     Args:
-        federation: whose latencies are parametric families.
+        federation: whose latencies are parametric families, without a presence.
         path: of the file to write; its name must end in ``.csv``.
         names: of the clients, for the column ``client``.
     """
     path = Path(path)
     if path.suffix.lower() != ".csv":
         raise FileError(path, "the name must end in .csv, or the file could not be read again.")
+    if federation.presence is not None:
+        raise InputError(
+            f"A CSV file has no column for a presence. Got one ({federation.presence.describe()}): "
+            "write the federation with presence=None, and describe the presence in a TOML file, in "
+            "[federation.presence] beside file."
+        )
     columns = _names(names, federation.clients) | _cells(federation)
     if np.ndim(federation.availability) or federation.availability != 1.0:
         columns["availability"] = _texts(federation.by_client(federation.availability))

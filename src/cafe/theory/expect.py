@@ -13,6 +13,7 @@ from cafe.latency.base import Floats
 from cafe.theory.age import age_by_kind
 from cafe.theory.bound import Variance
 from cafe.theory.broadcasts import broadcasts
+from cafe.theory.presence import presence_warnings
 from cafe.theory.setting import Setting, check_federation
 from cafe.theory.waste import (
     absent_waste_per_round,
@@ -33,7 +34,7 @@ def expect(
     """What a federation will cost and how old its clients will be.
 
     Args:
-        federation: who takes part.
+        federation: who takes part; a presence counts by its long-run share of time.
         quorum: reports needed for a round to succeed, the paper's M.
         deadline: how long a round waits, the paper's T.
         target: close a round as soon as so many have reported (all clients: when everybody has).
@@ -41,7 +42,8 @@ def expect(
             ``per_step`` is above 0.
     """
     check_federation(federation)
-    return Expectation(Setting(federation.at_steps(steps), quorum, deadline, target))
+    setting = Setting(federation.at_steps(steps), quorum, deadline, target)
+    return Expectation(setting, presence_warnings(federation))
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +51,14 @@ class Expectation:
     """Expected quantities, each calculated when first asked for and kept.
 
     "Per update" counts the failed rounds before a successful one; times are in the latency's unit.
+
+    Attributes:
+        setting: the federation and the rules of its rounds.
+        warnings: what the figures leave out; often nothing.
     """
 
     setting: Setting
+    warnings: tuple[str, ...] = ()
 
     @property
     def quorum(self) -> int:

@@ -19,7 +19,7 @@ class Setting:
     """A federation whose rounds need ``quorum`` reports by ``deadline``.
 
     Attributes:
-        federation: who takes part.
+        federation: who takes part; a presence is replaced by its long-run share of time.
         quorum: the paper's M.
         deadline: the paper's T.
         target: the round closes as soon as so many have reported; with as many as there are
@@ -39,6 +39,7 @@ class Setting:
                 "A setting needs response times that include the time of gradient steps. Got a "
                 "federation whose per_step is above 0: give federation.at_steps(steps)."
             )
+        object.__setattr__(self, "federation", self.federation.steady)
         check_quorum(self.quorum, self.federation.clients)
         check_deadline(self.deadline)
         if not 1e-150 < float(self.deadline) < 1e150:

@@ -1,0 +1,12 @@
+"""Presence: clients that come and go. One kind a file, behind one protocol."""
+
+from __future__ import annotations
+
+from cafe.presence.base import Presence, PresenceState
+from cafe.presence.battery import Battery
+from cafe.presence.day_night import DayNight
+from cafe.presence.on_off import OnOff
+from cafe.presence.reading import read_trace
+from cafe.presence.trace import Trace
+
+__all__ = ["Battery", "DayNight", "OnOff", "Presence", "PresenceState", "Trace", "read_trace"]

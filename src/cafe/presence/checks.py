@@ -1,0 +1,93 @@
+"""Parameters of presences: one number or one per client, checked, and identified by their text."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from cafe.errors import InputError, is_finite_number
+from cafe.latency.base import Floats, numbers
+from cafe.presence.base import PerClient
+
+SHOWN = 8  # a longer array is identified by its checksum
+
+
+def per_client(what: str, given: PerClient, *, zero: bool = False) -> float | Floats:
+    """A positive number, or a read-only array of them; ``what`` begins the message of a refusal.
+
+    Args:
+        what: the parameter's name.
+        given: its value.
+        zero: whether it may be 0.
+    """
+    value = numbers(given)
+    if value is None or value.ndim > 1 or value.size == 0:
+        raise InputError(
+            f"{what} must be a number or a flat list of numbers, one per client. Got {given!r}."
+        )
+    bad = ~np.isfinite(value) | (value < 0 if zero else value <= 0)
+    if bad.any():
+        at = int(np.argmax(bad))
+        place = f" for client {at}" if value.ndim else ""
+        raise InputError(
+            f"{what} must be {'not negative' if zero else 'positive'} and finite. "
+            f"Got {value.flat[at]:g}{place}."
+        )
+    if not value.ndim:
+        return float(value)
+    value.setflags(write=False)
+    return value
+
+
+def spread(what: str, value: float | Floats, clients: int) -> Floats:
+    """The value of every client."""
+    if np.ndim(value) and np.size(value) != clients:
+        raise InputError(
+            f"{what} must be one number or one per client ({clients}). Got {np.size(value)}: "
+            "give as many as the federation has clients."
+        )
+    return np.broadcast_to(value, (clients,))
+
+
+def clock(last: float, now: float) -> float:
+    """The time ``now``, refused where it is not a finite number or lies before ``last``."""
+    if not is_finite_number(now):
+        raise InputError(f"The time of a presence must be a finite number. Got {now!r}.")
+    if now < last:
+        raise InputError(
+            f"The time of a presence must not decrease. Got {now:g} after {last:g}: "
+            "begin a new state to go back."
+        )
+    return float(now)
+
+
+def lasting(leaves: Floats, now: float, until: float) -> Floats:
+    """1 for each client that leaves after ``until`` or never, 0 for the others."""
+    check_until(now, until)
+    return np.asarray((leaves > until) | np.isposinf(leaves), dtype=float)
+
+
+def check_until(now: float, until: float) -> None:
+    """Refuse a forecast that ends before it begins."""
+    if not until >= now:
+        raise InputError(f"A forecast must not end before it begins. Got {now:g} to {until:g}.")
+
+
+def text_of(value: float | Floats | None) -> str:
+    """A parameter as text that identifies it: a long array by its length and its checksum."""
+    if value is None or not np.ndim(value):
+        return repr(value)
+    array: Any = np.asarray(value, dtype=float)
+    if array.size <= SHOWN:
+        return repr(array.tolist())
+    digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+    return f"<{array.size} numbers, SHA-256 {digest}>"
+
+
+def in_words(value: float | Floats, unit: str = "") -> str:
+    """A parameter for messages: the number, or the mean over clients."""
+    if np.ndim(value):
+        return f"{np.mean(value):g}{unit} on average"
+    return f"{value:g}{unit}"

@@ -1,0 +1,122 @@
+"""Clients that are present for a part of every day, each shifted by a time of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cafe.errors import InputError, is_finite_number, positive, whole
+from cafe.latency.base import Floats
+from cafe.presence.base import ClientNumbers, Mask, PresenceState, Saved
+from cafe.presence.checks import clock, lasting
+from cafe.randomness import check_seed, key, mixed, uniform
+
+
+@dataclass(frozen=True)
+class DayNight:
+    """Each client is present in one window of every day.
+
+    A client's window starts at the same time of every day. That time is uniform over ``spread`` of
+    a day with time 0 in the middle, so with ``spread=0`` all windows start at 0, ``day``,
+    2 ``day`` and so on.
+
+    Attributes:
+        day: the length of a day, in the latency's unit.
+        share: of a day that the window lasts; above 0 and at most 1.
+        spread: of a day over which the clients' windows start; from 0 to 1.
+    """
+
+    day: float = 86400.0
+    share: float = 0.5
+    spread: float = 0.25
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "day", positive("DayNight's day", self.day))
+        for name in ("share", "spread"):
+            value: Any = getattr(self, name)
+            if isinstance(value, bool) or not is_finite_number(value) or not 0 <= value <= 1:
+                raise InputError(f"DayNight's {name} must be from 0 to 1. Got {value!r}.")
+            object.__setattr__(self, name, float(value))
+        if self.share == 0:
+            raise InputError(
+                "DayNight's share must be above 0. Got 0: a client that is never present is not "
+                "a client."
+            )
+
+    def begin(self, clients: int, seed: int) -> PresenceState:
+        """The state at time 0."""
+        return _State(self, whole("The number of clients", clients), check_seed(seed))
+
+    def long_run(self, clients: int) -> float:
+        """The share of the day."""
+        return self.share
+
+    def describe(self) -> str:
+        """A few words for messages."""
+        return f"each client is present for {self.share:.4g} of every {self.day:g} s"
+
+
+class _State:
+    """Every client's first start of a window; all else is a function of the time."""
+
+    def __init__(self, presence: DayNight, clients: int, seed: int) -> None:
+        self._day = presence.day
+        self._length = presence.share * presence.day
+        self._always = presence.share == 1
+        words = mixed(key(seed, "presence"), np.arange(clients))
+        self._start = presence.spread * presence.day * (uniform(words) - 0.5)
+
+    def away(self, now: float) -> Mask:
+        """Which clients are away at ``now``."""
+        if self._always:
+            return np.zeros(len(self._start), dtype=bool)
+        return now >= self._opened(self._start, now) + self._length
+
+    def leaves(self, clients: ClientNumbers, now: float) -> Floats:
+        """The end of each client's window; ``now`` for those that are away."""
+        if self._always:
+            return np.full(len(clients), np.inf)
+        return np.maximum(self._opened(self._start[clients], now) + self._length, now)
+
+    def next_change(self, now: float) -> float:
+        """The earliest end or start of a window after ``now``."""
+        if self._always:
+            return float("inf")
+        number = self._number(self._start, now)
+        closes = self._start + number * self._day + self._length
+        opens = self._start + (number + 1) * self._day
+        return float(min(np.min(closes, where=closes > now, initial=np.inf), opens.min()))
+
+    def forecast(self, clients: ClientNumbers, now: float, until: float) -> Floats:
+        """1 for the clients whose window lasts beyond ``until``, 0 for the others."""
+        return lasting(self.leaves(clients, now), now, until)
+
+    def spend(self, clients: ClientNumbers, now: float) -> None:
+        """Nothing: a job does not change when a client is present."""
+
+    def save(self) -> Saved:
+        """Nothing: all is a function of the seed and the time."""
+        return {}
+
+    def restore(self, saved: Mapping[str, NDArray[Any]]) -> None:
+        """Nothing to restore."""
+
+    def _number(self, start: Floats, now: float) -> Floats:
+        """The number of the last window that has started by ``now``.
+
+        A window's start is ``start + number * day`` as floating point has it. The quotient may be
+        off by one at a window's start, so it is compared with the starts themselves. Then a client
+        is away exactly at the time that ``leaves`` returned.
+        """
+        now = clock(-np.inf, now)
+        number = np.asarray(np.floor((now - start) / self._day))
+        number -= start + number * self._day > now
+        number += start + (number + 1) * self._day <= now
+        return number
+
+    def _opened(self, start: Floats, now: float) -> Floats:
+        return np.asarray(start + self._number(start, now) * self._day)

@@ -1,0 +1,137 @@
+"""Clients that come and go at random, with exponential times present and away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cafe.errors import whole
+from cafe.latency.base import Floats
+from cafe.presence.base import ClientNumbers, Mask, PerClient, PresenceState, Saved
+from cafe.presence.checks import check_until, clock, in_words, per_client, spread, text_of
+from cafe.randomness import check_seed, key, mixed, uniform
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OnOff:
+    """Each client alternates between present and away, for exponential times.
+
+    At time 0 every client is in equilibrium: it is present with probability on / (on + off), and
+    its first window is as long as any other because the times are memoryless.
+
+    Attributes:
+        on: mean time that a client is present; one number or one per client.
+        off: mean time that a client is away; one number or one per client.
+    """
+
+    on: PerClient = 3600.0
+    off: PerClient = 3600.0
+
+    def __post_init__(self) -> None:
+        for name in ("on", "off"):
+            value = per_client(f"OnOff's {name}", getattr(self, name))
+            object.__setattr__(self, name, value)
+
+    def begin(self, clients: int, seed: int) -> PresenceState:
+        """The state at time 0."""
+        clients = whole("The number of clients", clients)
+        return _State(*self._spread(clients), check_seed(seed))
+
+    def long_run(self, clients: int) -> float | Floats:
+        """The share on / (on + off)."""
+        if not np.ndim(self.on) and not np.ndim(self.off):
+            clients = 1
+        on, off = self._spread(clients)
+        share = 1.0 / (1.0 + off / on)
+        return float(share[0]) if clients == 1 else np.asarray(share)
+
+    def describe(self) -> str:
+        """A few words for messages."""
+        on, off = np.asarray(self.on), np.asarray(self.off)
+        return (
+            f"clients are present for {in_words(on, ' s')} and away for {in_words(off, ' s')}"
+            if on.ndim or off.ndim
+            else f"clients are present for {on:g} s and away for {off:g} s on average"
+        )
+
+    def _spread(self, clients: int) -> tuple[Floats, Floats]:
+        on: Any = self.on
+        off: Any = self.off
+        return spread("OnOff's on", on, clients), spread("OnOff's off", off, clients)
+
+    def __repr__(self) -> str:
+        on: Any = self.on
+        off: Any = self.off
+        return f"OnOff(on={text_of(on)}, off={text_of(off)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OnOff) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+class _State:
+    """Every client's present window: its number, its end, and whether it is one away.
+
+    The length of a window is a function of the seed, the client and the window's number. Windows
+    are passed one by one, so a state that is asked late has added the same lengths in the same
+    order as one that was asked often.
+    """
+
+    def __init__(self, on: Floats, off: Floats, seed: int) -> None:
+        self._on, self._off, self._now = on, off, 0.0
+        self._words = mixed(key(seed, "presence"), np.arange(len(on)))
+        self._away = uniform(mixed(self._words, 0)) * (on + off) >= on
+        self._number = np.zeros(len(on), dtype=np.int64)
+        self._end = self._length(np.arange(len(on)))
+
+    def away(self, now: float) -> Mask:
+        """Which clients are away at ``now``."""
+        self._advance(now)
+        return self._away.copy()
+
+    def leaves(self, clients: ClientNumbers, now: float) -> Floats:
+        """The end of each client's window; ``now`` for those that are away."""
+        self._advance(now)
+        return np.where(self._away[clients], now, self._end[clients])
+
+    def next_change(self, now: float) -> float:
+        """The earliest end of a window."""
+        self._advance(now)
+        return float(self._end.min())
+
+    def forecast(self, clients: ClientNumbers, now: float, until: float) -> Floats:
+        """The probability exp(-(until - now) / on) for clients that are present now, else 0."""
+        check_until(now, until)
+        self._advance(now)
+        return np.where(self._away[clients], 0.0, np.exp((now - until) / self._on[clients]))
+
+    def spend(self, clients: ClientNumbers, now: float) -> None:
+        """Nothing: a job does not change when a client is present."""
+
+    def save(self) -> Saved:
+        """Nothing: all is a function of the seed and the time."""
+        return {}
+
+    def restore(self, saved: Mapping[str, NDArray[Any]]) -> None:
+        """Nothing to restore."""
+
+    def _advance(self, now: float) -> None:
+        """Pass every window that has ended by ``now``."""
+        self._now = clock(self._now, now)
+        over = np.flatnonzero(self._end <= now)
+        while over.size:
+            self._number[over] += 1
+            self._away[over] ^= True
+            self._end[over] += self._length(over)
+            over = over[self._end[over] <= now]
+
+    def _length(self, clients: ClientNumbers) -> Floats:
+        draw = uniform(mixed(self._words[clients], self._number[clients] + 1))
+        mean = np.where(self._away[clients], self._off[clients], self._on[clients])
+        return np.asarray(-np.log1p(-draw) * mean)

@@ -1,0 +1,249 @@
+"""Clients that are present in listed windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cafe.errors import InputError, positive, whole
+from cafe.latency.base import Floats, numbers
+from cafe.presence.base import ClientNumbers, Mask, PresenceState, Saved
+from cafe.presence.checks import clock, lasting, text_of
+from cafe.randomness import check_seed
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace:
+    """Each client is present in the windows that a trace lists for it.
+
+    Every client of the federation needs at least one window: a client that is never present is not
+    a client. A window that starts where another one of the client ends continues it.
+
+    Attributes:
+        windows: rows of client (a number from 0), from and to. A client is present at ``from`` and
+            away at ``to``. The rows may stand in any order and are kept sorted.
+        repeat: the period after which the windows repeat; left out, all clients are away after
+            their last window.
+    """
+
+    windows: Sequence[Sequence[float]] | Floats
+    repeat: float | None = None
+
+    def __post_init__(self) -> None:
+        rows = numbers(self.windows)
+        if rows is None or rows.ndim != 2 or rows.shape[1] != 3 or not len(rows):
+            raise InputError(
+                "A trace's windows must be rows of three numbers: client, from, to, such as "
+                f"[[0, 0.0, 10.0]]. Got {self.windows!r}."
+            )
+        if self.repeat is not None:
+            object.__setattr__(self, "repeat", positive("A trace's repeat", self.repeat))
+        found = fault(rows, self.repeat)
+        if found is not None:
+            row, message, _ = found
+            raise InputError(f"Row {row} of a trace's windows: {message}")
+        rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))] + 0.0  # -0 becomes 0
+        rows.setflags(write=False)
+        object.__setattr__(self, "windows", rows)
+
+    def begin(self, clients: int, seed: int) -> PresenceState:
+        """The state at time 0; it does not depend on the seed."""
+        check_seed(seed)
+        self._check(whole("The number of clients", clients))
+        return _State(_merged(self._rows), self.repeat, clients)
+
+    def long_run(self, clients: int) -> Floats:
+        """The share of the period in each client's windows.
+
+        Without a period it is the share of the time from 0 to the end of the last window of all.
+        """
+        self._check(clients)
+        rows = self._rows
+        span = rows[:, 2].max() if self.repeat is None else self.repeat
+        lengths = np.bincount(_clients(rows), rows[:, 2] - rows[:, 1], clients)
+        return np.minimum(lengths / span, 1.0)
+
+    def describe(self) -> str:
+        """A few words for messages."""
+        again = "" if self.repeat is None else f" that repeats every {self.repeat:g} s"
+        count = len(self._rows)
+        return f"a trace of {count:,} window{'s' * (count > 1)}{again}"
+
+    def _check(self, clients: int) -> None:
+        known = _clients(self._rows)
+        if known[-1] >= clients:
+            raise InputError(
+                f"A trace's clients must be numbers from 0 to {clients - 1}, as the federation has "
+                f"{clients} clients. Got {known[-1]}: remove its rows or add clients."
+            )
+        missing = np.bincount(known, minlength=clients) == 0
+        if missing.any():
+            raise InputError(
+                f"A trace must have at least one window for each of the {clients} clients. "
+                f"Client {int(np.argmax(missing))} has none and would never be present: "
+                "add a window, or leave the client out of the federation."
+            )
+
+    @property
+    def _rows(self) -> Floats:
+        return np.asarray(self.windows)
+
+    def __repr__(self) -> str:
+        rows = self._rows
+        shown = repr(rows.tolist()) if len(rows) <= 3 else text_of(rows)
+        return f"Trace({shown}, repeat={self.repeat!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Trace) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+def fault(rows: Floats, repeat: float | None) -> tuple[int, str, int | None] | None:
+    """The first row that no trace can have: its position, why, and the row that it contradicts."""
+    client, start, end = rows.T
+    bad = ~np.isfinite(rows).all(axis=1)
+    if bad.any():
+        return int(np.argmax(bad)), "client, from and to must be finite numbers.", None
+    bad = (client != np.floor(client)) | (client < 0) | (client > 2**53)
+    if bad.any():
+        row = int(np.argmax(bad))
+        return row, f"client must be a whole number from 0 up. Got {client[row]:g}.", None
+    if (start < 0).any():
+        row = int(np.argmax(start < 0))
+        return row, f"from must not be negative. Got {start[row]:g}: time begins at 0.", None
+    if (end <= start).any():
+        row = int(np.argmax(end <= start))
+        what = f"to must be later than from. Got {start[row]:g} to {end[row]:g}."
+        return row, what, None
+    if repeat is not None and (end > repeat).any():
+        row = int(np.argmax(end > repeat))
+        what = f"to must be at most the period, {repeat:g}. Got {end[row]:g}."
+        return row, what, None
+    order = np.lexsort((start, client))
+    before, after = order[:-1], order[1:]
+    overlap = (client[before] == client[after]) & (start[after] < end[before])
+    if overlap.any():
+        at = int(np.argmax(overlap))
+        first, row = int(before[at]), int(after[at])
+        what = (
+            f"the windows of a client must not overlap. Client {client[row]:g} has "
+            f"{start[first]:g} to {end[first]:g} and {start[row]:g} to {end[row]:g}: join them."
+        )
+        return row, what, first
+    return None
+
+
+def _clients(rows: Floats) -> ClientNumbers:
+    return np.asarray(rows[:, 0], dtype=np.intp)
+
+
+def _merged(rows: Floats) -> Floats:
+    """The sorted rows with each window joined to the one that it continues."""
+    continues = (rows[1:, 0] == rows[:-1, 0]) & (rows[1:, 1] == rows[:-1, 2])
+    merged: Floats = rows[np.concatenate([[True], ~continues])]
+    merged[:, 2] = rows[np.concatenate([~continues, [True]]), 2]
+    return merged
+
+
+class _State:
+    """The windows of one lap in the order of their starts, and each client's last end so far.
+
+    A lap is one period of the trace; without a period there is one endless lap. Absolute times are
+    ``lap * repeat + time`` as floating point has it, and a window that ends with the period ends at
+    0 of the next lap: so all methods agree on every time exactly.
+    """
+
+    def __init__(self, rows: Floats, repeat: float | None, clients: int) -> None:
+        rows = rows[np.argsort(rows[:, 1], kind="stable")]
+        self._repeat, self._now = repeat, 0.0
+        self._client, self._from, self._to = _clients(rows), rows[:, 1], rows[:, 2].copy()
+        self._ends = np.zeros(len(rows), dtype=np.int64)  # in how many laps each window ends
+        edges = [self._from, self._to]
+        if repeat is not None:
+            edges = self._wrap(repeat, clients)
+        self._edges = np.unique(np.concatenate(edges))
+        self._until = np.full(clients, -np.inf)
+        self._begin_lap(0)
+
+    def _wrap(self, repeat: float, clients: int) -> list[Floats]:
+        """Let windows that last until the period's end go on at its start; the times of changes."""
+        last = self._to == repeat
+        first = self._from == 0
+        resumed = np.full(clients, np.nan)  # the end of each client's window that starts at 0
+        resumed[self._client[first]] = self._to[first]
+        goes_on = last & ~np.isnan(resumed[self._client])
+        continued = first & np.isin(self._client, self._client[goes_on])
+        edges = [self._from[~continued], self._to[~last], np.zeros(int((last & ~goes_on).any()))]
+        always = goes_on & first
+        self._to[last] = 0.0
+        self._to[goes_on] = resumed[self._client[goes_on]]
+        self._to[always] = np.inf
+        self._ends[last] = 1
+        return edges
+
+    def away(self, now: float) -> Mask:
+        """Which clients are away at ``now``."""
+        self._advance(now)
+        return np.asarray(self._until <= now)
+
+    def leaves(self, clients: ClientNumbers, now: float) -> Floats:
+        """The end of each client's window; ``now`` for those that are away."""
+        self._advance(now)
+        return np.asarray(np.maximum(self._until[clients], now))
+
+    def next_change(self, now: float) -> float:
+        """The earliest start or end of a window after ``now``."""
+        self._advance(now)
+        if not self._edges.size:
+            return float("inf")
+        # Shifted times are as sorted as the times: rounding keeps their order.
+        at = int(np.searchsorted(self._lap_edges, now, side="right"))
+        if at < self._edges.size:
+            return float(self._lap_edges[at])
+        if self._repeat is None:
+            return float("inf")
+        return float((self._lap + 1) * self._repeat + self._edges[0])
+
+    def forecast(self, clients: ClientNumbers, now: float, until: float) -> Floats:
+        """1 for the clients whose window lasts beyond ``until``, 0 for the others."""
+        return lasting(self.leaves(clients, now), now, until)
+
+    def spend(self, clients: ClientNumbers, now: float) -> None:
+        """Nothing: a job does not change when a client is present."""
+
+    def save(self) -> Saved:
+        """Nothing: all is a function of the time."""
+        return {}
+
+    def restore(self, saved: Mapping[str, NDArray[Any]]) -> None:
+        """Nothing to restore."""
+
+    def _begin_lap(self, lap: int) -> None:
+        base = 0.0 if self._repeat is None else lap * self._repeat
+        following = 0.0 if self._repeat is None else (lap + 1) * self._repeat
+        self._lap, self._passed = lap, 0
+        self._starts = base + self._from
+        self._stops = np.where(self._ends == 0, base, following) + self._to
+        self._lap_edges = base + self._edges
+        self._until[:] = -np.inf
+
+    def _advance(self, now: float) -> None:
+        """Enter every window that has started by ``now``."""
+        self._now = clock(self._now, now)
+        if self._repeat is not None:
+            lap = int(now // self._repeat)
+            lap -= lap * self._repeat > now
+            lap += (lap + 1) * self._repeat <= now
+            if lap != self._lap:
+                self._begin_lap(lap)
+        passed = int(np.searchsorted(self._starts, now, side="right"))
+        entered = slice(self._passed, passed)
+        # The later of two windows of one client stands later, and the last assignment holds.
+        self._until[self._client[entered]] = self._stops[entered]
+        self._passed = passed

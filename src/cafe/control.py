@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cafe.fitting.observations import Observations
+from cafe.rounds.identity import digest
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
 
@@ -47,3 +48,14 @@ def titled(thing: object) -> str:
     """What a part of a run is called: its text, or its kind where the text is an address."""
     text = str(thing)
     return getattr(thing, "__name__", type(thing).__name__) if " at 0x" in text else text
+
+
+def identity_of(controller: Controller) -> str:
+    """What a saved run must have in common with the one that goes on with it.
+
+    Raises:
+        InputError: if a policy's or a controller's decisions cannot be identified completely.
+    """
+    if isinstance(controller, Fixed):
+        return controller.policy.identity
+    return f"{titled(controller)} sha256:{digest(controller)}"

@@ -110,6 +110,9 @@ class Reference:
         if task is not None:
             self.models.append(task.learner.start(Stream(seed, "start").at(0)))
             self.bytes = 4 * len(task.learner.save(self.models[0]))
+        self.presence = None
+        if federation.presence is not None:
+            self.presence = federation.presence.begin(n, seed)
         self.policy = self.choose()
 
     def choose(self) -> Policy:
@@ -118,6 +121,8 @@ class Reference:
         if self.responses:
             clients, times, limits = zip(*self.responses[-20_000:], strict=True)
             seen = Observations([*times], [*limits], [f"{client}" for client in clients])
+        if isinstance(self.controller, Fixed):
+            return self.controller.policy
         return self.controller(self.ledger(self.now, self.running), seen)
 
     def ledger(self, opened: float, working: list[Job], decision: str = "", at: int = 0) -> Ledger:
@@ -130,7 +135,12 @@ class Reference:
             columns.busy[job.client] = True
         for client, kept in self.kept.items():
             columns.local[client] = kept.local
+        if self.presence is not None:
+            columns.away[:] = self.presence.away(self.now)
         ledger = Ledger(columns)
+        if self.presence is not None and "forecasts" in self.policy.needs:
+            there = self.presence
+            ledger.forecasts = lambda clients, until: there.forecast(clients, self.now, until)
         ledger.now, ledger.opened, ledger.invitations = self.now, opened, self.invitations
         ledger.round, ledger.version, ledger.state = self.round, self.version, self.state
         ledger.score = self.score
@@ -140,10 +150,12 @@ class Reference:
 
     def step(self) -> Outcome:
         """Play one round."""
-        opened = self.now
         policy = self.policy = self.choose()
         if "scores" in policy.needs:
             self.rate(policy)
+        while self.presence is not None and sum(~self.presence.away(self.now)) < policy.quorum:
+            self.now = self.presence.next_change(self.now)
+        opened = self.now
         ledger = self.ledger(opened, self.running, "policy", self.round)
         first = answers.invitation(policy, "invite", ledger, policy.invite(ledger, ledger.rng))
         outcome = Outcome(self.round, opened, self.now, False)
@@ -253,9 +265,16 @@ class Reference:
             steps, seconds = self.amount(client, fixed, amount, invitation.work, opened)
             latency = fixed if seconds is None else fixed + seconds
             arrival = stop = self.now + latency
+            absent = fixed == np.inf
+            if self.presence is not None and self.presence.away(self.now)[client]:
+                absent, arrival, stop = True, np.inf, np.inf
             lost = bool(crashes[k]) and arrival < np.inf
             if lost:
                 arrival, stop = np.inf, self.now + latency * float(when[k])
+            if self.presence is not None and not absent:
+                leaves = float(self.presence.leaves(np.array([client]), self.now)[0])
+                if leaves < stop:
+                    lost, arrival, stop = True, np.inf, leaves
             before = self.kept[client].job if local else None
             began = self.version if before is None else before.began
             new.append(
@@ -270,7 +289,7 @@ class Reference:
                     note=0.0 if invitation.note is None else float(invitation.note[k]),
                     arrival=arrival,
                     stop=stop,
-                    absent=fixed == np.inf,
+                    absent=absent,
                     crashes=lost,
                     seconds=latency if seconds is None else seconds,
                     work=invitation.work,
@@ -278,6 +297,9 @@ class Reference:
                     began=began,
                 )
             )
+        if self.presence is not None:  # after all: who is there must not depend on their order
+            began = np.array([job.client for job in new if not job.absent], dtype=np.intp)
+            self.presence.spend(began, self.now)
         sent = len([job for job in new if not job.absent])
         outcome.downloads += sent
         outcome.bytes_down += sent * invitation.work.download * self.bytes

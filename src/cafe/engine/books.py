@@ -391,9 +391,7 @@ class Books:
         self.columns.local[clients] = False
 
 
-_LOST = np.array(
-    [OPEN, Fate.CRASHED, Fate.ABSENT, Fate.REFUSED, OPEN], dtype=np.int8
-)  # by Status
+_LOST = np.array([OPEN, Fate.CRASHED, Fate.ABSENT, Fate.REFUSED, OPEN], dtype=np.int8)  # by Status
 
 
 def _lost(now: float, jobs: Running, reported: Mask) -> Mask | None:

@@ -16,6 +16,7 @@ from cafe.errors import InfeasibleError, InputError, is_finite_number, whole
 from cafe.federation import Federation, Indices
 from cafe.fitting.observations import Observations
 from cafe.learn.base import Score
+from cafe.presence import PresenceState
 from cafe.randomness import Stream, check_seed
 from cafe.rounds import answers
 from cafe.rounds.history import Column, History, columns
@@ -71,7 +72,9 @@ class Run:
         examples = federation.examples if task is None else task.shards.counts
         self.books = Books.new(np.broadcast_to(examples, federation.clients).astype(np.int64))
         self.running = Running.none()
-        self.starter = Starter(federation, task, self.seed, crash)
+        absence = federation.presence
+        self.presence = None if absence is None else absence.begin(federation.clients, self.seed)
+        self.starter = Starter(federation, task, self.seed, crash, self.presence)
         self.training = None if task is None else _training(task, self.seed)
         self._bytes = 0 if self.training is None else self.training.bytes
         self.uploads: dict[int, float] = {}  # by invitation, where it is not 1
@@ -120,6 +123,8 @@ class Run:
         policy = self.policy = self._choose()
         if "scores" in policy.needs:
             self._rate(policy)
+        if self.presence is not None:
+            self._gather(policy, self.presence)
         ledger.opened = ledger.now
         ledger.ask(self._streams["invite"], ledger.round)
         outcome = Outcome(ledger.round, ledger.opened, ledger.now, False)
@@ -157,6 +162,27 @@ class Run:
         self._persevere(outcome, jobs, spoilt)
         return outcome
 
+    def _see(self, presence: PresenceState) -> None:
+        """Who is there now."""
+        self.books.columns.away[:] = presence.away(self.ledger.now)
+
+    def _gather(self, policy: Policy, presence: PresenceState) -> None:
+        """Wait until as many clients are present as a round needs."""
+        ledger = self.ledger
+        if "forecasts" in policy.needs:
+            ledger.forecasts = lambda clients, until: presence.forecast(clients, ledger.now, until)
+        self._see(presence)
+        while np.count_nonzero(~self.books.columns.away) < policy.quorum:
+            moment = presence.next_change(ledger.now)
+            if not moment < np.inf:
+                raise InfeasibleError(
+                    f"Round {ledger.round} needs {policy.quorum} clients, and no more than "
+                    f"{int(np.count_nonzero(~self.books.columns.away))} are ever present from "
+                    f"time {ledger.now:g} on. Lower the quorum, or end the run earlier."
+                )
+            ledger.now = moment
+            self._see(presence)
+
     def _start(self, invitation: Invitation, outcome: Outcome) -> Running:
         """The jobs that an invitation starts, with the arrivals that fate has in store."""
         ledger, policy = self.ledger, self.policy
@@ -185,6 +211,8 @@ class Run:
         while True:
             ledger.ask(self._streams["close"], self.waits)
             self.waits += 1
+            if self.presence is not None:
+                self._see(self.presence)
             waiting = Waiting(open_.count, open_.invited, len(open_) - open_.count, open_.look)
             answer = answers.closing(policy, policy.close(ledger, waiting))
             if isinstance(answer, Verdict):

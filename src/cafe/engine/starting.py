@@ -9,6 +9,7 @@ import numpy as np
 from cafe.errors import InputError
 from cafe.federation import Federation, Indices
 from cafe.latency.base import Floats
+from cafe.presence import PresenceState
 from cafe.randomness import Stream
 from cafe.rounds.jobs import Invitation, Running, Status, Whole, Work, shared
 from cafe.rounds.ledger import Ledger
@@ -27,12 +28,14 @@ class Starter:
         task: what is learned; None for the books alone.
         seed: of response times and crashes.
         crash: the probability that a job which was begun is never reported.
+        presence: who is present when; None: everybody, always.
     """
 
     federation: Federation
     task: Task | None
     seed: int
     crash: float = 0.0
+    presence: PresenceState | None = None
     _latency: Stream = field(init=False)
     _crashes: Stream = field(init=False)
 
@@ -55,8 +58,12 @@ class Starter:
             latency = fixed + seconds
         arrival = stop = ledger.now + latency
         status = shared(_EXPECTED, n)
-        if self._some_absent:
+        if self._some_absent or self.presence is not None:
             absent = np.isinf(fixed)
+            if self.presence is not None:
+                absent |= ledger.away[clients]
+                arrival = np.where(absent, np.inf, arrival)
+                stop = arrival
             if absent.any():
                 status = np.where(absent, np.int8(Status.ABSENT), _EXPECTED)
         if self.crash > 0:
@@ -66,6 +73,15 @@ class Starter:
             stop = np.where(crashes, ledger.now + latency * rng.random(n), arrival)
             arrival = np.where(crashes, np.inf, arrival)
             status = np.where(crashes, np.int8(Status.CRASHED), status)
+        if self.presence is not None:
+            began = status != Status.ABSENT
+            leaves = np.full(n, np.inf)
+            leaves[began] = self.presence.leaves(clients[began], ledger.now)
+            self.presence.spend(clients[began], ledger.now)
+            left = began & (leaves < stop)
+            stop = np.where(left, leaves, stop)
+            arrival = np.where(left, np.inf, arrival)
+            status = np.where(left, np.int8(Status.CRASHED), status)
         local = shared(False, n)
         if invitation.local is not None:
             local = invitation.local & ledger.local[clients]
@@ -117,9 +133,7 @@ def planned(
     return epochs * task.epoch_steps(clients)
 
 
-def in_time(
-    fixed: Floats, steps: Whole, each: Floats, ledger: Ledger, deadline: float
-) -> Whole:
+def in_time(fixed: Floats, steps: Whole, each: Floats, ledger: Ledger, deadline: float) -> Whole:
     """As many of the steps as let a report arrive by the round's deadline, or all of them.
 
     A client that cannot do one step in time does all of them, and is late.

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.control import titled
+from cafe.control import identity_of
 from cafe.engine.books import Books
 from cafe.engine.run import Run
 from cafe.engine.training import Call, Link
@@ -106,6 +106,9 @@ def save(run: Run) -> State:
     meta |= {"failures": run.failures, "waits": run.waits, **_identity(run)}
     meta["uploads"] = [*run.uploads.items()]
     state["responses"] = np.array([*run.responses], dtype=float).reshape(-1, 3)
+    if run.presence is not None:
+        saved = run.presence.save()
+        state |= {f"presence.{name}": column for name, column in saved.items()}
     training = run.training
     if training is not None:
         learner = training.task.learner
@@ -122,6 +125,11 @@ def save(run: Run) -> State:
 def restore(run: Run, state: State) -> None:
     """Put a new run, made with the same arguments, where the saved one was."""
     meta = unpacked(state, _identity(run))
+    if run.presence is not None:
+        prefix = "presence."
+        run.presence.restore(
+            {n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)}
+        )
     training = run.training
     if ("trained" in meta) != (training is not None):
         raise InputError("The saved run and this one must both have a task, or both none.")
@@ -155,8 +163,9 @@ def _identity(run: Run) -> dict[str, Any]:
     """What a run must have in common with one that it takes up."""
     return {
         "seed": run.seed,
-        "policy": titled(run.controller),
+        "policy": identity_of(run.controller),
         "clients": run.federation.clients,
+        "presence": f"{run.federation.presence}",
         "crash": run.crash,
         "parameters": None if run.training is None else len(_flat(run)),
     }

@@ -157,9 +157,7 @@ class Training:
             found["labels"] = labels(self.task, paths.client)
         return replace(reports, **found)
 
-    def merge(
-        self, paths: Paths, merge: Merge, updates: NDArray[np.float32] | None = None
-    ) -> bool:
+    def merge(self, paths: Paths, merge: Merge, updates: NDArray[np.float32] | None = None) -> bool:
         """Move the global model by what the reports amount to, times their coefficients.
 
         False, and nothing is changed, if the new model would have numbers that are not finite.
@@ -279,9 +277,7 @@ class Training:
             else:
                 rates[(paths.invitations == number) & (paths.versions == version)] = rate
         if len(works) == 1:
-            return self.batches.walks(
-                paths.client, paths.invitations, rates, paths.steps, works[0]
-            )
+            return self.batches.walks(paths.client, paths.invitations, rates, paths.steps, works[0])
         parts = []
         for at, work in enumerate(works):
             job = slice(at, at + 1)

@@ -146,9 +146,7 @@ class Gate:
     def _claims(self, report: Report, order: Order) -> str | None:
         """What does not fit the order."""
         if report.invitation != order.invitation:
-            return (
-                f"it answers invitation {report.invitation}, and {order.invitation} was asked"
-            )
+            return f"it answers invitation {report.invitation}, and {order.invitation} was asked"
         version = order.began if report.carried else order.version
         if report.carried and order.after is None:
             return "it goes on from a local model, and was asked to begin from the global one"

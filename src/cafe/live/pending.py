@@ -24,9 +24,7 @@ class Pending:
     chains: dict[int, list[Record]] = field(default_factory=dict)
     held: dict[int, Record] = field(default_factory=dict)
 
-    def settle(
-        self, outcome: Outcome, open_: Open, used: Used, settled: Settled
-    ) -> list[Record]:
+    def settle(self, outcome: Outcome, open_: Open, used: Used, settled: Settled) -> list[Record]:
         """The records that a closed round has settled; merged ones in the order of the merge.
 
         Args:

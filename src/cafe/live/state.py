@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cafe.control import titled
+from cafe.control import identity_of, titled
 from cafe.engine.state import State, packed, restore_books, save_books, unpacked
 from cafe.live.admission import Admitted
 from cafe.live.records import Record
@@ -74,7 +74,7 @@ def identity(run: LiveRun) -> dict[str, Any]:
     layout, optimiser = run.weights.layout, run.weights.optimiser
     return {
         "seed": run.seed,
-        "policy": run.title,
+        "policy": identity_of(run.controller),
         "combine": titled(run.weights.combine),
         "optimiser": None if optimiser is None else titled(optimiser),
         "model": {name: [[*shape], layout.kinds[name]] for name, shape in layout.shapes.items()},

@@ -95,6 +95,7 @@ class Ledger:
         self.invitations = 0
         self.state: Any = None
         self.score: Scored | None = None
+        self.forecasts: Callable[[Indices, float], Floats] | None = None
         self._stream: Stream | None = None
         self._index = 0
         self._rng: np.random.Generator | None = None
@@ -124,6 +125,12 @@ class Ledger:
                 raise InputError("A ledger has random numbers only where a run asks a decision.")
             self._rng = self._stream.at(self._index)
         return self._rng
+
+    def forecast(self, clients: Indices, until: float) -> Floats:
+        """How likely each client is to stay present until a time, for a policy that needs it."""
+        if self.forecasts is None:
+            return np.where(self.away[clients], 0.0, 1.0)
+        return self.forecasts(clients, until)
 
     def ask(self, stream: Stream, index: int) -> None:
         """The next decision's random numbers come from here, if it wants any."""
@@ -221,4 +228,3 @@ class Waiting:
         if self._look is None:
             raise InputError("Who has reported is known only while a run waits.")
         return self._look()
-

@@ -225,7 +225,8 @@ class Policy:
                     f"The {name} must be at most the number of clients invited ({invited}). "
                     f"Got {value}: it could never be met."
                 )
-        if crash > 0 or bool(np.any(np.less(federation.availability, 1))):
+        absent = federation.presence is not None or np.any(np.less(federation.availability, 1))
+        if crash > 0 or absent:
             self.check_lost()
 
     def check_lost(self) -> None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cafe.errors import InputError
-from cafe.federation import Federation, Indices
+from cafe.federation import Federation
 from cafe.latency.base import Floats
 from cafe.presence import PresenceState
 from cafe.randomness import Stream
-from cafe.rounds.jobs import Invitation, Running, Status, Whole, Work, shared
+from cafe.rounds.jobs import Invitation, Running, Status, Whole, shared
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
 from cafe.task import Task
@@ -116,7 +116,8 @@ def planned(
         budget = work.seconds if amount is None else amount
         each = federation.step_time(clients)
         fits = np.floor(np.divide(budget, each, out=np.full(n, 1e9), where=each > 0) + 1e-9)
-        return np.clip(fits, 1, 10**9).astype(np.int64)
+        many: Whole = np.clip(fits, 1, 10**9).astype(np.int64)
+        return many
     if work.epochs is None:
         if amount is not None:
             return amount.astype(np.int64)
@@ -129,7 +130,7 @@ def planned(
                 "epoch has. Give a task, or ask for steps."
             )
         return shared(np.int64(0), n)
-    epochs = work.epochs if amount is None else amount
+    epochs = work.epochs if amount is None else amount.astype(np.int64)
     return epochs * task.epoch_steps(clients)
 
 

@@ -143,7 +143,7 @@ class Reference:
             ledger.forecasts = lambda clients, until: there.forecast(clients, self.now, until)
         ledger.now, ledger.opened, ledger.invitations = self.now, opened, self.invitations
         ledger.round, ledger.version, ledger.state = self.round, self.version, self.state
-        ledger.score = self.score
+        ledger.score, ledger.working = self.score, len(working)
         if decision:
             ledger.ask(Stream(self.seed, decision), at)
         return ledger

@@ -268,6 +268,7 @@ class Books:
         ledger.forget_marks()
         columns.busy[:] = False
         columns.busy[settled.running.client] = True
+        ledger.working = len(settled.running)
         ledger.now = now
         ledger.round += 1
         ledger.version += int(outcome.succeeded)

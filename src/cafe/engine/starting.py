@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cafe.errors import InputError
-from cafe.federation import Federation, Indices
+from cafe.federation import Federation
 from cafe.latency.base import Floats
 from cafe.presence import PresenceState
 from cafe.randomness import Stream
-from cafe.rounds.jobs import Invitation, Running, Status, Whole, Work, shared
+from cafe.rounds.jobs import Invitation, Running, Status, Whole, shared
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
 from cafe.task import Task

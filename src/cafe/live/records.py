@@ -12,7 +12,6 @@ import numpy as np
 from cafe.live.layout import Vector
 from cafe.rounds.outcome import Fate
 
-
 REUSED = "reused"
 
 

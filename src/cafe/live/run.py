@@ -262,6 +262,7 @@ class LiveRun:
             over = int(np.count_nonzero(~reported & (jobs.arrival <= ledger.now)))
             coming = int(np.count_nonzero(open_.alive)) + over
             ledger.ask(self._streams["close"], self.waits)
+            ledger.working = len(jobs) - count
             self.waits += 1
             waiting = Waiting(count, open_.invited, coming, open_.look)
             answer = answers.closing(policy, policy.close(ledger, waiting))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any, Self
@@ -130,8 +131,13 @@ class Jobs:
             return others
         if not len(others):
             return self
-        pairs = ((getattr(self, f.name), getattr(others, f.name)) for f in fields(self))
-        return type(self)(*(np.concatenate(pair) for pair in pairs))
+        return self.joined([self, others])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Several of them, one after the other."""
+        names = [field.name for field in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 class Status(IntEnum):

@@ -137,7 +137,7 @@ def restore(run: Run, state: State) -> None:
     restore_books(run, state, meta)
     count, took, client, broken = meta["failures"]
     run.failures, run.waits = (count, took, client, broken), meta["waits"]
-    run.uploads = {number: share for number, share in meta["uploads"]}
+    run.uploads = dict(meta["uploads"])
     run.responses.extend(
         (int(client), float(took), float(limit)) for client, took, limit in state["responses"]
     )

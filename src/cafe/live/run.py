@@ -217,7 +217,7 @@ class LiveRun:
             arrival=np.full(n, np.inf),
             stop=np.full(n, np.inf),
             status=np.where(lost, Status.ABSENT, Status.EXPECTED).astype(np.int8),
-            seconds=np.zeros(n),
+            trained=np.zeros(n),
         )
         open_.add(new, records)
         ledger.invitations += 1

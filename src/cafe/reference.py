@@ -145,7 +145,7 @@ class Reference:
             ledger.forecasts = lambda clients, until: there.forecast(clients, self.now, until)
         ledger.now, ledger.opened, ledger.invitations = self.now, opened, self.invitations
         ledger.round, ledger.version, ledger.state = self.round, self.version, self.state
-        ledger.score = self.score
+        ledger.score, ledger.working = self.score, len(working)
         if decision:
             ledger.ask(Stream(self.seed, decision), at)
         return ledger
@@ -178,11 +178,13 @@ class Reference:
         working = [job for job in jobs if job not in reported]
         closed = Closed(
             outcome.succeeded,
-            _columns(Jobs, jobs),
             np.array([job in reported for job in jobs], dtype=bool),
-            np.array([job in used for job in jobs], dtype=bool),
-            np.array([job.arrival if job in reported else np.nan for job in jobs]),
             None if spoilt else self.reports,
+            lambda: (
+                _columns(Jobs, jobs),
+                np.array([job in used for job in jobs], dtype=bool),
+                np.array([job.arrival if job in reported else np.nan for job in jobs]),
+            ),
         )
         ledger = self.ledger(opened, working, "policy carry", self.round)
         n = self.federation.clients
@@ -414,7 +416,7 @@ class Reference:
             Reports,
             jobs,
             arrived=np.array([job.arrival for job in jobs]),
-            seconds=np.array([_total([j.seconds for j in job.chain]) for job in jobs]),
+            trained=np.array([_total([j.seconds for j in job.chain]) for job in jobs]),
             used=np.array([job.uses for job in jobs], dtype=np.int64),
         )
         reports.version[:] = [job.began for job in jobs]

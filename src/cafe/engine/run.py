@@ -164,7 +164,7 @@ class Run:
 
     def _see(self, presence: PresenceState) -> None:
         """Who is there now."""
-        self.books.columns.away[:] = presence.away(self.ledger.now)
+        self.ledger.see(presence.away(self.ledger.now))
 
     def _gather(self, policy: Policy, presence: PresenceState) -> None:
         """Wait until as many clients are present as a round needs."""
@@ -172,12 +172,12 @@ class Run:
         if "forecasts" in policy.needs:
             ledger.forecasts = lambda clients, until: presence.forecast(clients, ledger.now, until)
         self._see(presence)
-        while np.count_nonzero(~self.books.columns.away) < policy.quorum:
+        while ledger.clients - ledger.absent < policy.quorum:
             moment = presence.next_change(ledger.now)
             if not moment < np.inf:
                 raise InfeasibleError(
                     f"Round {ledger.round} needs {policy.quorum} clients, and no more than "
-                    f"{int(np.count_nonzero(~self.books.columns.away))} are ever present from "
+                    f"{ledger.clients - ledger.absent} are ever present from "
                     f"time {ledger.now:g} on. Lower the quorum, or end the run earlier."
                 )
             ledger.now = moment
@@ -211,6 +211,7 @@ class Run:
         while True:
             ledger.ask(self._streams["close"], self.waits)
             self.waits += 1
+            ledger.working = len(open_) - open_.count
             if self.presence is not None:
                 self._see(self.presence)
             waiting = Waiting(open_.count, open_.invited, len(open_) - open_.count, open_.look)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -49,15 +51,15 @@ class Starter:
         n = len(clients)
         fixed = self.federation.draw(self._latency.at(number), clients)
         steps = planned(self.federation, self.task, policy, invitation)
-        latency = seconds = fixed
+        latency, trained = fixed, _constant(np.nan, n)
         if self.federation.has_step_time:
             each = self.federation.step_time(clients)
             if invitation.work.partial and policy.deadline is not None:
                 steps = in_time(fixed, steps, each, ledger, policy.deadline)
-            seconds = steps * each
-            latency = fixed + seconds
+            trained = steps * each
+            latency = fixed + trained
         arrival = stop = ledger.now + latency
-        status = shared(_EXPECTED, n)
+        status = _constant(_EXPECTED, n)
         if self._some_absent or self.presence is not None:
             absent = np.isinf(fixed)
             if self.presence is not None:
@@ -82,7 +84,7 @@ class Starter:
             stop = np.where(left, leaves, stop)
             arrival = np.where(left, np.inf, arrival)
             status = np.where(left, np.int8(Status.CRASHED), status)
-        local = shared(False, n)
+        local = _constant(False, n)
         if invitation.local is not None:
             local = invitation.local & ledger.local[clients]
         return Running(
@@ -93,12 +95,18 @@ class Starter:
             local=local,
             invitation=shared(number, n),
             steps=steps,
-            note=shared(0.0, n) if invitation.note is None else invitation.note,
+            note=_constant(0.0, n) if invitation.note is None else invitation.note,
             arrival=arrival,
             stop=stop,
             status=status,
-            seconds=seconds,
+            trained=trained,
         )
+
+
+@lru_cache(maxsize=32, typed=True)
+def _constant(value: Any, count: int) -> Any:
+    """A column that many rounds share."""
+    return shared(value, count)
 
 
 def planned(

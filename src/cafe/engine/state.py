@@ -73,6 +73,7 @@ def restore_books(run: Played, state: State, meta: dict[str, Any]) -> None:
     for name in vars(books.kept):
         setattr(books.kept, name, state[f"kept.{name}"].copy())
     run.running = Running(**{f.name: state[f"running.{f.name}"] for f in fields(Running)})
+    ledger.working = len(run.running)
     found = [state[f"by_round.{field.name}"] for field in fields(Outcome)]
     run.outcomes = [Outcome(*map(_plain, row)) for row in zip(*found, strict=True)]
     run.scores = [

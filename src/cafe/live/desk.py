@@ -129,7 +129,7 @@ class Desk:
         self.roster.labels[k] = report.label or self.roster.labels[k]
         whole = moment - record.start
         took = min(report.took, whole)
-        jobs.seconds[row] = took
+        jobs.trained[row] = took
         if report.steps is not None:
             jobs.steps[row] = report.steps
         self._overheads.append(whole - took)

@@ -217,7 +217,7 @@ class LiveRun:
             arrival=np.full(n, np.inf),
             stop=np.full(n, np.inf),
             status=np.where(lost, Status.ABSENT, Status.EXPECTED).astype(np.int8),
-            seconds=np.zeros(n),
+            trained=np.zeros(n),
         )
         open_.add(new, records)
         ledger.invitations += 1
@@ -262,6 +262,7 @@ class LiveRun:
             over = int(np.count_nonzero(~reported & (jobs.arrival <= ledger.now)))
             coming = int(np.count_nonzero(open_.alive)) + over
             ledger.ask(self._streams["close"], self.waits)
+            ledger.working = len(jobs) - count
             self.waits += 1
             waiting = Waiting(count, open_.invited, coming, open_.look)
             answer = answers.closing(policy, policy.close(ledger, waiting))

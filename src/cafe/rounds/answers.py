@@ -49,6 +49,8 @@ def invitation(policy: Policy, decision: str, ledger: Ledger, answer: Any) -> In
     if not isinstance(work, Work):
         advice = "For work that differs from client to client give Invitation(amount=...)."
         raise refusal(policy, decision, "one Work for all invited", work, advice)
+    if answer.local is None is answer.note and answer.amount is None:
+        return answer if clients is answer.clients else replace(answer, clients=clients)
     n, given = len(clients), dict[str, Any]()
     if answer.local is not None:
         given["local"] = _column(policy, decision, "local", answer.local, n, "b")
@@ -83,7 +85,7 @@ def _clients(policy: Policy, decision: str, ledger: Ledger, given: Any) -> Indic
     ):
         raise _wrong_clients(policy, decision, ledger, given)
     clients = clients.astype(np.intp, copy=False)
-    if len(clients):
+    if len(clients) and ledger.working:
         busy = ledger.busy[clients]
         if busy.any():
             raise InputError(

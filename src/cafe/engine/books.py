@@ -197,7 +197,7 @@ class Books:
         )
         if not len(held):
             none = shared(np.int64(0), len(index))
-            return Reports(*[pick(column, index) for column in fresh], none)
+            return Reports(*[*(pick(column, index) for column in fresh), none])
         old = (
             held,
             kept.start[held],
@@ -212,7 +212,7 @@ class Books:
         )
         both = [np.concatenate([a[index], b]) for a, b in zip(fresh, old, strict=True)]
         used = np.concatenate([np.zeros(len(index), dtype=np.int64), kept.used[held]])
-        return Reports(*both, used)
+        return Reports(*[*both, used])
 
     def _since(self, clients: Indices | slice, now: float) -> Floats:
         """The area under the age since it was last settled: a trapezium.

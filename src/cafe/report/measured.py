@@ -41,6 +41,7 @@ RATIOS = {
     "round_duration": ("time", "rounds"),
     "update_interval": ("time", "updates"),
 }
+COUNTED = ("downloads", "bytes_down", "bytes_up", "reused")  # per update, and not in theory
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,11 @@ class Repeats:
 
     def values(self, quantity: str) -> Floats:
         """Values whose mean is the quantity: one per run, or per block where there is one run."""
-        over, under = RATIOS[quantity]
+        over, under = RATIOS.get(quantity, (quantity, "updates"))
         return statistics.ratio_values(self._sums[over], self._sums[under])
 
     def estimate(self, quantity: str) -> Estimate:
-        """A quantity of :data:`RATIOS`, over all runs together."""
+        """A quantity of :data:`RATIOS` or of :data:`COUNTED`, over all runs together."""
         return statistics.mean(self.values(quantity))
 
     def final(self, what: str) -> Floats:
@@ -206,7 +207,8 @@ def amounts(history: History) -> dict[str, Floats]:
         "time": duration,
         "area": duration * (before + duration / 2),  # between merges all ages grow alike
     }
-    found |= {k: rows[k] for k in ("used", "waste", "processing_waste", "absent_waste", "work")}
+    sums = ("used", "waste", "processing_waste", "absent_waste", "work", *COUNTED)
+    found |= {name: rows[name] for name in sums}
     return {name: np.asarray(column, dtype=float) for name, column in found.items()}
 
 

@@ -13,7 +13,15 @@ from cafe.report import statistics
 from cafe.report.cells import Cells
 from cafe.report.measured import RATIOS, Repeats, common_accuracy
 from cafe.report.statistics import Estimate
-from cafe.report.words import FATES, QUANTITIES, give_or_take, name_of, number, share
+from cafe.report.words import (
+    FATES,
+    QUANTITIES,
+    TRAFFIC,
+    give_or_take,
+    name_of,
+    number,
+    share,
+)
 
 PER = ("per update", "per used report", "per second")
 
@@ -74,6 +82,20 @@ def costs(groups: Sequence[Repeats]) -> list[Cells]:
         star = " (* the least)" if len(groups) > 1 else ""
         tables.append(Cells(f"{title}{star}", ["", *PER], rows))
     return tables
+
+
+def traffic(groups: Sequence[Repeats]) -> Cells | None:
+    """What went over the network per update; None for runs in which it was not counted."""
+    found = {name: [group.estimate(name) for group in groups] for name in TRAFFIC}
+    some = [name for name, each in found.items() if any(e.mean > 0 for e in each)]
+    if not some:
+        return None
+    rows = [
+        [group.label, *(shown(found[name][i]) for name in some)] for i, group in enumerate(groups)
+    ]
+    labels = (TRAFFIC[name] for name in some)
+    columns = ["", *(f"{label}, bytes" if "bytes" in unit else label for label, unit, _ in labels)]
+    return Cells("What went over the network, per update", columns, rows)
 
 
 def until(groups: Sequence[Repeats], accuracy: float | None = None) -> Cells | None:

@@ -244,9 +244,10 @@ class Policy:
     def check(self, federation: Federation, crash: float = 0.0) -> None:
         """Refuse a federation for which no round could succeed, or a round may never end."""
         invited = self.invites(federation.clients)
+        # A policy that lets jobs run on can collect more reports than it invites at once.
+        limited = self.deadline is not None or self.target == "all"
         for name, value in (("quorum", self.quorum), ("target", self.target)):
-            # A policy that lets jobs run on can collect more reports than it invites at once.
-            if isinstance(value, int) and value > invited and self.deadline is not None:
+            if limited and isinstance(value, int) and value > invited:
                 raise InputError(
                     f"The {name} must be at most the number of clients invited ({invited}). "
                     f"Got {value}: it could never be met."

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from cafe.control import Controller, Fixed, titled
 from cafe.engine.batches import Batches
 from cafe.federation import Federation
 from cafe.fitting.observations import Observations
+from cafe.latency.base import Floats
 from cafe.randomness import Stream
 from cafe.rounds import answers
 from cafe.rounds.history import Curve, History
@@ -300,8 +302,8 @@ class Reference:
                 )
             )
         if self.presence is not None:  # after all: who is there must not depend on their order
-            began = np.array([job.client for job in new if not job.absent], dtype=np.intp)
-            self.presence.spend(began, self.now)
+            begun = np.array([job.client for job in new if not job.absent], dtype=np.intp)
+            self.presence.spend(begun, self.now)
         sent = len([job for job in new if not job.absent])
         outcome.downloads += sent
         outcome.bytes_down += sent * invitation.work.download * self.bytes
@@ -351,10 +353,7 @@ class Reference:
             self.closes += 1
             seen = [job for job in jobs if job in reported]
             waiting = Waiting(
-                len(reported),
-                len(jobs) - before,
-                len(jobs) - len(reported),
-                lambda seen=seen: (_columns(Jobs, seen), np.array([job.arrival for job in seen])),
+                len(reported), len(jobs) - before, len(jobs) - len(reported), partial(_look, seen)
             )
             answer = answers.closing(policy, policy.close(ledger, waiting))
             if isinstance(answer, Verdict):
@@ -593,6 +592,11 @@ def _columns(kind: Any, jobs: list[Job], **more: Any) -> Any:
         note=np.array([job.note for job in jobs], dtype=float),
         **more,
     )
+
+
+def _look(seen: list[Job]) -> tuple[Jobs, Floats]:
+    """Jobs that have reported, and when."""
+    return _columns(Jobs, seen), np.array([job.arrival for job in seen])
 
 
 def _total(seconds: list[float]) -> float:

@@ -124,7 +124,8 @@ def planned(
         budget = work.seconds if amount is None else amount
         each = federation.step_time(clients)
         fits = np.floor(np.divide(budget, each, out=np.full(n, 1e9), where=each > 0) + 1e-9)
-        return np.clip(fits, 1, 10**9).astype(np.int64)
+        many: Whole = np.clip(fits, 1, 10**9).astype(np.int64)
+        return many
     if work.epochs is None:
         if amount is not None:
             return amount.astype(np.int64)
@@ -137,7 +138,7 @@ def planned(
                 "epoch has. Give a task, or ask for steps."
             )
         return shared(np.int64(0), n)
-    epochs = work.epochs if amount is None else amount
+    epochs = work.epochs if amount is None else amount.astype(np.int64)
     return epochs * task.epoch_steps(clients)
 
 

@@ -310,7 +310,8 @@ class LiveRun:
                 )
                 self.notice()
             ledger.now = max(self.now(), moment)
-            arrived = int(np.count_nonzero(jobs.arrival <= wait.until))
+            there = np.isfinite(jobs.arrival) & (jobs.arrival <= wait.until)
+            arrived = int(np.count_nonzero(there))
             enough = wait.reports is not None and arrived >= wait.reports
             if enough or moment >= wait.until:
                 return True

@@ -196,8 +196,9 @@ class Books:
             trained,
         )
         if not len(held):
-            none = shared(np.int64(0), len(index))
-            return Reports(*[pick(column, index) for column in fresh], none)
+            found: list[Any] = [pick(column, index) for column in fresh]
+            found.append(shared(np.int64(0), len(index)))
+            return Reports(*found)
         old = (
             held,
             kept.start[held],
@@ -210,9 +211,9 @@ class Books:
             kept.arrived[held],
             kept.seconds[held],
         )
-        both = [np.concatenate([a[index], b]) for a, b in zip(fresh, old, strict=True)]
-        used = np.concatenate([np.zeros(len(index), dtype=np.int64), kept.used[held]])
-        return Reports(*both, used)
+        both: list[Any] = [np.concatenate([a[index], b]) for a, b in zip(fresh, old, strict=True)]
+        both.append(np.concatenate([np.zeros(len(index), dtype=np.int64), kept.used[held]]))
+        return Reports(*both)
 
     def _since(self, clients: Indices | slice, now: float) -> Floats:
         """The area under the age since it was last settled: a trapezium.
@@ -258,7 +259,7 @@ class Books:
         over = int(np.count_nonzero(jobs.arrival <= now)) > outcome.reports
         spent = np.minimum(jobs.stop, now)
         spent -= jobs.start
-        simple = lost is None is keeps and not over and not repeats and not self._keeping
+        simple = jobs.all_expected and keeps is None and not (over or repeats or self._keeping)
         if simple and not isinstance(carried.jobs, np.ndarray) and used.all_or_none(outcome):
             settled = self._close_simply(outcome, jobs, reported, used, unfinished, spent, runs)
         else:

@@ -243,6 +243,7 @@ class LiveRun:
             after=int(kept.invitation[k]) if local else None,
             began=int(kept.version[k]) if local else None,
             invitation=ledger.invitations,
+            reserve=self.desk.reserve if work.partial else 0.0,
         )
 
     def _weight(self, open_: Open) -> float:

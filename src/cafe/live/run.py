@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cafe.control import Controller, titled
+from cafe.control import Controller, ask, titled
 from cafe.engine.arrivals import waited
 from cafe.engine.books import Books, Settled, Used, as_closed
 from cafe.engine.run import RECALL, STREAMS, check_held, check_secure, without
@@ -134,7 +134,7 @@ class LiveRun:
         ledger = self.ledger
         asked = (ledger.round, ledger.away.tobytes())
         if asked != self._asked:
-            self.policy = self.controller(ledger, self.seen())
+            self.policy = ask(self.controller, ledger, self.seen())
             self.policy.check_lost()  # a round that may never end: real clients get lost
             check_secure(self.policy, self.secure_aggregation)
             if "forecasts" in self.policy.needs:

@@ -232,7 +232,7 @@ def test_who_looks_on_makes_no_difference(policy: cafe.Policy) -> None:
 )
 def test_only_the_models_that_jobs_refer_to_are_kept(policy: cafe.Policy, most: int) -> None:
     """Jobs of 0.12 and 0.17 that run on over rounds of 0.05 refer to versions of their own."""
-    who = cafe.Federation(9, cafe.Constant([0.12, 0.17, 0.01]), kind=[0, 1, 2] * 3)
+    who = cafe.Federation(9, cafe.Constant(np.array([0.12, 0.17, 0.01])), kind=np.arange(9) % 3)
     run = Run(who, policy, task(9))
     assert run.training is not None
     kept = 0

@@ -119,12 +119,12 @@ class Reference:
 
     def choose(self) -> Policy:
         """The policy of the next round."""
+        if isinstance(self.controller, Fixed):
+            return self.controller.policy
         seen = None
         if self.responses:
             clients, times, limits = zip(*self.responses[-20_000:], strict=True)
             seen = Observations([*times], [*limits], [f"{client}" for client in clients])
-        if isinstance(self.controller, Fixed):
-            return self.controller.policy
         return self.controller(self.ledger(self.now, self.running), seen)
 
     def ledger(self, opened: float, working: list[Job], decision: str = "", at: int = 0) -> Ledger:
@@ -190,16 +190,14 @@ class Reference:
         n = self.federation.clients
         carried = answers.carrying(policy, policy.carry(ledger, closed), len(jobs), n)
         codes = np.broadcast_to(np.asarray(carried.jobs, dtype=int), len(jobs))
-        stays = np.broadcast_to(carried.kept and not spoilt, n)
-        if isinstance(carried.kept, np.ndarray):
-            stays = carried.kept & (not spoilt)
+        stays = np.broadcast_to(np.asarray(carried.kept) & (not spoilt), n)
 
         running, keeping, wasted, ended, absent = [], [], [], [], []
         last = {job.client: job for job in jobs if job in reported}  # of a client's reports
         for job, code in zip(jobs, codes.tolist(), strict=True):
             lost = job not in reported and (job.absent or (job.crashes and job.stop <= self.now))
             told = job in reported or not (lost or code & RUN)
-            if told:
+            if told and self.now > job.start:  # a round of no length says nothing
                 took = job.arrival - job.start if job.arrival <= self.now else np.nan
                 self.responses.append((job.client, took, self.now - job.start))
             if job not in reported and not lost and code & RUN:

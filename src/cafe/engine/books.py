@@ -375,7 +375,8 @@ class Books:
         kept.used[used.held] += 1
         self._clear(going_on)
         # A newer report that began from the global model takes the place of a kept one.
-        self._drop(outcome, settled, mine if local is None else mine[~local])
+        newer = mine if local is None else mine[~local]
+        self._drop(outcome, settled, _each_once(newer) if repeats else newer)
 
     def _credit(self, outcome: Outcome, jobs: Running, used: Used, repeats: bool) -> None:
         """Reset ages and count merges."""
@@ -536,6 +537,11 @@ def _last_of_each(clients: Indices, reported: Mask) -> Mask:
     last = np.zeros(len(clients), dtype=bool)
     last[rows[len(rows) - 1 - first]] = True
     return last
+
+
+def _each_once(clients: Indices) -> Indices:
+    """Clients without repetition, in the order in which they first occur."""
+    return clients[np.sort(np.unique(clients, return_index=True)[1])]
 
 
 def _counts(fate: Codes) -> Whole:

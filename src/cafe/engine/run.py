@@ -292,6 +292,7 @@ class Run:
         now = self.ledger.now
         lost = np.isin(settled.fate, (Fate.CRASHED, Fate.REFUSED, Fate.ABSENT))
         tells = ~lost & (reported | (settled.fate != OPEN))
+        tells &= jobs.start < now  # a round of no length says nothing
         for row in np.flatnonzero(tells).tolist():
             start, arrival = float(jobs.start[row]), float(jobs.arrival[row])
             took = arrival - start if arrival <= now else np.nan

@@ -131,7 +131,7 @@ class Training:
 
     def paths(self, jobs: Jobs, index: Indices, held: Indices) -> Paths:
         """The paths of some jobs that reported, then of clients whose kept reports are held."""
-        if not len(held) and not jobs.local.any():
+        if not len(held) and not (jobs.local.any() and jobs.local[index].any()):
             columns = (jobs.invitation, jobs.version, jobs.steps)
             picked = (pick(column, index)[:, None] for column in columns)
             return Paths(jobs.client[index], *picked)

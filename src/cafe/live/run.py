@@ -352,6 +352,8 @@ class LiveRun:
             if runs or settled.fate[row] in (Fate.CRASHED, Fate.REFUSED, Fate.ABSENT):
                 continue
             waited_for = min(open_.until, self.ledger.now) - record.start
+            if not waited_for > 0:  # a round of no length says nothing
+                continue
             took = None if record.arrived is None else _seconds(record.arrived - record.start)
             found.append(Response(record.name, took, _seconds(waited_for)))
         return found

@@ -70,7 +70,8 @@ class Desk:
                 work=stated(order.work),
             )
             records.append(record)
-            self._orders[key] = order
+            # What came of an order is judged without its offset, which may be large.
+            self._orders[key] = order if order.offset is None else replace(order, offset=None)
             if ticket is not None:
                 self.tickets[ticket] = key
         return records

@@ -55,7 +55,8 @@ def replay(
 ) -> Replayed:
     """Go through a run's log and do all that counted again.
 
-    Merges of updates are replayed, of policies that add them to the model; not server optimisers.
+    Merges of updates are replayed, of policies that add them to the model; not server optimisers,
+    nor vectors that clients add to their gradients: reports that used them differ.
 
     Args:
         folder: of the run.

@@ -7,7 +7,6 @@ from inspect import signature
 from typing import Protocol, cast
 
 from cafe.errors import InputError
-from cafe.errors import InputError
 from cafe.fitting.observations import Observations
 from cafe.rounds.identity import digest
 from cafe.rounds.ledger import Ledger

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         results,
         rounds,
         scenario,
+        testing,
         theory,
     )
     from cafe.engine import simulate
@@ -85,6 +86,7 @@ _MODULES = (
     "results",
     "rounds",
     "scenario",
+    "testing",
     "theory",
 )
 
@@ -132,6 +134,7 @@ __all__ = [
     "rounds",
     "scenario",
     "simulate",
+    "testing",
     "theory",
     "write_federation",
 ]

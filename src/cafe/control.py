@@ -96,9 +96,17 @@ def titled(thing: object) -> str:
 def identity_of(controller: Controller) -> str:
     """What a saved run must have in common with the one that goes on with it.
 
+    A controller whose parts cannot be identified must have a text of its own (``__str__``), which
+    tells it from others.
+
     Raises:
-        InputError: if a policy's or a controller's decisions cannot be identified completely.
+        InputError: if neither helps, or a policy's decisions cannot be identified completely.
     """
     if isinstance(controller, Fixed):
         return controller.policy.identity
-    return f"{titled(controller)} sha256:{digest(controller, what='the controller')}"
+    try:
+        return f"{titled(controller)} sha256:{digest(controller)}"
+    except InputError:
+        if type(controller).__str__ is object.__str__:
+            raise
+        return f"{controller}"

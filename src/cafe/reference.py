@@ -50,6 +50,8 @@ class Job:
     work: Work
     before: Job | None  # the job whose local model it goes on from
     began: int  # the version of the global model that this goes back to
+    offset: Any = None  # what it adds to each gradient
+    frozen: Any = None  # which parameters it leaves as they are
     uses: int = 0  # in how many updates it has been
     model: Any = None  # what it reports
     base: Any = None  # the global model that this goes back to
@@ -105,6 +107,9 @@ class Reference:
         self.responses: list[tuple[int, float, float]] = []
         self.models: list[Any] = []
         self.moments: tuple[Any, ...] = ()
+        self.common: Any = None  # what every client adds to its gradients
+        self.own: dict[int, Any] = {}  # what single clients add besides
+        self.frozen: Any = None  # which parameters no client moves
         self.reports: Reports | None = None
         self.outcomes: list[Outcome] = []
         self.open_jobs: list[Job] = []
@@ -119,12 +124,12 @@ class Reference:
 
     def choose(self) -> Policy:
         """The policy of the next round."""
+        if isinstance(self.controller, Fixed):
+            return self.controller.policy
         seen = None
         if self.responses:
             clients, times, limits = zip(*self.responses[-20_000:], strict=True)
             seen = Observations([*times], [*limits], [f"{client}" for client in clients])
-        if isinstance(self.controller, Fixed):
-            return self.controller.policy
         return self.controller(self.ledger(self.now, self.running), seen)
 
     def ledger(self, opened: float, working: list[Job], decision: str = "", at: int = 0) -> Ledger:
@@ -190,16 +195,14 @@ class Reference:
         n = self.federation.clients
         carried = answers.carrying(policy, policy.carry(ledger, closed), len(jobs), n)
         codes = np.broadcast_to(np.asarray(carried.jobs, dtype=int), len(jobs))
-        stays = np.broadcast_to(carried.kept and not spoilt, n)
-        if isinstance(carried.kept, np.ndarray):
-            stays = carried.kept & (not spoilt)
+        stays = np.broadcast_to(np.asarray(carried.kept) & (not spoilt), n)
 
         running, keeping, wasted, ended, absent = [], [], [], [], []
         last = {job.client: job for job in jobs if job in reported}  # of a client's reports
         for job, code in zip(jobs, codes.tolist(), strict=True):
             lost = job not in reported and (job.absent or (job.crashes and job.stop <= self.now))
             told = job in reported or not (lost or code & RUN)
-            if told:
+            if told and self.now > job.start:  # a round of no length says nothing
                 took = job.arrival - job.start if job.arrival <= self.now else np.nan
                 self.responses.append((job.client, took, self.now - job.start))
             if job not in reported and not lost and code & RUN:
@@ -299,6 +302,8 @@ class Reference:
                     work=invitation.work,
                     before=before,
                     began=began,
+                    offset=self.offset(client),
+                    frozen=self.frozen,
                 )
             )
         if self.presence is not None:  # after all: who is there must not depend on their order
@@ -307,7 +312,18 @@ class Reference:
         sent = len([job for job in new if not job.absent])
         outcome.downloads += sent
         outcome.bytes_down += sent * invitation.work.download * self.bytes
+        more = [job for job in new if not job.absent and job.offset is not None]
+        outcome.bytes_down += len(more) * self.bytes
+        if (self.own or self.common is not None or self.frozen is not None) and any(
+            job.local for job in new
+        ):
+            raise answers.no_local_models(self.policy)
         return new
+
+    def offset(self, client: int) -> Any:
+        """What a client adds to its gradients now: the common vector and its own."""
+        parts = [part for part in (self.common, self.own.get(client)) if part is not None]
+        return sum(parts[1:], parts[0]) if parts else None
 
     def amount(
         self, client: int, fixed: float, amount: Any, work: Work, opened: float
@@ -400,6 +416,11 @@ class Reference:
                 slope = task.learner.gradient(model, task.data, rows, weight)
                 if job.work.prox:
                     slope = slope + (model - job.base) * job.work.prox
+                if job.offset is not None:
+                    slope = slope + task.learner.load(job.offset)
+                if job.frozen is not None:
+                    free = np.where(job.frozen, np.float32(0.0), task.learner.save(slope))
+                    slope = task.learner.load(free)
                 model = model - slope * float(step)
         job.model = model
 
@@ -427,7 +448,8 @@ class Reference:
             reports = replace(reports, **self.looked_at(jobs, task, policy.needs))
         self.reports = reports
         ledger = self.ledger(opened, self.working(reported), "policy merge", self.round)
-        merge = answers.merging(policy, policy.merge(ledger, reports), reports)
+        size = None if task is None else len(task.learner.save(self.models[-1]))
+        merge = answers.merging(policy, policy.merge(ledger, reports), reports, size)
         used = {j: float(c) for j, c in zip(jobs, merge.coefficient, strict=True) if c != 0}
         if task is not None:
             moments = self.moments
@@ -443,6 +465,10 @@ class Reference:
                 return True, {}
             self.models.append(model)
             self.moments = moments
+        if merge.offset is not None:
+            self.own |= {job.client: np.array(r) for job, r in zip(jobs, merge.offset, strict=True)}
+        self.common = self.common if merge.common is None else np.array(merge.common)
+        self.frozen = self.frozen if merge.frozen is None else np.array(merge.frozen)
         return False, used
 
     def looked_at(self, jobs: list[Job], task: Task, needs: frozenset[str]) -> dict[str, Any]:
@@ -454,6 +480,11 @@ class Reference:
                 rows = [save(job.model - job.base) for job in jobs]
             none = np.empty((0, len(save(self.models[self.version]))), dtype=np.float32)
             found["updates"] = np.stack(rows) if rows else none
+        if "offsets" in needs:
+            zeros = np.zeros(len(save(self.models[self.version])), dtype=np.float32)
+            rows = [zeros if job.offset is None else job.offset for job in jobs]
+            found["offsets"] = np.array(rows, dtype=np.float32).reshape(-1, len(zeros))
+            found["common"] = zeros if self.common is None else self.common
         if "losses" in needs:
             found["losses"] = np.array([job.loss for job in jobs])
         if "rms losses" in needs:

@@ -100,7 +100,9 @@ def test_a_controller_that_cannot_be_identified_is_refused(tmp_path: Path) -> No
         serve(wire(), brief(Counting()), tmp_path)
 
 
-@pytest.mark.parametrize("wrong", [mcu, Doubling, "mcu", None], ids=str)
+@pytest.mark.parametrize(
+    "wrong", [mcu, Doubling, "mcu", None], ids=["function", "class", "text", "nothing"]
+)
 def test_what_is_no_controller_is_refused(wrong: Any) -> None:
     with pytest.raises(InputError, match=r"A policy is needed, .* or a controller"):
         brief(wrong)

@@ -196,8 +196,9 @@ class Books:
             trained,
         )
         if not len(held):
-            none = shared(np.int64(0), len(index))
-            return Reports(*[*(pick(column, index) for column in fresh), none])
+            found: list[Any] = [pick(column, index) for column in fresh]
+            found.append(shared(np.int64(0), len(index)))
+            return Reports(*found)
         old = (
             held,
             kept.start[held],
@@ -210,9 +211,9 @@ class Books:
             kept.arrived[held],
             kept.seconds[held],
         )
-        both = [np.concatenate([a[index], b]) for a, b in zip(fresh, old, strict=True)]
-        used = np.concatenate([np.zeros(len(index), dtype=np.int64), kept.used[held]])
-        return Reports(*[*both, used])
+        both: list[Any] = [np.concatenate([a[index], b]) for a, b in zip(fresh, old, strict=True)]
+        both.append(np.concatenate([np.zeros(len(index), dtype=np.int64), kept.used[held]]))
+        return Reports(*both)
 
     def _since(self, clients: Indices | slice, now: float) -> Floats:
         """The area under the age since it was last settled: a trapezium.
@@ -258,7 +259,7 @@ class Books:
         over = int(np.count_nonzero(jobs.arrival <= now)) > outcome.reports
         spent = np.minimum(jobs.stop, now)
         spent -= jobs.start
-        simple = lost is None is keeps and not over and not repeats and not self._keeping
+        simple = jobs.all_expected and keeps is None and not (over or repeats or self._keeping)
         if simple and not isinstance(carried.jobs, np.ndarray) and used.all_or_none(outcome):
             settled = self._close_simply(outcome, jobs, reported, used, unfinished, spent, runs)
         else:
@@ -374,7 +375,8 @@ class Books:
         kept.used[used.held] += 1
         self._clear(going_on)
         # A newer report that began from the global model takes the place of a kept one.
-        self._drop(outcome, settled, mine if local is None else mine[~local])
+        newer = mine if local is None else mine[~local]
+        self._drop(outcome, settled, _each_once(newer) if repeats else newer)
 
     def _credit(self, outcome: Outcome, jobs: Running, used: Used, repeats: bool) -> None:
         """Reset ages and count merges."""
@@ -535,6 +537,11 @@ def _last_of_each(clients: Indices, reported: Mask) -> Mask:
     last = np.zeros(len(clients), dtype=bool)
     last[rows[len(rows) - 1 - first]] = True
     return last
+
+
+def _each_once(clients: Indices) -> Indices:
+    """Clients without repetition, in the order in which they first occur."""
+    return clients[np.sort(np.unique(clients, return_index=True)[1])]
 
 
 def _counts(fate: Codes) -> Whole:

@@ -77,6 +77,7 @@ class Run:
         self.starter = Starter(federation, task, self.seed, crash, self.presence)
         self.training = None if task is None else _training(task, self.seed)
         self._bytes = 0 if self.training is None else self.training.bytes
+        self._parameters = None if self.training is None else self.training.parameters
         self.uploads: dict[int, float] = {}  # by invitation, where it is not 1
         self.outcomes: list[Outcome] = []
         self.scores: list[tuple[int, Score]] = []
@@ -195,9 +196,18 @@ class Run:
             sent -= int(np.count_nonzero(new.status == Status.ABSENT))
         outcome.downloads += sent
         outcome.bytes_down += sent * work.download * self._bytes
+        if self.training is not None and self.training.vectors.used:
+            outcome.bytes_down += self._push(self.training, new, number) * self._bytes
         if work.upload != 1.0:
             self.uploads[number] = work.upload
         return new
+
+    def _push(self, training: Training, new: Running, number: int) -> int:
+        """Note the vectors that an invitation's jobs use: how many clients are sent one."""
+        if new.local.any():
+            raise answers.no_local_models(self.policy)
+        began = new.client[new.status != Status.ABSENT]
+        return training.vectors.begin(number, new.client).count(began)
 
     def _wait(self, open_: Arrivals, outcome: Outcome) -> tuple[bool, Verdict, bool]:
         """Let time pass as the policy asks.
@@ -256,9 +266,12 @@ class Run:
             if needs & SINGLE:
                 reports = training.seen(reports, paths, needs)
         ledger.ask(self._streams["merge"], ledger.round)
-        merge = answers.merging(policy, policy.merge(ledger, reports), reports)
-        if training is not None and not training.merge(paths, merge, reports.updates):
-            return None
+        answer = policy.merge(ledger, reports)
+        merge = answers.merging(policy, answer, reports, self._parameters)
+        if training is not None:
+            if not training.merge(paths, merge, reports.updates):
+                return None
+            training.vectors.adopt(merge, reports.client)
         return Used.by(merge, index, held), reports
 
     def _remember(self, jobs: Running, settled: Settled) -> None:
@@ -292,6 +305,7 @@ class Run:
         now = self.ledger.now
         lost = np.isin(settled.fate, (Fate.CRASHED, Fate.REFUSED, Fate.ABSENT))
         tells = ~lost & (reported | (settled.fate != OPEN))
+        tells &= jobs.start < now  # a round of no length says nothing
         for row in np.flatnonzero(tells).tolist():
             start, arrival = float(jobs.start[row]), float(jobs.arrival[row])
             took = arrival - start if arrival <= now else np.nan

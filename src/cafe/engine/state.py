@@ -20,6 +20,7 @@ from cafe.rounds.jobs import Running, Work
 from cafe.rounds.ledger import Scored
 from cafe.rounds.outcome import Outcome
 from cafe.rounds.policy import Policy
+from cafe.rounds.vectors import Vectors
 
 State = dict[str, NDArray[Any]]
 
@@ -120,6 +121,9 @@ def save(run: Run) -> State:
         meta["calls"] = [
             (number, call.round, asdict(call.work)) for number, call in training.calls.items()
         ]
+        if training.vectors.used:
+            arrays, meta["vectors"] = training.vectors.save()
+            state |= arrays
     return packed(state, meta)
 
 
@@ -158,6 +162,8 @@ def restore(run: Run, state: State) -> None:
         training.calls = {
             number: Call(round_, Work(**work)) for number, round_, work in meta["calls"]
         }
+        if "vectors" in meta:
+            training.vectors = Vectors.restored(state, meta["vectors"])
 
 
 def _identity(run: Run) -> dict[str, Any]:

@@ -104,6 +104,7 @@ class Gate:
             self._claims(report, order)
             or self._missing(report, needs)
             or self.layout.complaint(report.update)
+            or _thawed(report, order)
         )
         if reason:
             return Refused(reason)
@@ -188,6 +189,14 @@ class Gate:
             if need in needs and value is None:
                 return f"it has no {what}, which the policy needs"
         return None
+
+
+def _thawed(report: Report, order: Order) -> str | None:
+    """Whether a report moves what it was told to leave as it is."""
+    for name, mask in (order.frozen or {}).items():
+        if report.update[name][mask].any():
+            return f"it moves parameters of {name} that are frozen"
+    return None
 
 
 def printable(label: str) -> str:

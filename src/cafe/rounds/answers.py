@@ -137,8 +137,15 @@ def passed(policy: Policy, now: float, wait: Wait) -> InputError:
     )
 
 
-def merging(policy: Policy, answer: Any, reports: Reports) -> Merge:
-    """A merge with a coefficient for each report."""
+def merging(policy: Policy, answer: Any, reports: Reports, parameters: int | None = None) -> Merge:
+    """A merge with a coefficient for each report, and vectors that fit the model.
+
+    Args:
+        policy: that answered.
+        answer: what it answered.
+        reports: what it was given.
+        parameters: how many the model has; None without a task, where there is no model.
+    """
     if not isinstance(answer, Merge):
         advice = ""
         if isinstance(answer, np.ndarray | list | tuple):
@@ -149,7 +156,56 @@ def merging(policy: Policy, answer: Any, reports: Reports) -> Merge:
             f"The policy {policy.name} must give each of the {len(reports)} reports a "
             f"coefficient in merge. Got {_shown(answer.coefficient)}."
         )
-    return answer
+    if answer.offset is None and answer.common is None and answer.frozen is None:
+        return answer
+    return _with_vectors(policy, answer, reports, parameters)
+
+
+def _with_vectors(policy: Policy, answer: Merge, reports: Reports, parameters: int | None) -> Merge:
+    """A merge with vectors for clients, as arrays of the right shape and kind."""
+    if parameters is None:
+        raise InputError(
+            f"The policy {policy.name} answered offset, common or frozen in merge, and there is no "
+            "model without a task: give one."
+        )
+    if answer.offset is not None and "updates" not in policy.needs:
+        raise InputError(
+            f"The policy {policy.name} answered an offset for the client of each report in merge, "
+            "and does not say that it needs to see single clients' updates. Make it with "
+            'Policy(..., needs=frozenset({"updates"})).'
+        )
+    found: dict[str, Any] = {}
+    shapes = {"offset": (len(reports), parameters), "common": (parameters,)}
+    for name, shape in shapes.items():
+        given = getattr(answer, name)
+        if given is None:
+            continue
+        array = _array(given)
+        if array is None or array.shape != shape or array.dtype.kind not in "iuf":
+            raise _wrong_vector(policy, name, f"numbers of shape {shape}", array)
+        with np.errstate(over="ignore"):
+            found[name] = array.astype(np.float32, copy=False)
+        if not np.isfinite(found[name]).all():
+            raise InputError(
+                f"The policy {policy.name} must answer finite numbers as {name} in merge. Got "
+                "others: clients would add them to their gradients, and spoil the model."
+            )
+    if answer.frozen is not None:
+        mask = _array(answer.frozen)
+        if mask is None or mask.shape != (parameters,) or mask.dtype != bool:
+            wanted = f"True or False for each of the model's {parameters} parameters"
+            raise _wrong_vector(policy, "frozen", wanted, mask)
+        found["frozen"] = mask
+    return replace(answer, **found)
+
+
+def no_local_models(policy: Policy) -> InputError:
+    """The error for jobs that go on from local models where clients add vectors."""
+    return InputError(
+        f"The policy {policy.name} lets clients go on from local models, and a merge has answered "
+        "offset, common or frozen. One report would then mix steps under different vectors. "
+        "Answer invitations with local=None, or leave these vectors out."
+    )
 
 
 def carrying(policy: Policy, answer: Any, jobs: int, clients: int) -> Carried:
@@ -230,6 +286,15 @@ def _array(given: Any) -> NDArray[Any] | None:
         return np.asarray(given)
     except ValueError:
         return None
+
+
+def _wrong_vector(policy: Policy, name: str, wanted: str, array: NDArray[Any] | None) -> InputError:
+    got = "rows of different lengths"
+    if array is not None:
+        got = f"an array of shape {array.shape} and type {array.dtype}"
+    return InputError(
+        f"The policy {policy.name} must answer {wanted} as {name} in merge. Got {got}."
+    )
 
 
 def _shown(value: Any) -> str:

@@ -211,6 +211,10 @@ class Reports(Jobs):
         losses: the mean loss on its first batch before any step, for a policy that ``needs`` it.
         rms_losses: the root of the mean squared loss on the same batch, likewise.
         labels: how many examples of each class its client holds, likewise.
+        offsets: what each job added to its gradients in all, a row per report, zeros where nothing:
+            the common vector and its client's own as they were at its start; likewise.
+        common: the vector that every client adds at present, zeros where there is none; for a
+            policy that ``needs`` offsets.
     """
 
     arrived: Floats
@@ -220,6 +224,8 @@ class Reports(Jobs):
     losses: Floats | None = None
     rms_losses: Floats | None = None
     labels: Whole | None = None
+    offsets: NDArray[np.float32] | None = None
+    common: NDArray[np.float32] | None = None
 
     @property
     def seconds(self) -> Floats:

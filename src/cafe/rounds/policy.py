@@ -25,13 +25,14 @@ NEEDS = {
     "labels": "how many examples of each class the client of each report holds",
     "local models": "clients keep their own model from one round to the next",
     "losses": "the mean loss of each report's first batch",
+    "offsets": "the vectors that clients added to their gradients, as earlier merges answered them",
     "rms losses": "the root of the mean squared loss of each report's first batch",
     "scores": "loss and accuracy of the model, evaluated every ``score_every`` updates",
     "sizes": "how many examples each client holds: a report that does not say so is refused",
     "updates": "each client's update in the clear, which secure aggregation forbids",
 }
 # What reports must bring for a policy that needs it, and secure aggregation cannot give.
-SINGLE = frozenset({"updates", "losses", "rms losses", "labels"})
+SINGLE = frozenset({"updates", "losses", "rms losses", "labels", "offsets"})
 
 
 @dataclass(frozen=True)
@@ -58,15 +59,29 @@ class Merge:
 
     A report with coefficient 0 is not used.
 
+    The last three attributes hold from now on, for jobs that start later, until a merge answers
+    others; None leaves things as they are. They need a task. Clients that use them cannot go on
+    from local models.
+
     Attributes:
         coefficient: one for each report.
         keep: the factor of the present model.
         of: what is added up: the reports' "update", or their "model".
+        offset: a vector for the client of each report, of shape (reports, parameters), which it
+            adds to each of its gradients. Of several reports of a client, the last one counts. The
+            policy needs "updates".
+        common: a vector, of shape (parameters,), which every client adds to each of its gradients
+            besides. A client that adds any vector is sent another model's size for it.
+        frozen: which parameters no client moves, of shape (parameters,). Fewer bytes are counted
+            only where ``Work.download`` and ``Work.upload`` say so.
     """
 
     coefficient: Floats
     keep: float = 1.0
     of: Literal["update", "model"] = "update"
+    offset: NDArray[np.float32] | None = None
+    common: NDArray[np.float32] | None = None
+    frozen: Mask | None = None
 
     def __post_init__(self) -> None:
         given = self.coefficient

@@ -54,7 +54,7 @@ def as_controller(given: object) -> Controller:
     """
     if isinstance(given, Policy):
         return Fixed(given)
-    if not _takes_two(given):
+    if not is_controller(given):
         raise InputError(
             "A policy is needed, such as cafe.policies.mcu(quorum=1, deadline=0.5), or a "
             f"controller: a function of the ledger and of the response times. Got {given!r}."
@@ -74,9 +74,9 @@ def ask(controller: Controller, ledger: Ledger, seen: Observations | None) -> Po
     return policy
 
 
-def _takes_two(given: object) -> bool:
-    """Whether it is a function, or something like one, of two arguments."""
-    if not callable(given) or isinstance(given, type):
+def is_controller(given: object) -> bool:
+    """Whether it is a function, or something like one, of the ledger and the response times."""
+    if not callable(given) or isinstance(given, type | Policy):
         return False
     try:
         signature(given).bind(None, None)
@@ -105,7 +105,7 @@ def identity_of(controller: Controller) -> str:
     if isinstance(controller, Fixed):
         return controller.policy.identity
     try:
-        return f"{titled(controller)} sha256:{digest(controller)}"
+        return f"{titled(controller)} sha256:{digest(controller, what='the controller')}"
     except InputError:
         if type(controller).__str__ is object.__str__:
             raise

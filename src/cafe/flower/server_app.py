@@ -28,8 +28,8 @@ def server(
     """A Flower ServerApp that runs a policy.
 
     Keys of the app's own configuration take the place of some: ``folder``, ``rounds``, ``updates``,
-    ``time``, ``seed``; and ``overwrite`` begins a run anew. A run that is in the folder and not
-    finished is gone on with.
+    ``time``, ``seed``, ``secure_aggregation``; and ``overwrite`` begins a run anew. An unfinished
+    run in the folder is resumed.
 
     Args:
         policy: such as ``cafe.policies.mcu(...)``, the same object that ``cafe.simulate`` takes; or
@@ -63,7 +63,8 @@ def _configured(config: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: config[name] for name in names if config.get(name)}
     if found:
         found = dict.fromkeys(names) | found
-    return found | ({"seed": config["seed"]} if "seed" in config else {})
+    others = ("seed", "secure_aggregation")
+    return found | {name: config[name] for name in others if name in config}
 
 
 def _key(folder: Path, brief: Brief) -> str:

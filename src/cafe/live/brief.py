@@ -68,6 +68,10 @@ class Brief:
         positive("evaluate_seconds", self.evaluate_seconds)
         positive("wait", self.wait)
         whole("patience", self.patience)
+        if not isinstance(self.secure_aggregation, bool):
+            raise InputError(
+                f"secure_aggregation must be true or false. Got {self.secure_aggregation!r}."
+            )
         if self.clients is not None:
             whole("clients", self.clients)
         if isinstance(self.evaluate, str) and self.evaluate != "clients":

@@ -30,3 +30,12 @@ def test_a_limit_in_the_configuration_takes_the_place_of_all_in_the_app() -> Non
         "time": None,
     }
     assert _configured({"rounds": 0, "seed": 3}) == {"seed": 3}
+
+
+def test_secure_aggregation_is_for_the_app_and_its_configuration() -> None:
+    policy, model = cafe.policies.mcu(quorum=1, deadline=1.0), {"w": np.zeros(2)}
+    server(policy, model, rounds=1, secure_aggregation=True)
+    with pytest.raises(InputError, match="must be true or false"):
+        server(policy, model, rounds=1, secure_aggregation="yes")
+    assert _configured({"secure_aggregation": True}) == {"secure_aggregation": True}
+    assert _configured({"secure_aggregation": False}) == {"secure_aggregation": False}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from cafe.control import Controller, Fixed, titled
 from cafe.engine.batches import Batches
 from cafe.federation import Federation
 from cafe.fitting.observations import Observations
+from cafe.latency.base import Floats
 from cafe.randomness import Stream
 from cafe.rounds import answers
 from cafe.rounds.history import Curve, History
@@ -143,7 +145,7 @@ class Reference:
             ledger.forecasts = lambda clients, until: there.forecast(clients, self.now, until)
         ledger.now, ledger.opened, ledger.invitations = self.now, opened, self.invitations
         ledger.round, ledger.version, ledger.state = self.round, self.version, self.state
-        ledger.score = self.score
+        ledger.score, ledger.working = self.score, len(working)
         if decision:
             ledger.ask(Stream(self.seed, decision), at)
         return ledger
@@ -176,11 +178,13 @@ class Reference:
         working = [job for job in jobs if job not in reported]
         closed = Closed(
             outcome.succeeded,
-            _columns(Jobs, jobs),
             np.array([job in reported for job in jobs], dtype=bool),
-            np.array([job in used for job in jobs], dtype=bool),
-            np.array([job.arrival if job in reported else np.nan for job in jobs]),
             None if spoilt else self.reports,
+            lambda: (
+                _columns(Jobs, jobs),
+                np.array([job in used for job in jobs], dtype=bool),
+                np.array([job.arrival if job in reported else np.nan for job in jobs]),
+            ),
         )
         ledger = self.ledger(opened, working, "policy carry", self.round)
         n = self.federation.clients
@@ -298,8 +302,8 @@ class Reference:
                 )
             )
         if self.presence is not None:  # after all: who is there must not depend on their order
-            began = np.array([job.client for job in new if not job.absent], dtype=np.intp)
-            self.presence.spend(began, self.now)
+            begun = np.array([job.client for job in new if not job.absent], dtype=np.intp)
+            self.presence.spend(begun, self.now)
         sent = len([job for job in new if not job.absent])
         outcome.downloads += sent
         outcome.bytes_down += sent * invitation.work.download * self.bytes
@@ -349,10 +353,7 @@ class Reference:
             self.closes += 1
             seen = [job for job in jobs if job in reported]
             waiting = Waiting(
-                len(reported),
-                len(jobs) - before,
-                len(jobs) - len(reported),
-                lambda seen=seen: (_columns(Jobs, seen), np.array([job.arrival for job in seen])),
+                len(reported), len(jobs) - before, len(jobs) - len(reported), partial(_look, seen)
             )
             answer = answers.closing(policy, policy.close(ledger, waiting))
             if isinstance(answer, Verdict):
@@ -415,7 +416,7 @@ class Reference:
             Reports,
             jobs,
             arrived=np.array([job.arrival for job in jobs]),
-            seconds=np.array([_total([j.seconds for j in job.chain]) for job in jobs]),
+            trained=np.array([_total([j.seconds for j in job.chain]) for job in jobs]),
             used=np.array([job.uses for job in jobs], dtype=np.int64),
         )
         reports.version[:] = [job.began for job in jobs]
@@ -591,6 +592,11 @@ def _columns(kind: Any, jobs: list[Job], **more: Any) -> Any:
         note=np.array([job.note for job in jobs], dtype=float),
         **more,
     )
+
+
+def _look(seen: list[Job]) -> tuple[Jobs, Floats]:
+    """Jobs that have reported, and when."""
+    return _columns(Jobs, seen), np.array([job.arrival for job in seen])
 
 
 def _total(seconds: list[float]) -> float:

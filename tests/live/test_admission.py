@@ -57,8 +57,8 @@ def refused(report: Report, order: Order = ORDER, **guard: Any) -> str:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"round": 6}, "it answers round 6, and round 7 was asked"),
-        ({"round": 8}, "it answers round 8, and round 7 was asked"),
+        ({"invitation": 6}, "it answers invitation 6, and 7 was asked"),
+        ({"invitation": 8}, "it answers invitation 8, and 7 was asked"),
         ({"version": 2}, "version 2 of the model, and not 3"),
         ({"version": 4}, "version 4 of the model, and not 3"),
         ({"carried": True}, "was asked to begin from the global one"),
@@ -188,12 +188,12 @@ def spoil(report: Report) -> dict[str, Report]:
         "update": replace(report, update=bad),
         "names": replace(report, update=evil),
         "version": replace(report, version=report.version + 1),
-        "round": replace(report, round=report.round - 1),
+        "invitation": replace(report, invitation=report.invitation - 1),
         "examples": replace(report, examples=0),
     }
 
 
-@pytest.mark.parametrize("kind", ["update", "names", "version", "round", "examples"])
+@pytest.mark.parametrize("kind", ["update", "names", "version", "invitation", "examples"])
 def test_the_round_goes_on_without_a_refused_report(kind: str) -> None:
     wire = VirtualWire(cafe.Federation(4, cafe.Constant(0.2)))
     wire.tamper = lambda report, order: spoil(report)[kind] if order.number == 1 else report

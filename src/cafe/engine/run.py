@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cafe.control import Controller, Fixed, titled
+from cafe.control import Controller, Fixed, as_controller, ask, titled
 from cafe.engine.arrivals import Arrivals
 from cafe.engine.books import Books, Settled, Used, as_closed
 from cafe.engine.starting import Starter
@@ -62,12 +62,12 @@ class Run:
         patience: int = 1000,
         secure_aggregation: bool = False,
     ) -> None:
-        _check(federation, policy, task, crash, patience)
+        _check(federation, task, crash, patience)
         _keep_freed_memory()
         self.federation, self.seed = federation, check_seed(seed)
         self.crash, self.patience = crash, patience
         self.secure_aggregation = secure_aggregation
-        self.controller = Fixed(policy) if isinstance(policy, Policy) else policy
+        self.controller = as_controller(policy)
         self._streams = {name: Stream(self.seed, address) for name, address in STREAMS.items()}
         examples = federation.examples if task is None else task.shards.counts
         self.books = Books.new(np.broadcast_to(examples, federation.clients).astype(np.int64))
@@ -99,9 +99,7 @@ class Run:
         if isinstance(self.controller, Fixed):
             policy = self.controller.policy
         else:
-            policy = self.controller(self.ledger, self.seen())
-            if not isinstance(policy, Policy):
-                raise InputError(f"The controller must answer a policy. Got {policy!r}.")
+            policy = ask(self.controller, self.ledger, self.seen())
         if policy is not self._checked:
             self._check_policy(policy)
             self._checked = policy
@@ -164,7 +162,7 @@ class Run:
 
     def _see(self, presence: PresenceState) -> None:
         """Who is there now."""
-        self.books.columns.away[:] = presence.away(self.ledger.now)
+        self.ledger.see(presence.away(self.ledger.now))
 
     def _gather(self, policy: Policy, presence: PresenceState) -> None:
         """Wait until as many clients are present as a round needs."""
@@ -172,12 +170,12 @@ class Run:
         if "forecasts" in policy.needs:
             ledger.forecasts = lambda clients, until: presence.forecast(clients, ledger.now, until)
         self._see(presence)
-        while np.count_nonzero(~self.books.columns.away) < policy.quorum:
+        while ledger.clients - ledger.absent < policy.quorum:
             moment = presence.next_change(ledger.now)
             if not moment < np.inf:
                 raise InfeasibleError(
                     f"Round {ledger.round} needs {policy.quorum} clients, and no more than "
-                    f"{int(np.count_nonzero(~self.books.columns.away))} are ever present from "
+                    f"{ledger.clients - ledger.absent} are ever present from "
                     f"time {ledger.now:g} on. Lower the quorum, or end the run earlier."
                 )
             ledger.now = moment
@@ -211,6 +209,7 @@ class Run:
         while True:
             ledger.ask(self._streams["close"], self.waits)
             self.waits += 1
+            ledger.working = len(open_) - open_.count
             if self.presence is not None:
                 self._see(self.presence)
             waiting = Waiting(open_.count, open_.invited, len(open_) - open_.count, open_.look)
@@ -438,20 +437,9 @@ def check_hazards(crash: float, patience: int) -> None:
     whole("patience", patience)
 
 
-def _check(
-    federation: Federation,
-    policy: Policy | Controller,
-    task: Task | None,
-    crash: float,
-    patience: int,
-) -> None:
+def _check(federation: Federation, task: Task | None, crash: float, patience: int) -> None:
     if not isinstance(federation, Federation):
         raise InputError(f"A federation is needed, such as cafe.Federation. Got {federation!r}.")
-    if not isinstance(policy, Policy) and (not callable(policy) or isinstance(policy, type)):
-        raise InputError(
-            "A policy is needed, such as cafe.policies.mcu(quorum=1, deadline=0.5), or a "
-            f"controller. Got {policy!r}."
-        )
     if task is not None and not isinstance(task, Task):
         raise InputError(f"A task is made by cafe.Task(...), or None for the books. Got {task!r}.")
     if task is not None and task.clients != federation.clients:

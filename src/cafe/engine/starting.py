@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from cafe.errors import InputError
-from cafe.federation import Federation, Indices
+from cafe.federation import Federation
 from cafe.latency.base import Floats
 from cafe.presence import PresenceState
 from cafe.randomness import Stream
-from cafe.rounds.jobs import Invitation, Running, Status, Whole, Work, shared
+from cafe.rounds.jobs import Invitation, Running, Status, Whole, shared
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
 from cafe.task import Task
@@ -49,15 +51,15 @@ class Starter:
         n = len(clients)
         fixed = self.federation.draw(self._latency.at(number), clients)
         steps = planned(self.federation, self.task, policy, invitation)
-        latency = seconds = fixed
+        latency, trained = fixed, _constant(np.nan, n)
         if self.federation.has_step_time:
             each = self.federation.step_time(clients)
             if invitation.work.partial and policy.deadline is not None:
                 steps = in_time(fixed, steps, each, ledger, policy.deadline)
-            seconds = steps * each
-            latency = fixed + seconds
+            trained = steps * each
+            latency = fixed + trained
         arrival = stop = ledger.now + latency
-        status = shared(_EXPECTED, n)
+        status = _constant(_EXPECTED, n)
         if self._some_absent or self.presence is not None:
             absent = np.isinf(fixed)
             if self.presence is not None:
@@ -82,7 +84,7 @@ class Starter:
             stop = np.where(left, leaves, stop)
             arrival = np.where(left, np.inf, arrival)
             status = np.where(left, np.int8(Status.CRASHED), status)
-        local = shared(False, n)
+        local = _constant(False, n)
         if invitation.local is not None:
             local = invitation.local & ledger.local[clients]
         return Running(
@@ -93,12 +95,18 @@ class Starter:
             local=local,
             invitation=shared(number, n),
             steps=steps,
-            note=shared(0.0, n) if invitation.note is None else invitation.note,
+            note=_constant(0.0, n) if invitation.note is None else invitation.note,
             arrival=arrival,
             stop=stop,
             status=status,
-            seconds=seconds,
+            trained=trained,
         )
+
+
+@lru_cache(maxsize=32, typed=True)
+def _constant(value: Any, count: int) -> Any:
+    """A column that many rounds share."""
+    return shared(value, count)
 
 
 def planned(
@@ -116,7 +124,8 @@ def planned(
         budget = work.seconds if amount is None else amount
         each = federation.step_time(clients)
         fits = np.floor(np.divide(budget, each, out=np.full(n, 1e9), where=each > 0) + 1e-9)
-        return np.clip(fits, 1, 10**9).astype(np.int64)
+        many: Whole = np.clip(fits, 1, 10**9).astype(np.int64)
+        return many
     if work.epochs is None:
         if amount is not None:
             return amount.astype(np.int64)
@@ -129,7 +138,7 @@ def planned(
                 "epoch has. Give a task, or ask for steps."
             )
         return shared(np.int64(0), n)
-    epochs = work.epochs if amount is None else amount
+    epochs = work.epochs if amount is None else amount.astype(np.int64)
     return epochs * task.epoch_steps(clients)
 
 

@@ -73,6 +73,7 @@ def restore_books(run: Played, state: State, meta: dict[str, Any]) -> None:
     for name in vars(books.kept):
         setattr(books.kept, name, state[f"kept.{name}"].copy())
     run.running = Running(**{f.name: state[f"running.{f.name}"] for f in fields(Running)})
+    ledger.working = len(run.running)
     found = [state[f"by_round.{field.name}"] for field in fields(Outcome)]
     run.outcomes = [Outcome(*map(_plain, row)) for row in zip(*found, strict=True)]
     run.scores = [
@@ -136,7 +137,7 @@ def restore(run: Run, state: State) -> None:
     restore_books(run, state, meta)
     count, took, client, broken = meta["failures"]
     run.failures, run.waits = (count, took, client, broken), meta["waits"]
-    run.uploads = {number: share for number, share in meta["uploads"]}
+    run.uploads = dict(meta["uploads"])
     run.responses.extend(
         (int(client), float(took), float(limit)) for client, took, limit in state["responses"]
     )

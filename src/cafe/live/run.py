@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cafe.control import Controller, titled
+from cafe.control import Controller, ask, titled
 from cafe.engine.arrivals import waited
 from cafe.engine.books import Books, Settled, Used, as_closed
 from cafe.engine.run import RECALL, STREAMS, check_held, check_secure, without
@@ -134,7 +134,7 @@ class LiveRun:
         ledger = self.ledger
         asked = (ledger.round, ledger.away.tobytes())
         if asked != self._asked:
-            self.policy = self.controller(ledger, self.seen())
+            self.policy = ask(self.controller, ledger, self.seen())
             self.policy.check_lost()  # a round that may never end: real clients get lost
             check_secure(self.policy, self.secure_aggregation)
             if "forecasts" in self.policy.needs:
@@ -217,7 +217,7 @@ class LiveRun:
             arrival=np.full(n, np.inf),
             stop=np.full(n, np.inf),
             status=np.where(lost, Status.ABSENT, Status.EXPECTED).astype(np.int8),
-            seconds=np.zeros(n),
+            trained=np.zeros(n),
         )
         open_.add(new, records)
         ledger.invitations += 1
@@ -243,6 +243,7 @@ class LiveRun:
             after=int(kept.invitation[k]) if local else None,
             began=int(kept.version[k]) if local else None,
             invitation=ledger.invitations,
+            reserve=self.desk.reserve if work.partial else 0.0,
         )
 
     def _weight(self, open_: Open) -> float:
@@ -262,6 +263,7 @@ class LiveRun:
             over = int(np.count_nonzero(~reported & (jobs.arrival <= ledger.now)))
             coming = int(np.count_nonzero(open_.alive)) + over
             ledger.ask(self._streams["close"], self.waits)
+            ledger.working = len(jobs) - count
             self.waits += 1
             waiting = Waiting(count, open_.invited, coming, open_.look)
             answer = answers.closing(policy, policy.close(ledger, waiting))
@@ -309,7 +311,8 @@ class LiveRun:
                 )
                 self.notice()
             ledger.now = max(self.now(), moment)
-            arrived = int(np.count_nonzero(jobs.arrival <= wait.until))
+            there = np.isfinite(jobs.arrival) & (jobs.arrival <= wait.until)
+            arrived = int(np.count_nonzero(there))
             enough = wait.reports is not None and arrived >= wait.reports
             if enough or moment >= wait.until:
                 return True

@@ -25,6 +25,8 @@ class Order:
         work: how much to do.
         seconds: how long the server waits, None where it takes what comes whenever it comes. A
             duration, since clocks differ.
+        reserve: how much of that a report usually takes on its way. A client whose work is
+            ``partial`` stops so much earlier, and hands in what it has.
         carry: whether to keep the local model for a later round.
         after: go on from the local model of the job of this invitation; None: from the global
             model.
@@ -43,6 +45,7 @@ class Order:
     after: int | None = None
     began: int | None = None
     invitation: int = -1
+    reserve: float = 0.0
 
     def __post_init__(self) -> None:
         if self.invitation < 0:

@@ -137,6 +137,8 @@ def work(
     """
     received = clock() if received is None else received
     until = float("inf") if order.seconds is None else received + order.seconds
+    if order.work.partial:
+        until -= order.reserve
     job = Job(
         order.client,
         order.number,

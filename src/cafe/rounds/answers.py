@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,9 +45,12 @@ def invitation(policy: Policy, decision: str, ledger: Ledger, answer: Any) -> In
             advice = "Wrap the clients: Invitation(clients)."
         raise refusal(policy, decision, "an Invitation", answer, advice)
     clients = _clients(policy, decision, ledger, answer.clients)
-    if not isinstance(answer.work, Work):
+    work: Any = answer.work
+    if not isinstance(work, Work):
         advice = "For work that differs from client to client give Invitation(amount=...)."
-        raise refusal(policy, decision, "one Work for all invited", answer.work, advice)
+        raise refusal(policy, decision, "one Work for all invited", work, advice)
+    if answer.local is None is answer.note and answer.amount is None:
+        return answer if clients is answer.clients else replace(answer, clients=clients)
     n, given = len(clients), dict[str, Any]()
     if answer.local is not None:
         given["local"] = _column(policy, decision, "local", answer.local, n, "b")
@@ -82,7 +85,7 @@ def _clients(policy: Policy, decision: str, ledger: Ledger, given: Any) -> Indic
     ):
         raise _wrong_clients(policy, decision, ledger, given)
     clients = clients.astype(np.intp, copy=False)
-    if len(clients):
+    if len(clients) and ledger.working:
         busy = ledger.busy[clients]
         if busy.any():
             raise InputError(
@@ -115,14 +118,14 @@ def closing(policy: Policy, answer: Any) -> Wait | Verdict | Invitation:
     allowed = "Wait(...), COMMIT, FAIL or an Invitation"
     if not isinstance(answer, Wait):
         raise refusal(policy, "close", allowed, answer)
-    reports = answer.reports
+    wait, reports = answer, cast(Any, answer.reports)
     if reports is not None and (isinstance(reports, bool) or not isinstance(reports, int)):
         if not isinstance(reports, np.integer):
             raise refusal(policy, "close", "Wait with a whole number of reports", answer)
-        answer = replace(answer, reports=int(reports))
-    if not isinstance(answer.until, int | float | np.number) or isinstance(answer.until, bool):
+        wait = replace(wait, reports=int(reports))
+    if not isinstance(wait.until, int | float | np.number) or isinstance(wait.until, bool):
         raise refusal(policy, "close", "Wait with a time in until", answer)
-    return answer
+    return wait
 
 
 def passed(policy: Policy, now: float, wait: Wait) -> InputError:

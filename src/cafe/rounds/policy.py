@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum, IntFlag
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -71,7 +72,8 @@ class Merge:
         given = self.coefficient
         plain = isinstance(given, np.ndarray) and given.dtype == float
         coefficient = given if plain else numbers(given)
-        if coefficient is None or not is_finite_number(self.keep):
+        keep = type(self.keep) is float and -np.inf < self.keep < np.inf
+        if coefficient is None or not (keep or is_finite_number(self.keep)):
             raise InputError(
                 f"A merge needs numbers: a coefficient for each report, and keep. "
                 f"Got {self.coefficient!r} and keep={self.keep!r}."
@@ -96,25 +98,49 @@ class Carry(IntFlag):
 DROP, RUN, HOLD, LOCAL = Carry.DROP, Carry.RUN, Carry.HOLD, Carry.LOCAL
 
 
-@dataclass(frozen=True, eq=False)
 class Closed:
     """A round that has just closed, for ``carry`` and ``observe``.
 
+    Args:
+        succeeded: whether the model moved.
+        reported: which of the jobs have reported.
+        reports: what ``merge`` was given.
+        look: makes :attr:`jobs`, :attr:`used` and :attr:`arrived` when they are asked for.
+
     Attributes:
         succeeded: whether the model moved.
-        jobs: all that were open.
-        reported: which of them have reported.
-        used: which of them are in the update.
-        arrived: when the reports came; not a number for jobs that have not reported.
+        reported: which of the jobs have reported.
         reports: what ``merge`` was given, held reports included; None where it was not asked.
     """
 
-    succeeded: bool
-    jobs: Jobs
-    reported: Mask
-    used: Mask
-    arrived: Floats
-    reports: Reports | None
+    def __init__(
+        self,
+        succeeded: bool,
+        reported: Mask,
+        reports: Reports | None,
+        look: Callable[[], tuple[Jobs, Mask, Floats]],
+    ) -> None:
+        self.succeeded, self.reported, self.reports = succeeded, reported, reports
+        self._look = look
+
+    @property
+    def jobs(self) -> Jobs:
+        """All that were open."""
+        return self._seen[0]
+
+    @property
+    def used(self) -> Mask:
+        """Which of the jobs are in the update."""
+        return self._seen[1]
+
+    @property
+    def arrived(self) -> Floats:
+        """When the reports came; not a number for jobs that have not reported."""
+        return self._seen[2]
+
+    @cached_property
+    def _seen(self) -> tuple[Jobs, Mask, Floats]:
+        return self._look()
 
 
 @dataclass(frozen=True, eq=False)

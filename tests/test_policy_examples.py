@@ -148,7 +148,7 @@ def test_over_selection_closes_at_the_goal() -> None:
 
 def test_fedbuff_replaces_a_client_the_moment_it_reports() -> None:
     # One client takes 1 s and the other 3 s, and both always work: reports come at 1, 2, 3, 3.
-    who = cafe.Federation(2, cafe.Constant([1.0, 3.0]))
+    who = cafe.Federation(2, cafe.Constant(np.array([1.0, 3.0])))
     run = cafe.simulate(who, recipe("fedbuff")(concurrency=2, goal=4), rounds=2)
     assert run.by_round["closed"].tolist() == [3.0, 6.0]
     # Two at the start and three replacements; the fourth report is replaced in the next round,
@@ -160,7 +160,7 @@ def test_fedbuff_replaces_a_client_the_moment_it_reports() -> None:
 
 def test_last_updates_are_used_for_ever() -> None:
     # Client 0 reports in every round, client 1 never reports by the deadline, client 2 only once.
-    times = cafe.Constant([0.5, 9.0, 0.6])
+    times = cafe.Constant(np.array([0.5, 9.0, 0.6]))
     policy = recipe("last_updates")(deadline=1.0)
     first = policy.invite
 
@@ -184,6 +184,8 @@ def test_high_loss_prefers_who_has_not_reported_and_then_the_highest() -> None:
         before = run.ledger.merged.copy()
         run.step()
         invited.append(np.flatnonzero(run.ledger.merged > before).tolist())
-    assert sorted(sum(invited[:3], [])) == [*range(CLIENTS)]  # everybody once
+    assert sorted(client for some in invited[:3] for client in some) == [
+        *range(CLIENTS)
+    ]  # everybody once
     highest = sorted(known, key=lambda client: -known[client])[:4]
     assert invited[3] == sorted(map(int, highest))

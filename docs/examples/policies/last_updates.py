@@ -20,6 +20,4 @@ def last_updates(*, deadline: float, quorum: int = 1) -> Policy:
     def carry(ledger: Ledger, closed: Closed) -> Carried:
         return Carried(HOLD, kept=True)
 
-    return Policy(
-        "last_updates", Everyone(), merge=merge, carry=carry, **closing(quorum, deadline)
-    )
+    return Policy("last_updates", Everyone(), merge=merge, carry=carry, **closing(quorum, deadline))

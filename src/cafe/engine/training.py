@@ -179,9 +179,11 @@ class Training:
             merge: what the policy decided.
             updates: those of the reports, where they are known already.
         """
-        change = self._change(paths, merge) if updates is None else self._sum(paths, merge, updates)
         model = self.model
         with np.errstate(all="ignore"):  # looked for below
+            change = (
+                self._change(paths, merge) if updates is None else self._sum(paths, merge, updates)
+            )
             if merge.keep != 1.0:
                 change = change - model * (1.0 - merge.keep)
             moments = self.moments

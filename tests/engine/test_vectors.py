@@ -47,6 +47,7 @@ def scaffold(invite: Any, rate: float, **close: Any) -> Policy:
     def merge(ledger: Ledger, reports: Reports) -> Merge:
         assert reports.updates is not None
         assert reports.offsets is not None
+        assert reports.common is not None
         before = reports.common - reports.offsets
         after = -reports.offsets - reports.updates / (rate * reports.steps[:, None])
         common = reports.common + (after - before).sum(axis=0) / ledger.clients
@@ -104,16 +105,19 @@ def test_two_rounds_by_hand(kind: Any) -> None:
     """
     policy = scaffold(in_turn(2, np.array([1, 2])), 0.5)
     seen: list[Reports] = []
-    watched = replace(policy, merge=lambda ledger, r: (seen.append(r), policy.merge(ledger, r))[1])
-    run = kind(steady(2), watched, points(0.0, 4.0))
+
+    def watched(ledger: Ledger, reports: Reports) -> Merge:
+        seen.append(reports)
+        return policy.merge(ledger, reports)
+
+    run = kind(steady(2), replace(policy, merge=watched), points(0.0, 4.0))
     assert models(run, 3)[:2] == [[1.5], [1.875]]
-    for reports, offsets, common in zip(
-        seen, ([0, 0], [-1.5, 1.5], [-1.875, 1.875]), (0, -1.5, -0.375), strict=True
-    ):
+    expected = [([0, 0], 0), ([-1.5, 1.5], -1.5), ([-1.875, 1.875], -0.375)]
+    for reports, (offsets, common) in zip(seen, expected, strict=True):
         assert reports.offsets is not None
         assert reports.offsets.dtype == np.float32
-        assert reports.offsets.tolist() == [[offset] for offset in offsets]
-        assert np.array_equal(reports.common, [common])  # type: ignore[arg-type]
+        assert reports.offsets.ravel().tolist() == offsets
+        np.testing.assert_array_equal(reports.common, [common])
 
 
 def test_control_variates_remove_the_drift() -> None:
@@ -208,10 +212,9 @@ def sized(policy: Policy, size: int) -> Policy:
 
     def merge(ledger: Ledger, reports: Reports) -> Merge:
         answer = policy.merge(ledger, reports)
-        cut = {
-            n: getattr(answer, n) for n in ("common", "frozen") if getattr(answer, n) is not None
-        }
-        return replace(answer, **{name: np.resize(vector, size) for name, vector in cut.items()})
+        given = {name: getattr(answer, name) for name in ("common", "frozen")}
+        cut: Any = {n: np.resize(v, size) for n, v in given.items() if v is not None}
+        return replace(answer, **cut)
 
     return replace(policy, merge=merge)
 
@@ -416,7 +419,7 @@ def test_vectors_need_a_task(name: str) -> None:
 def test_who_answers_vectors_for_single_clients_sees_their_updates() -> None:
     policy = replace(bad(offset=np.ones((2, 1))), needs=frozenset())
     for kind in (Run, Reference):
-        with pytest.raises(InputError, match='needs=frozenset.*"updates"'):
+        with pytest.raises(InputError, match=r'needs=frozenset.*"updates"'):
             kind(steady(2), policy, points(0.0, 4.0)).step()
 
 

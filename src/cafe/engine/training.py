@@ -179,9 +179,11 @@ class Training:
             merge: what the policy decided.
             updates: those of the reports, where they are known already.
         """
-        change = self._change(paths, merge) if updates is None else self._sum(paths, merge, updates)
         model = self.model
         with np.errstate(all="ignore"):  # looked for below
+            change = (
+                self._change(paths, merge) if updates is None else self._sum(paths, merge, updates)
+            )
             if merge.keep != 1.0:
                 change = change - model * (1.0 - merge.keep)
             moments = self.moments
@@ -259,35 +261,30 @@ class Training:
     def _alike(self, paths: Paths) -> list[tuple[int, tuple[Work, ...], Indices]]:
         """Which paths can be walked side by side: those from one version with the same work.
 
-        One kind of work for all their jobs, however many these are, or one for each. All leave the
-        same parameters as they are.
+        One kind of work for all their jobs, however many these are, or one for each.
         """
         if not len(paths):
             return []
         everyone = np.arange(len(paths))
         numbers = {int(number) for number in np.unique(paths.invitations) if number >= 0}
         works = {self.calls[number].work for number in numbers}
-        masks = set[int]()
-        if self.vectors.begun:
-            masks = {id(self.vectors.of(number).frozen) for number in numbers}
         first = paths.versions[:, 0]
-        if len(works) == 1 and (first == first[0]).all() and len(masks) < 2:
+        if len(works) == 1 and (first == first[0]).all():
             return [(int(first[0]), tuple(works), everyone)]
-        kinds: dict[tuple[int, tuple[Work, ...], int], list[int]] = {}
+        kinds: dict[tuple[int, tuple[Work, ...]], list[int]] = {}
         for k in everyone.tolist():
-            chain = paths.chain(k)
-            each = tuple(self.calls[link.invitation].work for link in chain)
-            mask = id(self.vectors.of(chain[0].invitation).frozen)
-            kind = (int(first[k]), each if len(set(each)) > 1 else each[:1], mask)
+            each = tuple(self.calls[link.invitation].work for link in paths.chain(k))
+            kind = (int(first[k]), each if len(set(each)) > 1 else each[:1])
             kinds.setdefault(kind, []).append(k)
-        return [(version, each, np.array(some)) for (version, each, _), some in kinds.items()]
+        return [(version, each, np.array(some)) for (version, each), some in kinds.items()]
 
     def _pushed(self, paths: Paths, works: tuple[Work, ...]) -> Walks:
         """The walks of paths that are alike, with the vectors that held when they began."""
         walks, vectors = self._walks(paths, works), self.vectors
         if not vectors.begun:
             return walks
-        # Only paths of one job add vectors: then nobody goes on from a local model.
+        # Only paths of one job add vectors: then nobody goes on from a local model. Jobs that began
+        # from one version have one mask: both change in the same merge.
         numbers = paths.invitations[:, 0]
         used = [vectors.of(number) for number in set(numbers.tolist())]
         offset = None

@@ -118,6 +118,7 @@ def order_record(order: Order, run: str) -> ConfigRecord:
     """An order for the wire; what is None is left out, since the format has no word for it."""
     values = asdict(order) | {"run": run, NONCE: nonce()}
     values |= {f"work.{name}": value for name, value in values.pop("work").items()}
+    values["keeps"] = [*order.keeps] or None
     return ConfigRecord({name: value for name, value in values.items() if value is not None})
 
 
@@ -133,6 +134,7 @@ def order_from(record: ConfigRecord) -> tuple[Order, str]:
     rest = {n: v for n, v in values.items() if not n.startswith("work.")}
     run = str(rest.pop("run"))
     rest.pop(NONCE, "")
+    rest["keeps"] = tuple(rest.get("keeps", ()))
     return Order(**rest, work=Work(**work)), run
 
 

@@ -30,6 +30,8 @@ class Order:
             model.
         began: the version that the local model goes back to.
         invitation: its number, by which the job is named; the round, where it is left out.
+        keeps: the invitations whose local models the server may still name to this client. The
+            client forgets all others.
     """
 
     client: str
@@ -43,6 +45,7 @@ class Order:
     after: int | None = None
     began: int | None = None
     invitation: int = -1
+    keeps: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.invitation < 0:

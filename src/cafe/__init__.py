@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         theory,
     )
     from cafe.engine import simulate
+    from cafe.engine.levels import Cluster, Levels, two_levels
     from cafe.errors import CafeError, FileError, InfeasibleError, InputError
     from cafe.federation import Federation
     from cafe.fitting import Observations, fit, read_observations
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "cafe.engine": ("simulate",),
+    "cafe.engine.levels": ("Cluster", "Levels", "two_levels"),
     "cafe.errors": ("CafeError", "FileError", "InfeasibleError", "InputError"),
     "cafe.federation": ("Federation",),
     "cafe.fitting": ("Observations", "fit", "read_observations"),
@@ -90,6 +92,7 @@ _MODULES = (
 
 __all__ = [
     "CafeError",
+    "Cluster",
     "Constant",
     "Empirical",
     "Exponential",
@@ -99,6 +102,7 @@ __all__ = [
     "History",
     "InfeasibleError",
     "InputError",
+    "Levels",
     "LogNormal",
     "Mixture",
     "Observations",
@@ -133,6 +137,7 @@ __all__ = [
     "scenario",
     "simulate",
     "theory",
+    "two_levels",
     "write_federation",
 ]
 

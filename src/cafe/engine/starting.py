@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,12 +13,27 @@ from cafe.federation import Federation, Indices
 from cafe.latency.base import Floats
 from cafe.presence import PresenceState
 from cafe.randomness import Stream
-from cafe.rounds.jobs import Invitation, Running, Status, Whole, Work, shared
+from cafe.rounds.jobs import Invitation, Mask, Running, Status, Whole, Work, shared
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
 from cafe.task import Task
 
 _EXPECTED = np.int8(Status.EXPECTED)
+
+
+class Played(NamedTuple):
+    """What clients made of their jobs, where each client plays a run of its own.
+
+    Attributes:
+        end: when each has finished; its report comes later by what the federation draws.
+        steps: how many steps each has made. A client that has made none never reports.
+    """
+
+    end: Floats
+    steps: Whole
+
+
+Play = Callable[[Ledger, Invitation, Mask], Played]
 
 
 @dataclass(eq=False)
@@ -29,6 +46,8 @@ class Starter:
         seed: of response times and crashes.
         crash: the probability that a job which was begun is never reported.
         presence: who is present when; None: everybody, always.
+        play: plays the jobs of the invited clients that begin, where the time of a job must be
+            found out so; None: the federation says it all.
     """
 
     federation: Federation
@@ -36,6 +55,7 @@ class Starter:
     seed: int
     crash: float = 0.0
     presence: PresenceState | None = None
+    play: Play | None = None
     _latency: Stream = field(init=False)
     _crashes: Stream = field(init=False)
 
@@ -48,7 +68,11 @@ class Starter:
         clients, number = invitation.clients, ledger.invitations
         n = len(clients)
         fixed = self.federation.draw(self._latency.at(number), clients)
-        steps = planned(self.federation, self.task, policy, invitation)
+        played = self._played(ledger, invitation, fixed)
+        if played is None:
+            steps = planned(self.federation, self.task, policy, invitation)
+        else:
+            steps = played.steps
         latency = seconds = fixed
         if self.federation.has_step_time:
             each = self.federation.step_time(clients)
@@ -57,6 +81,10 @@ class Starter:
             seconds = steps * each
             latency = fixed + seconds
         arrival = stop = ledger.now + latency
+        if played is not None:
+            seconds = played.end - ledger.now
+            latency = seconds + fixed
+            arrival = stop = played.end + fixed
         status = shared(_EXPECTED, n)
         if self._some_absent or self.presence is not None:
             absent = np.isinf(fixed)
@@ -73,6 +101,11 @@ class Starter:
             stop = np.where(crashes, ledger.now + latency * rng.random(n), arrival)
             arrival = np.where(crashes, np.inf, arrival)
             status = np.where(crashes, np.int8(Status.CRASHED), status)
+        if played is not None and not steps.all():
+            gave_up = steps == 0
+            stop = np.where(gave_up, played.end, stop)
+            arrival = np.where(gave_up, np.inf, arrival)
+            status = np.where(gave_up, np.int8(Status.CRASHED), status)
         if self.presence is not None:
             began = status != Status.ABSENT
             leaves = np.full(n, np.inf)
@@ -99,6 +132,12 @@ class Starter:
             status=status,
             seconds=seconds,
         )
+
+    def _played(self, ledger: Ledger, invitation: Invitation, fixed: Floats) -> Played | None:
+        if self.play is None:
+            return None
+        began = np.isfinite(fixed) & ~ledger.away[invitation.clients]
+        return self.play(ledger, invitation, began)
 
 
 def planned(

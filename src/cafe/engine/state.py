@@ -114,7 +114,7 @@ def save(run: Run) -> State:
         learner = training.task.learner
         state |= {f"model.{v}": learner.save(model) for v, model in training.models.items()}
         state |= {f"moment.{n}": learner.save(m) for n, m in enumerate(training.moments)}
-        meta["trained"] = training.version
+        meta["trained"], meta["given"] = training.version, training.given
         meta |= {"chains": training.chains, "begun": training.begun}
         meta["calls"] = [
             (number, call.round, asdict(call.work)) for number, call in training.calls.items()
@@ -142,7 +142,7 @@ def restore(run: Run, state: State) -> None:
     )
     if training is not None:
         load = training.task.learner.load
-        training.version = meta["trained"]
+        training.version, training.given = meta["trained"], meta["given"]
         training.models = {
             int(name.partition(".")[2]): load(saved)
             for name, saved in state.items()

@@ -15,6 +15,8 @@ import cafe
 from cafe import Cluster, Levels, two_levels
 from cafe.data.examples import Examples, Shards
 from cafe.decisions import Everyone, Mean, Nothing, Sample, closing
+from cafe.engine.levels import build
+from cafe.engine.state import save
 from cafe.errors import InfeasibleError, InputError
 from cafe.learn.linear import Logistic
 from cafe.learn.quadratic import Quadratic
@@ -23,7 +25,7 @@ from cafe.policies import agu, awu, fedavg, mcu
 from cafe.presence import OnOff, Trace
 from cafe.randomness import Stream
 from cafe.reference import Reference
-from cafe.rounds import Invitation, Ledger, Merge, Policy, Reports, Work
+from cafe.rounds import LOCAL, Carried, Invitation, Ledger, Merge, Policy, Reports, Work
 
 
 def everyone(steps: int = 1, **changes: Any) -> Policy:
@@ -83,7 +85,9 @@ def test_a_cluster_makes_several_updates_before_it_reports() -> None:
 
 
 def test_links_may_differ() -> None:
-    levels = two_levels(slow_and_fast(), everyone(), link=cafe.Constant([4.0, 0.5]), rounds=1)
+    levels = two_levels(
+        slow_and_fast(), everyone(), link=cafe.Constant(np.array([4.0, 0.5])), rounds=1
+    )
     assert levels.cloud.virtual_time == 5.0
 
 
@@ -144,6 +148,13 @@ def test_a_kept_report_is_discarded_when_it_is_dropped(
     assert levels.discarded == discarded
 
 
+def test_a_cluster_may_always_go_on_from_its_own_model() -> None:
+    """0.5, then 0.75, both reported as changes of the first model, 0."""
+    cloud = replace(everyone(), carry=lambda ledger, closed: Carried(LOCAL, kept=True))
+    levels = two_levels([slow_and_fast()[0]], cloud, points([1]), rounds=2)
+    assert model(levels) == 0.5 + 0.75
+
+
 def test_clusters_count_by_their_examples() -> None:
     """Two clients draw to 1, one to 4: 2/3 of 0.5 and 1/3 of 2, by the mean and by size alike."""
     clusters = [
@@ -171,7 +182,9 @@ def test_the_cloud_may_look_at_updates() -> None:
     cloud = replace(everyone(), merge=largest, needs=frozenset({"updates", "labels"}))
     task = points([1, 3])
     task = replace(task, data=Examples(task.data.x, np.array([0, 1])))
-    assert model(two_levels(slow_and_fast(), cloud, task, rounds=1)) == 1.5
+    levels = two_levels(slow_and_fast(), cloud, task, rounds=1)
+    assert model(levels) == 1.5
+    assert levels.discarded == 1.0  # of the other cluster, whose report had no weight
 
 
 # ---------------------------------------------------------------- giving up, getting lost
@@ -257,7 +270,7 @@ def test_equals_a_plain_loop_over_the_reference(inner: Policy, per: Any) -> None
     ends = np.cumsum(sizes)
     task = replace(examples(int(ends[-1])), per=per)
     clusters = [Cluster(cafe.Federation(n, cafe.Exponential(0.2 * n)), inner) for n in sizes]
-    link = cafe.Federation(3, cafe.Exponential([1.0, 2.0, 3.0]))
+    link = cafe.Federation(3, cafe.Exponential(np.array([1.0, 2.0, 3.0])))
     levels = two_levels(clusters, everyone(steps), task, link=link, rounds=rounds, seed=seed)
 
     twins, shares = [], []
@@ -311,6 +324,7 @@ def test_one_cluster_is_its_own_plain_run(inner: Policy, steps: int) -> None:
     np.testing.assert_array_equal(ours.weight_by_client, plain.weight_by_client)
     assert levels.cloud.virtual_time == plain.virtual_time
     assert levels.model is not None
+    assert plain.model is not None
     np.testing.assert_allclose(levels.model, plain.model, rtol=1e-4, atol=1e-6)
     assert levels.cloud.loss == pytest.approx(plain.loss, rel=1e-5)
     assert (levels.waste, levels.client_seconds) == (plain.waste, plain.client_seconds)
@@ -413,6 +427,12 @@ FAST = slow_and_fast()
 def test_mistakes_are_refused_in_a_sentence(call: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_it_is_not_saved() -> None:
+    edges = build(slow_and_fast(), everyone(), None, None, 0, 0.0, 3)
+    with pytest.raises(InputError, match="A run of two levels cannot be saved"):
+        save(edges.cloud)
 
 
 def test_a_cloud_that_never_succeeds() -> None:

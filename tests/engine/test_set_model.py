@@ -87,6 +87,7 @@ def test_the_engine_equals_the_reference(policy: Policy) -> None:
     for name, column in ours.by_round.items():
         np.testing.assert_array_equal(column, theirs.by_round[name], err_msg=name)
     assert ours.model is not None
+    assert theirs.model is not None
     np.testing.assert_allclose(ours.model, theirs.model, rtol=1e-4, atol=1e-6)
     assert 0 < ours.updates < 40
     assert int(ours.by_round["version"][-1]) == ours.updates + 13
@@ -138,7 +139,7 @@ def test_a_report_that_came_before_its_round_opened_counts_from_then_on() -> Non
     The clock must not go back to it.
     """
     presence = Trace([[0, 0, 99], [1, 0, 1], [1, 10, 99]])
-    who = cafe.Federation(2, cafe.Constant([1.5, 3.0]), presence=presence)
+    who = cafe.Federation(2, cafe.Constant(np.array([1.5, 3.0])), presence=presence)
     policy = mcu(quorum=2, target=2, deadline=1.0, late="keep")
     for kind in (Run, Reference):
         run: Any = kind(who, policy)

@@ -157,7 +157,7 @@ def two_levels(
     """
     limits = Limits(rounds, updates, time)
     check_hazards(crash, patience)
-    edges = _edges(clusters, cloud, task, link, check_seed(seed), crash, patience)
+    edges = build(clusters, cloud, task, link, check_seed(seed), crash, patience)
     for _ in play(edges.cloud, limits, evaluate_every):
         if progress is not None:
             progress(min(limits.reached(edges.cloud), 1.0))
@@ -273,7 +273,7 @@ class Edges:
             self.discarded += used
 
 
-def _edges(
+def build(
     clusters: Sequence[Cluster],
     cloud: Policy | Controller,
     task: Task | None,

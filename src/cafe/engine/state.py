@@ -102,6 +102,11 @@ def unpacked(state: State, identity: dict[str, Any]) -> dict[str, Any]:
 
 def save(run: Run) -> State:
     """All that the rest of a run depends on, and its past."""
+    if run.starter.play is not None:
+        raise InputError(
+            "A run of two levels cannot be saved: the runs of its clusters are not part of it. Play "
+            "it again from its seed, which gives the same numbers."
+        )
     state, meta = save_books(run)
     meta |= {"failures": run.failures, "waits": run.waits, **_identity(run)}
     meta["uploads"] = [*run.uploads.items()]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         results,
         rounds,
         scenario,
+        testing,
         theory,
     )
     from cafe.engine import simulate
@@ -87,6 +88,7 @@ _MODULES = (
     "results",
     "rounds",
     "scenario",
+    "testing",
     "theory",
 )
 
@@ -136,6 +138,7 @@ __all__ = [
     "rounds",
     "scenario",
     "simulate",
+    "testing",
     "theory",
     "two_levels",
     "write_federation",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from cafe.control import Controller, Fixed, titled
 from cafe.engine.batches import Batches
 from cafe.federation import Federation
 from cafe.fitting.observations import Observations
+from cafe.latency.base import Floats
 from cafe.randomness import Stream
 from cafe.rounds import answers
 from cafe.rounds.history import Curve, History
@@ -48,6 +50,8 @@ class Job:
     work: Work
     before: Job | None  # the job whose local model it goes on from
     began: int  # the version of the global model that this goes back to
+    offset: Any = None  # what it adds to each gradient
+    frozen: Any = None  # which parameters it leaves as they are
     uses: int = 0  # in how many updates it has been
     model: Any = None  # what it reports
     base: Any = None  # the global model that this goes back to
@@ -104,6 +108,9 @@ class Reference:
         self.models: list[Any] = []
         self.given: list[int] = []  # versions that came from outside
         self.moments: tuple[Any, ...] = ()
+        self.common: Any = None  # what every client adds to its gradients
+        self.own: dict[int, Any] = {}  # what single clients add besides
+        self.frozen: Any = None  # which parameters no client moves
         self.reports: Reports | None = None
         self.outcomes: list[Outcome] = []
         self.open_jobs: list[Job] = []
@@ -125,12 +132,12 @@ class Reference:
 
     def choose(self) -> Policy:
         """The policy of the next round."""
+        if isinstance(self.controller, Fixed):
+            return self.controller.policy
         seen = None
         if self.responses:
             clients, times, limits = zip(*self.responses[-20_000:], strict=True)
             seen = Observations([*times], [*limits], [f"{client}" for client in clients])
-        if isinstance(self.controller, Fixed):
-            return self.controller.policy
         return self.controller(self.ledger(self.now, self.running), seen)
 
     def ledger(self, opened: float, working: list[Job], decision: str = "", at: int = 0) -> Ledger:
@@ -151,7 +158,7 @@ class Reference:
             ledger.forecasts = lambda clients, until: there.forecast(clients, self.now, until)
         ledger.now, ledger.opened, ledger.invitations = self.now, opened, self.invitations
         ledger.round, ledger.version, ledger.state = self.round, self.version, self.state
-        ledger.score = self.score
+        ledger.score, ledger.working = self.score, len(working)
         if decision:
             ledger.ask(Stream(self.seed, decision), at)
         return ledger
@@ -184,26 +191,26 @@ class Reference:
         working = [job for job in jobs if job not in reported]
         closed = Closed(
             outcome.succeeded,
-            _columns(Jobs, jobs),
             np.array([job in reported for job in jobs], dtype=bool),
-            np.array([job in used for job in jobs], dtype=bool),
-            np.array([job.arrival if job in reported else np.nan for job in jobs]),
             None if spoilt else self.reports,
+            lambda: (
+                _columns(Jobs, jobs),
+                np.array([job in used for job in jobs], dtype=bool),
+                np.array([job.arrival if job in reported else np.nan for job in jobs]),
+            ),
         )
         ledger = self.ledger(opened, working, "policy carry", self.round)
         n = self.federation.clients
         carried = answers.carrying(policy, policy.carry(ledger, closed), len(jobs), n)
         codes = np.broadcast_to(np.asarray(carried.jobs, dtype=int), len(jobs))
-        stays = np.broadcast_to(carried.kept and not spoilt, n)
-        if isinstance(carried.kept, np.ndarray):
-            stays = carried.kept & (not spoilt)
+        stays = np.broadcast_to(np.asarray(carried.kept) & (not spoilt), n)
 
         running, keeping, wasted, ended, absent = [], [], [], [], []
         last = {job.client: job for job in jobs if job in reported}  # of a client's reports
         for job, code in zip(jobs, codes.tolist(), strict=True):
             lost = job not in reported and (job.absent or (job.crashes and job.stop <= self.now))
             told = job in reported or not (lost or code & RUN)
-            if told:
+            if told and self.now > job.start:  # a round of no length says nothing
                 took = job.arrival - job.start if job.arrival <= self.now else np.nan
                 self.responses.append((job.client, took, self.now - job.start))
             if job not in reported and not lost and code & RUN:
@@ -303,15 +310,28 @@ class Reference:
                     work=invitation.work,
                     before=before,
                     began=began,
+                    offset=self.offset(client),
+                    frozen=self.frozen,
                 )
             )
         if self.presence is not None:  # after all: who is there must not depend on their order
-            began = np.array([job.client for job in new if not job.absent], dtype=np.intp)
-            self.presence.spend(began, self.now)
+            begun = np.array([job.client for job in new if not job.absent], dtype=np.intp)
+            self.presence.spend(begun, self.now)
         sent = len([job for job in new if not job.absent])
         outcome.downloads += sent
         outcome.bytes_down += sent * invitation.work.download * self.bytes
+        more = [job for job in new if not job.absent and job.offset is not None]
+        outcome.bytes_down += len(more) * self.bytes
+        if (self.own or self.common is not None or self.frozen is not None) and any(
+            job.local for job in new
+        ):
+            raise answers.no_local_models(self.policy)
         return new
+
+    def offset(self, client: int) -> Any:
+        """What a client adds to its gradients now: the common vector and its own."""
+        parts = [part for part in (self.common, self.own.get(client)) if part is not None]
+        return sum(parts[1:], parts[0]) if parts else None
 
     def amount(
         self, client: int, fixed: float, amount: Any, work: Work, opened: float
@@ -357,10 +377,7 @@ class Reference:
             self.closes += 1
             seen = [job for job in jobs if job in reported]
             waiting = Waiting(
-                len(reported),
-                len(jobs) - before,
-                len(jobs) - len(reported),
-                lambda seen=seen: (_columns(Jobs, seen), np.array([job.arrival for job in seen])),
+                len(reported), len(jobs) - before, len(jobs) - len(reported), partial(_look, seen)
             )
             answer = answers.closing(policy, policy.close(ledger, waiting))
             if isinstance(answer, Verdict):
@@ -409,6 +426,11 @@ class Reference:
                 slope = task.learner.gradient(model, task.data, rows, weight)
                 if job.work.prox:
                     slope = slope + (model - job.base) * job.work.prox
+                if job.offset is not None:
+                    slope = slope + task.learner.load(job.offset)
+                if job.frozen is not None:
+                    free = np.where(job.frozen, np.float32(0.0), task.learner.save(slope))
+                    slope = task.learner.load(free)
                 model = model - slope * float(step)
         job.model = model
 
@@ -425,7 +447,7 @@ class Reference:
             Reports,
             jobs,
             arrived=np.array([job.arrival for job in jobs]),
-            seconds=np.array([_total([j.seconds for j in job.chain]) for job in jobs]),
+            trained=np.array([_total([j.seconds for j in job.chain]) for job in jobs]),
             used=np.array([job.uses for job in jobs], dtype=np.int64),
         )
         reports.version[:] = [job.began for job in jobs]
@@ -436,7 +458,8 @@ class Reference:
             reports = replace(reports, **self.looked_at(jobs, task, policy.needs))
         self.reports = reports
         ledger = self.ledger(opened, self.working(reported), "policy merge", self.round)
-        merge = answers.merging(policy, policy.merge(ledger, reports), reports)
+        size = None if task is None else len(task.learner.save(self.models[-1]))
+        merge = answers.merging(policy, policy.merge(ledger, reports), reports, size)
         used = {j: float(c) for j, c in zip(jobs, merge.coefficient, strict=True) if c != 0}
         if task is not None:
             moments = self.moments
@@ -452,6 +475,10 @@ class Reference:
                 return True, {}
             self.models.append(model)
             self.moments = moments
+        if merge.offset is not None:
+            self.own |= {job.client: np.array(r) for job, r in zip(jobs, merge.offset, strict=True)}
+        self.common = self.common if merge.common is None else np.array(merge.common)
+        self.frozen = self.frozen if merge.frozen is None else np.array(merge.frozen)
         return False, used
 
     def looked_at(self, jobs: list[Job], task: Task, needs: frozenset[str]) -> dict[str, Any]:
@@ -463,6 +490,11 @@ class Reference:
                 rows = [save(job.model - job.base) for job in jobs]
             none = np.empty((0, len(save(self.models[self.version]))), dtype=np.float32)
             found["updates"] = np.stack(rows) if rows else none
+        if "offsets" in needs:
+            zeros = np.zeros(len(save(self.models[self.version])), dtype=np.float32)
+            rows = [zeros if job.offset is None else job.offset for job in jobs]
+            found["offsets"] = np.array(rows, dtype=np.float32).reshape(-1, len(zeros))
+            found["common"] = zeros if self.common is None else self.common
         if "losses" in needs:
             found["losses"] = np.array([job.loss for job in jobs])
         if "rms losses" in needs:
@@ -601,6 +633,11 @@ def _columns(kind: Any, jobs: list[Job], **more: Any) -> Any:
         note=np.array([job.note for job in jobs], dtype=float),
         **more,
     )
+
+
+def _look(seen: list[Job]) -> tuple[Jobs, Floats]:
+    """Jobs that have reported, and when."""
+    return _columns(Jobs, seen), np.array([job.arrival for job in seen])
 
 
 def _total(seconds: list[float]) -> float:

@@ -29,6 +29,7 @@ LAYERS = (
     {"scenario"},
     {"results"},
     {"live"},
+    {"testing"},
     {"flower"},
     {"report"},
     {"reproduce"},

@@ -23,7 +23,7 @@ SURFACE = {
     "errors": {"CafeError", "FileError", "InfeasibleError", "InputError"},
     "packages": {
         "data", "decisions", "fitting", "latency", "learn", "planner", "policies", "presence",
-        "results", "rounds", "scenario", "theory",
+        "results", "rounds", "scenario", "testing", "theory",
     },
     "rest": {"__version__"},
 }  # fmt: skip

@@ -417,7 +417,7 @@ FAST = slow_and_fast()
         (lambda: ILL(FAST, fedavg(fraction=1.0), rounds=1), r"of updates of its own, Work\(steps"),
         (lambda: ILL(FAST, everyone(prox=0.1), rounds=1), r"epochs, seconds and prox belong in"),
         (lambda: ILL(FAST, replace(everyone(), needs=frozenset({"losses"})), points([1, 3]),
-                     rounds=1), "report a model and no loss"),
+                     rounds=1), "needs losses of clients, and the cloud's clients are clusters"),
         (lambda: ILL([Cluster(FAST[0].federation, everyone())], everyone(), rounds=1, crash=0.1),
          "Cluster 0: Without a deadline"),
         (lambda: ILL(FAST, everyone(), rounds=1, patience=0), "patience"),
@@ -427,6 +427,15 @@ FAST = slow_and_fast()
 def test_mistakes_are_refused_in_a_sentence(call: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_a_cloud_cannot_correct_gradients() -> None:
+    def corrected(ledger: Ledger, reports: Reports) -> Merge:
+        return replace(Mean()(ledger, reports), common=np.ones(1, dtype=np.float32))
+
+    cloud = replace(everyone(), merge=corrected)
+    with pytest.raises(InputError, match="which take no gradient steps"):
+        two_levels(slow_and_fast(), cloud, points([1, 3]), rounds=2)
 
 
 def test_it_is_not_saved() -> None:

@@ -196,6 +196,13 @@ class Edges:
                 f"{work} from the cloud's policy: epochs, seconds and prox belong in the policies "
                 "of the clusters."
             )
+        _check_needs(self.cloud.policy)
+        if self.cloud.training is not None and self.cloud.training.vectors.used:
+            raise InputError(
+                f"The policy {self.cloud.policy.name} answered offset, common or frozen in merge, "
+                "and the cloud's clients are clusters, which take no gradient steps. Choose "
+                "another policy for the cloud, and that one for the clusters."
+            )
         end = np.full(len(clusters), ledger.now)
         steps = np.full(len(clusters), work.steps, dtype=np.int64)
         if invitation.amount is not None:
@@ -283,7 +290,7 @@ def build(
     patience: int,
 ) -> Edges:
     """The runs of both levels, before the first round."""
-    _check(clusters, cloud)
+    _check(clusters)
     counts = [cluster.federation.clients for cluster in clusters]
     first = np.cumsum([0, *counts])
     if task is not None and task.clients != first[-1]:
@@ -321,7 +328,7 @@ def cluster_seed(seed: int, cluster: int) -> int:
     return int(mixed(key(seed, "cluster"), cluster))
 
 
-def _check(clusters: Sequence[Cluster], cloud: Policy | Controller) -> None:
+def _check(clusters: Sequence[Cluster]) -> None:
     if not isinstance(clusters, Sequence) or not clusters:
         raise InputError(f"At least one cluster is needed, in a list. Got {clusters!r}.")
     for k, cluster in enumerate(clusters):
@@ -330,10 +337,14 @@ def _check(clusters: Sequence[Cluster], cloud: Policy | Controller) -> None:
                 f"Clusters are made by cafe.Cluster(federation, policy). Got {cluster!r} as "
                 f"number {k}."
             )
-    if isinstance(cloud, Policy) and cloud.needs & {"losses", "rms losses"}:
+
+
+def _check_needs(cloud: Policy) -> None:
+    unmet = sorted(cloud.needs & {"losses", "rms losses", "offsets"})
+    if unmet:
         raise InputError(
-            f"The policy {cloud.name} needs the losses of clients, and the cloud's clients are "
-            "clusters, which report a model and no loss. Choose another policy for the cloud."
+            f"The policy {cloud.name} needs {' and '.join(unmet)} of clients, and the cloud's "
+            "clients are clusters, which report a model alone. Choose another policy for the cloud."
         )
 
 

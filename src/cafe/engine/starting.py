@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cafe.errors import InputError
-from cafe.federation import Federation, Indices
+from cafe.federation import Federation
 from cafe.latency.base import Floats
 from cafe.presence import PresenceState
 from cafe.randomness import Stream
-from cafe.rounds.jobs import Invitation, Mask, Running, Status, Whole, Work, shared
+from cafe.rounds.jobs import Invitation, Mask, Running, Status, Whole, shared
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
 from cafe.task import Task
@@ -73,19 +74,19 @@ class Starter:
             steps = planned(self.federation, self.task, policy, invitation)
         else:
             steps = played.steps
-        latency = seconds = fixed
+        latency, trained = fixed, _constant(np.nan, n)
         if self.federation.has_step_time:
             each = self.federation.step_time(clients)
             if invitation.work.partial and policy.deadline is not None:
                 steps = in_time(fixed, steps, each, ledger, policy.deadline)
-            seconds = steps * each
-            latency = fixed + seconds
+            trained = steps * each
+            latency = fixed + trained
         arrival = stop = ledger.now + latency
         if played is not None:
-            seconds = played.end - ledger.now
-            latency = seconds + fixed
+            trained = played.end - ledger.now
+            latency = trained + fixed
             arrival = stop = played.end + fixed
-        status = shared(_EXPECTED, n)
+        status = _constant(_EXPECTED, n)
         if self._some_absent or self.presence is not None:
             absent = np.isinf(fixed)
             if self.presence is not None:
@@ -115,7 +116,7 @@ class Starter:
             stop = np.where(left, leaves, stop)
             arrival = np.where(left, np.inf, arrival)
             status = np.where(left, np.int8(Status.CRASHED), status)
-        local = shared(False, n)
+        local = _constant(False, n)
         if invitation.local is not None:
             local = invitation.local & ledger.local[clients]
         return Running(
@@ -126,11 +127,11 @@ class Starter:
             local=local,
             invitation=shared(number, n),
             steps=steps,
-            note=shared(0.0, n) if invitation.note is None else invitation.note,
+            note=_constant(0.0, n) if invitation.note is None else invitation.note,
             arrival=arrival,
             stop=stop,
             status=status,
-            seconds=seconds,
+            trained=trained,
         )
 
     def _played(self, ledger: Ledger, invitation: Invitation, fixed: Floats) -> Played | None:
@@ -138,6 +139,12 @@ class Starter:
             return None
         began = np.isfinite(fixed) & ~ledger.away[invitation.clients]
         return self.play(ledger, invitation, began)
+
+
+@lru_cache(maxsize=32, typed=True)
+def _constant(value: Any, count: int) -> Any:
+    """A column that many rounds share."""
+    return shared(value, count)
 
 
 def planned(
@@ -155,7 +162,8 @@ def planned(
         budget = work.seconds if amount is None else amount
         each = federation.step_time(clients)
         fits = np.floor(np.divide(budget, each, out=np.full(n, 1e9), where=each > 0) + 1e-9)
-        return np.clip(fits, 1, 10**9).astype(np.int64)
+        many: Whole = np.clip(fits, 1, 10**9).astype(np.int64)
+        return many
     if work.epochs is None:
         if amount is not None:
             return amount.astype(np.int64)
@@ -168,7 +176,7 @@ def planned(
                 "epoch has. Give a task, or ask for steps."
             )
         return shared(np.int64(0), n)
-    epochs = work.epochs if amount is None else amount
+    epochs = work.epochs if amount is None else amount.astype(np.int64)
     return epochs * task.epoch_steps(clients)
 
 

@@ -23,6 +23,7 @@ from cafe.latency.base import Floats
 from cafe.learn.base import Model, Score, Walks, Weights
 from cafe.rounds.jobs import Jobs, Mask, Reports, Whole, Work, pick
 from cafe.rounds.policy import Merge
+from cafe.rounds.vectors import Vectors
 from cafe.task import Task
 
 
@@ -94,6 +95,7 @@ class Training:
         given: the versions that came from outside, and were not made by an update.
         reported: what paths have led to, a row each, where clients do not train by gradient steps
             on the task's examples, and have done all their work already; None where they do.
+        vectors: what clients add to their gradients, and which parameters they leave as they are.
     """
 
     task: Task
@@ -106,6 +108,7 @@ class Training:
     moments: tuple[Any, ...] = ()
     given: list[int] = field(default_factory=list)
     reported: Callable[[Paths], NDArray[np.float32]] | None = None
+    vectors: Vectors = field(default_factory=Vectors)
 
     def __post_init__(self) -> None:
         self.batches = Batches(self.task, self.seed)
@@ -126,6 +129,11 @@ class Training:
         self.models[self.version] = model
         self.given.append(self.version)
 
+    @property
+    def parameters(self) -> int:
+        """How many numbers the model has."""
+        return len(self.task.learner.save(self.model))
+
     def begin(self, invitation: int, round_: int, work: Work, local: Indices) -> None:
         """Note what an invitation's jobs do, and what those of some clients go on from."""
         self.calls[invitation] = Call(round_, kind_of(work))
@@ -144,7 +152,7 @@ class Training:
 
     def paths(self, jobs: Jobs, index: Indices, held: Indices) -> Paths:
         """The paths of some jobs that reported, then of clients whose kept reports are held."""
-        if not len(held) and not jobs.local.any():
+        if not len(held) and not (jobs.local.any() and jobs.local[index].any()):
             columns = (jobs.invitation, jobs.version, jobs.steps)
             picked = (pick(column, index)[:, None] for column in columns)
             return Paths(jobs.client[index], *picked)
@@ -168,6 +176,10 @@ class Training:
                 found["rms_losses"] = rms
         if "labels" in needs:
             found["labels"] = labels(self.task, paths.client)
+        if "offsets" in needs:
+            vectors, size = self.vectors, self.parameters
+            found["offsets"] = vectors.offsets(reports.client, reports.invitation, size)
+            found["common"] = vectors.shown(size)
         return replace(reports, **found)
 
     def merge(self, paths: Paths, merge: Merge, updates: NDArray[np.float32] | None = None) -> bool:
@@ -208,7 +220,7 @@ class Training:
         whole: Model = None
         for version, works, some in self._alike(paths):
             model, share = self.models[version], coefficient[some]
-            part = self._walked(model, self._walks(paths.take(some), works), share)
+            part = self._walked(model, self._pushed(paths.take(some), works), share)
             if merge.of == "model":
                 part = part + model * float(share.sum())
             whole = part if whole is None else whole + part
@@ -240,7 +252,7 @@ class Training:
             return self.reported(paths)
         rows: dict[int, NDArray[np.float32]] = {}
         for version, works, some in self._alike(paths):
-            walks, learner = self._walks(paths.take(some), works), self.task.learner
+            walks, learner = self._pushed(paths.take(some), works), self.task.learner
             with np.errstate(all="ignore"):
                 found = learner.updates(self.models[version], self.task.data, walks)
             rows |= {int(k): learner.save(row) for k, row in zip(some, found, strict=True)}
@@ -264,22 +276,41 @@ class Training:
     def _alike(self, paths: Paths) -> list[tuple[int, tuple[Work, ...], Indices]]:
         """Which paths can be walked side by side: those from one version with the same work.
 
-        One kind of work for all their jobs, however many these are, or one for each.
+        One kind of work for all their jobs, however many these are, or one for each. All leave the
+        same parameters as they are.
         """
         if not len(paths):
             return []
         everyone = np.arange(len(paths))
         numbers = {int(number) for number in np.unique(paths.invitations) if number >= 0}
         works = {self.calls[number].work for number in numbers}
+        masks = set[int]()
+        if self.vectors.begun:
+            masks = {id(self.vectors.of(number).frozen) for number in numbers}
         first = paths.versions[:, 0]
-        if len(works) == 1 and (first == first[0]).all():
+        if len(works) == 1 and (first == first[0]).all() and len(masks) < 2:
             return [(int(first[0]), tuple(works), everyone)]
-        kinds: dict[tuple[int, tuple[Work, ...]], list[int]] = {}
+        kinds: dict[tuple[int, tuple[Work, ...], int], list[int]] = {}
         for k in everyone.tolist():
-            each = tuple(self.calls[link.invitation].work for link in paths.chain(k))
-            kind = (int(first[k]), each if len(set(each)) > 1 else each[:1])
+            chain = paths.chain(k)
+            each = tuple(self.calls[link.invitation].work for link in chain)
+            mask = id(self.vectors.of(chain[0].invitation).frozen)
+            kind = (int(first[k]), each if len(set(each)) > 1 else each[:1], mask)
             kinds.setdefault(kind, []).append(k)
-        return [(version, each, np.array(some)) for (version, each), some in kinds.items()]
+        return [(version, each, np.array(some)) for (version, each, _), some in kinds.items()]
+
+    def _pushed(self, paths: Paths, works: tuple[Work, ...]) -> Walks:
+        """The walks of paths that are alike, with the vectors that held when they began."""
+        walks, vectors = self._walks(paths, works), self.vectors
+        if not vectors.begun:
+            return walks
+        # Only paths of one job add vectors: then nobody goes on from a local model.
+        numbers = paths.invitations[:, 0]
+        used = [vectors.of(number) for number in set(numbers.tolist())]
+        offset = None
+        if any(each.common is not None or each.own for each in used):
+            offset = vectors.offsets(paths.client, numbers, self.parameters)
+        return replace(walks, offset=offset, frozen=used[0].frozen)
 
     def _walks(self, paths: Paths, works: tuple[Work, ...]) -> Walks:
         rates = np.zeros(paths.invitations.shape)
@@ -325,6 +356,7 @@ class Training:
         numbers = {link.invitation for chain in chains for link in chain}
         numbers |= set(running.invitation.tolist())
         self.calls = {number: call for number, call in self.calls.items() if number in numbers}
+        self.vectors.forget(numbers)
         needed = {self.version, *running.version.tolist(), *(chain[0].version for chain in chains)}
         self.models = {v: m for v, m in self.models.items() if v in needed}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cafe.control import Controller, Fixed
+from cafe.control import Controller, as_controller
 from cafe.engine import Limits
 from cafe.errors import InputError, positive, whole
 from cafe.learn.server import ServerOptimiser
@@ -63,6 +63,7 @@ class Brief:
 
     def __post_init__(self) -> None:
         Limits(self.rounds, self.updates, self.time)
+        as_controller(self.policy)
         whole("evaluate_every", self.evaluate_every)
         positive("evaluate_seconds", self.evaluate_seconds)
         positive("wait", self.wait)
@@ -83,7 +84,7 @@ class Brief:
     @property
     def controller(self) -> Controller:
         """Which policy holds in each round."""
-        return Fixed(self.policy) if isinstance(self.policy, Policy) else self.policy
+        return as_controller(self.policy)
 
     def arrays(self) -> Arrays:
         """The model to begin with."""

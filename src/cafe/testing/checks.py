@@ -1,0 +1,319 @@
+"""The contract, a function per clause. Each raises :class:`CheckFailed`, or returns nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cafe.control import Fixed
+from cafe.engine.run import Run
+from cafe.engine.state import restore, save
+from cafe.federation import Federation
+from cafe.live.run import LiveRun
+from cafe.randomness import Stream
+from cafe.reference import Reference
+from cafe.rounds.jobs import Jobs, Reports
+from cafe.rounds.ledger import Ledger
+from cafe.rounds.policy import SINGLE, Closed, Policy
+from cafe.task import Task
+from cafe.testing.comparing import ROUNDING, WRITES, Check
+from cafe.testing.training import in_two, trains
+from cafe.testing.virtual_wire import VirtualWire
+
+TRAINING = 1e-5  # how far models may differ that were trained in another order, relatively
+SEEN = 1e-3  # and coefficients that were worked out from single updates or losses
+_DECISIONS = ("invite", "close", "merge", "carry", "observe")
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What a policy is checked on.
+
+    Attributes:
+        make: gives the policy; asked anew for every run.
+        federation: who takes part.
+        task: what is learned; None: the books alone.
+        rounds: how many each run has.
+        seed: of all that is random.
+        crash: the probability that a job is never reported.
+    """
+
+    make: Callable[[], Policy]
+    federation: Federation
+    task: Task | None
+    rounds: int = 40
+    seed: int = 0
+    crash: float = 0.0
+
+    def run(self, policy: Policy | None = None) -> Run:
+        """A new run in the engine."""
+        policy = self.make() if policy is None else policy
+        return Run(self.federation, policy, self.task, seed=self.seed, crash=self.crash)
+
+
+def sees_training(policy: Policy) -> bool:
+    """Whether its decisions depend on trained numbers, which differ by rounding."""
+    return bool(policy.needs & (SINGLE | {"scores"}))
+
+
+def check_same_seed(setting: Setting) -> None:
+    """Two runs with one seed are the same run, to the bit."""
+    check = Check(setting.make(), "same seed, same run")
+    who = ("the first run", "the second run with the same seed")
+    with check.playing("the first run"):
+        first = setting.run()
+        outcomes = [first.step() for _ in range(setting.rounds)]
+    with check.playing("the second run with the same seed"):
+        second = setting.run()
+        for mine in outcomes:
+            check.same_outcome(mine, second.step(), who)
+    _same_end(check, first, second, who)
+
+
+def check_reference(setting: Setting) -> None:
+    """The engine and the slow reference keep the same books and learn the same model."""
+    check = Check(setting.make(), "engine = reference")
+    who = ("the engine", "the reference")
+    with check.playing("the run"):
+        mine = setting.run()
+        theirs = Reference(
+            setting.federation,
+            setting.make(),
+            setting.task,
+            seed=setting.seed,
+            crash=setting.crash,
+        )
+        for _ in range(setting.rounds):
+            check.same_outcome(mine.step(), theirs.step(), who)
+    weights = SEEN if sees_training(mine.policy) else 0.0
+    ours, its = mine.history(), theirs.history()
+    check.same_clients(ours, its, who, weights=weights)
+    if ours.model is not None:
+        share = SEEN if sees_training(mine.policy) else TRAINING
+        check.same_model(ours.model, its.model, setting.rounds - 1, who, share)
+
+
+def check_fates(setting: Setting) -> None:
+    """Every job has one fate: after every round, fates and open jobs add up to all jobs."""
+    means = "the books do not follow what the policy carries over: please report it."
+    check = Check(setting.make(), "every job has one fate", means)
+    with check.playing("the run"):
+        run = setting.run()
+        jobs = ended = 0
+        for _ in range(setting.rounds):
+            outcome = run.step()
+            jobs, ended = jobs + outcome.invited, ended + int(outcome.fates.sum())
+            still = len(run.running) + int(run.books.kept.pending.sum())
+            text = f"after round {outcome.round}, {ended} jobs have a fate and {still} are open, "
+            check.require(ended + still == jobs, f"{text}of {jobs} jobs.")
+    history = run.history()
+    used = int(history.merged_by_client.sum())
+    text = f"clients were merged {used} times, and updates had {history.reports_used} reports."
+    check.require(used == history.reports_used, text)
+
+
+def check_time(setting: Setting) -> None:
+    """Rounds follow one another, and no more time is wasted than was worked."""
+    means = "the books do not follow what the policy does: please report it."
+    check = Check(setting.make(), "time is accounted for", means)
+    with check.playing("the run"):
+        run, closed = setting.run(), 0.0
+        for _ in range(setting.rounds):
+            outcome = run.step()
+            where = f"in round {outcome.round}, "
+            there = setting.federation.presence is None
+            begins = outcome.opened == closed if there else outcome.opened >= closed
+            text = f"{where}the round opens at {outcome.opened!r}; the last closed at {closed!r}."
+            check.require(begins, text)
+            closed = outcome.closed
+            text = f"{where}the round closes at {closed!r}, before it opens."
+            check.require(closed >= outcome.opened, text)
+            text = f"{where}processing_waste {outcome.processing_waste!r} exceeds waste."
+            slack = ROUNDING * max(1.0, closed)
+            check.require(outcome.processing_waste <= outcome.waste + slack, text)
+    history = run.history()
+    text = f"processing_waste {history.processing_waste!r} exceeds the time that clients worked."
+    slack = ROUNDING * max(1.0, history.client_seconds)
+    check.require(history.processing_waste <= history.client_seconds + slack, text)
+
+
+def check_evaluation(setting: Setting) -> None:
+    """Evaluating the model changes nothing."""
+    if setting.task is None:
+        return
+    check = Check(setting.make(), "evaluation changes nothing")
+    who = ("a run without evaluations", "a run that is evaluated after every round")
+    with check.playing("the run"):
+        quiet, measured = setting.run(), setting.run()
+        for _ in range(setting.rounds):
+            mine = quiet.step()
+            theirs = measured.step()
+            measured.evaluate()
+            check.same_outcome(mine, theirs, who)
+    _same_end(check, quiet, measured, who)
+
+
+def check_saving(setting: Setting) -> None:
+    """A run that is saved and restored is the same run, wherever that happens."""
+    check = Check(setting.make(), "save and restore")
+    who = ("the run as a whole", "the run that was saved and restored")
+    points = sorted({0, 1, setting.rounds // 3, (2 * setting.rounds) // 3})
+    with check.playing("the run"):
+        whole, saved, outcomes = setting.run(), {}, []
+        for k in range(setting.rounds):
+            if k in points:
+                saved[k] = save(whole)
+            outcomes.append(whole.step())
+        last = save(whole)
+    for point, state in saved.items():
+        with check.playing(f"restoring the run after {point} rounds"):
+            again = setting.run()
+            restore(again, state)
+            for mine in outcomes[point:]:
+                check.same_outcome(mine, again.step(), who)
+            end = save(again)
+        for name in last:
+            text = f"restored after {point} rounds, {name} ends otherwise."
+            check.require(last[name].tobytes() == end[name].tobytes(), text)
+
+
+def check_arguments(setting: Setting) -> None:
+    """Decisions change nothing of what they are given: the ledger, its state, arrays."""
+    check = Check(setting.make(), "decisions leave their arguments alone", WRITES)
+
+    def watched(name: str, decision: Callable[..., Any]) -> Callable[..., Any]:
+        def decide(ledger: Ledger, *given: Any) -> Any:
+            before = [_picture(ledger), *map(_picture, given)]
+            try:
+                answer = decision(ledger, *given)
+            except ValueError as error:
+                if "read-only" in str(error):
+                    raise check.failed(
+                        f"{name} tried to write to a read-only array in round {ledger.round}."
+                    ) from error
+                raise
+            for old, thing in zip(before, (ledger, *given), strict=True):
+                for part, value in _picture(thing).items():
+                    text = f"{name} changed {part} of the {type(thing).__name__} it was given "
+                    check.require(value == old[part], f"{text}in round {ledger.round}.")
+            return answer
+
+        return decide
+
+    with check.playing("the run"):
+        policy = setting.make()
+        found = {name: getattr(policy, name) for name in _DECISIONS}
+        looked_at: dict[str, Any] = {n: watched(n, d) for n, d in found.items() if d}
+        run = setting.run(replace(policy, **looked_at))
+        for _ in range(setting.rounds):
+            run.step()
+
+
+def check_future(setting: Setting) -> None:
+    """Decisions are shown no arrival that has not come yet, and no more than is declared."""
+    means = "the engine shows decisions too much: please report it."
+    check = Check(setting.make(), "decisions cannot see the future", means)
+
+    def past(ledger: Ledger, times: Any) -> None:
+        late = np.asarray(times)[np.asarray(times) > ledger.now]
+        text = f"at time {ledger.now!r} a decision sees an arrival at {late[:1].tolist()}."
+        check.require(not len(late), text)
+
+    def close(ledger: Ledger, waiting: Any) -> Any:
+        check.require(type(waiting.jobs) is Jobs, "close is shown more of the jobs than it may.")
+        past(ledger, waiting.arrived)
+        return policy.close(ledger, waiting)
+
+    def merge(ledger: Ledger, reports: Reports) -> Any:
+        past(ledger, reports.arrived)
+        return policy.merge(ledger, reports)
+
+    def carry(ledger: Ledger, closed: Closed) -> Any:
+        check.require(type(closed.jobs) is Jobs, "carry is shown more of the jobs than it may.")
+        past(ledger, closed.arrived[closed.reported])
+        hidden = np.isnan(closed.arrived[~closed.reported]).all()
+        check.require(hidden, "carry is shown when jobs will report that have not.")
+        return policy.carry(ledger, closed)
+
+    with check.playing("the run"):
+        policy = setting.make()
+        run = setting.run(replace(policy, close=close, merge=merge, carry=carry))
+        for _ in range(setting.rounds):
+            run.step()
+
+
+def check_live(setting: Setting, notices: float = 1.0) -> None:
+    """A live run on clients that answer and train as the engine would is the engine's run.
+
+    Policies that need scores or forecasts are left out: the one are a server's own affair, the
+    other are known in simulations only. So are federations with a presence.
+
+    Args:
+        setting: what the policy is checked on.
+        notices: the share of its training time that a client sees on its own clock.
+    """
+    policy = setting.make()
+    endless = policy.deadline is None and policy.target == "all"
+    if policy.needs & {"scores", "forecasts"} or endless or setting.federation.presence is not None:
+        return
+    check = Check(policy, "live = engine")
+    who = ("the live run", "the engine")
+    with check.playing("the run"):
+        mine, theirs = _live(setting, policy, notices), setting.run()
+        for _ in range(setting.rounds):
+            ours, its = mine.step().outcome, theirs.step()
+            if setting.task is None:  # without a model nothing has a size in the engine
+                its = replace(its, bytes_down=ours.bytes_down, bytes_up=ours.bytes_up)
+            check.same_outcome(ours, its, who, ROUNDING)
+            if setting.task is not None and theirs.training is not None:
+                expected = setting.task.learner.save(theirs.training.model)
+                share = SEEN if sees_training(policy) else TRAINING
+                check.same_model(mine.model, expected, its.round, who, share)
+    weights = SEEN if sees_training(policy) else ROUNDING
+    check.same_clients(mine.history(), theirs.history(), who, ROUNDING, weights)
+
+
+def _live(setting: Setting, policy: Policy, notices: float) -> LiveRun:
+    """A live run on a virtual wire, which knows how many examples its clients hold."""
+    task, seed = setting.task, setting.seed
+    wire = VirtualWire(setting.federation, seed, crash=setting.crash, notices=notices, task=task)
+    model, optimiser = in_two(np.zeros(6, np.float32)), None
+    if task is not None:
+        wire.train, optimiser = trains(task, seed), task.server
+        model = in_two(task.learner.save(task.learner.start(Stream(seed, "start").at(0))))
+    live = LiveRun(wire, Fixed(policy), model, seed=seed, optimiser=optimiser)
+    live.meet()
+    examples = setting.federation.examples if task is None else task.shards.counts
+    live.books.columns.examples[:] = examples
+    return live
+
+
+def _same_end(check: Check, mine: Run, theirs: Run, who: tuple[str, str]) -> None:
+    ours, its = mine.history(), theirs.history()
+    check.same_clients(ours, its, who)
+    if ours.model is not None:
+        check.same_model(ours.model, its.model, ours.rounds - 1, who)
+
+
+def _picture(thing: Any) -> dict[str, Any]:
+    """What a decision could change of what it is given, as bytes and texts."""
+    if isinstance(thing, Ledger):
+        found = {k: v for k, v in vars(thing).items() if not k.startswith("_")}
+        found["busy"] = thing.busy
+    elif is_dataclass(thing) and not isinstance(thing, type):
+        found = {field.name: getattr(thing, field.name) for field in fields(thing)}
+    else:
+        return {}
+    return {name: _plain(value) for name, value in found.items() if name != "forecasts"}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tobytes()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return json.dumps(value) if isinstance(value, dict | list) else value

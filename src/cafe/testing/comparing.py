@@ -1,0 +1,150 @@
+"""Two runs side by side: what differs first, as an error that says what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from cafe.errors import CafeError, InfeasibleError
+from cafe.rounds.history import History
+from cafe.rounds.outcome import Fate, Outcome
+from cafe.rounds.policy import Policy
+
+STATE = (
+    "a decision draws from a random generator of its own, or keeps something between calls in a "
+    "closure, a list or an attribute. Draw from ledger.rng, and keep state through observe."
+)
+WRITES = "a decision writes to what it is given. Copy an array before changing it."
+# Times that a server measures are added up in another order than in a simulation.
+ROUNDING = 1e-9
+
+
+class CheckFailed(CafeError, AssertionError):  # noqa: N818 - it reads as what has happened
+    """A policy does not keep to the contract; the message says which check failed, and where."""
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """A check of a policy: what it is called, and what a failure usually means.
+
+    Attributes:
+        policy: that is checked.
+        name: of the check.
+        means: what a failure usually means.
+    """
+
+    policy: Policy
+    name: str
+    means: str = STATE
+
+    def failed(self, what: str) -> CheckFailed:
+        """The error for a difference."""
+        return CheckFailed(
+            f"The policy {self.policy.name} failed the check '{self.name}': {what} This usually "
+            f"means that {self.means}"
+        )
+
+    def require(self, right: Any, what: str) -> None:
+        """Fail unless a condition holds."""
+        if not right:
+            raise self.failed(what)
+
+    @contextmanager
+    def playing(self, where: str) -> Iterator[None]:
+        """Errors of a run become errors of the check; a run that cannot go on stays what it is."""
+        try:
+            yield
+        except (CheckFailed, InfeasibleError):
+            raise
+        except CafeError as error:
+            raise self.failed(f"{where} ended with an error: {error}") from error
+
+    def same_outcome(
+        self, mine: Outcome, theirs: Outcome, who: tuple[str, str], rounding: float = 0.0
+    ) -> None:
+        """Fail on the first field of a round that differs.
+
+        Args:
+            mine: the round in one run.
+            theirs: the same round in the other.
+            who: what the runs are called.
+            rounding: how much times may differ.
+        """
+        for field in fields(Outcome):
+            one, other = getattr(mine, field.name), getattr(theirs, field.name)
+            if field.name == "fates":
+                for fate in Fate:
+                    if one[fate] != other[fate]:
+                        column = f"the number of {fate.name.lower()} jobs"
+                        raise self._differ(mine.round, column, (one[fate], other[fate]), who)
+            elif not _near(one, other, rounding):
+                raise self._differ(mine.round, field.name, (one, other), who)
+
+    def _differ(
+        self, round_: int, column: str, values: tuple[Any, Any], who: tuple[str, str]
+    ) -> CheckFailed:
+        one, other = (f"{value!r} in {name}" for value, name in zip(values, who, strict=True))
+        return self.failed(f"in round {round_}, {column} is {one} and {other}.")
+
+    def same_clients(
+        self,
+        mine: History,
+        theirs: History,
+        who: tuple[str, str],
+        rounding: float = 0.0,
+        weights: float = 0.0,
+    ) -> None:
+        """Fail on the first client whose books differ, and if the open jobs do.
+
+        Args:
+            mine: one run.
+            theirs: the other.
+            who: what the runs are called.
+            rounding: how much ages may differ.
+            weights: how much the sums of coefficients may differ.
+        """
+        for name, most in (
+            ("merged_by_client", 0.0),
+            ("age_by_client", rounding),
+            ("weight_by_client", max(weights, rounding)),
+        ):
+            one, other = getattr(mine, name), getattr(theirs, name)
+            wrong = [k for k in range(len(one)) if not _near(one[k], other[k], most)]
+            if wrong:
+                k = wrong[0]
+                values = f"{one[k]!r} in {who[0]} and {other[k]!r} in {who[1]}"
+                raise self.failed(f"after the last round, {name} of client {k} is {values}.")
+        if mine.open_jobs != theirs.open_jobs:
+            values = f"{mine.open_jobs} in {who[0]} and {theirs.open_jobs} in {who[1]}"
+            raise self.failed(f"after the last round, the number of open jobs is {values}.")
+
+    def same_model(
+        self, mine: Any, theirs: Any, after: int, who: tuple[str, str], share: float = 0.0
+    ) -> None:
+        """Fail if models differ by more than a share of their largest number, or of 1.
+
+        Args:
+            mine: one model as a vector.
+            theirs: the other.
+            after: the round after which they are compared.
+            who: what the runs are called.
+            share: how much they may differ.
+        """
+        most = share * max(float(np.abs(theirs).max(initial=0.0)), 1.0)
+        apart = np.abs(np.asarray(mine, dtype=float) - np.asarray(theirs, dtype=float))
+        if not np.all(apart <= most):
+            k = int(np.argmax(apart))
+            raise self.failed(
+                f"after round {after}, parameter {k} of the model is {float(mine[k])!r} in "
+                f"{who[0]} and {float(theirs[k])!r} in {who[1]}."
+            )
+
+
+def _near(one: Any, other: Any, most: float) -> bool:
+    if isinstance(one, float | np.floating):
+        return bool(one == other or abs(one - other) <= most * max(1.0, abs(other)))
+    return bool(one == other)

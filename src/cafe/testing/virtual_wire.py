@@ -1,0 +1,245 @@
+"""A wire for tests: simulated clients in virtual time, which misbehave when told to."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cafe.federation import Federation
+from cafe.live.layout import Arrays
+from cafe.live.wire import Memory, Opinion, Order, Reply, Report, Trained
+from cafe.live.work import Job, TooLateError, Train, work
+from cafe.randomness import Stream
+from cafe.task import Task
+
+# What a client may do with an order.
+WAYS = (
+    "report", "lost", "unreachable", "stopped", "silent", "late", "twice", "malformed",
+    "not finite",
+)  # fmt: skip
+
+Behave = Callable[[Order], str]
+Tamper = Callable[[Report, Order], Report]
+Judge = Callable[[str, Arrays], tuple[float, float | None, int] | None]
+
+
+def drift(model: Arrays, job: Job) -> Trained:
+    """A random step: a function of the client and the invitation alone."""
+    rng = job.rng()
+    moved = {
+        name: array + rng.standard_normal(array.shape).astype(array.dtype)
+        if array.dtype.kind == "f"
+        else array
+        for name, array in model.items()
+    }
+    return Trained(moved, examples=1, loss=1.0, steps=job.work.steps)
+
+
+def as_told(order: Order) -> str:
+    """Every client reports."""
+    return "report"
+
+
+def as_it_is(report: Report, order: Order) -> Report:
+    """Every report is sent as it is."""
+    return report
+
+
+class _Spell(NamedTuple):
+    """What a job takes: gradient steps, seconds of training, and seconds until its report."""
+
+    steps: int
+    training: float
+    took: float
+
+
+@dataclass(eq=False)
+class VirtualWire:
+    """Clients that answer after the response times that the engine would draw for them.
+
+    A training function finds the number of steps that the engine would take in
+    ``job.settings["steps"]``.
+
+    Attributes:
+        federation: their response times, by number in the server's ledger.
+        seed: of the response times and crashes.
+        train: what they do.
+        crash: the probability that a job which was begun is never reported, as in the engine.
+        task: what is learned, which says how many steps an epoch has; None: epochs count no steps.
+        notices: the share of its training time that a client sees on its own clock; the rest is
+            spent on the way. With 1 it gives up at its deadline, with 0 it never notices that it is
+            late. Without ``per_step`` the whole response is training.
+        behave: what a client does with an order, one of ``WAYS``.
+        tamper: what it sends in place of its report.
+        judge: what a client thinks of a model; None: it does not answer.
+        names: who is there.
+        t: the time.
+        memories: the clients' local models.
+        orders: all that were sent.
+        strays: replies that come unasked for, next time.
+        looks: how often the server has looked who is there.
+        on_look: called before each look.
+    """
+
+    federation: Federation
+    seed: int = 0
+    train: Train = drift
+    crash: float = 0.0
+    task: Task | None = None
+    notices: float = 0.0
+    behave: Behave = as_told
+    tamper: Tamper = as_it_is
+    judge: Judge | None = None
+    names: list[str] = field(default_factory=list)
+    t: float = 0.0
+    run: str = "the run"
+    memories: dict[str, tuple[Memory, ...]] = field(default_factory=dict)
+    orders: list[Order] = field(default_factory=list)
+    strays: list[Reply] = field(default_factory=list)
+    looks: int = 0
+    on_look: Callable[[VirtualWire], None] | None = None
+
+    def __post_init__(self) -> None:
+        self.names = self.names or [f"c{k:03d}" for k in range(self.federation.clients)]
+        self._post: dict[str, list[tuple[float, Reply | Opinion]]] = {}
+        self._events: list[float] = []
+        self._asked = 0
+
+    def present(self) -> Sequence[str]:
+        """Who is there now."""
+        self.looks += 1
+        if self.on_look is not None:
+            self.on_look(self)
+        return list(self.names)
+
+    def clock(self) -> float:
+        """The virtual time."""
+        return self.t
+
+    def sleep(self, seconds: float) -> None:
+        """To the next event, or for so long; time always passes, as it does in the world."""
+        while self._events and self._events[0] <= self.t:
+            heapq.heappop(self._events)
+        until = min([self.t + seconds, *self._events[:1]])
+        self.t = max(until, float(np.nextafter(self.t, np.inf)))
+
+    def send(self, orders: Sequence[Order], model: Arrays) -> Sequence[str | None]:
+        """All that will come of the orders is known at once."""
+        self.orders += orders
+        numbers = np.array([order.number for order in orders]) % self.federation.clients
+        address = orders[0].invitation
+        fixed = self.federation.draw(Stream(self.seed, "latency").at(address), numbers)
+        rng = Stream(self.seed, "crash").at(address)
+        crashes, when = rng.random(len(orders)) < self.crash, rng.random(len(orders))
+        each = self.federation.step_time(numbers)
+        tickets = []
+        for k, order in enumerate(orders):
+            steps = self._steps(order, float(fixed[k]), float(each[k]))
+            training = steps * float(each[k]) if self.federation.has_step_time else None
+            took = float(fixed[k]) + (0.0 if training is None else training)
+            spell = _Spell(steps, took if training is None else training, took)
+            tickets.append(self._given(order, model, spell, took * when[k] if crashes[k] else None))
+        return tickets
+
+    def _steps(self, order: Order, fixed: float, each: float) -> int:
+        """How many steps the engine would take for an order; 0 where nobody can tell."""
+        work, steps = order.work, order.work.steps
+        if work.seconds is not None:
+            steps = max(int(work.seconds / each + 1e-9), 1) if each > 0 else 1
+        elif work.epochs is not None:
+            own = np.array([order.number])
+            steps = 0 if self.task is None else work.epochs * int(self.task.epoch_steps(own)[0])
+        if work.partial and order.seconds is not None and each > 0 and fixed < np.inf:
+            fits = max(int((order.seconds - fixed) // each), 0)
+            while fits and fixed + fits * each > order.seconds:
+                fits -= 1
+            steps = fits if 1 <= fits < steps else steps
+        return steps
+
+    def _given(self, order: Order, model: Arrays, spell: _Spell, dies: float | None) -> str | None:
+        way, took = self.behave(order), spell.took
+        self._asked += 1
+        ticket = f"{self._asked:06d}"
+        if way == "unreachable" or np.isinf(took):
+            return None
+        if way == "silent":
+            return ticket
+        if dies is not None or way == "lost":
+            self._put(ticket, took / 2 if dies is None else dies, Reply(ticket, lost="it crashed"))
+        elif way == "stopped":
+            self._put(ticket, took, Reply(ticket, stopped=True))
+        elif way == "malformed":
+            self._put(ticket, took, Reply(ticket, malformed="it is no report at all"))
+        else:
+            self._worked(ticket, order, model, spell, way)
+        return ticket
+
+    def _worked(self, ticket: str, order: Order, model: Arrays, spell: _Spell, way: str) -> None:
+        clock, seen, took = [0.0], spell.training * self.notices, spell.took
+
+        def train(start: Arrays, job: Job) -> Any:
+            if clock[0] + seen > job.until and not job.work.partial:
+                clock[0] = job.until
+                raise TooLateError
+            clock[0] += seen
+            return self.train(start, job)
+
+        done = work(
+            train,
+            order,
+            model,
+            run=self.run,
+            memories=self.memories.get(order.client, ()),
+            settings={"steps": spell.steps},
+            label=f"<b>{order.client}</b>",
+            clock=lambda: clock[0],
+        )
+        self.memories[order.client] = done.memories
+        if done.report is None:
+            assert order.seconds is not None
+            self._put(ticket, order.seconds, Reply(ticket, stopped=True))
+            return
+        report = self.tamper(done.report, order)
+        if way == "not finite":
+            bad = {name: np.full_like(array, np.nan) for name, array in report.update.items()}
+            report = Report(bad, report.invitation, report.version, report.carried)
+        if way == "late":
+            took += 1e9
+        for _ in range(2 if way == "twice" else 1):
+            self._put(ticket, took, Reply(ticket, report))
+
+    def _put(self, ticket: str, after: float, reply: Reply | Opinion) -> None:
+        self._post.setdefault(ticket, []).append((self.t + after, reply))
+        heapq.heappush(self._events, self.t + after)
+
+    def receive(self, tickets: Collection[str]) -> Sequence[Reply]:
+        """What has come, and what nobody asked for."""
+        strays, self.strays = self.strays, []
+        return [*strays, *self._due(tickets)]
+
+    def _due(self, tickets: Collection[str]) -> list[Any]:
+        found = []
+        for ticket in sorted(tickets):
+            sent = self._post.get(ticket, [])
+            found += [reply for moment, reply in sent if moment <= self.t]
+            self._post[ticket] = [(moment, reply) for moment, reply in sent if moment > self.t]
+        return found
+
+    def ask(self, clients: Sequence[str], model: Arrays, seconds: float) -> Sequence[str | None]:
+        """Opinions come after a second."""
+        tickets = []
+        for name in clients:
+            self._asked += 1
+            tickets.append(f"{self._asked:06d}")
+            said = None if self.judge is None else self.judge(name, model)
+            if said is not None:
+                self._put(tickets[-1], 1.0, Opinion(tickets[-1], *said))
+        return tickets
+
+    def hear(self, tickets: Collection[str]) -> Sequence[Opinion | Reply]:
+        """Evaluation results received so far."""
+        return self._due(tickets)

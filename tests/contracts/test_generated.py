@@ -1,0 +1,64 @@
+"""Engine, reference and live stay equal under policies that nobody would write."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cafe
+from cafe.learn.server import Momentum
+from cafe.presence import OnOff
+from cafe.testing import checks
+from cafe.testing.check import small_task
+from tests.contracts.generated import generated
+
+CLIENTS = 7
+
+
+def federation(timed: bool, ties: bool) -> cafe.Federation:
+    """Some fast, some slow; with ties, half of them always take as long."""
+    slow = cafe.Federation.exponential(np.linspace(0.7, 4.0, CLIENTS - 3), None)
+    last = cafe.Constant(0.25) if ties else cafe.Exponential(2.0)
+    per_step = 0.07 if timed else 0.0
+    joined = cafe.Federation.join(slow, cafe.Federation(3, last))
+    return replace(joined, per_step=per_step)
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    late=st.booleans(),
+    timed=st.booleans(),
+    ties=st.booleans(),
+    observes=st.booleans(),
+)
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_engine_reference_and_live_stay_equal(
+    seed: int, late: bool, timed: bool, ties: bool, observes: bool
+) -> None:
+    policy = generated(seed, late, timed, observes)
+    who, what = federation(timed, ties), small_task(CLIENTS)
+    if seed % 3 == 0:
+        what = replace(what, server=Momentum(0.5, 0.5))
+    plain = checks.Setting(lambda: policy, who, what, rounds=10, seed=seed % 1000)
+    checks.check_reference(plain)
+    checks.check_fates(plain)
+    checks.check_live(plain, notices=float(seed % 2))
+    lossy = replace(who, availability=0.8)
+    checks.check_reference(replace(plain, federation=lossy, crash=0.2))
+    coming = replace(lossy, presence=OnOff(on=2.0, off=0.5))
+    checks.check_reference(replace(plain, federation=coming, crash=0.1))
+    checks.check_fates(replace(plain, federation=coming, crash=0.1))
+
+
+@given(seed=st.integers(0, 2**32), late=st.booleans(), timed=st.booleans())
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_a_run_that_is_saved_and_restored_is_the_same_run(
+    seed: int, late: bool, timed: bool
+) -> None:
+    policy = generated(seed, late, timed)
+    who = replace(federation(timed, True), availability=0.9, presence=OnOff(on=3.0, off=0.5))
+    what = small_task(CLIENTS)
+    checks.check_saving(checks.Setting(lambda: policy, who, what, rounds=9, seed=1, crash=0.1))

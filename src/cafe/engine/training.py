@@ -8,6 +8,8 @@ all of an update's jobs together. Jobs that are thrown away cost nothing.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from typing import Any, NamedTuple
@@ -90,6 +92,9 @@ class Training:
         begun: the local models that running jobs go on from, by client.
         calls: the invitations whose jobs may still be merged, by number.
         moments: what the server optimiser remembers.
+        given: the versions that came from outside, and were not made by an update.
+        reported: what paths have led to, a row each, where clients do not train by gradient steps
+            on the task's examples, and have done all their work already; None where they do.
         vectors: what clients add to their gradients, and which parameters they leave as they are.
     """
 
@@ -101,6 +106,8 @@ class Training:
     begun: dict[int, Chain] = field(default_factory=dict)
     calls: dict[int, Call] = field(default_factory=dict)
     moments: tuple[Any, ...] = ()
+    given: list[int] = field(default_factory=list)
+    reported: Callable[[Paths], NDArray[np.float32]] | None = None
     vectors: Vectors = field(default_factory=Vectors)
 
     def __post_init__(self) -> None:
@@ -115,6 +122,12 @@ class Training:
     def bytes(self) -> int:
         """The size of the model."""
         return self.task.learner.save(self.model).nbytes
+
+    def set_model(self, model: Model) -> None:
+        """Replace the global model by one from outside, as a new version."""
+        self.version += 1
+        self.models[self.version] = model
+        self.given.append(self.version)
 
     @property
     def parameters(self) -> int:
@@ -179,6 +192,12 @@ class Training:
             merge: what the policy decided.
             updates: those of the reports, where they are known already.
         """
+<<<<<<< HEAD
+=======
+        if updates is None and self.reported is not None:
+            updates = self.reported(paths)
+        change = self._change(paths, merge) if updates is None else self._sum(paths, merge, updates)
+>>>>>>> levels
         model = self.model
         with np.errstate(all="ignore"):  # looked for below
             change = (
@@ -235,6 +254,8 @@ class Training:
 
     def updates(self, paths: Paths) -> NDArray[np.float32]:
         """Each path's own update, for a policy that needs to see them."""
+        if self.reported is not None:
+            return self.reported(paths)
         rows: dict[int, NDArray[np.float32]] = {}
         for version, works, some in self._alike(paths):
             walks, learner = self._pushed(paths.take(some), works), self.task.learner
@@ -299,7 +320,8 @@ class Training:
         for number, version in jobs:
             if number < 0:
                 continue
-            rate = self.task.rate_at(self.calls[number].round, version)
+            updates = version - bisect_right(self.given, version)
+            rate = self.task.rate_at(self.calls[number].round, updates)
             if len(jobs) == 1:
                 rates[:] = rate
             else:

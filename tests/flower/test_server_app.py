@@ -47,7 +47,7 @@ def test_a_policy_may_be_named_in_the_app_and_in_its_configuration() -> None:
     own = {"policy.name": "tests.flower.test_server_app:patient", "policy.seconds": 4.0}
     assert _configured(own)["policy"].deadline == 4.0
     server("tests.flower.test_server_app:patient", {"w": np.zeros(2)}, rounds=1)
-    with pytest.raises(InputError, match="configuration: .*policy.quorum.*missing"):
+    with pytest.raises(InputError, match=r"configuration: .*policy\.quorum.*missing"):
         _configured({"policy.name": "mcu", "policy.deadline": 2.0})
     with pytest.raises(InputError, match="nowhere"):
         server("nowhere:patient", {"w": np.zeros(2)}, rounds=1)

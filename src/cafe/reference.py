@@ -106,6 +106,7 @@ class Reference:
         self.score: Scored | None = None
         self.responses: list[tuple[int, float, float]] = []
         self.models: list[Any] = []
+        self.given: list[int] = []  # versions that came from outside
         self.moments: tuple[Any, ...] = ()
         self.common: Any = None  # what every client adds to its gradients
         self.own: dict[int, Any] = {}  # what single clients add besides
@@ -121,6 +122,13 @@ class Reference:
         if federation.presence is not None:
             self.presence = federation.presence.begin(n, seed)
         self.policy = self.choose()
+
+    def set_model(self, model: Any) -> None:
+        """Replace the server's model by one from outside, as a new version."""
+        self.version += 1
+        self.given.append(self.version)
+        if self.task is not None:
+            self.models.append(model)
 
     def choose(self) -> Policy:
         """The policy of the next round."""
@@ -385,7 +393,8 @@ class Reference:
             if answer.reports is not None and answer.reports <= count:
                 raise answers.passed(policy, self.now, answer)
             while queue and queue[0][0] <= min(until, 1e308) and len(reported) != answer.reports:
-                self.now, _, k = heapq.heappop(queue)
+                arrival, _, k = heapq.heappop(queue)
+                self.now = max(self.now, arrival)  # it may have come before the round opened
                 reported.append(jobs[k])
             if len(reported) != answer.reports:
                 self.now = until
@@ -399,7 +408,8 @@ class Reference:
         task, client = self.task, np.array([job.client])
         job.base = self.models[job.began]
         model = job.base if job.before is None else job.before.model
-        rate = task.rate_at(job.round, job.version)
+        updates = job.version - sum(version <= job.version for version in self.given)
+        rate = task.rate_at(job.round, updates)
         walk = Batches(task, self.seed).walks(
             client, np.array([[job.invitation]]), np.array([[rate]]), np.array([[job.steps]]),
             job.work,

@@ -96,7 +96,7 @@ class Answers:
         """Wait for a time or for reports, invite, commit or fail."""
         end = ledger.opened + DEADLINE
         stage = int((ledger.now - ledger.opened) / DEADLINE * STAGES + 1e-6)
-        mine = self.rng(2, ledger, waiting.reports, waiting.invited, waiting.outstanding, stage)
+        mine = self.rng(2, ledger, waiting.reports, waiting.invited, stage)
         if stage >= STAGES or mine.random() < 0.1:
             return COMMIT if mine.random() < 0.7 else FAIL
         if mine.random() < 0.3 and waiting.invited < 2 * ledger.clients and len(ledger.idle):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from cafe.engine.training import Training
 from cafe.errors import InfeasibleError, InputError, is_finite_number, whole
 from cafe.federation import Federation, Indices
 from cafe.fitting.observations import Observations
-from cafe.learn.base import Score
+from cafe.learn.base import Model, Score
 from cafe.presence import PresenceState
 from cafe.randomness import Stream, check_seed
 from cafe.rounds import answers
@@ -87,6 +88,8 @@ class Run:
         # Failed rounds in a row, the fastest report in them with its client, and how many of them
         # failed because their update was not finite.
         self.failures: tuple[int, float, int, int] = (0, float("inf"), -1, 0)
+        # Told how each round has settled its jobs, where somebody wants to know.
+        self.watch: Callable[[Running, Settled], None] | None = None
         self._checked: Policy | None = None
         self.policy = self._choose()
 
@@ -152,6 +155,8 @@ class Run:
         self._count_bytes(outcome, jobs, index)
         if self.training is not None:
             self._remember(jobs, settled)
+        if self.watch is not None:
+            self.watch(jobs, settled)
         self.outcomes.append(outcome)
         if not isinstance(self.controller, Fixed):
             self._recall(jobs, reported, settled)
@@ -240,7 +245,8 @@ class Run:
             ):
                 raise answers.passed(policy, ledger.now, answer)
             before = open_.count
-            moment = open_.wait(answer, ledger)
+            # A report that came before the round opened counts from now on.
+            moment = max(open_.wait(answer, ledger), ledger.now)
             if moment == float("inf"):
                 self._refuse_to_wait(open_.jobs, answer)
             if moment == ledger.now and open_.count == before:
@@ -353,6 +359,19 @@ class Run:
             f"{count} rounds in a row have failed under {self.policy}. {fastest}, and the last "
             f"round lasted {last.closed - last.opened:.4g} and had {last.reports} reports."
         )
+
+    def set_model(self, model: Model) -> None:
+        """Replace the server's model between two rounds. The other model is a new version.
+
+        Jobs that still run, and reports that are held, began from an older version, and count as
+        stale if they are merged. A learning rate that decays per update does not count it.
+
+        Args:
+            model: as the task's learner has it; of no importance without a task.
+        """
+        self.ledger.version += 1
+        if self.training is not None:
+            self.training.set_model(model)
 
     def evaluate(self) -> Score:
         """Measure the model now; this changes nothing."""

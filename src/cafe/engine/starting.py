@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,12 +14,27 @@ from cafe.federation import Federation
 from cafe.latency.base import Floats
 from cafe.presence import PresenceState
 from cafe.randomness import Stream
-from cafe.rounds.jobs import Invitation, Running, Status, Whole, shared
+from cafe.rounds.jobs import Invitation, Mask, Running, Status, Whole, shared
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
 from cafe.task import Task
 
 _EXPECTED = np.int8(Status.EXPECTED)
+
+
+class Played(NamedTuple):
+    """What clients made of their jobs, where each client plays a run of its own.
+
+    Attributes:
+        end: when each has finished; its report comes later by what the federation draws.
+        steps: how many steps each has made. A client that has made none never reports.
+    """
+
+    end: Floats
+    steps: Whole
+
+
+Play = Callable[[Ledger, Invitation, Mask], Played]
 
 
 @dataclass(eq=False)
@@ -31,6 +47,8 @@ class Starter:
         seed: of response times and crashes.
         crash: the probability that a job which was begun is never reported.
         presence: who is present when; None: everybody, always.
+        play: plays the jobs of the invited clients that begin, where the time of a job must be
+            found out so; None: the federation says it all.
     """
 
     federation: Federation
@@ -38,6 +56,7 @@ class Starter:
     seed: int
     crash: float = 0.0
     presence: PresenceState | None = None
+    play: Play | None = None
     _latency: Stream = field(init=False)
     _crashes: Stream = field(init=False)
 
@@ -50,7 +69,11 @@ class Starter:
         clients, number = invitation.clients, ledger.invitations
         n = len(clients)
         fixed = self.federation.draw(self._latency.at(number), clients)
-        steps = planned(self.federation, self.task, policy, invitation)
+        played = self._played(ledger, invitation, fixed)
+        if played is None:
+            steps = planned(self.federation, self.task, policy, invitation)
+        else:
+            steps = played.steps
         latency, trained = fixed, _constant(np.nan, n)
         if self.federation.has_step_time:
             each = self.federation.step_time(clients)
@@ -59,6 +82,10 @@ class Starter:
             trained = steps * each
             latency = fixed + trained
         arrival = stop = ledger.now + latency
+        if played is not None:
+            trained = played.end - ledger.now
+            latency = trained + fixed
+            arrival = stop = played.end + fixed
         status = _constant(_EXPECTED, n)
         if self._some_absent or self.presence is not None:
             absent = np.isinf(fixed)
@@ -75,6 +102,11 @@ class Starter:
             stop = np.where(crashes, ledger.now + latency * rng.random(n), arrival)
             arrival = np.where(crashes, np.inf, arrival)
             status = np.where(crashes, np.int8(Status.CRASHED), status)
+        if played is not None and not steps.all():
+            gave_up = steps == 0
+            stop = np.where(gave_up, played.end, stop)
+            arrival = np.where(gave_up, np.inf, arrival)
+            status = np.where(gave_up, np.int8(Status.CRASHED), status)
         if self.presence is not None:
             began = status != Status.ABSENT
             leaves = np.full(n, np.inf)
@@ -101,6 +133,12 @@ class Starter:
             status=status,
             trained=trained,
         )
+
+    def _played(self, ledger: Ledger, invitation: Invitation, fixed: Floats) -> Played | None:
+        if self.play is None:
+            return None
+        began = np.isfinite(fixed) & ~ledger.away[invitation.clients]
+        return self.play(ledger, invitation, began)
 
 
 @lru_cache(maxsize=32, typed=True)

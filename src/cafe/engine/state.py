@@ -104,6 +104,11 @@ def unpacked(state: State, identity: dict[str, Any]) -> dict[str, Any]:
 
 def save(run: Run) -> State:
     """All that the rest of a run depends on, and its past."""
+    if run.starter.play is not None:
+        raise InputError(
+            "A run of two levels cannot be saved: the runs of its clusters are not part of it. "
+            "Play it again from its seed, which gives the same numbers."
+        )
     state, meta = save_books(run)
     meta |= {"failures": run.failures, "waits": run.waits, **_identity(run)}
     meta["uploads"] = [*run.uploads.items()]
@@ -116,7 +121,7 @@ def save(run: Run) -> State:
         learner = training.task.learner
         state |= {f"model.{v}": learner.save(model) for v, model in training.models.items()}
         state |= {f"moment.{n}": learner.save(m) for n, m in enumerate(training.moments)}
-        meta["trained"] = training.version
+        meta["trained"], meta["given"] = training.version, training.given
         meta |= {"chains": training.chains, "begun": training.begun}
         meta["calls"] = [
             (number, call.round, asdict(call.work)) for number, call in training.calls.items()
@@ -147,7 +152,7 @@ def restore(run: Run, state: State) -> None:
     )
     if training is not None:
         load = training.task.learner.load
-        training.version = meta["trained"]
+        training.version, training.given = meta["trained"], meta["given"]
         training.models = {
             int(name.partition(".")[2]): load(saved)
             for name, saved in state.items()

@@ -8,6 +8,8 @@ all of an update's jobs together. Jobs that are thrown away cost nothing.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from typing import Any, NamedTuple
@@ -90,6 +92,9 @@ class Training:
         begun: the local models that running jobs go on from, by client.
         calls: the invitations whose jobs may still be merged, by number.
         moments: what the server optimiser remembers.
+        given: the versions that came from outside, and were not made by an update.
+        reported: what paths have led to, a row each, where clients do not train by gradient steps
+            on the task's examples, and have done all their work already; None where they do.
         vectors: what clients add to their gradients, and which parameters they leave as they are.
     """
 
@@ -101,6 +106,8 @@ class Training:
     begun: dict[int, Chain] = field(default_factory=dict)
     calls: dict[int, Call] = field(default_factory=dict)
     moments: tuple[Any, ...] = ()
+    given: list[int] = field(default_factory=list)
+    reported: Callable[[Paths], NDArray[np.float32]] | None = None
     vectors: Vectors = field(default_factory=Vectors)
 
     def __post_init__(self) -> None:
@@ -115,6 +122,12 @@ class Training:
     def bytes(self) -> int:
         """The size of the model."""
         return self.task.learner.save(self.model).nbytes
+
+    def set_model(self, model: Model) -> None:
+        """Replace the global model by one from outside, as a new version."""
+        self.version += 1
+        self.models[self.version] = model
+        self.given.append(self.version)
 
     @property
     def parameters(self) -> int:
@@ -179,9 +192,13 @@ class Training:
             merge: what the policy decided.
             updates: those of the reports, where they are known already.
         """
-        change = self._change(paths, merge) if updates is None else self._sum(paths, merge, updates)
+        if updates is None and self.reported is not None:
+            updates = self.reported(paths)
         model = self.model
         with np.errstate(all="ignore"):  # looked for below
+            change = (
+                self._change(paths, merge) if updates is None else self._sum(paths, merge, updates)
+            )
             if merge.keep != 1.0:
                 change = change - model * (1.0 - merge.keep)
             moments = self.moments
@@ -233,6 +250,8 @@ class Training:
 
     def updates(self, paths: Paths) -> NDArray[np.float32]:
         """Each path's own update, for a policy that needs to see them."""
+        if self.reported is not None:
+            return self.reported(paths)
         rows: dict[int, NDArray[np.float32]] = {}
         for version, works, some in self._alike(paths):
             walks, learner = self._pushed(paths.take(some), works), self.task.learner
@@ -259,35 +278,30 @@ class Training:
     def _alike(self, paths: Paths) -> list[tuple[int, tuple[Work, ...], Indices]]:
         """Which paths can be walked side by side: those from one version with the same work.
 
-        One kind of work for all their jobs, however many these are, or one for each. All leave the
-        same parameters as they are.
+        One kind of work for all their jobs, however many these are, or one for each.
         """
         if not len(paths):
             return []
         everyone = np.arange(len(paths))
         numbers = {int(number) for number in np.unique(paths.invitations) if number >= 0}
         works = {self.calls[number].work for number in numbers}
-        masks = set[int]()
-        if self.vectors.begun:
-            masks = {id(self.vectors.of(number).frozen) for number in numbers}
         first = paths.versions[:, 0]
-        if len(works) == 1 and (first == first[0]).all() and len(masks) < 2:
+        if len(works) == 1 and (first == first[0]).all():
             return [(int(first[0]), tuple(works), everyone)]
-        kinds: dict[tuple[int, tuple[Work, ...], int], list[int]] = {}
+        kinds: dict[tuple[int, tuple[Work, ...]], list[int]] = {}
         for k in everyone.tolist():
-            chain = paths.chain(k)
-            each = tuple(self.calls[link.invitation].work for link in chain)
-            mask = id(self.vectors.of(chain[0].invitation).frozen)
-            kind = (int(first[k]), each if len(set(each)) > 1 else each[:1], mask)
+            each = tuple(self.calls[link.invitation].work for link in paths.chain(k))
+            kind = (int(first[k]), each if len(set(each)) > 1 else each[:1])
             kinds.setdefault(kind, []).append(k)
-        return [(version, each, np.array(some)) for (version, each, _), some in kinds.items()]
+        return [(version, each, np.array(some)) for (version, each), some in kinds.items()]
 
     def _pushed(self, paths: Paths, works: tuple[Work, ...]) -> Walks:
         """The walks of paths that are alike, with the vectors that held when they began."""
         walks, vectors = self._walks(paths, works), self.vectors
         if not vectors.begun:
             return walks
-        # Only paths of one job add vectors: then nobody goes on from a local model.
+        # Only paths of one job add vectors: then nobody goes on from a local model. Jobs that began
+        # from one version have one mask: both change in the same merge.
         numbers = paths.invitations[:, 0]
         used = [vectors.of(number) for number in set(numbers.tolist())]
         offset = None
@@ -302,7 +316,8 @@ class Training:
         for number, version in jobs:
             if number < 0:
                 continue
-            rate = self.task.rate_at(self.calls[number].round, version)
+            updates = version - bisect_right(self.given, version)
+            rate = self.task.rate_at(self.calls[number].round, updates)
             if len(jobs) == 1:
                 rates[:] = rate
             else:

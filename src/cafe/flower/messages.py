@@ -123,6 +123,7 @@ def order_record(order: Order, run: str) -> ConfigRecord:
     values = {name: value for name, value in vars(order).items() if name not in VECTORS}
     values |= {"run": run, NONCE: nonce()}
     values |= {f"work.{name}": value for name, value in asdict(values.pop("work")).items()}
+    values["keeps"] = [*order.keeps] or None
     return ConfigRecord({name: value for name, value in values.items() if value is not None})
 
 
@@ -144,6 +145,7 @@ def order_from(record: ConfigRecord) -> tuple[Order, str]:
     rest = {n: v for n, v in values.items() if not n.startswith("work.")}
     run = str(rest.pop("run"))
     rest.pop(NONCE, "")
+    rest["keeps"] = tuple(rest.get("keeps", ()))
     return Order(**rest, work=Work(**work)), run
 
 

@@ -80,6 +80,14 @@ class Open:
         """Where a job stands."""
         return self._rows.get(key)
 
+    def answered(self) -> dict[int, tuple[int, ...]]:
+        """The invitations that each client has answered in this round."""
+        found: dict[int, tuple[int, ...]] = {}
+        for row in np.flatnonzero(self.reported).tolist():
+            record = self.records[row]
+            found[record.client] = (*found.get(record.client, ()), record.invitation)
+        return found
+
     def look(self) -> tuple[Jobs, Floats]:
         """The jobs that have reported, as decisions may see them, and when they did."""
         jobs = self.jobs.take(np.flatnonzero(self.reported))

@@ -199,9 +199,9 @@ class LiveRun:
                 f"The policy {self.policy.name} lets clients go on from local models, and they "
                 'keep none: name "local models" among what it needs.'
             )
-        works = _works(invitation)
+        works, answered = _works(invitation), open_.answered()
         orders = [
-            self._order(k, bool(own), work)
+            self._order(k, bool(own), work, answered.get(k, ()))
             for k, own, work in zip(clients.tolist(), local.tolist(), works, strict=True)
         ]
         used = JobVectors()
@@ -249,11 +249,15 @@ class LiveRun:
             found.append(replace(order, offset=offset, frozen=frozen))
         return found
 
-    def _order(self, k: int, local: bool, work: Work) -> Order:
+    def _order(self, k: int, local: bool, work: Work, answered: tuple[int, ...]) -> Order:
         kept, ledger, policy = self.books.kept, self.ledger, self.policy
         seconds = None
         if policy.deadline is not None and policy.late == "drop":
             seconds = ledger.opened + policy.deadline - ledger.now
+        carry = "local models" in policy.needs
+        keeps = answered if carry else ()
+        if carry and ledger.local[k]:
+            keeps = (int(kept.invitation[k]), *keeps)
         return Order(
             client=self.roster.names[k],
             number=k,
@@ -262,11 +266,12 @@ class LiveRun:
             seed=self.seed,
             work=work,
             seconds=seconds,
-            carry="local models" in policy.needs,
+            carry=carry,
             after=int(kept.invitation[k]) if local else None,
             began=int(kept.version[k]) if local else None,
             invitation=ledger.invitations,
             reserve=self.desk.reserve if work.partial else 0.0,
+            keeps=keeps,
         )
 
     def _weight(self, open_: Open) -> float:

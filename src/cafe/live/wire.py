@@ -35,6 +35,8 @@ class Order:
         offset: what to add to each gradient, by array, for all arrays that are learned; None:
             nothing. A wire sends it beside the order, and once where several orders share it.
         frozen: which parameters to leave as they are, likewise; None: all may move.
+        keeps: the invitations whose local models the server may still name to this client. The
+            client forgets all others.
     """
 
     client: str
@@ -51,6 +53,7 @@ class Order:
     reserve: float = 0.0
     offset: Arrays | None = field(default=None, repr=False, compare=False)
     frozen: Arrays | None = field(default=None, repr=False, compare=False)
+    keeps: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.invitation < 0:

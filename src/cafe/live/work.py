@@ -106,8 +106,8 @@ class Done:
 
     Attributes:
         report: None where it came too late.
-        memories: the local model that the server has named, and the one of this job. A client
-            cannot know whether its report comes in time, so the server may name either next.
+        memories: the local models that the server may still name, and the one of this job. A client
+            cannot know whether its report comes in time, so the server may name any of them next.
     """
 
     report: Report | None
@@ -160,6 +160,7 @@ def work(
     )
     layout = Layout.of(model)
     meant = [memory for memory in memories if _is(memory, run, order)][:1]
+    kept = [memory for memory in memories if memory in meant or _kept(memory, run, order)]
     start = meant[0].model if meant else model
     before = clock()
     base, offset, frozen = _base(start, meant, layout), order.offset or {}, order.frozen or {}
@@ -168,10 +169,10 @@ def work(
     try:
         answer = train({name: np.array(array) for name, array in start.items()}, job)
     except TooLateError:
-        return Done(None, tuple(meant))
+        return Done(None, tuple(kept))
     took = clock() - before
     if clock() > until and not order.work.partial:
-        return Done(None, tuple(meant))
+        return Done(None, tuple(kept))
     trained = answer if isinstance(answer, Trained) else Trained(answer)
     end = _checked(trained.model, layout, model)
     end |= {name: np.where(mask, start[name], end[name]) for name, mask in frozen.items()}
@@ -194,15 +195,20 @@ def work(
         None if trained.labels is None else tuple(int(count) for count in trained.labels),
     )
     if order.carry:
-        kept = Memory(run, order.invitation, began, end, update, report.loss, report.rms_loss)
-        meant.append(kept)
-    return Done(report, tuple(meant))
+        mine = Memory(run, order.invitation, began, end, update, report.loss, report.rms_loss)
+        kept.append(mine)
+    return Done(report, tuple(kept))
 
 
 def _is(memory: Memory, run: str, order: Order) -> bool:
     """Whether the memory is that which the server means: it may be lost, or of another job."""
     named = (run, order.after, order.began)
     return order.after is not None and (memory.run, memory.invitation, memory.began) == named
+
+
+def _kept(memory: Memory, run: str, order: Order) -> bool:
+    """Whether the server may still name the memory."""
+    return memory.run == run and memory.invitation in order.keeps
 
 
 def _base(start: Arrays, meant: Sequence[Memory], layout: Layout) -> Arrays:

@@ -79,8 +79,8 @@ class Merge:
     coefficient: Floats
     keep: float = 1.0
     of: Literal["update", "model"] = "update"
-    offset: NDArray[np.float32] | None = None
-    common: NDArray[np.float32] | None = None
+    offset: NDArray[np.float32] | Floats | None = None
+    common: NDArray[np.float32] | Floats | None = None
     frozen: Mask | None = None
 
     def __post_init__(self) -> None:

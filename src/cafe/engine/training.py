@@ -192,12 +192,8 @@ class Training:
             merge: what the policy decided.
             updates: those of the reports, where they are known already.
         """
-<<<<<<< HEAD
-=======
         if updates is None and self.reported is not None:
             updates = self.reported(paths)
-        change = self._change(paths, merge) if updates is None else self._sum(paths, merge, updates)
->>>>>>> levels
         model = self.model
         with np.errstate(all="ignore"):  # looked for below
             change = (

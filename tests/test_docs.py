@@ -234,6 +234,7 @@ def test_surface_table_is_complete() -> None:
         "presence",
         "results",
         "rounds",
+        "testing",
         "theory",
     ],
 )

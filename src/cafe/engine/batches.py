@@ -40,7 +40,9 @@ class Batches:
         """
         words = mixed(mixed(self._key, invitations), clients[:, None])
         pick = self._steps if work.epochs is None else self._epochs
-        rows, weight, rate = pick(clients, words, rates, np.where(invitations >= 0, steps, 0))
+        if invitations.shape[1] > 1:  # walks may have fewer jobs than others
+            steps = np.where(invitations >= 0, steps, 0)
+        rows, weight, rate = pick(clients, words, rates, steps)
         if work.scaled:
             weight = weight * self.task.scale[clients][:, None, None]
         shared = np.broadcast_to(weight.astype(np.float32), rows.shape)

@@ -69,8 +69,16 @@ class Paths:
 
     def take(self, index: Indices) -> Paths:
         """Some of the paths."""
+        if len(index) == len(self):
+            return self  # indices rise: these are all
         columns = (self.client, self.invitations, self.versions, self.steps)
         return Paths(*(column[index] for column in columns))
+
+    @property
+    def one_job(self) -> bool:
+        """Whether all paths are one job of one invitation, as one number that is stored once."""
+        columns = (self.invitations, self.versions)
+        return all(column.shape[1] == 1 and column.strides[0] == 0 for column in columns)
 
     def chain(self, row: int) -> Chain:
         """One path as numbers."""
@@ -283,6 +291,9 @@ class Training:
         if not len(paths):
             return []
         everyone = np.arange(len(paths))
+        if paths.one_job:
+            work = self.calls[int(paths.invitations[0, 0])].work
+            return [(int(paths.versions[0, 0]), (work,), everyone)]
         numbers = {int(number) for number in np.unique(paths.invitations) if number >= 0}
         works = {self.calls[number].work for number in numbers}
         first = paths.versions[:, 0]
@@ -311,6 +322,11 @@ class Training:
 
     def _walks(self, paths: Paths, works: tuple[Work, ...]) -> Walks:
         rates = np.zeros(paths.invitations.shape)
+        if paths.one_job:
+            number, version = int(paths.invitations[0, 0]), int(paths.versions[0, 0])
+            updates = version - bisect_right(self.given, version)
+            rates[:] = self.task.rate_at(self.calls[number].round, updates)
+            return self.batches.walks(paths.client, paths.invitations, rates, paths.steps, works[0])
         columns = (paths.invitations.ravel().tolist(), paths.versions.ravel().tolist())
         jobs = set(zip(*columns, strict=True))
         for number, version in jobs:

@@ -27,8 +27,8 @@ class Guard:
         norm: the largest norm of an update; None: only ``times`` counts.
         times: how many times the median norm of the last updates; before there are
             three of them, of the model's own norm plus one.
-        examples: the most examples that a client may claim to have learned from. Policies that
-            weigh by examples believe this number.
+        examples: the most examples that a client may claim to hold. Policies that weigh by size
+            believe this number.
     """
 
     norm: float | None = None

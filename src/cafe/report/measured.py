@@ -53,9 +53,10 @@ class Spent:
     work: float
     waste: float
     processing_waste: float
+    bytes: float
 
 
-NEVER = Spent(*[float("inf")] * 5)
+NEVER = Spent(*[float("inf")] * 6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,8 +220,13 @@ def spent_until(history: History, accuracy: float) -> Spent:
     if curve is None or not len(reached):
         return NEVER
     first, after = int(reached[0]), int(curve.round[reached[0]])
-    wastes = [history.by_round[k][:after].sum() for k in ("waste", "processing_waste")]
-    return Spent(float(curve.time[first]), after, float(curve.work[first]), *map(float, wastes))
+    rows = history.by_round
+    waste, processing_waste, down, up = (
+        float(rows[name][:after].sum())
+        for name in ("waste", "processing_waste", "bytes_down", "bytes_up")
+    )
+    work = float(curve.work[first])
+    return Spent(float(curve.time[first]), after, work, waste, processing_waste, down + up)
 
 
 def common_accuracy(groups: Sequence[Repeats]) -> float | None:

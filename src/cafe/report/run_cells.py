@@ -103,14 +103,16 @@ def until(groups: Sequence[Repeats], accuracy: float | None = None) -> Cells | N
     goal = common_accuracy(groups) if accuracy is None else accuracy
     if goal is None:
         return None
-    names = ("time", "rounds", "work", "processing_waste", "waste")
+    names = ["time", "rounds", "work", "processing_waste", "waste"]
+    columns = ["", "time, s", "rounds", "client-seconds", "of them wasted", "waste, as charged"]
+    reached = [group.until(goal) for group in groups]
+    if any(one.bytes for spent in reached for one in spent):  # older runs did not count them
+        names, columns = [*names, "bytes"], [*columns, "bytes, down and up"]
     rows = []
-    for group in groups:
-        spent = group.until(goal)
+    for group, spent in zip(groups, reached, strict=True):
         found = [statistics.mean([getattr(one, name) for one in spent]) for name in names]
         text = [shown(e) if np.isfinite(e.mean) else "not reached" for e in found]
         rows.append([group.label, *text])
-    columns = ["", "time, s", "rounds", "client-seconds", "of them wasted", "waste, as charged"]
     return Cells(f"What it took to reach an accuracy of {share(goal)}", columns, rows)
 
 

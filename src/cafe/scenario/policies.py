@@ -44,9 +44,14 @@ def policies_from_tables(
     return found
 
 
+def named_policy(table: Table, place: Place) -> Policy:
+    """The policy that a table describes: its name, and the parameters of that recipe."""
+    return call_named(_known_to(table, place), table, place)
+
+
 def policy_from_table(table: Table, federation: Federation, run: Table, place: Place) -> Policy:
     """The policy that a table describes, once nothing speaks against it in that federation."""
-    policy = call_named(_known_to(table, place), table, place)
+    policy = named_policy(table, place)
     with place.explaining():
         policy.check(federation, run.get("crash", 0.0))
     return policy

@@ -1,9 +1,9 @@
 """Two levels: the clients of a cloud are clusters, and each cluster runs rounds of its own clients.
 
-The cloud's run and every cluster's run are a :class:`~cafe.engine.Run`. A job of a cluster begins from the
-cloud's model and is played when it starts: its cluster makes updates of its own, by its own policy
-and on its own clock. What it reports is its model minus the cloud's, and how long it took is how
-far its clock went, plus the time of its link.
+The cloud's run and every cluster's run are a :class:`~cafe.engine.Run`. A job of a cluster begins
+from the cloud's model and is played when it starts: its cluster makes updates of its own, by its
+own policy and on its own clock. What it reports is its model minus the cloud's, and how long it
+took is how far its clock went, plus the time of its link.
 """
 
 from __future__ import annotations

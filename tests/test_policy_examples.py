@@ -14,16 +14,12 @@ import cafe
 from cafe import reference
 from cafe.data.examples import Examples, Shards
 from cafe.engine import Run
-from cafe.engine.batches import Batches
 from cafe.learn.linear import Logistic
-from cafe.live.layout import Arrays
-from cafe.live.wire import Trained
-from cafe.live.work import Job, Train
 from cafe.policies import resolve
 from cafe.randomness import Stream
 from cafe.rounds import History, Policy
-from tests.live.test_equals_engine import in_two, mirrored
-from tests.live.wires import VirtualWire, live
+from cafe.testing import VirtualWire, check_policy, in_two, trains
+from tests.live.wires import live
 
 DOCS = Path(__file__).parents[1] / "docs"
 FOLDER = DOCS / "examples" / "policies"
@@ -56,23 +52,6 @@ def task() -> cafe.Task:
     data = Examples(rng.normal(size=(90, 4)), rng.integers(3, size=90))
     shards = Shards.of([rng.choice(90, size=3 + k, replace=False) for k in range(CLIENTS)])
     return cafe.Task(data, shards, batch=4, rate=0.3, learner=Logistic(4, 3, l2=0.01))
-
-
-def with_losses(train: Train, what: cafe.Task, seed: int) -> Train:
-    """The same training; it also says what the loss on the first batch was."""
-    batches, learner = Batches(what, seed), what.learner
-
-    def trained(model: Arrays, job: Job) -> Trained:
-        at = learner.load(np.concatenate([model["first"], model["rest"].ravel()]))
-        address, rate = np.array([[job.invitation]]), np.array([[0.0]])
-        walk = batches.walks(np.array([job.number]), address, rate, np.array([[1]]), job.work)
-        loss = learner.losses(at, what.data, walk.rows[0, 0])
-        weight = walk.weight[0, 0]
-        found = train(model, job)
-        assert isinstance(found, Trained)
-        return replace(found, loss=float((loss * weight).sum() / weight.sum()))
-
-    return trained
 
 
 def assert_same_books(ours: History, theirs: History) -> None:
@@ -109,8 +88,7 @@ def test_live_and_engine_agree(name: str) -> None:
     # A real server that waits for all learns who is lost, and need not wait for them.
     lossy = policy.target != "all"
     who, crash = federation(0.8 if lossy else 1.0), 0.1 if lossy else 0.0
-    train = with_losses(mirrored(what, SEED), what, SEED)
-    wire = VirtualWire(who, SEED, train=train, crash=crash)
+    wire = VirtualWire(who, SEED, trains(what, SEED), crash, what)
     begin = in_two(what.learner.save(what.learner.start(Stream(SEED, "start").at(0))))
     mine, theirs = live(wire, policy, model=begin), Run(who, policy, what, seed=SEED, crash=crash)
     for _ in range(30):
@@ -135,6 +113,11 @@ def test_parameters_tell_examples_apart(name: str, parameter: str) -> None:
     two = recipe(name)(**other)
     assert str(one) == str(same) != str(two)
     assert one.identity == same.identity != two.identity
+
+
+@every_example
+def test_examples_keep_to_the_contract(name: str) -> None:
+    check_policy(lambda: made(name), rounds=15)
 
 
 def test_over_selection_closes_at_the_goal() -> None:

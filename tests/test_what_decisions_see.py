@@ -14,7 +14,8 @@ from cafe.engine import Run
 from cafe.randomness import Stream
 from cafe.reference import Reference
 from cafe.rounds import COMMIT, FAIL, RUN, Carried, Invitation, Ledger, Policy, Wait
-from tests.live.wires import VirtualWire, live
+from cafe.testing import VirtualWire
+from tests.live.wires import live
 
 SEED = 9
 # Client k takes k + 1 seconds.

@@ -32,7 +32,8 @@ from cafe.rounds import (
     Reports,
     Work,
 )
-from tests.contracts.test_policies import CLIENTS, assert_same_books, federation, task
+from tests.contracts.examples import CLIENTS, federation, task
+from tests.test_policy_examples import assert_same_books
 
 PLAIN = Work(scaled=False)
 SEEN = frozenset({"updates", "offsets"})

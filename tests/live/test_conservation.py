@@ -32,7 +32,7 @@ from cafe.rounds import (
     Waiting,
 )
 from cafe.rounds.outcome import Fate
-from tests.contracts.test_policies import EVERY, RECIPES, fedbuff, greedy, tolerant
+from tests.contracts.examples import EVERY, RECIPES, fedbuff, greedy, tolerant
 from tests.live.wires import WAYS, VirtualWire, exponential, live
 
 MERGED = ("fresh", "stale")

@@ -21,7 +21,7 @@ from cafe.live.work import Job, Train, work
 from cafe.policies import agu
 from cafe.randomness import Stream
 from cafe.rounds import Merge, Policy, Work
-from tests.contracts.test_policies import task
+from tests.contracts.examples import task
 from tests.engine.test_vectors import POLICIES, bad, everybody, freezing, once, points, steady
 from tests.live.test_equals_engine import assert_same, federation, in_two, steps_of
 from tests.live.wires import VirtualWire, drift, live, start

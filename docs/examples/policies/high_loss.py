@@ -26,7 +26,8 @@ def high_loss(*, cohort: int, deadline: float) -> Policy:
         seen, reports = ledger.state or {}, closed.reports
         if reports is None or reports.losses is None:
             return seen
-        losses = np.nan_to_num(reports.losses).tolist()  # a state has finite numbers only
+        # A state has finite numbers only. Losses are rounded so that equal ones are ties.
+        losses = np.nan_to_num(reports.losses).round(4).tolist()
         return seen | {f"{k}": x for k, x in zip(reports.client.tolist(), losses, strict=True)}
 
     return Policy(

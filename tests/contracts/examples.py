@@ -1,0 +1,341 @@
+"""Policies that the contract is tested on.
+
+A new recipe is one file in ``src/cafe/policies`` and one entry in ``RECIPES``, nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cafe
+from cafe.decisions import Everyone, Mean, Nothing, Refill, Sample, closing
+from cafe.policies import agu, awu, fedavg, mcu
+from cafe.rounds import (
+    COMMIT,
+    DROP,
+    HOLD,
+    LOCAL,
+    RUN,
+    Carried,
+    Closed,
+    Invitation,
+    Ledger,
+    Merge,
+    Policy,
+    Reports,
+    Verdict,
+    Wait,
+    Waiting,
+    Work,
+)
+
+CLIENTS = 14
+LOCAL_MODELS = frozenset({"local models"})
+
+
+@dataclass(frozen=True)
+class AtReports:
+    """Commit at the n-th report."""
+
+    reports: int
+
+    def __call__(self, ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
+        return COMMIT if waiting.reports >= self.reports else Wait(reports=self.reports)
+
+
+def fedbuff(goal: int) -> Policy:
+    """Fill up when a round begins, commit at the goal-th report, let the others run."""
+    return Policy("fedbuff", Sample(9), AtReports(goal), damped(goal), lambda *_: Carried(RUN))
+
+
+def refilling(concurrency: int, goal: int) -> Policy:
+    """FedBuff as published: a client that reports is replaced at once."""
+    refill = Refill(concurrency)
+
+    def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict | Invitation:
+        if waiting.reports >= goal:
+            return COMMIT
+        return refill.now(ledger) or Wait(reports=waiting.reports + 1)
+
+    return Policy("refilling", refill, close, damped(goal), lambda *_: Carried(RUN), late="keep")
+
+
+def damped(goal: int) -> Callable[[Ledger, Reports], Merge]:
+    """Coefficients that fall with staleness."""
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        return Merge(1 / np.sqrt(1.0 + ledger.version - reports.version) / goal)
+
+    return merge
+
+
+def fedasync(share: float) -> Policy:
+    """Mix every model in as it comes."""
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        alpha = share / np.sqrt(1.0 + ledger.version - reports.version)
+        return Merge(alpha, keep=1.0 - float(alpha.sum()), of="model")
+
+    return Policy("fedasync", Everyone(), AtReports(1), merge, lambda *_: Carried(RUN))
+
+
+def memory(deadline: float) -> Policy:
+    """Everybody's last update counts, fresh or not (as in anarchic learning)."""
+
+    def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
+        over = ledger.now >= ledger.opened + deadline
+        return COMMIT if over and waiting.reports else Wait(ledger.opened + deadline + 9 * over)
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        return Merge((1.0 + 0.1 * (reports.used > 0)) / ledger.clients)
+
+    return Policy("memory", Everyone(), close, merge, lambda *_: Carried(HOLD, kept=True))
+
+
+def mixing() -> Policy:
+    """Mix in everybody's last model, fresh or not: old versions are still needed."""
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        share = np.full(len(reports), 0.5 / ledger.clients)
+        return Merge(share, keep=1.0 - float(share.sum()), of="model")
+
+    given = closing(3, 0.4)
+    return Policy("mixing", Everyone(), merge=merge, carry=_hold_all, **given)
+
+
+def _hold_all(ledger: Ledger, closed: Closed) -> Carried:
+    return Carried(HOLD, kept=True)
+
+
+def tolerant(deadline: float, lag: int) -> Policy:
+    """Clients go on from their own models until these are too old (as SAFA does)."""
+
+    def carry(ledger: Ledger, closed: Closed) -> Carried:
+        young = ledger.version - closed.jobs.version < lag
+        codes = np.where(closed.reported, np.where(young, int(LOCAL), int(DROP)), int(RUN))
+        return Carried(codes, kept=ledger.round % 3 > 0)
+
+    given = closing(3, deadline)
+    return Policy(
+        "tolerant", Everyone(), merge=Mean(), carry=carry, needs=LOCAL_MODELS, late="keep", **given
+    )
+
+
+def counting(goal: int) -> Policy:
+    """Wait for more reports after every round; its state is how often it has succeeded."""
+
+    def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
+        wanted = 1 + (ledger.state or 0) % goal
+        return COMMIT if waiting.reports >= wanted else Wait(reports=wanted)
+
+    return Policy(
+        "counting",
+        Everyone(),
+        close,
+        Mean(),
+        Nothing(),
+        observe=lambda ledger, outcome, closed: (ledger.state or 0) + int(outcome.succeeded),
+    )
+
+
+def strict(lag: int) -> Policy:
+    """Asynchronous, and refuses what is too stale: some commits use nothing at all."""
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        return Merge(np.where(ledger.version - reports.version > lag, 0.0, 0.5), keep=0.999)
+
+    return Policy("strict", Everyone(), AtReports(1), merge, lambda *_: Carried(RUN))
+
+
+def greedy(deadline: float) -> Policy:
+    """Keep everything that can be kept, and weigh by staleness."""
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        return Merge(1.0 / (2.0 + ledger.version - reports.version) / len(reports))
+
+    def carry(ledger: Ledger, closed: Closed) -> Carried:
+        codes = np.where(closed.reported, int(HOLD | LOCAL), int(RUN))
+        return Carried(codes, kept=closed.jobs.client.size % 2 == 0)
+
+    given = closing(4, deadline)
+    return Policy(
+        "greedy", Everyone(), merge=merge, carry=carry, needs=LOCAL_MODELS, late="keep", **given
+    )
+
+
+def learning() -> Policy:
+    """Remember how long clients took, as schemes that choose by speed do."""
+
+    def observe(ledger: Ledger, outcome: Any, closed: Closed) -> dict[str, float]:
+        took = closed.arrived - closed.jobs.start
+        known = dict(zip(closed.jobs.client.tolist(), took.tolist(), strict=True))
+        return (ledger.state or {}) | {str(k): t for k, t in known.items() if t == t}
+
+    def invite(ledger: Ledger, rng: np.random.Generator) -> Invitation:
+        seen = ledger.state or {}
+        slow = sorted(seen, key=lambda client: seen[client])[len(seen) // 2 :]
+        idle = ledger.idle
+        some = idle[~np.isin(idle, np.array(slow, dtype=int))]
+        return Invitation(some if len(some) else idle)
+
+    return replace(mcu(quorum=1, deadline=0.5), name="learning", invite=invite, observe=observe)
+
+
+def clipped(norm: float) -> Policy:
+    """Look at updates and shorten the long ones."""
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        assert reports.updates is not None
+        lengths = np.linalg.norm(reports.updates.astype(float), axis=1)
+        return Merge(np.minimum(1.0, norm / np.maximum(lengths, 1e-9)) / len(reports))
+
+    return _seeing("clipped", merge, "updates")
+
+
+def curious() -> Policy:
+    """Weigh by losses and by how many classes a client has."""
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        assert reports.losses is not None
+        assert reports.rms_losses is not None
+        assert reports.labels is not None
+        classes = (reports.labels > 0).sum(axis=1)
+        weight = (reports.losses + reports.rms_losses) * classes
+        return Merge(weight / weight.sum())
+
+    return _seeing("curious", merge, "losses", "rms losses", "labels")
+
+
+def _seeing(name: str, merge: Any, *needs: str) -> Policy:
+    base = mcu(quorum=2, deadline=0.6)
+    return replace(base, name=name, merge=merge, needs=frozenset(needs), parameters={})
+
+
+def scored() -> Policy:
+    """Ask for more reports while the model is bad."""
+
+    def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
+        assert ledger.score is not None
+        wanted = 5 if ledger.score.loss > 1.09 else 2
+        return COMMIT if waiting.reports >= wanted else Wait(reports=wanted)
+
+    needs = frozenset({"scores"})
+    return Policy("scored", Everyone(), close, Mean(), Nothing(), needs=needs, score_every=3)
+
+
+def forecasting() -> Policy:
+    """Invite those who will probably stay."""
+
+    def invite(ledger: Ledger, rng: np.random.Generator) -> Invitation:
+        idle = ledger.idle
+        return Invitation(idle[ledger.forecast(idle, ledger.now + 0.3) > 0.5])
+
+    base = mcu(quorum=1, deadline=0.5)
+    return replace(base, name="forecasting", invite=invite, needs=frozenset({"forecasts"}))
+
+
+def unequal() -> Policy:
+    """Clients take different numbers of steps, and a note says how much each counts."""
+
+    def invite(ledger: Ledger, rng: np.random.Generator) -> Invitation:
+        clients = ledger.idle
+        return Invitation(clients, amount=1 + clients % 4, note=1.0 / (1 + clients % 4))
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        return Merge(reports.note * reports.steps / len(reports))
+
+    return replace(mcu(quorum=2, deadline=0.5), name="unequal", invite=invite, merge=merge)
+
+
+def hurried(**work: Any) -> Policy:
+    """Clients do as much as they can before the deadline."""
+    return replace(mcu(quorum=2, deadline=0.5), name="hurried", invite=Everyone(Work(**work)))
+
+
+def coin() -> Policy:
+    """Close at random, and invite some more at random."""
+
+    def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict | Invitation:
+        if waiting.reports and ledger.rng.random() < 0.4:
+            return COMMIT
+        if len(ledger.idle) and waiting.invited < 20 and ledger.rng.random() < 0.3:
+            return Invitation(ledger.idle[:1])
+        return Wait(reports=waiting.reports + 1)
+
+    return Policy("coin", Sample(7), close, Mean(), lambda *_: Carried(RUN), late="keep")
+
+
+def watching() -> Policy:
+    """Close as soon as two reports are as fresh as can be."""
+
+    def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
+        fresh = int(np.count_nonzero(waiting.jobs.version == ledger.version))
+        late = bool(np.any(waiting.arrived > ledger.opened + 0.4))
+        return COMMIT if fresh >= 2 or late else Wait(reports=waiting.reports + 1)
+
+    return Policy("watching", Sample(8), close, damped(2), lambda *_: Carried(RUN), late="keep")
+
+
+RECIPES: dict[str, list[Policy]] = {
+    "mcu": [
+        mcu(quorum=1, deadline=0.5),
+        mcu(quorum=6, deadline=0.5),
+        mcu(quorum=3, deadline=0.7, target=5),
+        mcu(quorum=3, deadline=3.0, close_when_all=True, cohort=6),
+        mcu(quorum=2, deadline=0.4, late="keep", steps=3),
+        mcu(quorum=1, deadline=0.03, late="keep"),
+    ],
+    "awu": [
+        awu(deadline=0.5),
+        awu(deadline=0.4, weight="unbiased", late="keep"),
+        awu(deadline=0.4, weight="linear", cohort=9),
+        awu(deadline=0.6, weight="age", unit="rounds", quorum=5),
+        awu(deadline=0.6, weight=np.sqrt, target=8, steps=2),
+    ],
+    "agu": [
+        agu(quorum=6, deadline=0.4),
+        agu(quorum=6, deadline=0.4, pool="union"),
+        agu(quorum=5, deadline=0.4, pool="union", cohort=9, steps=2),
+        agu(quorum=6, deadline=1.0, close_when_all=True, target=9),
+    ],
+    "fedavg": [
+        fedavg(fraction=0.3, deadline=1.0),
+        fedavg(fraction=0.5, epochs=2, deadline=0.8, divisor="all"),
+        fedavg(fraction=0.4, steps=3, deadline=2.0, quorum=3),
+    ],
+}
+OTHERS = [
+    fedbuff(3), refilling(6, 3), fedasync(0.5), memory(0.5), mixing(), tolerant(0.5, 3),
+    counting(4), strict(2), greedy(0.4), learning(), unequal(), hurried(steps=3, prox=0.5),
+    hurried(steps=4, partial=True), coin(), watching(), forecasting(),
+]  # fmt: skip
+EVERY = [policy for some in RECIPES.values() for policy in some] + OTHERS
+# What a task, or a federation that says how long a step takes, is needed for.
+SEEING = [clipped(0.05), curious(), scored()]
+TIMED = [hurried(seconds=0.2), hurried(steps=9, partial=True), unequal(), refilling(6, 3)]
+
+
+def over(policies: list[Policy]) -> pytest.MarkDecorator:
+    """A test for each of some policies."""
+    names = [f"{k}-{policy.name}" for k, policy in enumerate(policies)]
+    return pytest.mark.parametrize("policy", policies, ids=names)
+
+
+every_policy = over(EVERY)
+
+
+def federation(availability: float = 1.0) -> cafe.Federation:
+    """Some clients take as long as each other; they are present with a probability."""
+    slow = cafe.Federation.exponential(np.linspace(0.5, 3.0, CLIENTS - 4), None)
+    steady = cafe.Federation(4, cafe.Constant(0.31), availability=availability)
+    return cafe.Federation.join(slow, steady)
+
+
+def task(**changes: Any) -> cafe.Task:
+    """A small classification in which clients hold different numbers of examples."""
+    return replace(cafe.testing.check.small_task(CLIENTS), **changes)

@@ -26,7 +26,10 @@ nitpicky = True
 nitpick_ignore_regex = [
     ("py:.*", r"(collections|flwr|np|numpy|pathlib|signal|torch)\..*|ArrayLike|NDArray"),
     # Kinds of arrays.
-    ("py:class", r"Column|Mask|Whole|Rows|Weights|Model|Fetching|Moments|Words|Tensor|nn\.Module"),
+    (
+        "py:class",
+        r"Codes|Column|Mask|Whole|Rows|Weights|Model|Fetching|Moments|Words|Tensor|nn\.Module",
+    ),
 ]
 # PyTorch and Flower are extras: pages are the same with them and without.
 autodoc_mock_imports = ["flwr", "torch"]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         theory,
     )
     from cafe.engine import simulate
+    from cafe.engine.levels import Cluster, Levels, two_levels
     from cafe.errors import CafeError, FileError, InfeasibleError, InputError
     from cafe.federation import Federation
     from cafe.fitting import Observations, fit, read_observations
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "cafe.engine": ("simulate",),
+    "cafe.engine.levels": ("Cluster", "Levels", "two_levels"),
     "cafe.errors": ("CafeError", "FileError", "InfeasibleError", "InputError"),
     "cafe.federation": ("Federation",),
     "cafe.fitting": ("Observations", "fit", "read_observations"),
@@ -92,6 +94,7 @@ _MODULES = (
 
 __all__ = [
     "CafeError",
+    "Cluster",
     "Constant",
     "Empirical",
     "Exponential",
@@ -101,6 +104,7 @@ __all__ = [
     "History",
     "InfeasibleError",
     "InputError",
+    "Levels",
     "LogNormal",
     "Mixture",
     "Observations",
@@ -136,6 +140,7 @@ __all__ = [
     "simulate",
     "testing",
     "theory",
+    "two_levels",
     "write_federation",
 ]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from inspect import signature
+from typing import Protocol, cast
 
+from cafe.errors import InputError
 from cafe.fitting.observations import Observations
 from cafe.rounds.identity import digest
 from cafe.rounds.ledger import Ledger
@@ -44,6 +46,47 @@ class Fixed:
         return f"{self.policy}"
 
 
+def as_controller(given: object) -> Controller:
+    """A controller as it is, and one that always answers the same policy for a policy.
+
+    Raises:
+        InputError: if it is neither.
+    """
+    if isinstance(given, Policy):
+        return Fixed(given)
+    if not is_controller(given):
+        raise InputError(
+            "A policy is needed, such as cafe.policies.mcu(quorum=1, deadline=0.5), or a "
+            f"controller: a function of the ledger and of the response times. Got {given!r}."
+        )
+    return cast(Controller, given)
+
+
+def ask(controller: Controller, ledger: Ledger, seen: Observations | None) -> Policy:
+    """The policy of the next round.
+
+    Raises:
+        InputError: if the controller answers something else.
+    """
+    policy = controller(ledger, seen)
+    if not isinstance(policy, Policy):
+        raise InputError(f"The controller must answer a policy. Got {policy!r}.")
+    return policy
+
+
+def is_controller(given: object) -> bool:
+    """Whether it is a function, or something like one, of the ledger and the response times."""
+    if not callable(given) or isinstance(given, type | Policy):
+        return False
+    try:
+        signature(given).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # it does not tell
+        return True
+    return True
+
+
 def titled(thing: object) -> str:
     """What a part of a run is called: its text, or its kind where the text is an address."""
     text = str(thing)
@@ -53,9 +96,17 @@ def titled(thing: object) -> str:
 def identity_of(controller: Controller) -> str:
     """What a saved run must have in common with the one that goes on with it.
 
+    A controller whose parts cannot be identified must have a text of its own (``__str__``), which
+    tells it from others.
+
     Raises:
-        InputError: if a policy's or a controller's decisions cannot be identified completely.
+        InputError: if neither helps, or a policy's decisions cannot be identified completely.
     """
     if isinstance(controller, Fixed):
         return controller.policy.identity
-    return f"{titled(controller)} sha256:{digest(controller)}"
+    try:
+        return f"{titled(controller)} sha256:{digest(controller, what='the controller')}"
+    except InputError:
+        if type(controller).__str__ is object.__str__:
+            raise
+        return f"{controller}"

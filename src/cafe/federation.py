@@ -223,13 +223,13 @@ class Federation:
             return replace(self, availability=np.multiply(self.availability, share), presence=None)
         pairs = np.stack([self.kind_of_client.astype(float), np.asarray(share)])
         found, kind = np.unique(pairs, axis=1, return_inverse=True)
-        kinds = found[0].astype(np.intp)
+        kinds, per_step = found[0].astype(np.intp), self.per_step
         return replace(
             self,
             latency=_spread(self.latency, self.kinds).take(kinds),
             availability=np.broadcast_to(self.availability, (self.kinds,))[kinds] * found[1],
             kind=kind.reshape(-1),
-            per_step=self.per_step if np.ndim(self.per_step) == 0 else self.per_step[kinds],
+            per_step=per_step[kinds] if isinstance(per_step, np.ndarray) else per_step,
             presence=None,
         )
 
@@ -316,7 +316,7 @@ class Federation:
             times[..., order] = each.sample(rng, lead).reshape(shape)
         if self._some_absent:
             share = self.availability
-            if np.ndim(share):
+            if isinstance(share, np.ndarray):
                 share = self.by_client(share) if clients is None else share[self._kinds_of(clients)]
             times[rng.random(shape) >= share] = np.inf
         return times

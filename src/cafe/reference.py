@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from cafe.control import Controller, Fixed, titled
 from cafe.engine.batches import Batches
 from cafe.federation import Federation
 from cafe.fitting.observations import Observations
+from cafe.latency.base import Floats
 from cafe.randomness import Stream
 from cafe.rounds import answers
 from cafe.rounds.history import Curve, History
@@ -48,6 +50,8 @@ class Job:
     work: Work
     before: Job | None  # the job whose local model it goes on from
     began: int  # the version of the global model that this goes back to
+    offset: Any = None  # what it adds to each gradient
+    frozen: Any = None  # which parameters it leaves as they are
     uses: int = 0  # in how many updates it has been
     model: Any = None  # what it reports
     base: Any = None  # the global model that this goes back to
@@ -102,7 +106,11 @@ class Reference:
         self.score: Scored | None = None
         self.responses: list[tuple[int, float, float]] = []
         self.models: list[Any] = []
+        self.given: list[int] = []  # versions that came from outside
         self.moments: tuple[Any, ...] = ()
+        self.common: Any = None  # what every client adds to its gradients
+        self.own: dict[int, Any] = {}  # what single clients add besides
+        self.frozen: Any = None  # which parameters no client moves
         self.reports: Reports | None = None
         self.outcomes: list[Outcome] = []
         self.open_jobs: list[Job] = []
@@ -114,6 +122,13 @@ class Reference:
         if federation.presence is not None:
             self.presence = federation.presence.begin(n, seed)
         self.policy = self.choose()
+
+    def set_model(self, model: Any) -> None:
+        """Replace the server's model by one from outside, as a new version."""
+        self.version += 1
+        self.given.append(self.version)
+        if self.task is not None:
+            self.models.append(model)
 
     def choose(self) -> Policy:
         """The policy of the next round."""
@@ -143,7 +158,7 @@ class Reference:
             ledger.forecasts = lambda clients, until: there.forecast(clients, self.now, until)
         ledger.now, ledger.opened, ledger.invitations = self.now, opened, self.invitations
         ledger.round, ledger.version, ledger.state = self.round, self.version, self.state
-        ledger.score = self.score
+        ledger.score, ledger.working = self.score, len(working)
         if decision:
             ledger.ask(Stream(self.seed, decision), at)
         return ledger
@@ -176,11 +191,13 @@ class Reference:
         working = [job for job in jobs if job not in reported]
         closed = Closed(
             outcome.succeeded,
-            _columns(Jobs, jobs),
             np.array([job in reported for job in jobs], dtype=bool),
-            np.array([job in used for job in jobs], dtype=bool),
-            np.array([job.arrival if job in reported else np.nan for job in jobs]),
             None if spoilt else self.reports,
+            lambda: (
+                _columns(Jobs, jobs),
+                np.array([job in used for job in jobs], dtype=bool),
+                np.array([job.arrival if job in reported else np.nan for job in jobs]),
+            ),
         )
         ledger = self.ledger(opened, working, "policy carry", self.round)
         n = self.federation.clients
@@ -293,15 +310,28 @@ class Reference:
                     work=invitation.work,
                     before=before,
                     began=began,
+                    offset=self.offset(client),
+                    frozen=self.frozen,
                 )
             )
         if self.presence is not None:  # after all: who is there must not depend on their order
-            began = np.array([job.client for job in new if not job.absent], dtype=np.intp)
-            self.presence.spend(began, self.now)
+            begun = np.array([job.client for job in new if not job.absent], dtype=np.intp)
+            self.presence.spend(begun, self.now)
         sent = len([job for job in new if not job.absent])
         outcome.downloads += sent
         outcome.bytes_down += sent * invitation.work.download * self.bytes
+        more = [job for job in new if not job.absent and job.offset is not None]
+        outcome.bytes_down += len(more) * self.bytes
+        if (self.own or self.common is not None or self.frozen is not None) and any(
+            job.local for job in new
+        ):
+            raise answers.no_local_models(self.policy)
         return new
+
+    def offset(self, client: int) -> Any:
+        """What a client adds to its gradients now: the common vector and its own."""
+        parts = [part for part in (self.common, self.own.get(client)) if part is not None]
+        return sum(parts[1:], parts[0]) if parts else None
 
     def amount(
         self, client: int, fixed: float, amount: Any, work: Work, opened: float
@@ -347,10 +377,7 @@ class Reference:
             self.closes += 1
             seen = [job for job in jobs if job in reported]
             waiting = Waiting(
-                len(reported),
-                len(jobs) - before,
-                len(jobs) - len(reported),
-                lambda seen=seen: (_columns(Jobs, seen), np.array([job.arrival for job in seen])),
+                len(reported), len(jobs) - before, len(jobs) - len(reported), partial(_look, seen)
             )
             answer = answers.closing(policy, policy.close(ledger, waiting))
             if isinstance(answer, Verdict):
@@ -366,7 +393,8 @@ class Reference:
             if answer.reports is not None and answer.reports <= count:
                 raise answers.passed(policy, self.now, answer)
             while queue and queue[0][0] <= min(until, 1e308) and len(reported) != answer.reports:
-                self.now, _, k = heapq.heappop(queue)
+                arrival, _, k = heapq.heappop(queue)
+                self.now = max(self.now, arrival)  # it may have come before the round opened
                 reported.append(jobs[k])
             if len(reported) != answer.reports:
                 self.now = until
@@ -380,7 +408,8 @@ class Reference:
         task, client = self.task, np.array([job.client])
         job.base = self.models[job.began]
         model = job.base if job.before is None else job.before.model
-        rate = task.rate_at(job.round, job.version)
+        updates = job.version - sum(version <= job.version for version in self.given)
+        rate = task.rate_at(job.round, updates)
         walk = Batches(task, self.seed).walks(
             client, np.array([[job.invitation]]), np.array([[rate]]), np.array([[job.steps]]),
             job.work,
@@ -397,6 +426,11 @@ class Reference:
                 slope = task.learner.gradient(model, task.data, rows, weight)
                 if job.work.prox:
                     slope = slope + (model - job.base) * job.work.prox
+                if job.offset is not None:
+                    slope = slope + task.learner.load(job.offset)
+                if job.frozen is not None:
+                    free = np.where(job.frozen, np.float32(0.0), task.learner.save(slope))
+                    slope = task.learner.load(free)
                 model = model - slope * float(step)
         job.model = model
 
@@ -413,7 +447,7 @@ class Reference:
             Reports,
             jobs,
             arrived=np.array([job.arrival for job in jobs]),
-            seconds=np.array([_total([j.seconds for j in job.chain]) for job in jobs]),
+            trained=np.array([_total([j.seconds for j in job.chain]) for job in jobs]),
             used=np.array([job.uses for job in jobs], dtype=np.int64),
         )
         reports.version[:] = [job.began for job in jobs]
@@ -424,7 +458,8 @@ class Reference:
             reports = replace(reports, **self.looked_at(jobs, task, policy.needs))
         self.reports = reports
         ledger = self.ledger(opened, self.working(reported), "policy merge", self.round)
-        merge = answers.merging(policy, policy.merge(ledger, reports), reports)
+        size = None if task is None else len(task.learner.save(self.models[-1]))
+        merge = answers.merging(policy, policy.merge(ledger, reports), reports, size)
         used = {j: float(c) for j, c in zip(jobs, merge.coefficient, strict=True) if c != 0}
         if task is not None:
             moments = self.moments
@@ -440,6 +475,10 @@ class Reference:
                 return True, {}
             self.models.append(model)
             self.moments = moments
+        if merge.offset is not None:
+            self.own |= {job.client: np.array(r) for job, r in zip(jobs, merge.offset, strict=True)}
+        self.common = self.common if merge.common is None else np.array(merge.common)
+        self.frozen = self.frozen if merge.frozen is None else np.array(merge.frozen)
         return False, used
 
     def looked_at(self, jobs: list[Job], task: Task, needs: frozenset[str]) -> dict[str, Any]:
@@ -451,6 +490,11 @@ class Reference:
                 rows = [save(job.model - job.base) for job in jobs]
             none = np.empty((0, len(save(self.models[self.version]))), dtype=np.float32)
             found["updates"] = np.stack(rows) if rows else none
+        if "offsets" in needs:
+            zeros = np.zeros(len(save(self.models[self.version])), dtype=np.float32)
+            rows = [zeros if job.offset is None else job.offset for job in jobs]
+            found["offsets"] = np.array(rows, dtype=np.float32).reshape(-1, len(zeros))
+            found["common"] = zeros if self.common is None else self.common
         if "losses" in needs:
             found["losses"] = np.array([job.loss for job in jobs])
         if "rms losses" in needs:
@@ -589,6 +633,11 @@ def _columns(kind: Any, jobs: list[Job], **more: Any) -> Any:
         note=np.array([job.note for job in jobs], dtype=float),
         **more,
     )
+
+
+def _look(seen: list[Job]) -> tuple[Jobs, Floats]:
+    """Jobs that have reported, and when."""
+    return _columns(Jobs, seen), np.array([job.arrival for job in seen])
 
 
 def _total(seconds: list[float]) -> float:

@@ -13,9 +13,10 @@ SURFACE = {
         "Constant", "Empirical", "Exponential", "Gamma", "LogNormal", "Mixture",
         "ShiftedExponential", "Uniform", "Weibull",
     },
-    "verbs": {"expect", "fit", "frontier", "measure", "plan", "simulate"},
+    "verbs": {"expect", "fit", "frontier", "measure", "plan", "simulate", "two_levels"},
     "nouns": {
-        "Federation", "History", "Observations", "Policy", "Prices", "Problem", "Task", "ToGap",
+        "Cluster", "Federation", "History", "Levels", "Observations", "Policy", "Prices", "Problem",
+        "Task", "ToGap",
     },
     "files": {"load_federation", "load_scenario", "read_observations", "write_federation"},
     "presets": {"phones"},

@@ -7,6 +7,7 @@ import pytest
 
 from cafe.data.examples import Examples, Shards
 from cafe.engine.batches import Batches
+from cafe.learn.base import Walks
 from cafe.learn.linear import Logistic
 from cafe.rounds import Work
 from cafe.task import Task
@@ -28,10 +29,19 @@ def column(*rounds: int) -> np.ndarray:
 PLAIN = Work(scaled=False)
 
 
+def walks_of(
+    made: Batches, clients: np.ndarray, invitations: np.ndarray, rates: np.ndarray, work: Work
+) -> Walks:
+    """The walks of jobs that do all their work."""
+    each = made.task.epoch_steps(clients) * work.epochs if work.epochs else work.steps
+    steps = np.broadcast_to(np.reshape(each, (-1, 1)), invitations.shape)
+    return made.walks(clients, invitations, rates, steps, work)
+
+
 def test_rows_belong_to_their_client_and_weights_to_a_mean() -> None:
     made = batches(8)
     clients = np.array([0, 1, 2, 3])
-    walks = made.walks(clients, column(5, 5, 5, 5), np.full((4, 1), 0.3), PLAIN)
+    walks = walks_of(made, clients, column(5, 5, 5, 5), np.full((4, 1), 0.3), PLAIN)
     assert walks.rows.shape == (4, 1, 8)
     np.testing.assert_allclose(walks.weight.sum(axis=2), 1.0, rtol=1e-6)
     np.testing.assert_allclose(walks.rate, 0.3)
@@ -47,25 +57,27 @@ def test_rows_belong_to_their_client_and_weights_to_a_mean() -> None:
 def test_a_job_has_the_same_batches_whoever_else_reports(work: Work) -> None:
     made = batches(6)
     clients = np.array([0, 1, 2, 3])
-    together = made.walks(clients, column(4, 9, 4, 2), np.full((4, 1), 0.1), work)
+    together = walks_of(made, clients, column(4, 9, 4, 2), np.full((4, 1), 0.1), work)
     for k in clients:
-        alone = made.walks(clients[k : k + 1], column(4, 9, 4, 2)[k : k + 1], np.ones((1, 1)), work)
+        alone = walks_of(
+            made, clients[k : k + 1], column(4, 9, 4, 2)[k : k + 1], np.ones((1, 1)), work
+        )
         steps = alone.rate.shape[1]
         for s in range(steps):
             mine = alone.weight[0, s] > 0
             np.testing.assert_array_equal(
                 alone.rows[0, s][mine], together.rows[k, s][together.weight[k, s] > 0]
             )
-    other = batches(6, seed=2).walks(clients, column(4, 9, 4, 2), np.full((4, 1), 0.1), work)
+    other = walks_of(batches(6, seed=2), clients, column(4, 9, 4, 2), np.full((4, 1), 0.1), work)
     assert not np.array_equal(other.rows[3], together.rows[3])
-    later = made.walks(clients, column(5, 9, 4, 3), np.full((4, 1), 0.1), work)
+    later = walks_of(made, clients, column(5, 9, 4, 3), np.full((4, 1), 0.1), work)
     assert not np.array_equal(later.rows[3], together.rows[3])
 
 
 def test_steps_are_drawn_uniformly_with_replacement() -> None:
     made = batches(10)
     rounds = np.arange(3000, dtype=np.int64)[:, None]
-    walks = made.walks(np.full(3000, 3), rounds, np.ones((3000, 1)), Work(2, scaled=False))
+    walks = walks_of(made, np.full(3000, 3), rounds, np.ones((3000, 1)), Work(2, scaled=False))
     counts = np.bincount(np.searchsorted(np.sort(made.task.shards[3]), walks.rows.ravel()))
     assert len(counts) == 50
     expected = walks.rows.size / 50
@@ -77,7 +89,7 @@ def test_steps_are_drawn_uniformly_with_replacement() -> None:
 
 def test_epochs_go_over_everything_in_new_orders() -> None:
     made = batches(8)
-    walks = made.walks(np.array([2, 0]), column(1, 1), np.full((2, 1), 0.5), Work(epochs=3))
+    walks = walks_of(made, np.array([2, 0]), column(1, 1), np.full((2, 1), 0.5), Work(epochs=3))
     assert walks.rows.shape == (2, 9, 8)  # 20 examples: 8, 8 and 4, three times
     passes = []
     for epoch in range(3):
@@ -92,7 +104,7 @@ def test_epochs_go_over_everything_in_new_orders() -> None:
 def test_the_scaled_objective_weighs_by_examples() -> None:
     """Sum over clients of weights, over N, is 1: the mean loss over all examples (eq. 1)."""
     made = batches(None)
-    walks = made.walks(np.arange(4), column(0, 0, 0, 0), np.ones((4, 1)), Work())
+    walks = walks_of(made, np.arange(4), column(0, 0, 0, 0), np.ones((4, 1)), Work())
     by_client = walks.weight.sum(axis=(1, 2))
     np.testing.assert_allclose(by_client, 4 * np.array(COUNTS) / sum(COUNTS), rtol=1e-6)
     np.testing.assert_allclose(walks.weight[walks.weight > 0], 4 / sum(COUNTS), rtol=1e-6)
@@ -101,7 +113,21 @@ def test_the_scaled_objective_weighs_by_examples() -> None:
 def test_walks_through_several_jobs_are_the_jobs_in_a_row() -> None:
     made = batches(6)
     rounds = np.array([[3, 8], [5, -1]], dtype=np.int64)
-    walks = made.walks(np.array([2, 3]), rounds, np.array([[0.1, 0.2], [0.3, 0.0]]), Work(2))
+    walks = walks_of(made, np.array([2, 3]), rounds, np.array([[0.1, 0.2], [0.3, 0.0]]), Work(2))
     np.testing.assert_allclose(walks.rate, [[0.1, 0.1, 0.2, 0.2], [0.3, 0.3, 0, 0]], rtol=1e-6)
-    second = made.walks(np.array([2]), column(8), np.full((1, 1), 0.2), Work(2))
+    second = walks_of(made, np.array([2]), column(8), np.full((1, 1), 0.2), Work(2))
     np.testing.assert_array_equal(walks.rows[0, 2:], second.rows[0])
+
+
+@pytest.mark.parametrize("work", [Work(), Work(epochs=1)], ids=["steps", "epochs"])
+def test_a_job_with_fewer_steps_takes_the_first_of_them(work: Work) -> None:
+    made, clients, rates = batches(6), np.array([2, 3]), np.full((2, 1), 0.1)
+    invitations = column(4, 4)
+    both = made.walks(clients, invitations, rates, column(7, 7), work)
+    fewer = made.walks(clients, invitations, rates, column(2, 7), work)
+    taken = np.array([[1, 1, 0, 0, 0, 0, 0], [1] * 7])
+    np.testing.assert_allclose(fewer.rate, 0.1 * taken, rtol=1e-6)
+    for k, s in np.argwhere(taken):
+        mine = fewer.weight[k, s] > 0
+        np.testing.assert_array_equal(mine, both.weight[k, s] > 0)
+        np.testing.assert_array_equal(fewer.rows[k, s][mine], both.rows[k, s][mine])

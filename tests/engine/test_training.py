@@ -9,7 +9,7 @@ import pytest
 
 import cafe
 from cafe.data.examples import Examples, Shards
-from cafe.engine import Run, training
+from cafe.engine import Run
 from cafe.learn.linear import Logistic
 from cafe.learn.server import Adam, Momentum
 from cafe.policies import agu, awu, fedavg, mcu
@@ -211,29 +211,35 @@ def test_learning_learns() -> None:
     ],
     ids=str,
 )
-def test_updates_may_wait_in_line(policy: cafe.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When an update is computed makes no difference to a byte, nor who looks on in between."""
+def test_who_looks_on_makes_no_difference(policy: cafe.Policy) -> None:
+    """How often the model is evaluated makes no difference to a byte."""
     who = cafe.Federation(9, cafe.Exponential(1.0), availability=0.9)
     what = task(9, server=Momentum(momentum=0.5))
-    monkeypatch.setattr(training, "AHEAD", 10**9)
-    late = cafe.simulate(who, policy, what, rounds=60, evaluate_every=60)
+    alone = cafe.simulate(who, policy, what, rounds=60, evaluate_every=60)
     watched = cafe.simulate(who, policy, what, rounds=60, evaluate_every=7)
-    monkeypatch.setattr(training, "AHEAD", 1)
-    at_once = cafe.simulate(who, policy, what, rounds=60, evaluate_every=60)
-    assert late.updates > 10
-    assert model(late).tobytes() == model(at_once).tobytes() == model(watched).tobytes()
+    assert alone.updates > 10
+    assert model(alone).tobytes() == model(watched).tobytes()
 
 
-def test_no_more_waits_in_line_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "AHEAD", 100)
-    who, what = cafe.Federation(9, ALWAYS), task(9)
-    run = Run(who, mcu(quorum=1, deadline=1.0), what)
-    longest = 0
+@pytest.mark.parametrize(
+    ("policy", "most"),
+    [
+        (mcu(quorum=1, deadline=1.0), 1),
+        (mcu(quorum=1, deadline=0.05, late="keep"), 3),
+        (agu(quorum=9, deadline=0.2), 1),
+    ],
+    ids=str,
+)
+def test_only_the_models_that_jobs_refer_to_are_kept(policy: cafe.Policy, most: int) -> None:
+    """Jobs of 0.12 and 0.17 that run on over rounds of 0.05 refer to versions of their own."""
+    who = cafe.Federation(9, cafe.Constant(np.array([0.12, 0.17, 0.01])), kind=np.arange(9) % 3)
+    run = Run(who, policy, task(9))
     assert run.training is not None
+    kept = 0
     for _ in range(20):
         run.step()
-        waiting = sum(update.rows for update in run.training.line)
-        assert waiting < 100
-        longest = max(longest, waiting)
-    assert longest > 0
-    assert len(run.training.models) <= len(run.training.line) + 1
+        needed = {run.ledger.version, *run.running.version.tolist()}
+        assert set(run.training.models) == needed
+        kept = max(kept, len(needed))
+    assert run.ledger.version == 20
+    assert kept == most

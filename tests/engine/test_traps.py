@@ -166,7 +166,7 @@ def test_one_lost_client_does_not_stop_a_round_for_ever() -> None:
     def until_all(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
         return COMMIT if waiting.reports == 6 else Wait(reports=6)
 
-    patient = replace(fedavg(fraction=1.0), close=until_all)
+    patient = replace(fedavg(fraction=1.0), close=until_all, target=None)
     with pytest.raises(InfeasibleError, match="would last for ever"):
         cafe.simulate(who, patient, rounds=50, crash=0.2)
     absent = cafe.Federation(6, cafe.Exponential(1.0), availability=0.9)
@@ -215,7 +215,7 @@ def test_one_lost_client_does_not_stop_a_round_for_ever() -> None:
         (lambda _: ill.agu(quorum=1, deadline=1.0, pool="onion"), "Did you mean 'union'"),
         (lambda _: ill.fedavg(fraction=0.0), "fraction"),
         (lambda _: ill.fedavg(fraction="all"), "fraction"),
-        (lambda _: ill.fedavg(epochs=5, steps=3), "steps or epochs, not both"),
+        (lambda _: ill.fedavg(epochs=5, steps=3), "steps, epochs or seconds, only one of them"),
         (lambda _: ill.mcu(quorum=1, deadline=1.0, cohort=True), "A cohort"),
         (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1), time=float("inf")), "time must"),
         (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1), time="long"), "time must"),

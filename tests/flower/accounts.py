@@ -118,7 +118,9 @@ def accounts(out: Path, notes: Notes, nodes: Mapping[str, str]) -> dict[str, Any
     assert not lost, f"versions {lost} were announced, and were not safe"
     assert not notes.broken, f"was not made good again: {notes.broken}"
 
-    assert len({(job.client, job.round) for job in jobs}) == len(jobs), "a job has two fates"
+    assert len({(job.client, job.round, job.invitation) for job in jobs}) == len(jobs), (
+        "a job has two fates"
+    )
     fates = Counter(job.fate for job in jobs)
     assert fates == Counter({k: v for k, v in history.fates.items() if v})
     without = sum(outcome.invited for outcome in rounds) - len(jobs) - history.open_jobs

@@ -29,7 +29,7 @@ FORGED = {
     "huge": "norm",
     "dtype": "must be float32",
     "oversize": "bytes",
-    "replay": "it answers round",
+    "replay": "it answers invitation",
     "version": "version",
     "pickle": "not an array of numbers",
     "bomb": "weight says",
@@ -55,7 +55,7 @@ def test_bad_days_of_single_clients_cost_nobody_else(lab: Lab) -> None:
     assert first.fate == "fresh"
     assert version.fate == replayed.fate == "refused"
     assert "version" in version.reason
-    assert "round" in replayed.reason
+    assert "it answers invitation" in replayed.reason
 
 
 def test_the_server_is_killed_and_goes_on_with_the_same_ages(lab: Lab) -> None:

@@ -60,7 +60,7 @@ def lie(order: Message, value: float) -> RecordDict:
     model = messages.joined(order.content.array_records["model"])
     update = {name: np.full_like(array, value) for name, array in model.items()}
     values: dict[str, Any] = {
-        "round": asked.round,
+        "invitation": asked.invitation,
         "version": asked.version,
         "carried": False,
         "examples": 1,
@@ -94,7 +94,11 @@ def test_attackers_on_the_fleet_api_harm_nobody_else(lab: Lab, attackers: list[A
     assert two.push(forged(second, lie(second, np.nan)))
     assert not two.push(two.honest(second))
     # What it will be asked next, as far as it can tell: registered beforehand, with false content.
-    asked = dict(second.content.config_records["order"]) | {"round": 1, "version": 1}
+    asked = dict(second.content.config_records["order"]) | {
+        "round": 1,
+        "invitation": 1,
+        "version": 1,
+    }
     expected = ConfigRecord(asked).object_id
     assert expected in two.spoil(second, expected)
 

@@ -25,7 +25,7 @@ from cafe.live.layout import Layout
 from cafe.live.wire import Order
 
 MODEL = {"w": np.arange(6, dtype=np.float32)}
-VALUES = {"round": 0, "version": 0, "carried": False, "examples": 1}
+VALUES = {"invitation": 0, "version": 0, "carried": False, "examples": 1}
 
 
 def made(content: RecordDict) -> Message:

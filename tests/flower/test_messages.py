@@ -27,7 +27,7 @@ from cafe.live.wire import Memory, Order, Report
 from cafe.rounds.jobs import Work
 
 MOST = 10**6
-GOOD: dict[str, Any] = {"round": 7, "version": 3, "carried": False, "examples": 5}
+GOOD: dict[str, Any] = {"invitation": 7, "version": 3, "carried": False, "examples": 5}
 UPDATES: dict[str, Any] = {
     "w": np.arange(6, dtype=np.float32).reshape(2, 3),
     "b": np.ones(2, np.float64),
@@ -151,6 +151,14 @@ def test_no_order_or_question_can_be_foreseen() -> None:
     assert len({messages.question(5.0).object_id for _ in range(3)}) == 3
 
 
+shares = st.floats(0, 2)
+ways: dict[str, Any] = {
+    "prox": shares,
+    "partial": st.booleans(),
+    "scaled": st.booleans(),
+    "download": shares,
+    "upload": shares,
+}
 order_values: dict[str, Any] = {
     "client": st.text(max_size=20),
     "number": st.integers(0, 2**31),
@@ -161,8 +169,12 @@ order_values: dict[str, Any] = {
     "carry": st.booleans(),
     "after": st.none() | st.integers(0, 2**31),
     "began": st.none() | st.integers(0, 2**31),
-    "work": st.builds(Work, st.integers(1, 9), st.none(), st.booleans())
-    | st.builds(Work, st.just(1), st.integers(1, 9), st.booleans()),
+    "invitation": st.integers(0, 2**31),
+    "work": st.one_of(
+        st.builds(Work, steps=st.integers(1, 9), **ways),
+        st.builds(Work, epochs=st.integers(1, 9), **ways),
+        st.builds(Work, seconds=st.floats(0.001, 1e6), **ways),
+    ),
 }
 
 
@@ -176,21 +188,25 @@ def test_orders_there_and_back(order: Order, run: str) -> None:
     report=st.builds(
         Report,
         update=st.just(UPDATES),
-        round=st.integers(0, 2**40),
+        invitation=st.integers(0, 2**40),
         version=st.integers(0, 2**40),
         carried=st.booleans(),
-        examples=st.integers(-(2**62), 2**62),
+        examples=st.none() | st.integers(-(2**62), 2**62),
         loss=st.none() | st.floats(),
         label=st.text(max_size=40),
         took=st.floats(0, 1e6),
+        steps=st.none() | st.integers(-(2**62), 2**62),
+        rms_loss=st.none() | st.floats(),
+        labels=st.none() | st.lists(st.integers(0, 2**40), min_size=1, max_size=9).map(tuple),
     )
 )
 def test_reports_there_and_back(report: Report) -> None:
     back = messages.report_from(sent(messages.report_content(report)), MOST)
     assert back is not None
-    for name in ("round", "version", "carried", "examples", "label", "took"):
+    plain = ("invitation", "version", "carried", "examples", "label", "took", "steps", "labels")
+    for name in plain:
         assert getattr(back, name) == getattr(report, name)
-    assert repr(back.loss) == repr(report.loss)
+    assert repr((back.loss, back.rms_loss)) == repr((report.loss, report.rms_loss))
     assert list(back.update) == list(UPDATES)
     for name, array in UPDATES.items():
         np.testing.assert_array_equal(back.update[name], array)
@@ -207,14 +223,18 @@ def test_who_gave_up_says_so() -> None:
 def test_memories_there_and_back(count: int) -> None:
     state = RecordDict({"somebody else's": ConfigRecord({"run": "x"})})
     model: dict[str, Any] = {"w": np.array(3.5, np.float32), "n": np.arange(4)}
-    kept = [Memory(f"run {n}", n, n + 5, model, {"w": np.array(n, np.float32)}) for n in range(3)]
+    kept = [
+        Memory(f"run {n}", n, n + 5, model, {"w": np.array(n, np.float32)}, *losses)
+        for n, losses in enumerate([(), (0.5,), (0.5, 0.75)])
+    ]
     messages.keep_memories(state, tuple(kept))
     messages.keep_memories(state, tuple(kept[:count]))
     back = messages.memories_in(state)
     assert "somebody else's" in state
     assert len(state) == 1 + 3 * count
     for mine, theirs in zip(back, kept[:count], strict=True):
-        assert (mine.run, mine.round, mine.began) == (theirs.run, theirs.round, theirs.began)
+        for which in ("run", "invitation", "began", "loss", "rms_loss"):
+            assert getattr(mine, which) == getattr(theirs, which)
         for which in ("model", "update"):
             ours, others = getattr(mine, which), getattr(theirs, which)
             assert list(ours) == list(others)
@@ -327,13 +347,28 @@ def test_too_many_bytes_are_not_looked_at() -> None:
     assert "bytes" in refused(content({"w": np.zeros(10**5)}), 1000)
 
 
-@pytest.mark.parametrize("name", ["round", "version", "examples"])
-@pytest.mark.parametrize("value", ["1", True, 1.0, [1], b"1", None])
+@pytest.mark.parametrize("name", ["invitation", "version", "examples", "steps"])
+@pytest.mark.parametrize("value", ["1", True, 1.0, [1], b"1"])
 def test_whole_numbers(name: str, value: Any) -> None:
-    assert (name if value is None else "whole number") in refused(content(**{name: value}))
+    assert "whole number" in refused(content(**{name: value}))
 
 
-@pytest.mark.parametrize("name", ["loss", "took"])
+def test_what_a_report_must_and_may_say() -> None:
+    for name in ("invitation", "version"):
+        assert name in refused(content(**{name: None}))
+    silent = messages.report_from(content(examples=None), MOST)
+    assert silent is not None
+    rest = (silent.examples, silent.steps, silent.loss, silent.rms_loss, silent.labels)
+    assert rest == (None,) * 5
+
+
+@pytest.mark.parametrize("value", [3, "1", True, b"1", [1.0], ["1"], [True], [1] * 100_001])
+def test_label_counts(value: Any) -> None:
+    why = refused(content(labels=value))
+    assert "whole number" in why
+
+
+@pytest.mark.parametrize("name", ["loss", "rms_loss", "took"])
 @pytest.mark.parametrize("value", ["1.5", True, [1.0], b"1"])
 def test_numbers(name: str, value: Any) -> None:
     assert "a number was expected" in refused(content(**{name: value}))
@@ -367,7 +402,8 @@ values = st.one_of(
     st.lists(st.integers(-9, 9), max_size=3),
 )
 names = st.sampled_from([REPORT, UPDATE, MODEL, ORDER, STOPPED, "x"])
-fields = st.sampled_from([*GOOD, "loss", "label", "took", STOPPED, "x"])
+more = ["loss", "rms_loss", "label", "labels", "steps", "took"]
+fields = st.sampled_from([*GOOD, *more, STOPPED, "x"])
 configs = st.dictionaries(fields, values).map(lambda v: ConfigRecord(v))
 likely = st.fixed_dictionaries({n: values | st.just(v) for n, v in GOOD.items()}).map(ConfigRecord)
 metrics = st.dictionaries(fields, st.integers(0, 9) | st.floats()).map(
@@ -399,11 +435,13 @@ def test_whatever_comes_is_a_report_or_malformed(reply: RecordDict) -> None:
         assert reply[REPORT][STOPPED] is True
         return
     for value, kind in (
-        (report.round, int), (report.version, int), (report.examples, int),
+        (report.invitation, int), (report.version, int),
         (report.carried, bool), (report.label, str), (report.took, float),
     ):  # fmt: skip
         assert type(value) is kind
-    assert report.loss is None or type(report.loss) is float
+    assert {type(report.loss), type(report.rms_loss)} <= {float, type(None)}
+    assert {type(report.examples), type(report.steps)} <= {int, type(None)}
+    assert report.labels is None or {type(count) for count in report.labels} <= {int}
     assert all(type(a) is np.ndarray and a.dtype.kind in "fiub" for a in report.update.values())
 
 

@@ -30,3 +30,29 @@ def test_a_limit_in_the_configuration_takes_the_place_of_all_in_the_app() -> Non
         "time": None,
     }
     assert _configured({"rounds": 0, "seed": 3}) == {"seed": 3}
+
+
+def test_secure_aggregation_is_for_the_app_and_its_configuration() -> None:
+    policy, model = cafe.policies.mcu(quorum=1, deadline=1.0), {"w": np.zeros(2)}
+    server(policy, model, rounds=1, secure_aggregation=True)
+    with pytest.raises(InputError, match="must be true or false"):
+        server(policy, model, rounds=1, secure_aggregation="yes")
+    assert _configured({"secure_aggregation": True}) == {"secure_aggregation": True}
+    assert _configured({"secure_aggregation": False}) == {"secure_aggregation": False}
+
+
+def test_a_policy_may_be_named_in_the_app_and_in_its_configuration() -> None:
+    told = {"policy.name": "mcu", "policy.quorum": 3, "policy.deadline": 2.0, "seed": 1}
+    assert str(_configured(told)["policy"]) == "mcu(quorum=3, deadline=2.0)"
+    own = {"policy.name": "tests.flower.test_server_app:patient", "policy.seconds": 4.0}
+    assert _configured(own)["policy"].deadline == 4.0
+    server("tests.flower.test_server_app:patient", {"w": np.zeros(2)}, rounds=1)
+    with pytest.raises(InputError, match=r"configuration: .*policy\.quorum.*missing"):
+        _configured({"policy.name": "mcu", "policy.deadline": 2.0})
+    with pytest.raises(InputError, match="nowhere"):
+        server("nowhere:patient", {"w": np.zeros(2)}, rounds=1)
+
+
+def patient(seconds: float = 9.0) -> cafe.Policy:
+    """A policy of an app's own."""
+    return cafe.policies.mcu(quorum=1, deadline=seconds)

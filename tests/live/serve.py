@@ -13,7 +13,7 @@ import pytest
 from cafe.fitting.observations import read_observations
 from cafe.live.brief import Brief
 from cafe.live.journal import RESPONSES, read_jobs, read_rounds
-from cafe.live.records import counted
+from cafe.live.records import REUSED, counted
 from cafe.live.serving import serve
 from cafe.policies import mcu
 from cafe.results import load
@@ -48,10 +48,13 @@ def assert_sound(folder: Path) -> None:
     assert [outcome.version for outcome in rounds] == versions.tolist()
     times = [t for outcome in rounds for t in (outcome.opened, outcome.closed)]
     assert np.all(np.diff(times) > -1e-9)
+    reused = [job for job in jobs if job.fate == REUSED]
+    jobs = [job for job in jobs if job.fate != REUSED]
+    assert len(reused) == sum(outcome.reused for outcome in rounds)
     for outcome in rounds:
         mine = [job for job in jobs if job.booked == outcome.round]
         assert [*counted(mine).values()] == outcome.fates.tolist()
-    assert len({(job.client, job.round) for job in jobs}) == len(jobs)
+    assert len({(job.client, job.invitation) for job in jobs}) == len(jobs)
     history = load(folder).history
     assert history.jobs == len(jobs) + history.open_jobs
     assert history.rounds == len(rounds)

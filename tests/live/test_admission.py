@@ -16,7 +16,8 @@ from cafe.errors import InputError
 from cafe.live.admission import Admitted, Gate, Guard, Refused, harmless, printable
 from cafe.live.layout import Layout
 from cafe.live.wire import Order, Report
-from cafe.policies import agu, mcu
+from cafe.policies import agu, fedavg, mcu
+from cafe.rounds.ledger import UNKNOWN
 from cafe.rounds.outcome import Fate
 from tests.live.wires import VirtualWire, exponential, live, start
 
@@ -57,8 +58,8 @@ def refused(report: Report, order: Order = ORDER, **guard: Any) -> str:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"round": 6}, "it answers round 6, and round 7 was asked"),
-        ({"round": 8}, "it answers round 8, and round 7 was asked"),
+        ({"invitation": 6}, "it answers invitation 6, and 7 was asked"),
+        ({"invitation": 8}, "it answers invitation 8, and 7 was asked"),
         ({"version": 2}, "version 2 of the model, and not 3"),
         ({"version": 4}, "version 4 of the model, and not 3"),
         ({"carried": True}, "was asked to begin from the global one"),
@@ -174,6 +175,52 @@ def test_a_model_that_rests_may_move_again() -> None:
     assert isinstance(at.judge(GOOD, ORDER, ZERO), Admitted)
 
 
+@pytest.mark.parametrize(
+    ("need", "brought", "reason"),
+    [
+        ("sizes", {"examples": 5}, "it has no number of examples held, which the policy needs"),
+        ("losses", {"loss": 0.5}, "it has no loss, which the policy needs"),
+        ("rms losses", {"rms_loss": 0.5}, "it has no rms loss, which the policy needs"),
+        ("labels", {"labels": (2, 3)}, "it has no label counts, which the policy needs"),
+    ],
+)
+def test_a_report_must_bring_what_the_policy_needs(
+    need: str, brought: dict[str, Any], reason: str
+) -> None:
+    at = gate()
+    answer = at.judge(GOOD, ORDER, ZERO, frozenset({need}))
+    assert isinstance(answer, Refused)
+    assert answer.reason == reason
+    assert isinstance(at.judge(GOOD, ORDER, ZERO), Admitted)
+    assert isinstance(at.judge(replace(GOOD, **brought), ORDER, ZERO, frozenset({need})), Admitted)
+
+
+def test_only_a_report_that_is_let_in_says_how_many_classes_there_are() -> None:
+    at = gate()
+    liar = replace(GOOD, labels=(1,) * 7, update=update(1e9))
+    assert isinstance(at.judge(liar, ORDER, ZERO), Refused)
+    assert isinstance(at.judge(replace(GOOD, labels=(2, 3)), ORDER, ZERO), Admitted)
+    answer = at.judge(replace(GOOD, labels=(2, 3, 4)), ORDER, ZERO)
+    assert isinstance(answer, Refused)
+    assert answer.reason == "it counts 3 classes, and others count 2"
+
+
+def test_who_does_not_say_how_much_it_holds_cannot_be_weighed_by_it() -> None:
+    wire = VirtualWire(cafe.Federation(4, cafe.Constant(0.2)))
+    wire.tamper = lambda report, order: (
+        replace(report, examples=None) if order.number == 1 else replace(report, examples=5)
+    )
+    run = live(wire, fedavg(fraction=1.0, deadline=0.5))
+    played = run.step()
+    assert (played.outcome.used, played.outcome.fates[Fate.REFUSED]) == (3, 1)
+    assert run.ledger.examples.tolist() == [5, UNKNOWN, 5, 5]
+    # A policy that does not need it takes the report, and the ledger says that it does not know.
+    wire = replace(wire, orders=[], names=[])
+    run = live(wire, mcu(quorum=1, deadline=0.5))
+    assert run.step().outcome.used == 4
+    assert run.ledger.examples.tolist() == [5, UNKNOWN, 5, 5]
+
+
 def test_guards_are_checked() -> None:
     for bad in ({"norm": 0.0}, {"times": 0.5}, {"examples": 0}, {"norm": float("nan")}):
         with pytest.raises(InputError):
@@ -188,12 +235,12 @@ def spoil(report: Report) -> dict[str, Report]:
         "update": replace(report, update=bad),
         "names": replace(report, update=evil),
         "version": replace(report, version=report.version + 1),
-        "round": replace(report, round=report.round - 1),
+        "invitation": replace(report, invitation=report.invitation - 1),
         "examples": replace(report, examples=0),
     }
 
 
-@pytest.mark.parametrize("kind", ["update", "names", "version", "round", "examples"])
+@pytest.mark.parametrize("kind", ["update", "names", "version", "invitation", "examples"])
 def test_the_round_goes_on_without_a_refused_report(kind: str) -> None:
     wire = VirtualWire(cafe.Federation(4, cafe.Constant(0.2)))
     wire.tamper = lambda report, order: spoil(report)[kind] if order.number == 1 else report

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cafe
+from cafe.decisions import Everyone, closing
 from cafe.errors import InfeasibleError, InputError
-from cafe.live.records import Record, counted
+from cafe.live.records import REUSED, Record, counted
 from cafe.live.run import LiveRun
 from cafe.live.wire import Order, Reply, Report
 from cafe.policies import agu, awu, mcu
@@ -31,7 +32,7 @@ from cafe.rounds import (
     Waiting,
 )
 from cafe.rounds.outcome import Fate
-from tests.contracts.test_policies import EVERY, RECIPES, fedbuff, greedy, tolerant
+from tests.contracts.examples import EVERY, RECIPES, fedbuff, greedy, tolerant
 from tests.live.wires import WAYS, VirtualWire, exponential, live
 
 MERGED = ("fresh", "stale")
@@ -46,8 +47,8 @@ def picky() -> Policy:
     def carry(ledger: Ledger, closed: Closed) -> Carried:
         return Carried(HOLD | LOCAL, kept=ledger.round % 3 > 0)
 
-    base, needs = mcu(quorum=2, deadline=0.4), frozenset({"local models"})
-    return Policy("picky", base.invite, base.close, merge, carry, needs=needs)
+    needs = frozenset({"local models"})
+    return Policy("picky", Everyone(), merge=merge, carry=carry, needs=needs, **closing(2, 0.4))
 
 
 POLICIES = [
@@ -93,22 +94,25 @@ def play(run: LiveRun, rounds: int) -> list[Record]:
 
 
 def assert_conserved(run: LiveRun, wire: VirtualWire, records: list[Record]) -> None:
-    sent = Counter((order.number, order.round) for order in wire.orders)
+    sent = Counter((order.number, order.invitation) for order in wire.orders)
     open_ = [record for chain in run.pending.chains.values() for record in chain]
-    open_ += [run.desk.records[k] for k in run.running.client.tolist()]
+    open_ += run.records
+    assert [r.client for r in run.records] == run.running.client.tolist()
+    ended = [record for record in records if record.fate != REUSED]
     assert all(record.fate == "" for record in open_)
-    assert Counter((record.client, record.round) for record in [*records, *open_]) == sent
+    assert Counter((record.client, record.invitation) for record in [*ended, *open_]) == sent
     assert max(sent.values(), default=1) == 1
     history = run.history()
     assert history.open_jobs == len(open_)
     assert history.fates == counted(records)
     assert history.jobs == len(wire.orders)
 
-    assert all((r.merged is not None) == (r.fate in MERGED) for r in records)
+    assert all((r.merged is not None) == (r.fate in (*MERGED, REUSED)) for r in records)
     assert all((r.fate == "refused") <= bool(r.reason) for r in records)
     assert sum(r.fate == "refused" for r in records) == sum(run.roster.refusals)
-    if run.policy.name not in ("greedy", "picky"):  # which merge some reports more than once
-        assert_weights(run, records)
+    reused = Counter(record.booked for record in records if record.fate == REUSED)
+    assert [reused[k] for k in range(len(run.outcomes))] == [o.reused for o in run.outcomes]
+    assert_weights(run, records)
 
 
 def assert_weights(run: LiveRun, records: list[Record]) -> None:
@@ -128,7 +132,7 @@ def assert_waste(run: LiveRun, records: list[Record]) -> None:
     closed = np.array([outcome.closed for outcome in run.outcomes])
     waste = np.zeros(len(closed))
     for record in records:
-        if record.fate not in MERGED:
+        if record.fate not in (*MERGED, REUSED):
             at = record.booked
             if record.arrived is not None:
                 at = int(np.searchsorted(closed, record.arrived - 1e-9))

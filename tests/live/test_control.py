@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,71 +22,115 @@ from cafe.rounds.policy import Policy
 from tests.live.serve import MCU, brief, stopped_after, wire
 from tests.live.wires import VirtualWire
 
+LOG = logging.getLogger("tests.controller")  # what is logged is no part of what a run is told by
 
+
+@dataclass(frozen=True)
 class Doubling:
     """A controller: the deadline doubles until somebody is late no more."""
 
-    def __init__(self) -> None:
-        self.asked: list[tuple[int, Any]] = []
-
-    def __str__(self) -> str:
-        return "doubling"
+    first: float = 0.1
 
     def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
         count = 0 if seen is None else len(seen)
         missed = 0 if seen is None else int((~seen.reported).sum())
         times = None if seen is None else (seen.seconds.tobytes(), seen.deadline.tobytes())
-        self.asked.append((ledger.round, (count, missed, times)))
-        return mcu(quorum=1, deadline=0.1 * 2 ** min(ledger.round, 5))
+        LOG.info("round %s: %s", ledger.round, (count, missed, times))
+        return mcu(quorum=1, deadline=self.first * 2 ** min(ledger.round, 5))
 
 
-def test_a_controller_chooses_every_deadline(tmp_path: Path) -> None:
-    choose = Doubling()
-    history = serve(wire(), brief(choose, rounds=6, patience=50), tmp_path)
+@pytest.fixture
+def asked(caplog: pytest.LogCaptureFixture) -> Callable[[], list[tuple[int, Any]]]:
+    """What controllers were asked since the last look: rounds, and what was seen before them."""
+    caplog.set_level(logging.INFO, LOG.name)
+
+    def look() -> list[tuple[int, Any]]:
+        found = [record.args for record in caplog.records if record.name == LOG.name]
+        caplog.clear()
+        return found  # type: ignore[return-value]
+
+    return look
+
+
+Asked = Callable[[], list[tuple[int, Any]]]
+
+
+def test_a_controller_chooses_every_deadline(tmp_path: Path, asked: Asked) -> None:
+    history = serve(wire(), brief(Doubling(), rounds=6, patience=50), tmp_path)
     lasted = history.by_round["closed"] - history.by_round["opened"]
     np.testing.assert_allclose(lasted, [0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
-    asked = choose.asked[1:]  # the first time is to see whether it has a policy at all
-    assert [round_ for round_, _ in asked] == list(range(6))
-    assert [seen[0] for _, seen in asked] == [6 * k for k in range(6)]
+    first = asked()[1:]  # the first time is to see whether it has a policy at all
+    assert [round_ for round_, _ in first] == list(range(6))
+    assert [seen[0] for _, seen in first] == [6 * k for k in range(6)]
     late = np.cumsum([0, *history.by_round["fates"][:, 3]])[:-1]
-    assert [seen[1] for _, seen in asked] == late.tolist()
+    assert [seen[1] for _, seen in first] == late.tolist()
     assert late[-1] > 0
     seen = read_observations(tmp_path / RESPONSES)
     # Who missed a deadline is known to have taken longer than that.
     np.testing.assert_allclose(np.unique(seen.deadline), lasted, atol=1e-6)
 
 
-def test_a_controller_is_asked_the_same_after_a_stop(tmp_path: Path) -> None:
-    whole = Doubling()
-    serve(wire(), brief(whole, rounds=6, patience=50), tmp_path / "whole")
-    at, parts = wire(), Doubling()
-    stopped_after(3, tmp_path / "parts", at, brief(parts, rounds=6, patience=50))
-    parts.asked.clear()
+def test_a_controller_is_asked_the_same_after_a_stop(tmp_path: Path, asked: Asked) -> None:
+    given = brief(Doubling(), rounds=6, patience=50)
+    serve(wire(), given, tmp_path / "whole")
+    first = dict(asked()[1:])
+    at = wire()
+    stopped_after(3, tmp_path / "parts", at, given)
+    asked()
     at.t += 77.0
-    serve(at, brief(parts, rounds=6, patience=50), tmp_path / "parts")
-    first, after = dict(whole.asked[1:]), dict(parts.asked[1:])
+    serve(at, given, tmp_path / "parts")
+    after = dict(asked()[1:])
     assert after.keys() == {3, 4, 5}
     assert after[3] == first[3]
     assert {k: v[:2] for k, v in after.items()} == {k: first[k][:2] for k in after}
 
 
-def test_a_policy_of_a_controller_must_end_its_rounds(tmp_path: Path) -> None:
-    class Endless(Doubling):
+def test_a_run_goes_on_only_with_its_controller(tmp_path: Path) -> None:
+    stopped_after(2, tmp_path, wire(), brief(Doubling()))
+    with pytest.raises(InputError, match="Doubling"):
+        serve(wire(), brief(Doubling(first=0.2)), tmp_path)
+
+
+def test_a_controller_that_cannot_be_identified_is_refused(tmp_path: Path) -> None:
+    class Counting:
         def __call__(self, ledger: Ledger, seen: Any) -> Policy:
-            return MCU if ledger.round < 2 else fedavg(fraction=1.0)
+            return MCU
+
+    with pytest.raises(InputError, match=r"The controller is a .*Counting, which cannot be ident"):
+        serve(wire(), brief(Counting()), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "wrong", [mcu, Doubling, "mcu", None], ids=["function", "class", "text", "nothing"]
+)
+def test_what_is_no_controller_is_refused(wrong: Any) -> None:
+    with pytest.raises(InputError, match=r"A policy is needed, .* or a controller"):
+        brief(wrong)
+
+
+def test_a_controller_must_answer_a_policy(tmp_path: Path) -> None:
+    def none(ledger: Ledger, seen: Any) -> Any:
+        return None
+
+    with pytest.raises(InputError, match="must answer a policy"):
+        serve(wire(), brief(none), tmp_path)
+
+
+def test_a_policy_of_a_controller_must_end_its_rounds(tmp_path: Path) -> None:
+    def endless(ledger: Ledger, seen: Any) -> Policy:
+        return MCU if ledger.round < 2 else fedavg(fraction=1.0)
 
     with pytest.raises(InputError, match="Give the policy a deadline"):
-        serve(wire(), brief(Endless()), tmp_path)
+        serve(wire(), brief(endless), tmp_path)
     assert len(read_rounds(tmp_path)) == 2
 
 
 def test_a_controller_may_ask_for_fewer_when_clients_have_gone(tmp_path: Path) -> None:
     """The round waits for the quorum that will hold, not for that of the round before."""
 
-    class Everybody(Doubling):
-        def __call__(self, ledger: Ledger, seen: Any) -> Policy:
-            here = int((~ledger.away).sum())
-            return mcu(quorum=max(here, 1), deadline=99.0)
+    def everybody(ledger: Ledger, seen: Any) -> Policy:
+        here = int((~ledger.away).sum())
+        return mcu(quorum=max(here, 1), deadline=99.0)
 
     at = wire()
     everyone = list(at.names)
@@ -92,19 +139,18 @@ def test_a_controller_may_ask_for_fewer_when_clients_have_gone(tmp_path: Path) -
         at.names = everyone[: 6 - min(at.looks // 2, 3)]
 
     at.on_look = leave
-    history = serve(at, brief(Everybody(), rounds=5, wait=5.0), tmp_path)
+    history = serve(at, brief(everybody, rounds=5, wait=5.0), tmp_path)
     assert history.updates == 5
     assert history.by_round["used"].tolist() == [6, 5, 5, 4, 4]
 
 
 def test_a_controller_is_shown_the_last_times(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Asked
 ) -> None:
     """However long a run lasts, asking takes no longer."""
     monkeypatch.setattr("cafe.live.run.RECALL", 10)
-    whole = Doubling()
-    serve(wire(), brief(whole, rounds=6, patience=50), tmp_path)
-    assert [seen[0] for _, seen in whole.asked[1:]] == [0, 6, 10, 10, 10, 10]
+    serve(wire(), brief(Doubling(), rounds=6, patience=50), tmp_path)
+    assert [seen[0] for _, seen in asked()[1:]] == [0, 6, 10, 10, 10, 10]
 
 
 def test_no_response_is_too_quick_to_be_written_down(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from cafe.policies import mcu, recipes
 from cafe.randomness import Stream
 from cafe.rounds import HOLD, Carried, Ledger, Merge, Policy, Reports, Work
 from cafe.rounds.outcome import Outcome
-from tests.contracts.test_policies import CLIENTS, EVERY, NAMES, RECIPES, task
+from tests.contracts.examples import CLIENTS, EVERY, NAMES, RECIPES, task
 from tests.live.wires import VirtualWire, live
 
 every_policy = pytest.mark.parametrize("policy", EVERY, ids=NAMES)

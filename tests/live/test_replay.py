@@ -62,7 +62,7 @@ def test_a_log_that_was_changed_is_noticed(tmp_path: Path) -> None:
     path.write_text("\n".join(lines[: merged[0]] + lines[merged[0] + 1 :]) + "\n")
     with pytest.raises(InputError, match="reports of version 2"):
         again(tmp_path)
-    for name, value in (("coefficient", 0.123), ("digest", "0" * 16), ("round", 77)):
+    for name, value in (("coefficient", 0.123), ("digest", "0" * 16), ("invitation", 77)):
         changed = json.loads(lines[merged[0]]) | {name: value}
         others = [*lines[: merged[0]], json.dumps(changed), *lines[merged[0] + 1 :]]
         path.write_text("\n".join(others) + "\n")

@@ -15,6 +15,7 @@ from cafe.live.admission import Guard
 from cafe.live.journal import read_jobs, read_rounds
 from cafe.live.layout import Arrays
 from cafe.live.serving import serve
+from cafe.live.wire import Trained
 from cafe.policies import agu, awu, fedavg, mcu
 from cafe.rounds.policy import Policy
 from tests.live.serve import assert_sound, board, brief, wire
@@ -23,9 +24,9 @@ from tests.live.serve import assert_sound, board, brief, wire
 def training(bad: float | None = None) -> Any:
     """Adds one number everywhere; another in round 1, if there is a bad one."""
 
-    def train(model: Arrays, job: Any) -> Arrays:
+    def train(model: Arrays, job: Any) -> Trained:
         size = np.float32(bad if bad is not None and job.round == 1 else 1e-3)
-        return {name: array + size for name, array in model.items()}
+        return Trained({name: array + size for name, array in model.items()}, examples=1)
 
     return train
 

@@ -22,7 +22,7 @@ from cafe.policies import agu
 from cafe.rounds.jobs import Work
 from tests.live.wires import VirtualWire, live, start
 
-ORDER = Order("c000", 4, round=7, version=3, seed=5, work=Work(2), seconds=10.0)
+ORDER = Order("c000", 4, round=7, version=3, seed=5, work=Work(2), seconds=10.0, invitation=9)
 CARRY = replace(ORDER, carry=True)
 GLOBAL: Arrays = {"w": np.array([10.0, 20.0], np.float32), "n": np.array(3)}
 
@@ -46,7 +46,7 @@ def test_a_report() -> None:
     done = work(plus(2), ORDER, GLOBAL, run="r", label="me")
     report = done.report
     assert report is not None
-    assert (report.round, report.version, report.carried, report.label) == (7, 3, False, "me")
+    assert (report.invitation, report.version, report.carried, report.label) == (9, 3, False, "me")
     assert list(report.update) == ["w"]  # what is not learned is not sent
     assert report.update["w"].tolist() == [2.0, 2.0]
     assert report.update["w"].dtype == np.float32
@@ -60,7 +60,7 @@ def test_training_may_change_its_arrays_in_place() -> None:
         return model
 
     first = work(train, CARRY, GLOBAL, run="r")
-    order = replace(CARRY, round=8, after=7, began=3)
+    order = replace(CARRY, round=8, invitation=10, after=9, began=3)
     second = work(train, order, GLOBAL, run="r", memories=first.memories)
     third = work(train, order, GLOBAL, run="r", memories=first.memories)
     assert GLOBAL["w"].tolist() == [10.0, 20.0]
@@ -79,7 +79,7 @@ def test_what_training_is_told() -> None:
 
     work(train, ORDER, GLOBAL, run="r", settings={"path": "x"}, config={"rate": 0.1})
     (job,) = seen
-    assert (job.client, job.number, job.round, job.version) == ("c000", 4, 7, 3)
+    assert (job.client, job.number, job.round, job.version, job.invitation) == ("c000", 4, 7, 3, 9)
     assert (job.work, job.seed, job.settings, job.config) == (
         Work(2),
         5,
@@ -87,7 +87,7 @@ def test_what_training_is_told() -> None:
         {"rate": 0.1},
     )
     assert job.rng().random() == job.rng().random()
-    others = [replace(job, round=8), replace(job, number=5), replace(job, seed=6)]
+    others = [replace(job, invitation=8), replace(job, number=5), replace(job, seed=6)]
     assert len({job.rng().random(), *(other.rng().random() for other in others)}) == 4
 
 
@@ -165,48 +165,48 @@ def test_who_is_too_late_keeps_what_it_had() -> None:
 def test_carrying_on_adds_up() -> None:
     """10 + 1, then + 2 though the global model has moved, then + 4: exactly."""
     one = work(plus(1), CARRY, GLOBAL, run="r")
-    assert [(m.round, m.began) for m in one.memories] == [(7, 3)]
+    assert [(m.invitation, m.began) for m in one.memories] == [(9, 3)]
     moved = {"w": np.array([500.0, 600.0], np.float32), "n": np.array(9)}
-    order = replace(CARRY, round=8, version=4, after=7, began=3)
+    order = replace(CARRY, round=8, invitation=10, version=4, after=9, began=3)
     two = work(plus(2), order, moved, run="r", memories=one.memories)
     assert two.report is not None
     assert (two.report.carried, two.report.version) == (True, 3)
     assert two.report.update["w"].tolist() == [3.0, 3.0]
-    assert [(m.round, m.began) for m in two.memories] == [(7, 3), (8, 3)]
+    assert [(m.invitation, m.began) for m in two.memories] == [(9, 3), (10, 3)]
     assert two.memories[1].model["w"].tolist() == [13.0, 23.0]
     # The server may name the newest, or the one before, if it did not hear the last report.
-    for after, expected in ((8, 7.0), (7, 5.0)):
-        order = replace(CARRY, round=9, version=4, after=after, began=3)
+    for after, expected in ((10, 7.0), (9, 5.0)):
+        order = replace(CARRY, round=9, invitation=11, version=4, after=after, began=3)
         three = work(plus(4), order, moved, run="r", memories=two.memories)
         assert three.report is not None
         assert three.report.update["w"].tolist() == [expected, expected]
-        assert [m.round for m in three.memories] == [after, 9]
+        assert [m.invitation for m in three.memories] == [after, 11]
 
 
 @pytest.mark.parametrize(
     "memory",
     [
         None,
-        Memory("another", 7, 3, {"w": np.full(2, 99.0, np.float32)}, {}),
-        Memory("r", 6, 3, {"w": np.full(2, 99.0, np.float32)}, {}),
-        Memory("r", 7, 2, {"w": np.full(2, 99.0, np.float32)}, {}),
+        Memory("another", 9, 3, {"w": np.full(2, 99.0, np.float32)}, {}),
+        Memory("r", 7, 3, {"w": np.full(2, 99.0, np.float32)}, {}),
+        Memory("r", 9, 2, {"w": np.full(2, 99.0, np.float32)}, {}),
     ],
-    ids=["none", "another run", "another round", "another version"],
+    ids=["none", "another run", "another job", "another version"],
 )
 def test_a_memory_that_is_not_meant_is_not_used(memory: Memory | None) -> None:
-    order = replace(CARRY, round=8, version=4, after=7, began=3)
+    order = replace(CARRY, round=8, invitation=10, version=4, after=9, began=3)
     kept = () if memory is None else (memory,)
     done = work(plus(2), order, GLOBAL, run="r", memories=kept)
     assert done.report is not None
     assert (done.report.carried, done.report.version) == (False, 4)
     assert done.report.update["w"].tolist() == [2.0, 2.0]
-    assert [(m.round, m.began) for m in done.memories] == [(8, 4)]
+    assert [(m.invitation, m.began) for m in done.memories] == [(10, 4)]
     assert done.memories[0].model["w"].tolist() == [12.0, 22.0]
 
 
 def test_who_is_not_told_to_go_on_begins_anew() -> None:
-    memory = Memory("r", 7, 3, {"w": np.full(2, 99.0, np.float32)}, {"w": np.ones(2, np.float32)})
-    done = work(plus(2), replace(CARRY, round=8), GLOBAL, run="r", memories=[memory])
+    memory = Memory("r", 9, 3, {"w": np.full(2, 99.0, np.float32)}, {"w": np.ones(2, np.float32)})
+    done = work(plus(2), replace(CARRY, round=8, invitation=10), GLOBAL, run="r", memories=[memory])
     assert done.report is not None
     assert done.report.update["w"].tolist() == [2.0, 2.0]
     assert not done.report.carried

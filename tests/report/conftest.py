@@ -81,7 +81,7 @@ def made_up(policy: str, seed: int, rounds: int, clients: int, *, curve: bool = 
         "fates": rng.integers(0, 9, (rounds, len(Fate))),
         "age": rng.uniform(1, 5, rounds),
     }
-    for name in ("invited", "reports", "used"):
+    for name in ("invited", "reports", "used", "reused", "downloads", "bytes_down", "bytes_up"):
         columns[name] = rng.integers(1, clients, rounds)
     for name in ("waste", "processing_waste", "absent_waste", "work"):
         columns[name] = rng.uniform(0, clients, rounds)

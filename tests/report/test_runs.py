@@ -19,7 +19,7 @@ from cafe.errors import InputError
 from cafe.policies import mcu, recipes
 from cafe.report import plots, run_cells, run_plots, runs, tables
 from cafe.report.measured import Repeats, repeats
-from cafe.report.words import FATES, give_or_take, name_of, number, share
+from cafe.report.words import FATES, TRAFFIC, give_or_take, name_of, number, share
 from cafe.rounds import NEEDS, Fate
 from tests.report.conftest import Run, federation, made_up, played
 
@@ -134,6 +134,31 @@ def test_the_page_shows_the_figures_of_the_history(ledgers: list[Run], tmp_path:
     jobs = next(row for row in rows_of(text) if len(row) > 1 and row[1] == f"{history.jobs:,}")
     shown = {int(cell.split(" ")[0].replace(",", "")) for cell in jobs[2:]}
     assert shown == {count for count in history.fates.values() if count}
+
+
+def test_the_page_shows_what_went_over_the_network(
+    learned: list[Run], ledgers: list[Run], tmp_path: Path
+) -> None:
+    """Logistic regression of 3 classes on 3 features has 12 numbers of 4 bytes."""
+    [mcu, *_] = learned
+    sums = {name: mcu.history.by_round[name].sum() for name in TRAFFIC}
+    assert sums["downloads"] == mcu.history.jobs == 20 * 60
+    assert sums["bytes_down"] == 48 * sums["downloads"]
+    assert sums["bytes_up"] == 48 * mcu.history.by_round["reports"].sum()
+    cells = run_cells.traffic(repeats(learned))
+    assert cells is not None
+    assert cells.columns == ["", "models sent", "sent to clients, bytes", "received, bytes"]
+    for group, row in zip(repeats(learned), cells.rows, strict=True):
+        assert row[1] == run_cells.shown(group.estimate("downloads"))
+    assert "What went over the network" in written(tmp_path, learned)
+    # Where nothing is learned there is no model with a size.
+    cells = run_cells.traffic(repeats(ledgers))
+    assert cells is not None
+    assert cells.columns == ["", "models sent"]
+    # Logs of earlier versions did not count.
+    none = {name: np.zeros(mcu.history.rounds) for name in TRAFFIC}
+    old = replace(mcu.history, by_round=mcu.history.by_round | none)
+    assert run_cells.traffic(repeats([replace(mcu, history=old)])) is None
 
 
 def test_the_same_runs_give_the_same_bytes(learned: list[Run], tmp_path: Path) -> None:

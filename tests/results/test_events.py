@@ -34,6 +34,10 @@ def outcomes(draw: st.DrawFn) -> list[Outcome]:
             fates=np.array([draw(counts) for _ in Fate]),
             waste=draw(times),
             age=draw(times),
+            reused=draw(counts),
+            downloads=draw(counts),
+            bytes_down=draw(times),
+            bytes_up=draw(times),
         )
         for n in range(draw(st.integers(0, 5)))
     ]
@@ -71,6 +75,23 @@ def written(path: Path, rounds: int) -> bytes:
             log.outcome(Outcome(n, n, n + 1, True))
         log.sync()
     return path.read_bytes()
+
+
+def test_logs_of_earlier_versions_are_read_with_zeros(tmp_path: Path) -> None:
+    """They have no such fields; any other field that is missing is damage."""
+    path = tmp_path / "events.jsonl"
+    written(path, 2)
+    added = ("reused", "downloads", "bytes_down", "bytes_up")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    before = read(path)
+    old = [{name: value for name, value in line.items() if name not in added} for line in lines]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in old))
+    assert read(path).rounds == [line | dict.fromkeys(added, 0) for line in before.rounds]
+    for name in old[0]:
+        some = [{k: v for k, v in line.items() if k != name} for line in old]
+        path.write_text("".join(f"{json.dumps(line)}\n" for line in some))
+        with pytest.raises(FileError, match="of another version"):
+            read(path)
 
 
 def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def compare(
         raise InputError(f"--seeds must be at least 1. Got {seeds}: there would be no run.")
     chosen = None if seeds is None else range(seeds)
     scenario = load_scenario(file).but(rounds=rounds, seeds=chosen)
-    labels = [*scenario.policies]
+    labels = scenario.labels
     if policies is not None:
         scenario, labels = scenario.naming(policies.replace(" ", "").split(","))
     folder = output or Path("results") / f"{scenario.name}-compared"

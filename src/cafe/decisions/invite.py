@@ -11,6 +11,8 @@ from cafe.federation import Indices
 from cafe.rounds.jobs import ONE_STEP, Invitation, Work
 from cafe.rounds.ledger import Ledger
 
+_NOBODY = np.empty(0, dtype=np.intp)
+
 
 @dataclass(frozen=True)
 class Everyone:
@@ -84,15 +86,16 @@ class Refill:
         return _invitation(ledger, clients, self.work) if len(clients) else None
 
     def _draw(self, ledger: Ledger, rng: np.random.Generator | None) -> Indices:
-        busy = ledger.busy
-        working = int(np.count_nonzero(busy))
-        if working >= self.concurrency:
-            return np.empty(0, dtype=np.intp)
-        blocked = busy | ledger.away if ledger.away.any() else busy
-        idle = ledger.clients - int(np.count_nonzero(blocked))
-        count = min(self.concurrency - working, idle)
+        missing, idle = self.concurrency - ledger.working, ledger.clients - ledger.working
+        if missing <= 0:
+            return _NOBODY
+        blocked = ledger.busy
+        if ledger.absent:
+            blocked = blocked | ledger.away
+            idle = ledger.clients - int(np.count_nonzero(blocked))
+        count = min(missing, idle)
         if not count:
-            return np.empty(0, dtype=np.intp)
+            return _NOBODY
         rng = ledger.rng if rng is None else rng
         if 4 * count > idle or 4 * idle < ledger.clients:
             some = np.flatnonzero(~blocked)

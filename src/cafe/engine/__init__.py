@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
+from cafe.control import Controller
 from cafe.engine.run import Run
 from cafe.errors import InputError, positive, whole
 from cafe.federation import Federation
@@ -21,7 +22,7 @@ __all__ = ["Limits", "Run", "play", "simulate"]
 
 def simulate(
     federation: Federation,
-    policy: Policy,
+    policy: Policy | Controller,
     task: Task | None = None,
     *,
     rounds: int | None = None,
@@ -31,6 +32,7 @@ def simulate(
     crash: float = 0.0,
     evaluate_every: int | None = None,
     patience: int = 1000,
+    secure_aggregation: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> History:
     """Play rounds in virtual time, and train if there is a task.
@@ -39,7 +41,8 @@ def simulate(
 
     Args:
         federation: who takes part.
-        policy: how the server runs its rounds, such as ``cafe.policies.mcu(...)``.
+        policy: how the server runs its rounds, such as ``cafe.policies.mcu(...)``, or a controller
+            that chooses a policy for each round.
         task: what is learned; without one only the books are kept.
         rounds: how many rounds at most, failed ones included.
         updates: how many successful rounds at most.
@@ -49,10 +52,20 @@ def simulate(
         evaluate_every: measure the model every so many rounds; left out, it is measured about 100
             times. It is measured at the end in any case.
         patience: so many failed rounds in a row end the run with an error.
+        secure_aggregation: refuse policies that need to see single clients' updates, losses or
+            label counts, or that hold their reports: the server would only see sums.
         progress: called with the share that is done.
     """
     limits = Limits(rounds, updates, time)
-    run = Run(federation, policy, task, seed=seed, crash=crash, patience=patience)
+    run = Run(
+        federation,
+        policy,
+        task,
+        seed=seed,
+        crash=crash,
+        patience=patience,
+        secure_aggregation=secure_aggregation,
+    )
     for _ in play(run, limits, evaluate_every):
         if progress is not None:
             progress(min(limits.reached(run), 1.0))

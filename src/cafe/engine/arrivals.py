@@ -64,10 +64,8 @@ class Arrivals:
     def jobs(self) -> Running:
         """All jobs, in the order in which they were started."""
         if len(self._parts) > 1:
-            whole = self._parts[0]
-            for part in self._parts[1:]:
-                whole = whole.then(part)
-            self._parts = [whole]
+            some = [part for part in self._parts if len(part)]
+            self._parts = [Running.joined(some)] if some else self._parts[:1]
         return self._parts[0]
 
     @property

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from cafe.rounds.policy import HOLD, LOCAL, RUN, Carried, Carry, Closed, Merge
 
 _NOBODY = np.empty(0, dtype=np.intp)
 _NO_JOBS = Running.none()
+_OVER, _FAILED = Fate.OVER, Fate.FAILED  # members of an enum are slow to look up
 _MANY = 2**16  # jobs from which on counting fate by fate is quicker than all at once
 
 
@@ -48,6 +50,10 @@ class Used:
         """What a failed round used."""
         return cls(_NOBODY, _NOBODY, np.empty(0))
 
+    def all_or_none(self, outcome: Outcome) -> bool:
+        """Whether all reports of a round are used, and no held ones; or none at all."""
+        return outcome.used == 0 or (outcome.used == outcome.reports and not len(self.held))
+
     @classmethod
     def by(cls, merge: Merge, index: Indices, held: Indices) -> Used:
         """What a merge used of the jobs at ``index``, followed by what clients ``held``."""
@@ -58,22 +64,29 @@ class Used:
         return cls(index[fresh], held[counted[len(index) :]], merge.coefficient[counted])
 
 
-@dataclass(eq=False)
 class Settled:
     """What a closed round has made of its jobs.
+
+    Args:
+        fate: makes :attr:`fate` when it is asked for.
 
     Attributes:
         running: the jobs that run on.
         kept: which of the round's jobs have their report or local model kept.
-        fate: of each of the round's jobs; ``OPEN`` for those that run on or are kept unused.
         earlier: the fates of jobs of earlier rounds whose reports were kept: clients, and the fate
             of all jobs in what each of them had kept.
     """
 
-    running: Running
-    kept: Indices
-    fate: Codes
-    earlier: list[tuple[Indices, Whole]] = field(default_factory=list)
+    def __init__(self, fate: Callable[[], Codes]) -> None:
+        self._make = fate
+        self.running = _NO_JOBS
+        self.kept = _NOBODY
+        self.earlier: list[tuple[Indices, Whole]] = []
+
+    @cached_property
+    def fate(self) -> Codes:
+        """Of each of the round's jobs; ``OPEN`` for those that run on or are kept unused."""
+        return self._make()
 
 
 @dataclass(eq=False)
@@ -165,29 +178,42 @@ class Books:
 
     def reports(self, jobs: Running, index: Indices, held: Indices) -> Reports:
         """What a merge is offered: the jobs at ``index``, followed by what clients ``held``."""
-        kept, version, steps, seconds = self.kept, jobs.version, jobs.steps, jobs.seconds
+        kept, version, steps, trained = self.kept, jobs.version, jobs.steps, jobs.trained
         if jobs.local.any():
             version = np.where(jobs.local, kept.version[jobs.client], version)
             steps = np.where(jobs.local, kept.steps[jobs.client], 0) + steps
-            seconds = np.where(jobs.local, kept.seconds[jobs.client], 0.0) + seconds
-        pairs = (
-            (jobs.client, held),
-            (jobs.start, kept.start[held]),
-            (version, kept.version[held]),
-            (jobs.round, kept.round[held]),
-            (jobs.local, np.ones(len(held), dtype=bool)),
-            (jobs.invitation, kept.invitation[held]),
-            (steps, kept.steps[held]),
-            (jobs.note, kept.note[held]),
-            (jobs.arrival, kept.arrived[held]),
-            (seconds, kept.seconds[held]),
-            (shared(np.int64(0), len(jobs)), kept.used[held]),
+            trained = np.where(jobs.local, kept.seconds[jobs.client], 0.0) + spent_on(jobs)
+        fresh = (
+            jobs.client,
+            jobs.start,
+            version,
+            jobs.round,
+            jobs.local,
+            jobs.invitation,
+            steps,
+            jobs.note,
+            jobs.arrival,
+            trained,
         )
-        columns: list[Any] = [
-            np.concatenate([fresh[index], old]) if len(old) else pick(fresh, index)
-            for fresh, old in pairs
-        ]
-        return Reports(*columns)
+        if not len(held):
+            found: list[Any] = [pick(column, index) for column in fresh]
+            found.append(shared(np.int64(0), len(index)))
+            return Reports(*found)
+        old = (
+            held,
+            kept.start[held],
+            kept.version[held],
+            kept.round[held],
+            np.ones(len(held), dtype=bool),
+            kept.invitation[held],
+            kept.steps[held],
+            kept.note[held],
+            kept.arrived[held],
+            kept.seconds[held],
+        )
+        both: list[Any] = [np.concatenate([a[index], b]) for a, b in zip(fresh, old, strict=True)]
+        both.append(np.concatenate([np.zeros(len(index), dtype=np.int64), kept.used[held]]))
+        return Reports(*both)
 
     def _since(self, clients: Indices | slice, now: float) -> Floats:
         """The area under the age since it was last settled: a trapezium.
@@ -223,57 +249,106 @@ class Books:
             repeats: whether a client may have several of the jobs.
         """
         now, columns, ledger = outcome.closed, self.columns, self.ledger
-        discarded = Fate.OVER if outcome.succeeded else Fate.FAILED
         # In most rounds nobody is lost, nothing runs on and nothing is kept: None costs nothing.
         lost = _lost(now, jobs, reported)
-        runs = _asked(carried, RUN, _may_run(jobs, reported, lost))
-        keeps = _asked(carried, HOLD | LOCAL, reported)
-        if keeps is not None and repeats:
-            keeps &= _last_of_each(jobs.client, reported)
-
-        fate = np.full(len(jobs), unfinished, dtype=np.int8)
+        runs = _asked(carried, RUN, lambda: _may_run(jobs, reported, lost))
+        keeps = _asked(carried, HOLD | LOCAL, lambda: reported)
         outcome.reports = int(np.count_nonzero(reported))
-        came = jobs.arrival <= now
-        if np.count_nonzero(came) > outcome.reports:
-            # A report that came together with the last one of a target was one too many.
-            fate[came] = Fate.OVER
-        fate[reported] = discarded
-        if lost is not None:
-            fate[lost] = _LOST[jobs.status[lost]]
-            absent = lost & (jobs.status == Status.ABSENT)
-            outcome.absent_waste = float(since(now, jobs.start[absent]).sum())
-        if keeps is not None:
-            fate[keeps] = OPEN
-        if runs is not None:
-            fate[runs] = OPEN
-
-        settled = Settled(_NO_JOBS, _NOBODY, fate)
+        outcome.used = len(used.coefficient)
+        # A report that came together with the last one of a target was one too many.
+        over = int(np.count_nonzero(jobs.arrival <= now)) > outcome.reports
         spent = np.minimum(jobs.stop, now)
         spent -= jobs.start
-        outcome.used = len(used.coefficient)
-        if outcome.used:
-            self._merge(outcome, jobs, used, settled, repeats)
-        wasted = np.flatnonzero(fate >= Fate.OVER)
-        outcome.work = float((spent if runs is None else spent[~runs]).sum())
-        outcome.waste += float(since(now, pick(jobs.start, wasted)).sum())
-        outcome.processing_waste += float(spent[wasted].sum())
-        outcome.fates += _counts(fate)
-        if keeps is not None:
-            settled.kept = np.flatnonzero(keeps)
-        if self._keeping or len(settled.kept):
-            self._keep(outcome, jobs, settled, runs, used, spent, discarded, carried)
+        simple = jobs.all_expected and keeps is None and not (over or repeats or self._keeping)
+        if simple and not isinstance(carried.jobs, np.ndarray) and used.all_or_none(outcome):
+            settled = self._close_simply(outcome, jobs, reported, used, unfinished, spent, runs)
+        else:
+            if keeps is not None and repeats:
+                keeps = keeps & _last_of_each(jobs.client, reported)
+            fate = _fates(outcome, jobs, reported, lost, keeps, runs, unfinished)
+            settled = self._close_all(outcome, jobs, used, fate, spent, repeats, (keeps, runs))
+            if self._keeping or keeps is not None:
+                self._keep(outcome, jobs, settled, runs, used, spent, carried)
 
         if runs is not None:
             settled.running = jobs.take(np.flatnonzero(runs))
         ledger.forget_marks()
         columns.busy[:] = False
         columns.busy[settled.running.client] = True
+        ledger.working = len(settled.running)
         ledger.now = now
         ledger.round += 1
         ledger.version += int(outcome.succeeded)
         outcome.version = ledger.version
         outcome.age = now - float(columns.last_start.sum()) / ledger.clients
         return settled
+
+    def _close_simply(
+        self,
+        outcome: Outcome,
+        jobs: Running,
+        reported: Mask,
+        used: Used,
+        unfinished: Fate,
+        spent: Floats,
+        runs: Mask | None,
+    ) -> Settled:
+        """A round whose reports are all used or all thrown away, and all others share one fate.
+
+        With a million clients it takes half as long as the general case, which gives the same.
+        """
+        mine = int(_FAILED if not outcome.succeeded else _OVER)
+        rest = OPEN if runs is not None else int(unfinished)
+        if outcome.used:
+            stale = pick(jobs.version, used.jobs) != self.ledger.version
+            late = int(np.count_nonzero(stale))
+            outcome.fates[0], outcome.fates[1] = outcome.used - late, late  # FRESH, STALE
+            self._credit(outcome, jobs, used, repeats=False)
+            wasted = _NOBODY if runs is not None else np.flatnonzero(~reported)
+        else:
+            outcome.fates[mine] = outcome.reports
+            wasted = np.arange(len(jobs)) if runs is None else np.flatnonzero(reported)
+        if runs is None:
+            outcome.fates[rest] += len(jobs) - outcome.reports
+        self._charge(outcome, jobs, wasted, spent, spent if runs is None else spent[~runs])
+
+        def fate() -> Codes:
+            found = np.where(reported, np.int8(mine), np.int8(rest))
+            if outcome.used:
+                found[used.jobs] = stale
+            return found
+
+        return Settled(fate)
+
+    def _close_all(
+        self,
+        outcome: Outcome,
+        jobs: Running,
+        used: Used,
+        fate: Codes,
+        spent: Floats,
+        repeats: bool,
+        asked: tuple[Mask | None, Mask | None],
+    ) -> Settled:
+        """Any round: by the fate of each of its jobs."""
+        keeps, runs = asked
+        settled = Settled(lambda: fate)
+        if outcome.used:
+            self._merge(outcome, jobs, used, settled, repeats)
+        ended = spent if runs is None else spent[~runs]
+        self._charge(outcome, jobs, np.flatnonzero(fate >= _OVER), spent, ended)
+        outcome.fates += _counts(fate)
+        if keeps is not None:
+            settled.kept = np.flatnonzero(keeps)
+        return settled
+
+    def _charge(
+        self, outcome: Outcome, jobs: Running, wasted: Indices, spent: Floats, ended: Floats
+    ) -> None:
+        """What a round's jobs have cost."""
+        outcome.work = float(ended.sum())
+        outcome.waste += float(since(outcome.closed, pick(jobs.start, wasted)).sum())
+        outcome.processing_waste += float(spent[wasted].sum())
 
     @property
     def _keeping(self) -> bool:
@@ -283,21 +358,9 @@ class Books:
         self, outcome: Outcome, jobs: Running, used: Used, settled: Settled, repeats: bool
     ) -> None:
         """Reset the ages of those who are in the update; their kept jobs are in it too."""
-        columns, kept, fresh = self.columns, self.kept, used.jobs
+        self._credit(outcome, jobs, used, repeats)
+        kept, fresh = self.kept, used.jobs
         mine = jobs.client[fresh]
-        clients = np.concatenate([mine, used.held]) if len(used.held) else mine
-        self.area[clients] += self._since(clients, outcome.closed)
-        self.settled[clients] = outcome.closed
-        columns.last_start[mine] = pick(jobs.start, fresh)  # of several, the last one counts
-        columns.last_start[used.held] = kept.start[used.held]
-        columns.last_round[clients] = self.ledger.round
-        if repeats:
-            np.add.at(columns.merged, clients, 1)
-            np.add.at(self.weight, clients, used.coefficient)
-        else:
-            columns.merged[clients] += 1
-            self.weight[clients] += used.coefficient
-
         began = pick(jobs.version, fresh)
         local = jobs.local[fresh] if jobs.local.any() else None
         if local is not None:
@@ -315,6 +378,24 @@ class Books:
         newer = mine if local is None else mine[~local]
         self._drop(outcome, settled, _each_once(newer) if repeats else newer)
 
+    def _credit(self, outcome: Outcome, jobs: Running, used: Used, repeats: bool) -> None:
+        """Reset ages and count merges."""
+        columns, kept, fresh = self.columns, self.kept, used.jobs
+        mine = jobs.client[fresh]
+        clients = np.concatenate([mine, used.held]) if len(used.held) else mine
+        self.area[clients] += self._since(clients, outcome.closed)
+        self.settled[clients] = outcome.closed
+        columns.last_start[mine] = pick(jobs.start, fresh)  # of several, the last one counts
+        if len(used.held):
+            columns.last_start[used.held] = kept.start[used.held]
+        columns.last_round[clients] = self.ledger.round
+        if repeats:
+            np.add.at(columns.merged, clients, 1)
+            np.add.at(self.weight, clients, used.coefficient)
+        else:
+            columns.merged[clients] += 1
+            self.weight[clients] += used.coefficient
+
     def _keep(
         self,
         outcome: Outcome,
@@ -323,7 +404,6 @@ class Books:
         runs: Mask | None,
         used: Used,
         spent: Floats,
-        fate: Fate,
         carried: Carried,
     ) -> None:
         """Keep the reports of some jobs, and what was kept before if it may stay."""
@@ -346,14 +426,13 @@ class Books:
         kept.pending[clients] += ~in_update
         kept.charge[clients] += np.where(in_update, 0.0, outcome.closed - jobs.start[index])
         kept.spent[clients] += np.where(in_update, 0.0, spent[index])
-        kept.fate[clients] = fate
+        kept.fate[clients] = _OVER if outcome.succeeded else _FAILED
         kept.used[clients] = in_update
         for name in ("start", "round", "invitation", "note"):
             getattr(kept, name)[clients] = getattr(jobs, name)[index]
         kept.arrived[clients] = jobs.arrival[index]
-        for name in ("steps", "seconds"):
-            column = getattr(kept, name)
-            column[clients] = np.where(local, column[clients], 0) + getattr(jobs, name)[index]
+        for column, more in ((kept.steps, jobs.steps), (kept.seconds, spent_on(jobs))):
+            column[clients] = np.where(local, column[clients], 0) + more[index]
         code = carried.jobs[index] if isinstance(carried.jobs, np.ndarray) else int(carried.jobs)
         kept.held[clients] = np.bitwise_and(code, int(HOLD)) != 0
         columns.local[clients] = np.bitwise_and(code, int(LOCAL)) != 0
@@ -392,6 +471,11 @@ class Books:
         self.columns.local[clients] = False
 
 
+def spent_on(jobs: Running) -> Floats:
+    """Seconds of training in each job; of the whole response where nobody tells them apart."""
+    return np.where(np.isnan(jobs.trained), jobs.arrival - jobs.start, jobs.trained)
+
+
 _LOST = np.array([OPEN, Fate.CRASHED, Fate.ABSENT, Fate.REFUSED, OPEN], dtype=np.int8)  # by Status
 
 
@@ -414,12 +498,36 @@ def _may_run(jobs: Running, reported: Mask, lost: Mask | None) -> Mask:
     return ~over
 
 
-def _asked(carried: Carried, what: Carry, among: Mask) -> Mask | None:
+def _asked(carried: Carried, what: Carry, among: Callable[[], Mask]) -> Mask | None:
     """For which of some jobs a policy asked this; None: for none of all."""
     if isinstance(carried.jobs, np.ndarray):
-        asked = among & (np.bitwise_and(carried.jobs, int(what)) != 0)
+        asked = among() & (np.bitwise_and(carried.jobs, int(what)) != 0)
         return asked if asked.any() else None
-    return among.copy() if carried.jobs & what else None
+    return among() if carried.jobs & what else None
+
+
+def _fates(
+    outcome: Outcome,
+    jobs: Running,
+    reported: Mask,
+    lost: Mask | None,
+    keeps: Mask | None,
+    runs: Mask | None,
+    unfinished: Fate,
+) -> Codes:
+    """Each job's fate but for those that are used."""
+    fate = np.full(len(jobs), unfinished, dtype=np.int8)
+    fate[jobs.arrival <= outcome.closed] = _OVER
+    fate[reported] = _OVER if outcome.succeeded else _FAILED
+    if lost is not None:
+        fate[lost] = _LOST[jobs.status[lost]]
+        absent = lost & (jobs.status == Status.ABSENT)
+        outcome.absent_waste = float(since(outcome.closed, jobs.start[absent]).sum())
+    if keeps is not None:
+        fate[keeps] = OPEN
+    if runs is not None:
+        fate[runs] = OPEN
+    return fate
 
 
 def _last_of_each(clients: Indices, reported: Mask) -> Mask:
@@ -447,12 +555,18 @@ def as_closed(
     succeeded: bool, jobs: Running, reported: Mask, used: Used, reports: Reports | None
 ) -> Closed:
     """What the server knows of a closed round: not when others would have arrived."""
-    is_used = np.zeros(len(jobs), dtype=bool)
-    is_used[used.jobs] = True
-    arrived = np.where(reported, jobs.arrival, np.nan)
-    return Closed(succeeded, known(jobs), reported, is_used, arrived, reports)
+
+    def look() -> tuple[Jobs, Mask, Floats]:
+        is_used = np.zeros(len(jobs), dtype=bool)
+        is_used[used.jobs] = True
+        return known(jobs), is_used, np.where(reported, jobs.arrival, np.nan)
+
+    return Closed(succeeded, reported, reports, look)
+
+
+_COLUMNS = tuple(column.name for column in fields(Jobs))
 
 
 def known(jobs: Running) -> Jobs:
     """What decisions may see of jobs."""
-    return Jobs(*(getattr(jobs, column.name) for column in fields(Jobs)))
+    return Jobs(*[getattr(jobs, name) for name in _COLUMNS])

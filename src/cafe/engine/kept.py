@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -51,11 +52,9 @@ class Kept:
         """Nobody has kept anything."""
         whole = ("used", "pending", "fate", "version", "round", "invitation", "steps")
         times = ("charge", "spent", "start", "note", "arrived", "seconds")
-        return cls(
-            held=np.zeros(clients, dtype=bool),
-            **{name: np.zeros(clients, dtype=np.int64) for name in whole},
-            **{name: np.zeros(clients) for name in times},
-        )
+        columns: dict[str, Any] = {name: np.zeros(clients, dtype=np.int64) for name in whole}
+        columns |= {name: np.zeros(clients) for name in times}
+        return cls(held=np.zeros(clients, dtype=bool), **columns)
 
     def then(self, others: Kept) -> Kept:
         """These clients, followed by others."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from cafe.control import Controller, Fixed, titled
+from cafe.control import Controller, Fixed, as_controller, ask, titled
 from cafe.engine.arrivals import Arrivals
 from cafe.engine.books import Books, Settled, Used, as_closed
 from cafe.engine.starting import Starter
@@ -15,7 +16,7 @@ from cafe.engine.training import Training
 from cafe.errors import InfeasibleError, InputError, is_finite_number, whole
 from cafe.federation import Federation, Indices
 from cafe.fitting.observations import Observations
-from cafe.learn.base import Score
+from cafe.learn.base import Model, Score
 from cafe.presence import PresenceState
 from cafe.randomness import Stream, check_seed
 from cafe.rounds import answers
@@ -62,12 +63,12 @@ class Run:
         patience: int = 1000,
         secure_aggregation: bool = False,
     ) -> None:
-        _check(federation, policy, task, crash, patience)
+        _check(federation, task, crash, patience)
         _keep_freed_memory()
         self.federation, self.seed = federation, check_seed(seed)
         self.crash, self.patience = crash, patience
         self.secure_aggregation = secure_aggregation
-        self.controller = Fixed(policy) if isinstance(policy, Policy) else policy
+        self.controller = as_controller(policy)
         self._streams = {name: Stream(self.seed, address) for name, address in STREAMS.items()}
         examples = federation.examples if task is None else task.shards.counts
         self.books = Books.new(np.broadcast_to(examples, federation.clients).astype(np.int64))
@@ -77,6 +78,7 @@ class Run:
         self.starter = Starter(federation, task, self.seed, crash, self.presence)
         self.training = None if task is None else _training(task, self.seed)
         self._bytes = 0 if self.training is None else self.training.bytes
+        self._parameters = None if self.training is None else self.training.parameters
         self.uploads: dict[int, float] = {}  # by invitation, where it is not 1
         self.outcomes: list[Outcome] = []
         self.scores: list[tuple[int, Score]] = []
@@ -86,6 +88,8 @@ class Run:
         # Failed rounds in a row, the fastest report in them with its client, and how many of them
         # failed because their update was not finite.
         self.failures: tuple[int, float, int, int] = (0, float("inf"), -1, 0)
+        # Told how each round has settled its jobs, where somebody wants to know.
+        self.watch: Callable[[Running, Settled], None] | None = None
         self._checked: Policy | None = None
         self.policy = self._choose()
 
@@ -99,9 +103,7 @@ class Run:
         if isinstance(self.controller, Fixed):
             policy = self.controller.policy
         else:
-            policy = self.controller(self.ledger, self.seen())
-            if not isinstance(policy, Policy):
-                raise InputError(f"The controller must answer a policy. Got {policy!r}.")
+            policy = ask(self.controller, self.ledger, self.seen())
         if policy is not self._checked:
             self._check_policy(policy)
             self._checked = policy
@@ -153,6 +155,8 @@ class Run:
         self._count_bytes(outcome, jobs, index)
         if self.training is not None:
             self._remember(jobs, settled)
+        if self.watch is not None:
+            self.watch(jobs, settled)
         self.outcomes.append(outcome)
         if not isinstance(self.controller, Fixed):
             self._recall(jobs, reported, settled)
@@ -164,7 +168,7 @@ class Run:
 
     def _see(self, presence: PresenceState) -> None:
         """Who is there now."""
-        self.books.columns.away[:] = presence.away(self.ledger.now)
+        self.ledger.see(presence.away(self.ledger.now))
 
     def _gather(self, policy: Policy, presence: PresenceState) -> None:
         """Wait until as many clients are present as a round needs."""
@@ -172,12 +176,12 @@ class Run:
         if "forecasts" in policy.needs:
             ledger.forecasts = lambda clients, until: presence.forecast(clients, ledger.now, until)
         self._see(presence)
-        while np.count_nonzero(~self.books.columns.away) < policy.quorum:
+        while ledger.clients - ledger.absent < policy.quorum:
             moment = presence.next_change(ledger.now)
             if not moment < np.inf:
                 raise InfeasibleError(
                     f"Round {ledger.round} needs {policy.quorum} clients, and no more than "
-                    f"{int(np.count_nonzero(~self.books.columns.away))} are ever present from "
+                    f"{ledger.clients - ledger.absent} are ever present from "
                     f"time {ledger.now:g} on. Lower the quorum, or end the run earlier."
                 )
             ledger.now = moment
@@ -197,9 +201,18 @@ class Run:
             sent -= int(np.count_nonzero(new.status == Status.ABSENT))
         outcome.downloads += sent
         outcome.bytes_down += sent * work.download * self._bytes
+        if self.training is not None and self.training.vectors.used:
+            outcome.bytes_down += self._push(self.training, new, number) * self._bytes
         if work.upload != 1.0:
             self.uploads[number] = work.upload
         return new
+
+    def _push(self, training: Training, new: Running, number: int) -> int:
+        """Note the vectors that an invitation's jobs use: how many clients are sent one."""
+        if new.local.any():
+            raise answers.no_local_models(self.policy)
+        began = new.client[new.status != Status.ABSENT]
+        return training.vectors.begin(number, new.client).count(began)
 
     def _wait(self, open_: Arrivals, outcome: Outcome) -> tuple[bool, Verdict, bool]:
         """Let time pass as the policy asks.
@@ -211,6 +224,7 @@ class Run:
         while True:
             ledger.ask(self._streams["close"], self.waits)
             self.waits += 1
+            ledger.working = len(open_) - open_.count
             if self.presence is not None:
                 self._see(self.presence)
             waiting = Waiting(open_.count, open_.invited, len(open_) - open_.count, open_.look)
@@ -231,7 +245,8 @@ class Run:
             ):
                 raise answers.passed(policy, ledger.now, answer)
             before = open_.count
-            moment = open_.wait(answer, ledger)
+            # A report that came before the round opened counts from now on.
+            moment = max(open_.wait(answer, ledger), ledger.now)
             if moment == float("inf"):
                 self._refuse_to_wait(open_.jobs, answer)
             if moment == ledger.now and open_.count == before:
@@ -257,9 +272,12 @@ class Run:
             if needs & SINGLE:
                 reports = training.seen(reports, paths, needs)
         ledger.ask(self._streams["merge"], ledger.round)
-        merge = answers.merging(policy, policy.merge(ledger, reports), reports)
-        if training is not None and not training.merge(paths, merge, reports.updates):
-            return None
+        answer = policy.merge(ledger, reports)
+        merge = answers.merging(policy, answer, reports, self._parameters)
+        if training is not None:
+            if not training.merge(paths, merge, reports.updates):
+                return None
+            training.vectors.adopt(merge, reports.client)
         return Used.by(merge, index, held), reports
 
     def _remember(self, jobs: Running, settled: Settled) -> None:
@@ -341,6 +359,19 @@ class Run:
             f"{count} rounds in a row have failed under {self.policy}. {fastest}, and the last "
             f"round lasted {last.closed - last.opened:.4g} and had {last.reports} reports."
         )
+
+    def set_model(self, model: Model) -> None:
+        """Replace the server's model between two rounds. The other model is a new version.
+
+        Jobs that still run, and reports that are held, began from an older version, and count as
+        stale if they are merged. A learning rate that decays per update does not count it.
+
+        Args:
+            model: as the task's learner has it; of no importance without a task.
+        """
+        self.ledger.version += 1
+        if self.training is not None:
+            self.training.set_model(model)
 
     def evaluate(self) -> Score:
         """Measure the model now; this changes nothing."""
@@ -439,20 +470,9 @@ def check_hazards(crash: float, patience: int) -> None:
     whole("patience", patience)
 
 
-def _check(
-    federation: Federation,
-    policy: Policy | Controller,
-    task: Task | None,
-    crash: float,
-    patience: int,
-) -> None:
+def _check(federation: Federation, task: Task | None, crash: float, patience: int) -> None:
     if not isinstance(federation, Federation):
         raise InputError(f"A federation is needed, such as cafe.Federation. Got {federation!r}.")
-    if not isinstance(policy, Policy) and (not callable(policy) or isinstance(policy, type)):
-        raise InputError(
-            "A policy is needed, such as cafe.policies.mcu(quorum=1, deadline=0.5), or a "
-            f"controller. Got {policy!r}."
-        )
     if task is not None and not isinstance(task, Task):
         raise InputError(f"A task is made by cafe.Task(...), or None for the books. Got {task!r}.")
     if task is not None and task.clients != federation.clients:

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cafe.errors import InputError
-from cafe.federation import Federation, Indices
+from cafe.federation import Federation
 from cafe.latency.base import Floats
 from cafe.presence import PresenceState
 from cafe.randomness import Stream
-from cafe.rounds.jobs import Invitation, Running, Status, Whole, Work, shared
+from cafe.rounds.jobs import Invitation, Mask, Running, Status, Whole, shared
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
 from cafe.task import Task
 
 _EXPECTED = np.int8(Status.EXPECTED)
+
+
+class Played(NamedTuple):
+    """What clients made of their jobs, where each client plays a run of its own.
+
+    Attributes:
+        end: when each has finished; its report comes later by what the federation draws.
+        steps: how many steps each has made. A client that has made none never reports.
+    """
+
+    end: Floats
+    steps: Whole
+
+
+Play = Callable[[Ledger, Invitation, Mask], Played]
 
 
 @dataclass(eq=False)
@@ -29,6 +47,8 @@ class Starter:
         seed: of response times and crashes.
         crash: the probability that a job which was begun is never reported.
         presence: who is present when; None: everybody, always.
+        play: plays the jobs of the invited clients that begin, where the time of a job must be
+            found out so; None: the federation says it all.
     """
 
     federation: Federation
@@ -36,6 +56,7 @@ class Starter:
     seed: int
     crash: float = 0.0
     presence: PresenceState | None = None
+    play: Play | None = None
     _latency: Stream = field(init=False)
     _crashes: Stream = field(init=False)
 
@@ -48,16 +69,24 @@ class Starter:
         clients, number = invitation.clients, ledger.invitations
         n = len(clients)
         fixed = self.federation.draw(self._latency.at(number), clients)
-        steps = planned(self.federation, self.task, policy, invitation)
-        latency = seconds = fixed
+        played = self._played(ledger, invitation, fixed)
+        if played is None:
+            steps = planned(self.federation, self.task, policy, invitation)
+        else:
+            steps = played.steps
+        latency, trained = fixed, _constant(np.nan, n)
         if self.federation.has_step_time:
             each = self.federation.step_time(clients)
             if invitation.work.partial and policy.deadline is not None:
                 steps = in_time(fixed, steps, each, ledger, policy.deadline)
-            seconds = steps * each
-            latency = fixed + seconds
+            trained = steps * each
+            latency = fixed + trained
         arrival = stop = ledger.now + latency
-        status = shared(_EXPECTED, n)
+        if played is not None:
+            trained = played.end - ledger.now
+            latency = trained + fixed
+            arrival = stop = played.end + fixed
+        status = _constant(_EXPECTED, n)
         if self._some_absent or self.presence is not None:
             absent = np.isinf(fixed)
             if self.presence is not None:
@@ -73,6 +102,11 @@ class Starter:
             stop = np.where(crashes, ledger.now + latency * rng.random(n), arrival)
             arrival = np.where(crashes, np.inf, arrival)
             status = np.where(crashes, np.int8(Status.CRASHED), status)
+        if played is not None and not steps.all():
+            gave_up = steps == 0
+            stop = np.where(gave_up, played.end, stop)
+            arrival = np.where(gave_up, np.inf, arrival)
+            status = np.where(gave_up, np.int8(Status.CRASHED), status)
         if self.presence is not None:
             began = status != Status.ABSENT
             leaves = np.full(n, np.inf)
@@ -82,7 +116,7 @@ class Starter:
             stop = np.where(left, leaves, stop)
             arrival = np.where(left, np.inf, arrival)
             status = np.where(left, np.int8(Status.CRASHED), status)
-        local = shared(False, n)
+        local = _constant(False, n)
         if invitation.local is not None:
             local = invitation.local & ledger.local[clients]
         return Running(
@@ -93,12 +127,24 @@ class Starter:
             local=local,
             invitation=shared(number, n),
             steps=steps,
-            note=shared(0.0, n) if invitation.note is None else invitation.note,
+            note=_constant(0.0, n) if invitation.note is None else invitation.note,
             arrival=arrival,
             stop=stop,
             status=status,
-            seconds=seconds,
+            trained=trained,
         )
+
+    def _played(self, ledger: Ledger, invitation: Invitation, fixed: Floats) -> Played | None:
+        if self.play is None:
+            return None
+        began = np.isfinite(fixed) & ~ledger.away[invitation.clients]
+        return self.play(ledger, invitation, began)
+
+
+@lru_cache(maxsize=32, typed=True)
+def _constant(value: Any, count: int) -> Any:
+    """A column that many rounds share."""
+    return shared(value, count)
 
 
 def planned(
@@ -116,7 +162,8 @@ def planned(
         budget = work.seconds if amount is None else amount
         each = federation.step_time(clients)
         fits = np.floor(np.divide(budget, each, out=np.full(n, 1e9), where=each > 0) + 1e-9)
-        return np.clip(fits, 1, 10**9).astype(np.int64)
+        many: Whole = np.clip(fits, 1, 10**9).astype(np.int64)
+        return many
     if work.epochs is None:
         if amount is not None:
             return amount.astype(np.int64)
@@ -129,7 +176,7 @@ def planned(
                 "epoch has. Give a task, or ask for steps."
             )
         return shared(np.int64(0), n)
-    epochs = work.epochs if amount is None else amount
+    epochs = work.epochs if amount is None else amount.astype(np.int64)
     return epochs * task.epoch_steps(clients)
 
 

@@ -20,6 +20,7 @@ from cafe.rounds.jobs import Running, Work
 from cafe.rounds.ledger import Scored
 from cafe.rounds.outcome import Outcome
 from cafe.rounds.policy import Policy
+from cafe.rounds.vectors import Vectors
 
 State = dict[str, NDArray[Any]]
 
@@ -73,6 +74,7 @@ def restore_books(run: Played, state: State, meta: dict[str, Any]) -> None:
     for name in vars(books.kept):
         setattr(books.kept, name, state[f"kept.{name}"].copy())
     run.running = Running(**{f.name: state[f"running.{f.name}"] for f in fields(Running)})
+    ledger.working = len(run.running)
     found = [state[f"by_round.{field.name}"] for field in fields(Outcome)]
     run.outcomes = [Outcome(*map(_plain, row)) for row in zip(*found, strict=True)]
     run.scores = [
@@ -102,6 +104,11 @@ def unpacked(state: State, identity: dict[str, Any]) -> dict[str, Any]:
 
 def save(run: Run) -> State:
     """All that the rest of a run depends on, and its past."""
+    if run.starter.play is not None:
+        raise InputError(
+            "A run of two levels cannot be saved: the runs of its clusters are not part of it. "
+            "Play it again from its seed, which gives the same numbers."
+        )
     state, meta = save_books(run)
     meta |= {"failures": run.failures, "waits": run.waits, **_identity(run)}
     meta["uploads"] = [*run.uploads.items()]
@@ -114,11 +121,14 @@ def save(run: Run) -> State:
         learner = training.task.learner
         state |= {f"model.{v}": learner.save(model) for v, model in training.models.items()}
         state |= {f"moment.{n}": learner.save(m) for n, m in enumerate(training.moments)}
-        meta["trained"] = training.version
+        meta["trained"], meta["given"] = training.version, training.given
         meta |= {"chains": training.chains, "begun": training.begun}
         meta["calls"] = [
             (number, call.round, asdict(call.work)) for number, call in training.calls.items()
         ]
+        if training.vectors.used:
+            arrays, meta["vectors"] = training.vectors.save()
+            state |= arrays
     return packed(state, meta)
 
 
@@ -136,13 +146,13 @@ def restore(run: Run, state: State) -> None:
     restore_books(run, state, meta)
     count, took, client, broken = meta["failures"]
     run.failures, run.waits = (count, took, client, broken), meta["waits"]
-    run.uploads = {number: share for number, share in meta["uploads"]}
+    run.uploads = dict(meta["uploads"])
     run.responses.extend(
         (int(client), float(took), float(limit)) for client, took, limit in state["responses"]
     )
     if training is not None:
         load = training.task.learner.load
-        training.version = meta["trained"]
+        training.version, training.given = meta["trained"], meta["given"]
         training.models = {
             int(name.partition(".")[2]): load(saved)
             for name, saved in state.items()
@@ -157,6 +167,8 @@ def restore(run: Run, state: State) -> None:
         training.calls = {
             number: Call(round_, Work(**work)) for number, round_, work in meta["calls"]
         }
+        if "vectors" in meta:
+            training.vectors = Vectors.restored(state, meta["vectors"])
 
 
 def _identity(run: Run) -> dict[str, Any]:

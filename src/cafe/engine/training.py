@@ -8,6 +8,8 @@ all of an update's jobs together. Jobs that are thrown away cost nothing.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from typing import Any, NamedTuple
@@ -21,6 +23,7 @@ from cafe.latency.base import Floats
 from cafe.learn.base import Model, Score, Walks, Weights
 from cafe.rounds.jobs import Jobs, Mask, Reports, Whole, Work, pick
 from cafe.rounds.policy import Merge
+from cafe.rounds.vectors import Vectors
 from cafe.task import Task
 
 
@@ -89,6 +92,10 @@ class Training:
         begun: the local models that running jobs go on from, by client.
         calls: the invitations whose jobs may still be merged, by number.
         moments: what the server optimiser remembers.
+        given: the versions that came from outside, and were not made by an update.
+        reported: what paths have led to, a row each, where clients do not train by gradient steps
+            on the task's examples, and have done all their work already; None where they do.
+        vectors: what clients add to their gradients, and which parameters they leave as they are.
     """
 
     task: Task
@@ -99,6 +106,9 @@ class Training:
     begun: dict[int, Chain] = field(default_factory=dict)
     calls: dict[int, Call] = field(default_factory=dict)
     moments: tuple[Any, ...] = ()
+    given: list[int] = field(default_factory=list)
+    reported: Callable[[Paths], NDArray[np.float32]] | None = None
+    vectors: Vectors = field(default_factory=Vectors)
 
     def __post_init__(self) -> None:
         self.batches = Batches(self.task, self.seed)
@@ -112,6 +122,17 @@ class Training:
     def bytes(self) -> int:
         """The size of the model."""
         return self.task.learner.save(self.model).nbytes
+
+    def set_model(self, model: Model) -> None:
+        """Replace the global model by one from outside, as a new version."""
+        self.version += 1
+        self.models[self.version] = model
+        self.given.append(self.version)
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the model has."""
+        return len(self.task.learner.save(self.model))
 
     def begin(self, invitation: int, round_: int, work: Work, local: Indices) -> None:
         """Note what an invitation's jobs do, and what those of some clients go on from."""
@@ -155,6 +176,10 @@ class Training:
                 found["rms_losses"] = rms
         if "labels" in needs:
             found["labels"] = labels(self.task, paths.client)
+        if "offsets" in needs:
+            vectors, size = self.vectors, self.parameters
+            found["offsets"] = vectors.offsets(reports.client, reports.invitation, size)
+            found["common"] = vectors.shown(size)
         return replace(reports, **found)
 
     def merge(self, paths: Paths, merge: Merge, updates: NDArray[np.float32] | None = None) -> bool:
@@ -167,9 +192,13 @@ class Training:
             merge: what the policy decided.
             updates: those of the reports, where they are known already.
         """
-        change = self._change(paths, merge) if updates is None else self._sum(paths, merge, updates)
+        if updates is None and self.reported is not None:
+            updates = self.reported(paths)
         model = self.model
         with np.errstate(all="ignore"):  # looked for below
+            change = (
+                self._change(paths, merge) if updates is None else self._sum(paths, merge, updates)
+            )
             if merge.keep != 1.0:
                 change = change - model * (1.0 - merge.keep)
             moments = self.moments
@@ -193,7 +222,7 @@ class Training:
         whole: Model = None
         for version, works, some in self._alike(paths):
             model, share = self.models[version], coefficient[some]
-            part = self._walked(model, self._walks(paths.take(some), works), share)
+            part = self._walked(model, self._pushed(paths.take(some), works), share)
             if merge.of == "model":
                 part = part + model * float(share.sum())
             whole = part if whole is None else whole + part
@@ -221,9 +250,11 @@ class Training:
 
     def updates(self, paths: Paths) -> NDArray[np.float32]:
         """Each path's own update, for a policy that needs to see them."""
+        if self.reported is not None:
+            return self.reported(paths)
         rows: dict[int, NDArray[np.float32]] = {}
         for version, works, some in self._alike(paths):
-            walks, learner = self._walks(paths.take(some), works), self.task.learner
+            walks, learner = self._pushed(paths.take(some), works), self.task.learner
             with np.errstate(all="ignore"):
                 found = learner.updates(self.models[version], self.task.data, walks)
             rows |= {int(k): learner.save(row) for k, row in zip(some, found, strict=True)}
@@ -264,6 +295,20 @@ class Training:
             kinds.setdefault(kind, []).append(k)
         return [(version, each, np.array(some)) for (version, each), some in kinds.items()]
 
+    def _pushed(self, paths: Paths, works: tuple[Work, ...]) -> Walks:
+        """The walks of paths that are alike, with the vectors that held when they began."""
+        walks, vectors = self._walks(paths, works), self.vectors
+        if not vectors.begun:
+            return walks
+        # Only paths of one job add vectors: then nobody goes on from a local model. Jobs that began
+        # from one version have one mask: both change in the same merge.
+        numbers = paths.invitations[:, 0]
+        used = [vectors.of(number) for number in set(numbers.tolist())]
+        offset = None
+        if any(each.common is not None or each.own for each in used):
+            offset = vectors.offsets(paths.client, numbers, self.parameters)
+        return replace(walks, offset=offset, frozen=used[0].frozen)
+
     def _walks(self, paths: Paths, works: tuple[Work, ...]) -> Walks:
         rates = np.zeros(paths.invitations.shape)
         columns = (paths.invitations.ravel().tolist(), paths.versions.ravel().tolist())
@@ -271,7 +316,8 @@ class Training:
         for number, version in jobs:
             if number < 0:
                 continue
-            rate = self.task.rate_at(self.calls[number].round, version)
+            updates = version - bisect_right(self.given, version)
+            rate = self.task.rate_at(self.calls[number].round, updates)
             if len(jobs) == 1:
                 rates[:] = rate
             else:
@@ -307,6 +353,7 @@ class Training:
         numbers = {link.invitation for chain in chains for link in chain}
         numbers |= set(running.invitation.tolist())
         self.calls = {number: call for number, call in self.calls.items() if number in numbers}
+        self.vectors.forget(numbers)
         needed = {self.version, *running.version.tolist(), *(chain[0].version for chain in chains)}
         self.models = {v: m for v, m in self.models.items() if v in needed}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
@@ -34,6 +35,7 @@ def client(train: Train, *, evaluate: Judge | None = None) -> ClientApp:
     def on_train(message: Message, context: Context) -> Message:
         received = time.monotonic()
         order, run = messages.order_from(message.content.config_records[messages.ORDER])
+        order = replace(order, **messages.vectors_from(message.content))
         model = _model(message)
         settings = dict(context.node_config)
         done = work(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from flwr.app import Message, MessageType, RecordDict
+from flwr.app import ArrayRecord, Message, MessageType, RecordDict
 from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
@@ -58,14 +58,16 @@ class GridWire:
         return sorted(f"{node}" for node in self._looking.insist(self._grid.get_node_ids))
 
     def send(self, orders: Sequence[Order], model: Arrays) -> Sequence[str | None]:
-        """One message each; the model in them is pushed once."""
+        """One message each; the model in them is pushed once, and so are vectors they share."""
         record = messages.unforeseen(model)
+        shared: dict[int, ArrayRecord] = {}  # by object: the orders keep them alive
         ready = [
             Message(
                 RecordDict(
                     {
                         messages.MODEL: record,
                         messages.ORDER: messages.order_record(order, self._run),
+                        **_vectors(order, shared),
                     }
                 ),
                 int(order.client),
@@ -133,3 +135,15 @@ class GridWire:
     def clock(self) -> float:
         """A clock that is never set back."""
         return time.monotonic()
+
+
+def _vectors(order: Order, made: dict[int, ArrayRecord]) -> dict[str, ArrayRecord]:
+    """The records of an order's arrays; ``made`` has those of other orders, by object."""
+    found = {}
+    for name in messages.VECTORS:
+        arrays = getattr(order, name)
+        if arrays is not None:
+            if id(arrays) not in made:
+                made[id(arrays)] = messages.unforeseen(arrays)
+            found[name] = made[id(arrays)]
+    return found

@@ -22,6 +22,7 @@ from cafe.live.wire import Memory, Opinion, Order, Report
 from cafe.rounds.jobs import Work
 
 MODEL, ORDER, UPDATE, REPORT, STOPPED = "model", "order", "update", "report", "stopped"
+VECTORS = ("offset", "frozen")  # arrays of an order, which are records of their own
 NONCE = "nonce"
 T = TypeVar("T")
 _MOST_COUNTS = 100_000  # classes
@@ -115,11 +116,21 @@ def nonce() -> str:
 
 
 def order_record(order: Order, run: str) -> ConfigRecord:
-    """An order for the wire; what is None is left out, since the format has no word for it."""
-    values = asdict(order) | {"run": run, NONCE: nonce()}
-    values |= {f"work.{name}": value for name, value in values.pop("work").items()}
+    """An order for the wire, but for its arrays.
+
+    What is None is left out, since the format has no word for it.
+    """
+    values = {name: value for name, value in vars(order).items() if name not in VECTORS}
+    values |= {"run": run, NONCE: nonce()}
+    values |= {f"work.{name}": value for name, value in asdict(values.pop("work")).items()}
     values["keeps"] = [*order.keeps] or None
     return ConfigRecord({name: value for name, value in values.items() if value is not None})
+
+
+def vectors_from(content: RecordDict) -> dict[str, Any]:
+    """The arrays of an order from the wire, as far as there are any."""
+    sent = content.array_records
+    return {name: joined(sent[name]) for name in VECTORS if name in sent}
 
 
 def question(seconds: float) -> ConfigRecord:

@@ -18,27 +18,35 @@ from cafe.live.brief import Brief, Model
 from cafe.live.layout import Layout
 from cafe.live.serving import serve
 from cafe.rounds.policy import Policy
+from cafe.scenario.policies import named_policy
+from cafe.scenario.reading import Place
 
 FOLDER = "results/live"
+POLICY = "policy."
 
 
 def server(
-    policy: Policy | Controller, model: Model, *, folder: str | Path = FOLDER, **more: Any
+    policy: Policy | Controller | str, model: Model, *, folder: str | Path = FOLDER, **more: Any
 ) -> ServerApp:
     """A Flower ServerApp that runs a policy.
 
     Keys of the app's own configuration take the place of some: ``folder``, ``rounds``, ``updates``,
-    ``time``, ``seed``; and ``overwrite`` begins a run anew. A run that is in the folder and not
-    finished is gone on with.
+    ``time``, ``seed``, ``secure_aggregation``; and ``overwrite`` begins a run anew. An unfinished
+    run in the folder is resumed. A table ``[tool.flwr.app.config.policy]`` with a ``name`` and the
+    recipe's parameters takes the place of the policy: the name of a shipped recipe, of one that an
+    installed package registers, or ``package.module:function``.
 
     Args:
         policy: such as ``cafe.policies.mcu(...)``, the same object that ``cafe.simulate`` takes; or
-            a controller that chooses a policy for each round.
+            a controller that chooses a policy for each round; or the name of a recipe that needs no
+            parameters, such as ``"my_app.policies:fedbuff"``.
         model: the arrays to begin with, by name, or a function that gives them.
         folder: for the run's files.
         more: when to stop, how to evaluate, what to refuse and so on: all that
             :class:`cafe.live.brief.Brief` has.
     """
+    if isinstance(policy, str):
+        policy = named_policy({"name": policy}, Place("server", "policy"))
     written = Brief(policy, model, **more)
     app = ServerApp()
 
@@ -63,7 +71,13 @@ def _configured(config: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: config[name] for name in names if config.get(name)}
     if found:
         found = dict.fromkeys(names) | found
-    return found | ({"seed": config["seed"]} if "seed" in config else {})
+    others = ("seed", "secure_aggregation")
+    found |= {name: config[name] for name in others if name in config}
+    # Flower makes one level of nested tables, with dots in the keys.
+    table = {k.removeprefix(POLICY): v for k, v in config.items() if k.startswith(POLICY)}
+    if table:
+        found["policy"] = named_policy(table, Place("the app's configuration", "policy"))
+    return found
 
 
 def _key(folder: Path, brief: Brief) -> str:

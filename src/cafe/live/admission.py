@@ -77,7 +77,7 @@ class Gate:
         layout: of the model.
         guard: the limits.
         norms: of the last updates that are not 0; one that was refused counts as one at the limit.
-        classes: how many classes the first report with label counts had.
+        classes: how many classes the first report with label counts had that was let in.
     """
 
     layout: Layout
@@ -104,6 +104,7 @@ class Gate:
             self._claims(report, order)
             or self._missing(report, needs)
             or self.layout.complaint(report.update)
+            or _thawed(report, order)
         )
         if reason:
             return Refused(reason)
@@ -119,6 +120,8 @@ class Gate:
             self.norms.append(min(norm, limit))
         if norm > limit:
             return Refused(f"the update's norm is {norm:.3g}, and at most {limit:.3g} is let in")
+        if report.labels is not None:
+            self.classes = len(report.labels)
         loss = np.nan if report.loss is None else float(report.loss)
         return Admitted(
             self.layout.flat(report.update),
@@ -170,9 +173,7 @@ class Gate:
             return "its label counts are not counts of one class or more"
         if sum(labels) > self.guard.examples:
             return f"its label counts add up to more than {self.guard.examples}"
-        if self.classes is None:
-            self.classes = len(labels)
-        if len(labels) != self.classes:
+        if self.classes is not None and len(labels) != self.classes:
             return f"it counts {len(labels)} classes, and others count {self.classes}"
         return None
 
@@ -188,6 +189,14 @@ class Gate:
             if need in needs and value is None:
                 return f"it has no {what}, which the policy needs"
         return None
+
+
+def _thawed(report: Report, order: Order) -> str | None:
+    """Whether a report moves what it was told to leave as it is."""
+    for name, mask in (order.frozen or {}).items():
+        if report.update[name][mask].any():
+            return f"it moves parameters of {name} that are frozen"
+    return None
 
 
 def printable(label: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cafe.control import Controller, Fixed
+from cafe.control import Controller, as_controller
 from cafe.engine import Limits
 from cafe.errors import InputError, positive, whole
 from cafe.learn.server import ServerOptimiser
@@ -63,10 +63,15 @@ class Brief:
 
     def __post_init__(self) -> None:
         Limits(self.rounds, self.updates, self.time)
+        as_controller(self.policy)
         whole("evaluate_every", self.evaluate_every)
         positive("evaluate_seconds", self.evaluate_seconds)
         positive("wait", self.wait)
         whole("patience", self.patience)
+        if not isinstance(self.secure_aggregation, bool):
+            raise InputError(
+                f"secure_aggregation must be true or false. Got {self.secure_aggregation!r}."
+            )
         if self.clients is not None:
             whole("clients", self.clients)
         if isinstance(self.evaluate, str) and self.evaluate != "clients":
@@ -83,7 +88,7 @@ class Brief:
     @property
     def controller(self) -> Controller:
         """Which policy holds in each round."""
-        return Fixed(self.policy) if isinstance(self.policy, Policy) else self.policy
+        return as_controller(self.policy)
 
     def arrays(self) -> Arrays:
         """The model to begin with."""

@@ -12,7 +12,7 @@ from cafe.engine.books import Books
 from cafe.live.admission import Admitted, Gate, harmless
 from cafe.live.layout import Arrays, Vector
 from cafe.live.opened import Key, Open
-from cafe.live.records import Record, digest
+from cafe.live.records import Record, digest, stated
 from cafe.live.roster import Roster
 from cafe.live.wire import Order, Reply, Wire
 from cafe.rounds.jobs import Status
@@ -46,6 +46,11 @@ class Desk:
         """Seconds of a response that were not training: the median of the last reports."""
         return float(np.median(self._overheads)) if self._overheads else None
 
+    @property
+    def reserve(self) -> float:
+        """Seconds that a response takes beyond training, for all but one in ten of the last."""
+        return float(np.quantile(self._overheads, 0.9)) if self._overheads else 0.0
+
     def send(self, orders: Sequence[Order], model: Arrays, now: float) -> list[Record]:
         """Hand over orders: a record of each; one that could not be sent says why."""
         tickets = self.wire.send(orders, model) if orders else []
@@ -62,9 +67,11 @@ class Desk:
                 start=now,
                 reason=UNREACHED if ticket is None else "",
                 invitation=order.invitation,
+                work=stated(order.work),
             )
             records.append(record)
-            self._orders[key] = order
+            # What came of an order is judged without its offset, which may be large.
+            self._orders[key] = order if order.offset is None else replace(order, offset=None)
             if ticket is not None:
                 self.tickets[ticket] = key
         return records
@@ -129,7 +136,7 @@ class Desk:
         self.roster.labels[k] = report.label or self.roster.labels[k]
         whole = moment - record.start
         took = min(report.took, whole)
-        jobs.seconds[row] = took
+        jobs.trained[row] = took
         if report.steps is not None:
             jobs.steps[row] = report.steps
         self._overheads.append(whole - took)

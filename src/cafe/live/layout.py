@@ -78,17 +78,23 @@ class Layout:
 
     def unflat(self, vector: Vector, rest: Mapping[str, Any]) -> Arrays:
         """The model back from its vector, and from the arrays that are not learned."""
-        model: Arrays = {}
-        at = 0
-        for name, shape in self.shapes.items():
-            kind = np.dtype(self.kinds[name])
-            if kind.kind == "f":
-                count = math.prod(shape)
-                model[name] = vector[at : at + count].reshape(shape).astype(kind)
-                at += count
-            else:
-                model[name] = np.asarray(rest[name], dtype=kind)
+        model, learned = Arrays(), self.parts(vector)
+        for name, kind in self.kinds.items():
+            model[name] = (
+                learned[name].astype(kind)
+                if name in learned
+                else np.asarray(rest[name], dtype=np.dtype(kind))
+            )
         return model
+
+    def parts(self, vector: Vector) -> Arrays:
+        """A vector with an entry per learned number as arrays of the model's shapes: its views."""
+        found, at = Arrays(), 0
+        for name in self.learned:
+            count = math.prod(self.shapes[name])
+            found[name] = vector[at : at + count].reshape(self.shapes[name])
+            at += count
+        return found
 
     def complaint(self, report: Mapping[str, NDArray[Any]]) -> str | None:
         """What is wrong with the arrays of a report, if anything."""

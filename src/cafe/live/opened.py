@@ -96,7 +96,8 @@ class Open:
     @property
     def alive(self) -> Mask:
         """Which may still report."""
-        return np.isinf(self.jobs.arrival) & (self.jobs.status == Status.EXPECTED)
+        awaited: Mask = np.isinf(self.jobs.arrival) & (self.jobs.status == Status.EXPECTED)
+        return awaited
 
     @property
     def lost(self) -> int:

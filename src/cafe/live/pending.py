@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cafe.engine.books import Settled, Used
 from cafe.live.opened import Open
 from cafe.live.records import REUSED, Record
+from cafe.rounds.jobs import Mask
 from cafe.rounds.outcome import OPEN, Fate, Outcome
 
 
@@ -81,7 +81,7 @@ class Pending:
                 self.held[record.client] = record
         return written
 
-    def forget(self, keeping: Sequence[bool]) -> None:
+    def forget(self, keeping: Mask) -> None:
         """Let go of the records of clients that keep nothing any more."""
         self.held = {client: record for client, record in self.held.items() if keeping[client]}
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from cafe.live.layout import Vector
+from cafe.rounds.jobs import Work
 from cafe.rounds.outcome import Fate
-
 
 REUSED = "reused"
 
@@ -38,6 +38,7 @@ class Record:
         took: seconds of training, as the client says; the rest of its response time is overhead.
         invitation: its number, by which the job is named.
         steps: gradient steps that were taken, as the client says.
+        work: what it was asked to do, other than the defaults of :class:`cafe.rounds.Work`.
     """
 
     client: int
@@ -56,10 +57,16 @@ class Record:
     took: float | None = None
     invitation: int = -1
     steps: int | None = None
+    work: Mapping[str, Any] = field(default_factory=dict)
 
     def line(self) -> dict[str, Any]:
         """For the log."""
         return asdict(self)
+
+
+def stated(work: Work) -> dict[str, Any]:
+    """What work says, other than its defaults."""
+    return {name: value for name, value in vars(work).items() if value != getattr(Work, name)}
 
 
 def digest(update: Vector) -> str:

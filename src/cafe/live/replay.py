@@ -8,7 +8,7 @@ which a round, a report or a coefficient is missing gives another.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,8 @@ def replay(
 ) -> Replayed:
     """Go through a run's log and do all that counted again.
 
-    Merges of updates are replayed, of policies that add them to the model; not server optimisers.
+    Merges of updates are replayed, of policies that add them to the model; not server optimisers,
+    nor vectors that clients add to their gradients: reports that used them differ.
 
     Args:
         folder: of the run.
@@ -63,7 +64,7 @@ def replay(
         train: the clients' training function.
         settings: from a client's name to what it was set up with.
         seed: of the run.
-        work_done: how much each job did.
+        work_done: what jobs did of which the log does not say it, as in runs of older versions.
         combine: how updates were put together.
     """
     weights = Weights({name: np.asarray(array) for name, array in model.items()}, combine, None)
@@ -114,6 +115,16 @@ def _merged(records: list[Record]) -> dict[int, list[list[Record]]]:
     return found
 
 
+def _asked(record: Record, work_done: Work) -> Work:
+    """What a job was asked to do; where time decided how much, what it says it has done."""
+    if not record.work:
+        return work_done
+    work = Work(**record.work)
+    if (work.seconds is not None or work.partial) and record.steps is not None:
+        return replace(work, steps=max(record.steps, 1), epochs=None, seconds=None, partial=False)
+    return work
+
+
 def _again(
     chain: list[Record],
     weights: Weights,
@@ -132,7 +143,7 @@ def _again(
             record.round,
             record.version,
             seed,
-            work_done,
+            _asked(record, work_done),
             carry=True,
             after=memories[-1].invitation if memories else None,
             began=record.version if memories else None,

@@ -40,7 +40,7 @@ class Roster:
         before = books.columns.away
         gone = [self.names[k] for k in np.flatnonzero(away & ~before)]
         back = [self.names[k] for k in np.flatnonzero(~away & before)]
-        before[:] = away
+        books.ledger.see(away)
         return back, gone
 
     def called(self, name: str) -> str:

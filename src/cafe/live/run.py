@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cafe.control import Controller, titled
+from cafe.control import Controller, ask, titled
 from cafe.engine.arrivals import waited
 from cafe.engine.books import Books, Settled, Used, as_closed
 from cafe.engine.run import RECALL, STREAMS, check_held, check_secure, without
@@ -35,6 +35,7 @@ from cafe.rounds.jobs import Invitation, Reports, Running, Status, Work
 from cafe.rounds.ledger import Ledger, Waiting
 from cafe.rounds.outcome import OPEN, Fate, Outcome
 from cafe.rounds.policy import COMMIT, Policy, Verdict, Wait
+from cafe.rounds.vectors import JobVectors, Vectors
 
 POLL = 0.15  # seconds between two looks at what has come
 SLOW = 2.0  # seconds that a look may take: one at the deadline finds what came before it
@@ -76,6 +77,7 @@ class LiveRun:
                 "aggregation shows the server only sums. Leave out one of the two."
             )
         self.weights = Weights(model, combine, optimiser)
+        self.vectors = Vectors()
         self.roster = Roster()
         self.desk = Desk(wire, Gate(self.weights.layout, guard or Guard()), self.roster)
         self.books = Books.new(np.empty(0, dtype=np.int64))
@@ -134,7 +136,7 @@ class LiveRun:
         ledger = self.ledger
         asked = (ledger.round, ledger.away.tobytes())
         if asked != self._asked:
-            self.policy = self.controller(ledger, self.seen())
+            self.policy = ask(self.controller, ledger, self.seen())
             self.policy.check_lost()  # a round that may never end: real clients get lost
             check_secure(self.policy, self.secure_aggregation)
             if "forecasts" in self.policy.needs:
@@ -202,6 +204,12 @@ class LiveRun:
             self._order(k, bool(own), work, answered.get(k, ()))
             for k, own, work in zip(clients.tolist(), local.tolist(), works, strict=True)
         ]
+        used = JobVectors()
+        if self.vectors.used:
+            if local.any():
+                raise answers.no_local_models(self.policy)
+            used = self.vectors.begin(number, clients)
+            orders = self._with_vectors(orders, used)
         records = self.desk.send(orders, self.arrays, ledger.now)
         lost = np.array([bool(record.reason) for record in records], dtype=bool)
         steps = [work.steps if work.epochs is None is work.seconds else 0 for work in works]
@@ -217,7 +225,7 @@ class LiveRun:
             arrival=np.full(n, np.inf),
             stop=np.full(n, np.inf),
             status=np.where(lost, Status.ABSENT, Status.EXPECTED).astype(np.int8),
-            seconds=np.zeros(n),
+            trained=np.zeros(n),
         )
         open_.add(new, records)
         ledger.invitations += 1
@@ -225,6 +233,21 @@ class LiveRun:
         sent = n - int(np.count_nonzero(lost))
         outcome.downloads += sent
         outcome.bytes_down += sent * invitation.work.download * self._bytes
+        outcome.bytes_down += used.count(clients[~lost]) * self._bytes
+
+    def _with_vectors(self, orders: list[Order], used: JobVectors) -> list[Order]:
+        """Orders with what their clients add to gradients, and leave as it is."""
+        parts = self.weights.layout.parts
+        frozen = None if used.frozen is None else parts(used.frozen)
+        common = None if used.common is None else parts(used.common)  # one object: it is sent once
+        found = []
+        for order in orders:
+            offset = common
+            if order.number in used.own:
+                vector = used.offset(order.number)
+                offset = None if vector is None else parts(vector)
+            found.append(replace(order, offset=offset, frozen=frozen))
+        return found
 
     def _order(self, k: int, local: bool, work: Work, answered: tuple[int, ...]) -> Order:
         kept, ledger, policy = self.books.kept, self.ledger, self.policy
@@ -247,6 +270,7 @@ class LiveRun:
             after=int(kept.invitation[k]) if local else None,
             began=int(kept.version[k]) if local else None,
             invitation=ledger.invitations,
+            reserve=self.desk.reserve if work.partial else 0.0,
             keeps=keeps,
         )
 
@@ -267,6 +291,7 @@ class LiveRun:
             over = int(np.count_nonzero(~reported & (jobs.arrival <= ledger.now)))
             coming = int(np.count_nonzero(open_.alive)) + over
             ledger.ask(self._streams["close"], self.waits)
+            ledger.working = len(jobs) - count
             self.waits += 1
             waiting = Waiting(count, open_.invited, coming, open_.look)
             answer = answers.closing(policy, policy.close(ledger, waiting))
@@ -314,7 +339,8 @@ class LiveRun:
                 )
                 self.notice()
             ledger.now = max(self.now(), moment)
-            arrived = int(np.count_nonzero(jobs.arrival <= wait.until))
+            there = np.isfinite(jobs.arrival) & (jobs.arrival <= wait.until)
+            arrived = int(np.count_nonzero(there))
             enough = wait.reports is not None and arrived >= wait.reports
             if enough or moment >= wait.until:
                 return True
@@ -340,11 +366,17 @@ class LiveRun:
             classes = self.desk.gate.classes or 0
             counts = np.array([report.labels for report in came], dtype=np.int64)
             found["labels"] = counts.reshape(len(came), classes)
+        size, vectors = self.weights.layout.size, self.vectors
+        if "offsets" in policy.needs:
+            found["offsets"] = vectors.offsets(reports.client, reports.invitation, size)
+            found["common"] = vectors.shown(size)
         reports = replace(reports, **found)
         ledger.ask(self._streams["merge"], ledger.round)
-        merge = answers.merging(policy, policy.merge(ledger, reports), reports)
-        moved = self.weights.move(ledger.version, updates, reports.version, merge)
-        return (Used.by(merge, index, held), reports) if moved else None
+        merge = answers.merging(policy, policy.merge(ledger, reports), reports, size)
+        if not self.weights.move(ledger.version, updates, reports.version, merge):
+            return None
+        vectors.adopt(merge, reports.client)
+        return Used.by(merge, index, held), reports
 
     def _responses(self, open_: Open, settled: Settled) -> list[Response]:
         """What the round tells about how long clients take; a job that runs on tells it later."""
@@ -377,6 +409,9 @@ class LiveRun:
         keeps = books.kept.held | self.ledger.local
         needed = {self.ledger.version, *self.running.version.tolist()}
         self.weights.forget(needed | set(books.kept.version[keeps].tolist()))
+        self.vectors.forget(
+            [*self.running.invitation.tolist(), *books.kept.invitation[keeps].tolist()]
+        )
 
     def seen(self) -> Observations | None:
         """The last response times."""

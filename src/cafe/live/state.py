@@ -14,6 +14,7 @@ from cafe.live.records import Record
 from cafe.live.run import LiveRun
 from cafe.rounds.jobs import Status
 from cafe.rounds.ledger import UNKNOWN
+from cafe.rounds.vectors import Vectors
 
 
 def save(run: LiveRun) -> State:
@@ -34,6 +35,9 @@ def save(run: LiveRun) -> State:
     }
     meta["used"] = {k: asdict(record) for k, record in run.pending.held.items()}
     meta["running"] = [asdict(record) for record in run.records]
+    if run.vectors.used:
+        arrays, meta["vectors"] = run.vectors.save()
+        state |= arrays
     return packed(state, meta)
 
 
@@ -64,6 +68,8 @@ def restore(run: LiveRun, state: State) -> None:
         int(k): [Record(**record) for record in chain] for k, chain in meta["pending"].items()
     }
     run.pending.held = {int(k): Record(**record) for k, record in meta["used"].items()}
+    if "vectors" in meta:
+        run.vectors = Vectors.restored(state, meta["vectors"])
     why = "the server was started again"
     run.records = [replace(Record(**record), reason=why) for record in meta["running"]]
     run.set_clock(run.ledger.now)

@@ -25,11 +25,16 @@ class Order:
         work: how much to do.
         seconds: how long the server waits, None where it takes what comes whenever it comes. A
             duration, since clocks differ.
+        reserve: how much of that a report usually takes on its way. A client whose work is
+            ``partial`` stops so much earlier, and hands in what it has.
         carry: whether to keep the local model for a later round.
         after: go on from the local model of the job of this invitation; None: from the global
             model.
         began: the version that the local model goes back to.
         invitation: its number, by which the job is named; the round, where it is left out.
+        offset: what to add to each gradient, by array, for all arrays that are learned; None:
+            nothing. A wire sends it beside the order, and once where several orders share it.
+        frozen: which parameters to leave as they are, likewise; None: all may move.
         keeps: the invitations whose local models the server may still name to this client. The
             client forgets all others.
     """
@@ -45,6 +50,9 @@ class Order:
     after: int | None = None
     began: int | None = None
     invitation: int = -1
+    reserve: float = 0.0
+    offset: Arrays | None = field(default=None, repr=False, compare=False)
+    frozen: Arrays | None = field(default=None, repr=False, compare=False)
     keeps: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -122,7 +130,10 @@ class Wire(Protocol):
         """Who can be reached now, by name. A client has the same name as long as it lives."""
 
     def send(self, orders: Sequence[Order], model: Arrays) -> Sequence[str | None]:
-        """Hand over orders, with the global model: a ticket each, None where that failed."""
+        """Hand over orders, with the global model: a ticket each, None where that failed.
+
+        ``offset`` and ``frozen`` of an order are sent along where there are any.
+        """
 
     def receive(self, tickets: Collection[str]) -> Iterable[Reply]:
         """What has come for some tickets since they were last asked for."""

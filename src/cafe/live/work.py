@@ -42,6 +42,9 @@ class Job:
         began: on that clock, when training began.
         invitation: the number of the invitation, by which the server knows the job.
         base: the arrays of the global model that the job goes back to.
+        offset: what to add to each gradient, by array (see :meth:`pull`); empty: nothing.
+        frozen: which parameters must not move, by array, True where not; empty: all may. Whatever
+            the training function makes of them, they are reported as unmoved.
     """
 
     client: str
@@ -57,6 +60,8 @@ class Job:
     began: float = float("-inf")
     invitation: int = -1
     base: Arrays = field(default_factory=dict)
+    offset: Arrays = field(default_factory=dict)
+    frozen: Arrays = field(default_factory=dict)
 
     def left(self) -> float:
         """Seconds until the server stops waiting."""
@@ -80,13 +85,14 @@ class Job:
             raise TooLateError
 
     def pull(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
-        """What a proximal term adds to the gradient of a parameter: prox times its distance.
+        """What to add to the gradient of an array: prox times its distance from base, and offset.
 
         Args:
-            name: of the parameter.
+            name: of the array.
             array: its present value.
         """
-        return np.asarray(self.work.prox * (np.asarray(array) - self.base[name]))
+        pull = np.asarray(self.work.prox * (np.asarray(array) - self.base[name]))
+        return pull + self.offset[name] if name in self.offset else pull
 
     def rng(self) -> np.random.Generator:
         """Random numbers of this client's job: the same whenever they are asked for."""
@@ -137,6 +143,8 @@ def work(
     """
     received = clock() if received is None else received
     until = float("inf") if order.seconds is None else received + order.seconds
+    if order.work.partial:
+        until -= order.reserve
     job = Job(
         order.client,
         order.number,
@@ -155,7 +163,9 @@ def work(
     kept = [memory for memory in memories if memory in meant or _kept(memory, run, order)]
     start = meant[0].model if meant else model
     before = clock()
-    job = replace(job, began=before, base=_base(start, meant, layout))
+    base, offset, frozen = _base(start, meant, layout), order.offset or {}, order.frozen or {}
+    _check_vectors(layout, offset, frozen)
+    job = replace(job, began=before, base=base, offset=offset, frozen=frozen)
     try:
         answer = train({name: np.array(array) for name, array in start.items()}, job)
     except TooLateError:
@@ -165,6 +175,7 @@ def work(
         return Done(None, tuple(kept))
     trained = answer if isinstance(answer, Trained) else Trained(answer)
     end = _checked(trained.model, layout, model)
+    end |= {name: np.where(mask, start[name], end[name]) for name, mask in frozen.items()}
     update = {name: end[name] - start[name] for name in layout.learned}
     began, loss, rms_loss = order.version, trained.loss, trained.rms_loss
     if meant:
@@ -206,6 +217,18 @@ def _base(start: Arrays, meant: Sequence[Memory], layout: Layout) -> Arrays:
         return start
     moved = meant[0].update
     return {n: a - moved[n] if n in layout.learned else a for n, a in start.items()}
+
+
+def _check_vectors(layout: Layout, offset: Arrays, frozen: Arrays) -> None:
+    """Refuse vectors that were not made for the model that came with them."""
+    expected = {name: layout.shapes[name] for name in layout.learned}
+    for what, given, kinds in (("offset", offset, "f"), ("frozen", frozen, "b")):
+        found = {name: array.shape for name, array in given.items()}
+        if given and (found != expected or any(a.dtype.kind not in kinds for a in given.values())):
+            raise InputError(
+                f"The {what} of an order must have the shapes of the arrays that are learned, "
+                f"{expected}. Got {found}: server and client must run the same version of CAFe."
+            )
 
 
 def _checked(trained: Mapping[str, Any], layout: Layout, model: Arrays) -> Arrays:

@@ -1,6 +1,7 @@
 """One recipe a file; the file's name is the policy's name.
 
 Policies of other packages and of one's own have names too: :func:`resolve` finds them.
+:func:`resolve_controller` finds controllers of one's own.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
+from cafe.control import Controller
 from cafe.policies import _lookup
 from cafe.policies._lookup import Registered
 from cafe.policies.agu import agu
@@ -18,7 +20,17 @@ from cafe.policies.fedavg import fedavg
 from cafe.policies.mcu import mcu
 from cafe.rounds.policy import Policy
 
-__all__ = ["Registered", "agu", "awu", "fedavg", "mcu", "recipes", "registered", "resolve"]
+__all__ = [
+    "Registered",
+    "agu",
+    "awu",
+    "fedavg",
+    "mcu",
+    "recipes",
+    "registered",
+    "resolve",
+    "resolve_controller",
+]
 
 
 def recipes() -> dict[str, Callable[..., Policy]]:
@@ -51,3 +63,17 @@ def resolve(name: str, folder: str | Path | None = None) -> Callable[..., Policy
             function raises it too: if it fails, and if what it returns is not a Policy.
     """
     return _lookup.resolve(name, recipes(), folder)
+
+
+def resolve_controller(name: str, folder: str | Path | None = None) -> Callable[..., Controller]:
+    """The function, or the class, that makes the controllers of a name.
+
+    Args:
+        name: ``package.module:function``, which is imported. Importing a module runs its code.
+        folder: where modules are looked for first, as for :func:`resolve`.
+
+    Raises:
+        InputError: if nothing has that name, or what has it cannot be imported or called. The
+            function raises it too: if it fails, and if what it returns is not a controller.
+    """
+    return _lookup.resolve_controller(name, folder)

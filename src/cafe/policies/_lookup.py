@@ -1,4 +1,7 @@
-"""Policies by name: shipped recipes, entry points of installed packages, functions of one's own."""
+"""Policies by name: shipped recipes, entry points of installed packages, functions of one's own.
+
+Controllers have names of the last kind only.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from cafe.control import Controller, is_controller
 from cafe.errors import CafeError, InputError, did_you_mean
 from cafe.policies._importing import failure, imported
 from cafe.rounds.policy import Policy
@@ -20,6 +24,33 @@ _EXAMPLE = "my_policies:fedbuff"
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 Recipe = Callable[..., Policy]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What a function of one's own is to make."""
+
+    noun: str
+    example: str
+    made: str
+    check: Callable[[Any], bool]
+    ending: str
+
+
+_POLICY = _Kind(
+    "policy",
+    _EXAMPLE,
+    "a Policy",
+    lambda made: isinstance(made, Policy),
+    "end it with `return Policy(...)`",
+)
+_CONTROLLER = _Kind(
+    "controller",
+    "my_policies:adaptive",
+    "a controller, a function of the ledger and of the response times that answers a Policy",
+    is_controller,
+    "end it with such a function, or with a frozen dataclass that has `__call__`",
+)
 
 
 @dataclass(frozen=True)
@@ -63,7 +94,7 @@ def resolve(name: str, shipped: Mapping[str, Recipe], folder: str | Path | None)
     if name in shipped:
         return shipped[name]
     if ":" in name:
-        return _of_module(name, name, [*([] if folder is None else [Path(folder)]), Path()])
+        return _of_module(_POLICY, name, name, _folders(folder))
     entries = registered(shipped)
     found = [entry for entry in entries if entry.entry == name]
     if len(found) > 1:
@@ -73,7 +104,9 @@ def resolve(name: str, shipped: Mapping[str, Recipe], folder: str | Path | None)
             f"meant instead: {ways}."
         )
     if found:
-        return _of_module(found[0].target, f"{name}, of the package {found[0].package},", [])
+        return _of_module(
+            _POLICY, found[0].target, f"{name}, of the package {found[0].package},", []
+        )
     known = {*shipped, *(entry.name for entry in entries)}
     raise InputError(
         f"There is no policy '{name}'. {did_you_mean(name, known)} A function of your own is named "
@@ -81,12 +114,27 @@ def resolve(name: str, shipped: Mapping[str, Recipe], folder: str | Path | None)
     )
 
 
-def _of_module(target: str, title: str, folders: list[Path]) -> Recipe:
+def resolve_controller(name: str, folder: str | Path | None) -> Callable[..., Controller]:
+    """The function that makes a controller; see :func:`cafe.policies.resolve_controller`."""
+    if not isinstance(name, str):
+        raise InputError(
+            f"The name of a controller must be text. Got {name!r}: write a name such as "
+            f"'{_CONTROLLER.example}'."
+        )
+    return _of_module(_CONTROLLER, name, name, _folders(folder))
+
+
+def _folders(folder: str | Path | None) -> list[Path]:
+    return [*([] if folder is None else [Path(folder)]), Path()]
+
+
+def _of_module(kind: _Kind, target: str, title: str, folders: list[Path]) -> Callable[..., Any]:
     """The function ``module:function``; ``title`` is what messages call it."""
     if not _TARGET.fullmatch(target) or target.partition(":")[0].endswith(".py"):
+        function = kind.example.partition(":")[2]
         raise InputError(
-            f"A policy of your own is named as module:function, such as '{_EXAMPLE}' for the "
-            f"function fedbuff in the file my_policies.py. Got '{target}': use dots between "
+            f"A {kind.noun} of your own is named as module:function, such as '{kind.example}' for "
+            f"the function {function} in the file my_policies.py. Got '{target}': use dots between "
             "folders, and leave '.py' out."
         )
     module, _, path = target.partition(":")
@@ -100,8 +148,8 @@ def _of_module(target: str, title: str, folders: list[Path]) -> Recipe:
         found = getattr(found, part)
     if not callable(found):
         raise InputError(
-            f"{title} must be a function that returns a Policy. Got a {type(found).__name__}: "
-            "name the function that makes the policy."
+            f"{title} must be a function that returns {kind.made}. Got a {type(found).__name__}: "
+            f"name the function that makes the {kind.noun}."
         )
     try:
         inspect.signature(found)
@@ -110,24 +158,23 @@ def _of_module(target: str, title: str, folders: list[Path]) -> Recipe:
             f"{title} must be a Python function. Got {found!r}, whose parameters cannot be read: "
             "write a function around it."
         ) from None
-    return _checked(found, title)
+    return _checked(kind, found, title)
 
 
-def _checked(function: Callable[..., Any], title: str) -> Recipe:
+def _checked(kind: _Kind, function: Callable[..., Any], title: str) -> Callable[..., Any]:
     """The same function, with sentences for what it does wrong."""
 
     @wraps(function)
-    def recipe(*args: Any, **given: Any) -> Policy:
+    def recipe(*args: Any, **given: Any) -> Any:
         try:
             made = function(*args, **given)
         except CafeError:
             raise
         except Exception as error:
             raise InputError(f"{title} has failed: {failure(error)}. Correct it.") from error
-        if not isinstance(made, Policy):
+        if not kind.check(made):
             raise InputError(
-                f"{title} must return a Policy. Got a {type(made).__name__}: end it with "
-                "`return Policy(...)`."
+                f"{title} must return {kind.made}. Got a {type(made).__name__}: {kind.ending}."
             )
         return made
 

@@ -58,7 +58,8 @@ def awu(
         target: close a round as soon as so many have reported.
         close_when_all: close a round as soon as everybody has reported.
         cohort: invite so many clients, drawn anew each round, instead of everybody.
-        steps: local gradient steps before a report; response times are as given, whatever the work.
+        steps: local gradient steps before a report; they take time where the federation has
+            ``per_step``.
         late: "drop" jobs that miss the deadline, or "keep" them running until they report.
     """
     given = stated(awu, locals())

@@ -41,6 +41,7 @@ RATIOS = {
     "round_duration": ("time", "rounds"),
     "update_interval": ("time", "updates"),
 }
+COUNTED = ("downloads", "bytes_down", "bytes_up", "reused")  # per update, and not in theory
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,10 @@ class Spent:
     work: float
     waste: float
     processing_waste: float
+    bytes: float
 
 
-NEVER = Spent(*[float("inf")] * 5)
+NEVER = Spent(*[float("inf")] * 6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +95,11 @@ class Repeats:
 
     def values(self, quantity: str) -> Floats:
         """Values whose mean is the quantity: one per run, or per block where there is one run."""
-        over, under = RATIOS[quantity]
+        over, under = RATIOS.get(quantity, (quantity, "updates"))
         return statistics.ratio_values(self._sums[over], self._sums[under])
 
     def estimate(self, quantity: str) -> Estimate:
-        """A quantity of :data:`RATIOS`, over all runs together."""
+        """A quantity of :data:`RATIOS` or of :data:`COUNTED`, over all runs together."""
         return statistics.mean(self.values(quantity))
 
     def final(self, what: str) -> Floats:
@@ -206,7 +208,8 @@ def amounts(history: History) -> dict[str, Floats]:
         "time": duration,
         "area": duration * (before + duration / 2),  # between merges all ages grow alike
     }
-    found |= {k: rows[k] for k in ("used", "waste", "processing_waste", "absent_waste", "work")}
+    sums = ("used", "waste", "processing_waste", "absent_waste", "work", *COUNTED)
+    found |= {name: rows[name] for name in sums}
     return {name: np.asarray(column, dtype=float) for name, column in found.items()}
 
 
@@ -217,8 +220,13 @@ def spent_until(history: History, accuracy: float) -> Spent:
     if curve is None or not len(reached):
         return NEVER
     first, after = int(reached[0]), int(curve.round[reached[0]])
-    wastes = [history.by_round[k][:after].sum() for k in ("waste", "processing_waste")]
-    return Spent(float(curve.time[first]), after, float(curve.work[first]), *map(float, wastes))
+    rows = history.by_round
+    waste, processing_waste, down, up = (
+        float(rows[name][:after].sum())
+        for name in ("waste", "processing_waste", "bytes_down", "bytes_up")
+    )
+    work = float(curve.work[first])
+    return Spent(float(curve.time[first]), after, work, waste, processing_waste, down + up)
 
 
 def common_accuracy(groups: Sequence[Repeats]) -> float | None:

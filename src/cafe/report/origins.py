@@ -15,7 +15,7 @@ from cafe.federation import Federation
 from cafe.files import read_text
 from cafe.rounds import History
 from cafe.scenario import federation_from_table
-from cafe.scenario.policies import first_label
+from cafe.scenario.policies import controller_label, first_label
 
 
 class Result(Protocol):
@@ -133,10 +133,12 @@ def _outer(folder: Path, run: Result) -> Path:
 
 @lru_cache(maxsize=64)
 def _labels(text: str) -> dict[str, int]:
-    """The place of every policy in a scenario's text: that of ``[policy]``, then the others."""
+    """The place of all that run in a scenario's text: controller, ``[policy]``, then the others."""
     try:
         tables = tomllib.loads(text)
-        labels = [first_label(tables["policy"]["name"]), *tables.get("policies", ())]
+        found = {"controller": controller_label, "policy": first_label}
+        labels = [of(tables[name]["name"]) for name, of in found.items() if name in tables]
+        labels += tables.get("policies", ())
     except (ValueError, KeyError, TypeError):  # no scenario, or one that was refused
         return {}
     return {label: place for place, label in enumerate(labels)}

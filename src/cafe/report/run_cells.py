@@ -13,7 +13,15 @@ from cafe.report import statistics
 from cafe.report.cells import Cells
 from cafe.report.measured import RATIOS, Repeats, common_accuracy
 from cafe.report.statistics import Estimate
-from cafe.report.words import FATES, QUANTITIES, give_or_take, name_of, number, share
+from cafe.report.words import (
+    FATES,
+    QUANTITIES,
+    TRAFFIC,
+    give_or_take,
+    name_of,
+    number,
+    share,
+)
 
 PER = ("per update", "per used report", "per second")
 
@@ -76,19 +84,35 @@ def costs(groups: Sequence[Repeats]) -> list[Cells]:
     return tables
 
 
+def traffic(groups: Sequence[Repeats]) -> Cells | None:
+    """What went over the network per update; None for runs in which it was not counted."""
+    found = {name: [group.estimate(name) for group in groups] for name in TRAFFIC}
+    some = [name for name, each in found.items() if any(e.mean > 0 for e in each)]
+    if not some:
+        return None
+    rows = [
+        [group.label, *(shown(found[name][i]) for name in some)] for i, group in enumerate(groups)
+    ]
+    labels = (TRAFFIC[name] for name in some)
+    columns = ["", *(f"{label}, bytes" if "bytes" in unit else label for label, unit, _ in labels)]
+    return Cells("What went over the network, per update", columns, rows)
+
+
 def until(groups: Sequence[Repeats], accuracy: float | None = None) -> Cells | None:
     """What an accuracy took: the one asked for, or the highest that every run reached."""
     goal = common_accuracy(groups) if accuracy is None else accuracy
     if goal is None:
         return None
-    names = ("time", "rounds", "work", "processing_waste", "waste")
+    names = ["time", "rounds", "work", "processing_waste", "waste"]
+    columns = ["", "time, s", "rounds", "client-seconds", "of them wasted", "waste, as charged"]
+    reached = [group.until(goal) for group in groups]
+    if any(one.bytes for spent in reached for one in spent):  # older runs did not count them
+        names, columns = [*names, "bytes"], [*columns, "bytes, down and up"]
     rows = []
-    for group in groups:
-        spent = group.until(goal)
+    for group, spent in zip(groups, reached, strict=True):
         found = [statistics.mean([getattr(one, name) for one in spent]) for name in names]
         text = [shown(e) if np.isfinite(e.mean) else "not reached" for e in found]
         rows.append([group.label, *text])
-    columns = ["", "time, s", "rounds", "client-seconds", "of them wasted", "waste, as charged"]
     return Cells(f"What it took to reach an accuracy of {share(goal)}", columns, rows)
 
 

@@ -70,6 +70,8 @@ def parts(
         reached = run_cells.until(groups, accuracy)
         body += [table(reached)] if reached else []
     body += [table(cells) for cells in run_cells.costs(groups)]
+    sent = run_cells.traffic(groups)
+    body += [table(sent)] if sent else []
     # Between scenarios a difference would be that of the scenarios.
     against = map(run_cells.differences, measured.by_scenario(groups))
     body += [table(cells) for cells in against if cells is not None]

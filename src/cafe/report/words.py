@@ -53,6 +53,14 @@ FATES: dict[str, tuple[str, str]] = {
     "open": ("open", "no fate yet when the run ended"),
 }
 
+# What went over the network, and reports that counted more than once: (label, unit, meaning).
+TRAFFIC: dict[str, tuple[str, str, str]] = {
+    "downloads": ("models sent", "per update", "how often the model was sent to a client"),
+    "bytes_down": ("sent to clients", "bytes per update", "the models' sizes, or their shares"),
+    "bytes_up": ("received", "bytes per update", "of reports in time, used or not"),
+    "reused": ("reports used again", "per update", "held reports that an earlier update has too"),
+}
+
 
 def name_of(quantity: str) -> str:
     """What a quantity is called; one without a label of its own is a variant of the one before."""

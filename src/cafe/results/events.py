@@ -20,6 +20,8 @@ from cafe.rounds.outcome import Outcome
 
 NAME = "events.jsonl"
 FIELDS = tuple(f.name for f in fields(Outcome))
+# What older logs do not have.
+NOT_COUNTED = {"reused": 0, "downloads": 0, "bytes_down": 0.0, "bytes_up": 0.0}
 
 
 class Log(Appended):
@@ -66,7 +68,7 @@ def read(path: Path, length: int | None = None) -> Events:
                 known = None if accuracy is None else float(accuracy)
                 found.scores.append((line["after"], Score(float(line["loss"]), known)))
             else:
-                found.rounds.append({name: line[name] for name in FIELDS})
+                found.rounds.append({name: (NOT_COUNTED | line)[name] for name in FIELDS})
             expected = len(found.rounds)
             if line.get("after", line.get("round", 0) + 1) != expected:
                 raise ValueError

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from cafe._version import __version__
+from cafe.control import titled
 from cafe.errors import FileError
 from cafe.files import read_text, reason
 from cafe.results import storage
@@ -52,7 +53,7 @@ def collected(scenario: Scenario, label: str, seed: int, threads: int) -> dict[s
         "sha256": hashlib.sha256(scenario.text.encode()).hexdigest(),
         "text": scenario.text,
         "label": label,
-        "policy": str(scenario.policy(label)),
+        "policy": titled(scenario.decider(label)),
         "seed": seed,
         "clients": scenario.federation.clients,
         "settings": scenario.settings(label),

@@ -40,7 +40,7 @@ def planned(
     if len({*labels}) < len(labels):
         raise InputError(f"Each policy can be compared once. Got {', '.join(labels)}.")
     for label in labels:
-        scenario.policy(label)  # refused by name where there is none
+        scenario.decider(label)  # refused by name where there is none
     runs = [
         Planned(label, seed, Path(folder) / f"{label}-seed-{seed}")
         for label in labels

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,9 +45,12 @@ def invitation(policy: Policy, decision: str, ledger: Ledger, answer: Any) -> In
             advice = "Wrap the clients: Invitation(clients)."
         raise refusal(policy, decision, "an Invitation", answer, advice)
     clients = _clients(policy, decision, ledger, answer.clients)
-    if not isinstance(answer.work, Work):
+    work: Any = answer.work
+    if not isinstance(work, Work):
         advice = "For work that differs from client to client give Invitation(amount=...)."
-        raise refusal(policy, decision, "one Work for all invited", answer.work, advice)
+        raise refusal(policy, decision, "one Work for all invited", work, advice)
+    if answer.local is None is answer.note and answer.amount is None:
+        return answer if clients is answer.clients else replace(answer, clients=clients)
     n, given = len(clients), dict[str, Any]()
     if answer.local is not None:
         given["local"] = _column(policy, decision, "local", answer.local, n, "b")
@@ -82,7 +85,7 @@ def _clients(policy: Policy, decision: str, ledger: Ledger, given: Any) -> Indic
     ):
         raise _wrong_clients(policy, decision, ledger, given)
     clients = clients.astype(np.intp, copy=False)
-    if len(clients):
+    if len(clients) and ledger.working:
         busy = ledger.busy[clients]
         if busy.any():
             raise InputError(
@@ -115,14 +118,14 @@ def closing(policy: Policy, answer: Any) -> Wait | Verdict | Invitation:
     allowed = "Wait(...), COMMIT, FAIL or an Invitation"
     if not isinstance(answer, Wait):
         raise refusal(policy, "close", allowed, answer)
-    reports = answer.reports
+    wait, reports = answer, cast(Any, answer.reports)
     if reports is not None and (isinstance(reports, bool) or not isinstance(reports, int)):
         if not isinstance(reports, np.integer):
             raise refusal(policy, "close", "Wait with a whole number of reports", answer)
-        answer = replace(answer, reports=int(reports))
-    if not isinstance(answer.until, int | float | np.number) or isinstance(answer.until, bool):
+        wait = replace(wait, reports=int(reports))
+    if not isinstance(wait.until, int | float | np.number) or isinstance(wait.until, bool):
         raise refusal(policy, "close", "Wait with a time in until", answer)
-    return answer
+    return wait
 
 
 def passed(policy: Policy, now: float, wait: Wait) -> InputError:
@@ -134,8 +137,15 @@ def passed(policy: Policy, now: float, wait: Wait) -> InputError:
     )
 
 
-def merging(policy: Policy, answer: Any, reports: Reports) -> Merge:
-    """A merge with a coefficient for each report."""
+def merging(policy: Policy, answer: Any, reports: Reports, parameters: int | None = None) -> Merge:
+    """A merge with a coefficient for each report, and vectors that fit the model.
+
+    Args:
+        policy: that answered.
+        answer: what it answered.
+        reports: what it was given.
+        parameters: how many the model has; None without a task, where there is no model.
+    """
     if not isinstance(answer, Merge):
         advice = ""
         if isinstance(answer, np.ndarray | list | tuple):
@@ -146,7 +156,56 @@ def merging(policy: Policy, answer: Any, reports: Reports) -> Merge:
             f"The policy {policy.name} must give each of the {len(reports)} reports a "
             f"coefficient in merge. Got {_shown(answer.coefficient)}."
         )
-    return answer
+    if answer.offset is None and answer.common is None and answer.frozen is None:
+        return answer
+    return _with_vectors(policy, answer, reports, parameters)
+
+
+def _with_vectors(policy: Policy, answer: Merge, reports: Reports, parameters: int | None) -> Merge:
+    """A merge with vectors for clients, as arrays of the right shape and kind."""
+    if parameters is None:
+        raise InputError(
+            f"The policy {policy.name} answered offset, common or frozen in merge, and there is no "
+            "model without a task: give one."
+        )
+    if answer.offset is not None and "updates" not in policy.needs:
+        raise InputError(
+            f"The policy {policy.name} answered an offset for the client of each report in merge, "
+            "and does not say that it needs to see single clients' updates. Make it with "
+            'Policy(..., needs=frozenset({"updates"})).'
+        )
+    found: dict[str, Any] = {}
+    shapes = {"offset": (len(reports), parameters), "common": (parameters,)}
+    for name, shape in shapes.items():
+        given = getattr(answer, name)
+        if given is None:
+            continue
+        array = _array(given)
+        if array is None or array.shape != shape or array.dtype.kind not in "iuf":
+            raise _wrong_vector(policy, name, f"numbers of shape {shape}", array)
+        with np.errstate(over="ignore"):
+            found[name] = array.astype(np.float32, copy=False)
+        if not np.isfinite(found[name]).all():
+            raise InputError(
+                f"The policy {policy.name} must answer finite numbers as {name} in merge. Got "
+                "others: clients would add them to their gradients, and spoil the model."
+            )
+    if answer.frozen is not None:
+        mask = _array(answer.frozen)
+        if mask is None or mask.shape != (parameters,) or mask.dtype != bool:
+            wanted = f"True or False for each of the model's {parameters} parameters"
+            raise _wrong_vector(policy, "frozen", wanted, mask)
+        found["frozen"] = mask
+    return replace(answer, **found)
+
+
+def no_local_models(policy: Policy) -> InputError:
+    """The error for jobs that go on from local models where clients add vectors."""
+    return InputError(
+        f"The policy {policy.name} lets clients go on from local models, and a merge has answered "
+        "offset, common or frozen. One report would then mix steps under different vectors. "
+        "Answer invitations with local=None, or leave these vectors out."
+    )
 
 
 def carrying(policy: Policy, answer: Any, jobs: int, clients: int) -> Carried:
@@ -227,6 +286,15 @@ def _array(given: Any) -> NDArray[Any] | None:
         return np.asarray(given)
     except ValueError:
         return None
+
+
+def _wrong_vector(policy: Policy, name: str, wanted: str, array: NDArray[Any] | None) -> InputError:
+    got = "rows of different lengths"
+    if array is not None:
+        got = f"an array of shape {array.shape} and type {array.dtype}"
+    return InputError(
+        f"The policy {policy.name} must answer {wanted} as {name} in merge. Got {got}."
+    )
 
 
 def _shown(value: Any) -> str:

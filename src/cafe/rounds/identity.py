@@ -45,7 +45,7 @@ _SIGNATURE = (
 )  # fmt: skip
 
 
-def identify(value: object, *, lenient: bool = False) -> str:
+def identify(value: object, *, lenient: bool = False, what: str = "the value") -> str:
     """A text that is the same for the same value in every process, and differs for different ones.
 
     Args:
@@ -54,12 +54,13 @@ def identify(value: object, *, lenient: bool = False) -> str:
             :class:`cafe.randomness.Stream`, and all of these inside each other.
         lenient: write only the type of other values, instead of refusing them. Random generators
             and iterators are refused all the same.
+        what: what a refusal calls the value.
 
     Raises:
         InputError: for other values; the sentence names the value and says what to do.
     """
     try:
-        return _Walk(lenient).text(value, "the value")
+        return _Walk(lenient).text(value, what)
     except RecursionError:
         raise InputError(
             f"A {name_of(type(value))} is nested too deeply to be identified. Use a flat "
@@ -67,9 +68,9 @@ def identify(value: object, *, lenient: bool = False) -> str:
         ) from None
 
 
-def digest(value: object, *, lenient: bool = False) -> str:
+def digest(value: object, *, lenient: bool = False, what: str = "the value") -> str:
     """The SHA-256 of :func:`identify`, in hexadecimal digits."""
-    return _sha256(identify(value, lenient=lenient).encode())
+    return _sha256(identify(value, lenient=lenient, what=what).encode())
 
 
 def name_of(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any, Self
@@ -130,8 +131,13 @@ class Jobs:
             return others
         if not len(others):
             return self
-        pairs = ((getattr(self, f.name), getattr(others, f.name)) for f in fields(self))
-        return type(self)(*(np.concatenate(pair) for pair in pairs))
+        return self.joined([self, others])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Several of them, one after the other."""
+        names = [field.name for field in fields(cls)]
+        return cls(*[_joined([getattr(part, name) for part in parts]) for name in names])
 
 
 class Status(IntEnum):
@@ -152,13 +158,14 @@ class Running(Jobs):
         arrival: when the report is there; infinite where there is none, or nobody knows.
         stop: when the client stops working on it: at its arrival, or when it is lost.
         status: a :class:`Status`.
-        seconds: of training in it.
+        trained: seconds of training in it; not a number where nobody tells them from the rest of
+            the response.
     """
 
     arrival: Floats
     stop: Floats
     status: Codes
-    seconds: Floats
+    trained: Floats
 
     @classmethod
     def none(cls) -> Running:
@@ -176,7 +183,7 @@ class Running(Jobs):
             arrival=time,
             stop=time,
             status=number.astype(np.int8),
-            seconds=time,
+            trained=time,
         )
 
     @property
@@ -197,27 +204,47 @@ class Reports(Jobs):
 
     Attributes:
         arrived: when the report came.
-        seconds: of training in it. A simulation without ``per_step`` counts the whole response.
+        trained: seconds of training in it; not a number where nobody tells them from the rest of
+            the response. :attr:`seconds` has the whole response there.
         used: in how many updates the report has been before; above 0 only where it is held.
         updates: what was reported, a row per report, for a policy that ``needs`` updates.
         losses: the mean loss on its first batch before any step, for a policy that ``needs`` it.
         rms_losses: the root of the mean squared loss on the same batch, likewise.
         labels: how many examples of each class its client holds, likewise.
+        offsets: what each job added to its gradients in all, a row per report, zeros where nothing:
+            the common vector and its client's own as they were at its start; likewise.
+        common: the vector that every client adds at present, zeros where there is none; for a
+            policy that ``needs`` offsets.
     """
 
     arrived: Floats
-    seconds: Floats
+    trained: Floats
     used: Whole
     updates: NDArray[np.float32] | None = None
     losses: Floats | None = None
     rms_losses: Floats | None = None
     labels: Whole | None = None
+    offsets: NDArray[np.float32] | None = None
+    common: NDArray[np.float32] | None = None
+
+    @property
+    def seconds(self) -> Floats:
+        """How long each client trained. Without ``per_step`` a simulation counts all it took."""
+        return np.where(np.isnan(self.trained), self.arrived - self.start, self.trained)
 
 
 def shared(value: Any, count: int) -> NDArray[Any]:
     """A column of one value, which is stored once."""
     one = np.asarray(value)
     return np.ndarray((count,), one.dtype, one, strides=(0,))
+
+
+def _joined(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Columns one after the other; one value that all of them share stays stored once."""
+    first = columns[0][:1].tobytes()
+    if all(c.strides == (0,) and c[:1].tobytes() == first for c in columns):
+        return shared(columns[0][0], sum(map(len, columns)))
+    return np.concatenate(columns)
 
 
 def since(now: float, start: Floats) -> Floats:

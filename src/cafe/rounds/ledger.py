@@ -74,6 +74,8 @@ class Ledger:
         busy: who has a job running. Who has just been invited is busy; who has reported is not.
         away: who cannot be reached now.
         local: who has a local model to go on from.
+        working: how many jobs are running.
+        absent: how many clients are away.
         state: what the policy's ``observe`` returned last.
         score: how good the model was when it was last evaluated, for a policy that needs scores.
         rng: random numbers for this decision, and no other. Asked again in the same decision, it
@@ -93,6 +95,8 @@ class Ledger:
         self.round = 0
         self.version = 0
         self.invitations = 0
+        self.working = 0
+        self.absent = 0
         self.state: Any = None
         self.score: Scored | None = None
         self.forecasts: Callable[[Indices, float], Floats] | None = None
@@ -111,11 +115,17 @@ class Ledger:
         """Show these arrays from now on, read-only."""
         self._columns = columns
         self.clients = len(columns.examples)
+        self.absent = int(np.count_nonzero(columns.away))
         for field in fields(columns):
             view = getattr(columns, field.name).view()
             view.setflags(write=False)
             vars(self)["_busy" if field.name == "busy" else field.name] = view
         vars(self).pop("_everyone", None)
+
+    def see(self, away: Mask) -> None:
+        """Note who is away now."""
+        self._columns.away[:] = away
+        self.absent = int(np.count_nonzero(away))
 
     @property
     def rng(self) -> np.random.Generator:
@@ -158,10 +168,9 @@ class Ledger:
     @property
     def idle(self) -> Indices:
         """Who is there and has no job running, in rising order."""
-        busy = self.busy
-        if busy.any() or self.away.any():
-            return np.flatnonzero(~(busy | self.away))
-        return self._everyone
+        if not self.working and not self.absent:
+            return self._everyone
+        return np.flatnonzero(~(self.busy | self.away))
 
     @cached_property
     def _everyone(self) -> Indices:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum, IntFlag
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -24,13 +25,14 @@ NEEDS = {
     "labels": "how many examples of each class the client of each report holds",
     "local models": "clients keep their own model from one round to the next",
     "losses": "the mean loss of each report's first batch",
+    "offsets": "the vectors that clients added to their gradients, as earlier merges answered them",
     "rms losses": "the root of the mean squared loss of each report's first batch",
     "scores": "loss and accuracy of the model, evaluated every ``score_every`` updates",
     "sizes": "how many examples each client holds: a report that does not say so is refused",
     "updates": "each client's update in the clear, which secure aggregation forbids",
 }
 # What reports must bring for a policy that needs it, and secure aggregation cannot give.
-SINGLE = frozenset({"updates", "losses", "rms losses", "labels"})
+SINGLE = frozenset({"updates", "losses", "rms losses", "labels", "offsets"})
 
 
 @dataclass(frozen=True)
@@ -57,21 +59,36 @@ class Merge:
 
     A report with coefficient 0 is not used.
 
+    The last three attributes hold from now on, for jobs that start later, until a merge answers
+    others; None leaves things as they are. They need a task. Clients that use them cannot go on
+    from local models.
+
     Attributes:
         coefficient: one for each report.
         keep: the factor of the present model.
         of: what is added up: the reports' "update", or their "model".
+        offset: a vector for the client of each report, of shape (reports, parameters), which it
+            adds to each of its gradients. Of several reports of a client, the last one counts. The
+            policy needs "updates".
+        common: a vector, of shape (parameters,), which every client adds to each of its gradients
+            besides. A client that adds any vector is sent another model's size for it.
+        frozen: which parameters no client moves, of shape (parameters,). Fewer bytes are counted
+            only where ``Work.download`` and ``Work.upload`` say so.
     """
 
     coefficient: Floats
     keep: float = 1.0
     of: Literal["update", "model"] = "update"
+    offset: NDArray[np.float32] | Floats | None = None
+    common: NDArray[np.float32] | Floats | None = None
+    frozen: Mask | None = None
 
     def __post_init__(self) -> None:
         given = self.coefficient
         plain = isinstance(given, np.ndarray) and given.dtype == float
         coefficient = given if plain else numbers(given)
-        if coefficient is None or not is_finite_number(self.keep):
+        keep = type(self.keep) is float and -np.inf < self.keep < np.inf
+        if coefficient is None or not (keep or is_finite_number(self.keep)):
             raise InputError(
                 f"A merge needs numbers: a coefficient for each report, and keep. "
                 f"Got {self.coefficient!r} and keep={self.keep!r}."
@@ -96,25 +113,49 @@ class Carry(IntFlag):
 DROP, RUN, HOLD, LOCAL = Carry.DROP, Carry.RUN, Carry.HOLD, Carry.LOCAL
 
 
-@dataclass(frozen=True, eq=False)
 class Closed:
     """A round that has just closed, for ``carry`` and ``observe``.
 
+    Args:
+        succeeded: whether the model moved.
+        reported: which of the jobs have reported.
+        reports: what ``merge`` was given.
+        look: makes :attr:`jobs`, :attr:`used` and :attr:`arrived` when they are asked for.
+
     Attributes:
         succeeded: whether the model moved.
-        jobs: all that were open.
-        reported: which of them have reported.
-        used: which of them are in the update.
-        arrived: when the reports came; not a number for jobs that have not reported.
+        reported: which of the jobs have reported.
         reports: what ``merge`` was given, held reports included; None where it was not asked.
     """
 
-    succeeded: bool
-    jobs: Jobs
-    reported: Mask
-    used: Mask
-    arrived: Floats
-    reports: Reports | None
+    def __init__(
+        self,
+        succeeded: bool,
+        reported: Mask,
+        reports: Reports | None,
+        look: Callable[[], tuple[Jobs, Mask, Floats]],
+    ) -> None:
+        self.succeeded, self.reported, self.reports = succeeded, reported, reports
+        self._look = look
+
+    @property
+    def jobs(self) -> Jobs:
+        """All that were open."""
+        return self._seen[0]
+
+    @property
+    def used(self) -> Mask:
+        """Which of the jobs are in the update."""
+        return self._seen[1]
+
+    @property
+    def arrived(self) -> Floats:
+        """When the reports came; not a number for jobs that have not reported."""
+        return self._seen[2]
+
+    @cached_property
+    def _seen(self) -> tuple[Jobs, Mask, Floats]:
+        return self._look()
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,9 +259,10 @@ class Policy:
     def check(self, federation: Federation, crash: float = 0.0) -> None:
         """Refuse a federation for which no round could succeed, or a round may never end."""
         invited = self.invites(federation.clients)
+        # A policy that lets jobs run on can collect more reports than it invites at once.
+        limited = self.deadline is not None or self.target == "all"
         for name, value in (("quorum", self.quorum), ("target", self.target)):
-            # A policy that lets jobs run on can collect more reports than it invites at once.
-            if isinstance(value, int) and value > invited and self.deadline is not None:
+            if limited and isinstance(value, int) and value > invited:
                 raise InputError(
                     f"The {name} must be at most the number of clients invited ({invited}). "
                     f"Got {value}: it could never be met."

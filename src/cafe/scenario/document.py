@@ -9,13 +9,20 @@ from cafe.scenario.names import REQUIRED, Shape, Table
 from cafe.scenario.reading import Place, parsed, validated
 from cafe.scenario.tables import federation_from_table
 
-TABLES = ("federation", "policy", "policies", "task", "learner", "run")
+TABLES = ("federation", "policy", "policies", "controller", "task", "learner", "run")
 
 
 def tables_in(path: str | Path, text: str, needed: tuple[str, ...]) -> Table:
-    """The tables of the document; unknown ones are refused, and so is one without the needed."""
-    shape: Shape = {name: (Table, REQUIRED if name in needed else None) for name in TABLES}
-    return validated(shape, parsed(path, text), Place(path))
+    """The tables of the document; unknown ones are refused, and so is one without the needed.
+
+    With ``[controller]``, which chooses policies, it can do without ``[policy]``.
+    """
+    found = parsed(path, text)
+    without = {"policy"} if "controller" in found else set()
+    shape: Shape = {
+        name: (Table, REQUIRED if name in {*needed} - without else None) for name in TABLES
+    }
+    return validated(shape, found, Place(path))
 
 
 def federation_in(path: Path, text: str) -> Federation:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
+from cafe.control import Controller
 from cafe.federation import Federation
 from cafe.rounds.policy import Policy
 from cafe.scenario.names import REQUIRED, Table
@@ -19,9 +20,11 @@ _LONGEST = 100  # characters of a label
 def policies_from_tables(
     tables: Table, federation: Federation, run: Table, place: Place
 ) -> dict[str, Policy]:
-    """The policy of ``[policy]``, then those of ``[policies.LABEL]``, by label."""
-    first = policy_from_table(tables["policy"], federation, run, place.inside("policy"))
-    found = {first_label(tables["policy"]["name"]): first}
+    """The policy of ``[policy]``, if it is there, then those of ``[policies.LABEL]``, by label."""
+    found = dict[str, Policy]()
+    if "policy" in tables:
+        first = policy_from_table(tables["policy"], federation, run, place.inside("policy"))
+        found[first_label(tables["policy"]["name"])] = first
     others = place.inside("policies")
     for label, table in tables.get("policies", {}).items():
         here = others.inside(label)
@@ -41,12 +44,53 @@ def policies_from_tables(
     return found
 
 
+def named_policy(table: Table, place: Place) -> Policy:
+    """The policy that a table describes: its name, and the parameters of that recipe."""
+    return call_named(_known_to(table, place), table, place)
+
+
 def policy_from_table(table: Table, federation: Federation, run: Table, place: Place) -> Policy:
     """The policy that a table describes, once nothing speaks against it in that federation."""
-    policy = call_named(_known_to(table, place), table, place)
+    policy = named_policy(table, place)
     with place.explaining():
         policy.check(federation, run.get("crash", 0.0))
     return policy
+
+
+def controllers_from_tables(
+    tables: Table, policies: Collection[str], place: Place
+) -> dict[str, Controller]:
+    """The controller of ``[controller]`` by its label; none where there is no such table."""
+    from cafe.policies import resolve_controller
+
+    if "controller" not in tables:
+        return {}
+    table, here = tables["controller"], place.inside("controller")
+    name = table.get("name")
+    known = dict[str, Callable[..., Controller]]()
+    if isinstance(name, str):
+        with here.inside("name").explaining():
+            known[name] = resolve_controller(name, Path(place.where).parent)
+    elif name is None:
+        raise here.error(
+            "controller.name is missing. Write the function that makes the controller, such as "
+            'name = "my_policies:adaptive".'
+        )
+    controller = call_named(known, table, here)
+    label = controller_label(table["name"])
+    if label in policies:
+        raise here.error(
+            f"the label of {table['name']} is '{label}', and a policy of this file has that label "
+            "too: rename the function, or the policy's table."
+        )
+    return {label: controller}
+
+
+def controller_label(name: str) -> str:
+    """The label of the controller in ``[controller]``, from its name."""
+    from cafe.policies import recipes
+
+    return next(labels_for(name, recipes()))
 
 
 def registered_names() -> set[str]:

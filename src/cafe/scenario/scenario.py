@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cafe.control import Controller, identity_of
 from cafe.errors import InputError, did_you_mean, whole
 from cafe.federation import Federation
 from cafe.files import read_text
@@ -18,6 +19,7 @@ from cafe.scenario.document import tables_in
 from cafe.scenario.learning import Learning, learning_from_tables
 from cafe.scenario.names import Table
 from cafe.scenario.policies import (
+    controllers_from_tables,
     is_label,
     labels_for,
     policies_from_tables,
@@ -43,7 +45,9 @@ class Scenario:
         tables: of the file, as TOML has them.
         federation: who takes part.
         policies: those that have a table, by label; the first is that of ``[policy]``.
-        run: what :func:`cafe.engine.simulate` is told: limits, crash, evaluate_every and patience.
+        controllers: that of ``[controller]`` by its label, or none.
+        run: what :func:`cafe.engine.simulate` is told: limits, crash, evaluate_every, patience and
+            secure_aggregation.
         seeds: of the runs.
         learning: what is learned; None where only the books are kept.
         named: names of policies that have a label but no table, by label; see :meth:`naming`.
@@ -57,6 +61,7 @@ class Scenario:
     run: dict[str, Any]
     seeds: tuple[int, ...]
     learning: Learning | None = None
+    controllers: Mapping[str, Controller] = field(default_factory=dict)
     named: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -66,8 +71,17 @@ class Scenario:
 
     @property
     def label(self) -> str:
-        """Of the policy in ``[policy]``."""
-        return next(iter(self.policies))
+        """Of what runs unless something else is named: ``[controller]``, or else ``[policy]``."""
+        return self.labels[0]
+
+    @property
+    def labels(self) -> list[str]:
+        """Of all that have a table: the controller, the policy of ``[policy]``, then the others."""
+        return [*self.controllers, *self.policies]
+
+    def decider(self, label: str) -> Policy | Controller:
+        """The controller or the policy of that label."""
+        return self.controllers[label] if label in self.controllers else self.policy(label)
 
     def policy(self, label: str) -> Policy:
         """The policy of that label; a recipe without a table takes what it knows of ``[policy]``.
@@ -77,6 +91,11 @@ class Scenario:
         """
         if label in self.policies:
             return self.policies[label]
+        if label in self.controllers:
+            raise Place(self.path, "controller").error(
+                f"{label} is a controller, which chooses a policy for each round, and here one "
+                "policy is needed: name another."
+            )
         table, place = self._told(label)
         return policy_from_table(table, self.federation, self.run, place)
 
@@ -88,7 +107,7 @@ class Scenario:
         """
         from cafe.policies import recipes
 
-        known = {label: self._told(label)[0]["name"] for label in self.policies} | {**self.named}
+        known = {label: self._told(label)[0]["name"] for label in self.labels} | {**self.named}
         others = {*recipes(), *filter(is_label, names)}
         labels = []
         for name in names:
@@ -97,7 +116,7 @@ class Scenario:
             labels.append(label)
             if label != name:
                 known[label] = name
-        named = {label: name for label, name in known.items() if label not in self.policies}
+        named = {label: name for label, name in known.items() if label not in self.labels}
         return replace(self, named=named), labels
 
     def task(self, seed: int, threads: int | None = None) -> Task | None:
@@ -134,7 +153,13 @@ class Scenario:
         """What a policy depends on; one that is not shipped depends on its code too."""
         from cafe.policies import recipes
 
-        policy, (table, place) = self.policy(label), self._told(label)
+        table, place = self._told(label)
+        if label in self.controllers:
+            given = {key: value for key, value in table.items() if key != "name"}
+            with place.explaining():
+                identity = identity_of(self.controllers[label])
+            return {"controller": table["name"], "parameters": given, "identity": identity}
+        policy = self.policy(label)
         if table["name"] in recipes():
             return {"name": policy.name, **policy.parameters}
         given = {key: value for key, value in table.items() if key != "name"}
@@ -146,9 +171,11 @@ class Scenario:
         from cafe.policies import recipes, resolve
 
         place = Place(self.path, f"policies.{label}")
+        if label in self.controllers:
+            return self.tables["controller"], Place(self.path, "controller")
         if label in self.policies:
             own = {"name": label, **self.tables.get("policies", {}).get(label, {})}
-            first = label == self.label
+            first = "policy" in self.tables and label == next(iter(self.policies))
             return (self.tables["policy"], Place(self.path, "policy")) if first else (own, place)
         name = self.named.get(label, label)
         if ":" not in name and name not in recipes():
@@ -158,7 +185,8 @@ class Scenario:
         recipe = resolve(name, self.path.parent)
         with place.explaining():
             shared = shape_of_call(recipe)
-        table = {key: value for key, value in self.tables["policy"].items() if key in shared}
+        first = self.tables.get("policy", {})
+        table = {key: value for key, value in first.items() if key in shared}
         naming = "" if label == name else f', name = "{name}"'
         advice = (
             f"There is no table [policies.{label}], so {label} inherits from [policy] what it "
@@ -211,12 +239,14 @@ def _scenario(path: Path, text: str, tables: Table) -> Scenario:
             "run.evaluate_every needs [task]: without one there is no model to measure. Take it "
             "out, or add [task] and [learner]."
         )
+    policies = policies_from_tables(tables, federation, run, place)
     return Scenario(
         path=path,
         text=text,
         tables=tables,
         federation=federation,
-        policies=policies_from_tables(tables, federation, run, place),
+        policies=policies,
+        controllers=controllers_from_tables(tables, policies, place),
         run=run,
         seeds=seeds,
         learning=_learning(tables, place),

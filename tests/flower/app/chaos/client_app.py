@@ -61,7 +61,12 @@ def forged(message, word, number):
     order, _ = messages.order_from(message.content.config_records["order"])
     model = messages.joined(message.content.array_records["model"])
     update = {name: np.full_like(array, 1e-3) for name, array in model.items()}
-    values = {"round": order.round, "version": order.version, "carried": False, "examples": 100}
+    values = {
+        "invitation": order.invitation,
+        "version": order.version,
+        "carried": False,
+        "examples": 100,
+    }
     if word == "nan":
         update["weight"][0, 0] = np.nan
     if word == "inf":
@@ -77,11 +82,11 @@ def forged(message, word, number):
     if word == "version":
         values["version"] = order.version + 7
     if word == "replay":
-        values["round"] = max(order.round - 1, 0) if order.round else 99
+        values["invitation"] = order.invitation - 1 if order.invitation else 99
     if word == "examples":
         values["examples"] = 10**15
     if word == "text":
-        values["round"] = "one"
+        values["invitation"] = "one"
     record = messages.packed(update)
     if word == "oversize":
         record["weight"] = Array(np.zeros(int(number or 4e6), np.float32))

@@ -1,0 +1,481 @@
+"""Vectors that clients add to their gradients, and parameters that they leave as they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import cafe
+from cafe import reference
+from cafe.data.examples import Examples, Shards
+from cafe.decisions import Everyone, Mean, Nothing, Sample, closing
+from cafe.engine import Run
+from cafe.engine.state import restore, save
+from cafe.errors import InputError
+from cafe.learn.mlp import MLP
+from cafe.learn.quadratic import Quadratic
+from cafe.policies import agu, mcu
+from cafe.reference import Reference
+from cafe.rounds import (
+    HOLD,
+    RUN,
+    Carried,
+    Closed,
+    Invitation,
+    Ledger,
+    Merge,
+    Policy,
+    Reports,
+    Work,
+)
+from tests.contracts.examples import CLIENTS, federation, task
+from tests.test_policy_examples import assert_same_books
+
+PLAIN = Work(scaled=False)
+SEEN = frozenset({"updates", "offsets"})
+
+
+def scaffold(invite: Any, rate: float, **close: Any) -> Policy:
+    """SCAFFOLD with option II: client k adds c - c_k, and c_k is its last mean gradient.
+
+    ``common`` is c, and the vector of client k is -c_k.
+    """
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        assert reports.updates is not None
+        assert reports.offsets is not None
+        assert reports.common is not None
+        before = reports.common - reports.offsets
+        after = -reports.offsets - reports.updates / (rate * reports.steps[:, None])
+        common = reports.common + (after - before).sum(axis=0) / ledger.clients
+        share = np.full(len(reports), 1.0 / len(reports))
+        return Merge(share, offset=-after, common=common)
+
+    timing = closing(**({"quorum": 1, "deadline": 1.0} | close))
+    return Policy("scaffold", invite, merge=merge, carry=Nothing(), needs=SEEN, **timing)
+
+
+def averaging(invite: Any, rate: float) -> Policy:
+    """The same without control variates."""
+    return replace(scaffold(invite, rate), name="averaging", merge=Mean())
+
+
+def in_turn(cohort: int, amounts: NDArray[np.int64]) -> Any:
+    """Clients take turns; each does its own number of steps."""
+
+    def invite(ledger: Ledger, rng: np.random.Generator) -> Invitation:
+        clients = np.sort((np.arange(cohort) + ledger.round * cohort) % ledger.clients)
+        return Invitation(clients, work=PLAIN, amount=amounts[clients])
+
+    return invite
+
+
+def points(*where: Any, bend: Any = 1.0) -> cafe.Task:
+    """Each client holds one point, which its model is drawn to; every step uses it."""
+    x = np.array(where, dtype=np.float32).reshape(len(where), -1)
+    shards = Shards.of([np.array([k]) for k in range(len(where))])
+    learner = Quadratic(x.shape[1], bend)
+    return cafe.Task(Examples(x, np.zeros(len(x))), shards, learner, batch=None, rate=0.5)
+
+
+def steady(clients: int) -> cafe.Federation:
+    return cafe.Federation(clients, cafe.Constant(0.1))
+
+
+def models(run: Any, rounds: int) -> list[Any]:
+    """The model after each round."""
+    found = []
+    for _ in range(rounds):
+        run.step()
+        found.append(run.history().model)
+    return found
+
+
+@pytest.mark.parametrize("kind", [Run, Reference])
+def test_two_rounds_by_hand(kind: Any) -> None:
+    """Optima 0 and 4, one and two steps, rate 1/2, from 0.
+
+    Round 0: client 0 stays, client 1 goes 0, 2, 3. The model is 1.5; c_0 = 0, c_1 = -3 / (2 / 2) =
+    -3, c = -1.5. Round 1: client 0 has gradient 1.5 and adds -1.5: it stays. Client 1 adds
+    -1.5 + 3 = 1.5 to 1.5 - 4: it goes to 2, and with -2 + 1.5 to 2.25. The model is 1.875;
+    c_0 = 1.5, c_1 = -1.5 - 0.75 = -2.25, c = -0.375.
+    """
+    policy = scaffold(in_turn(2, np.array([1, 2])), 0.5)
+    seen: list[Reports] = []
+
+    def watched(ledger: Ledger, reports: Reports) -> Merge:
+        seen.append(reports)
+        return policy.merge(ledger, reports)
+
+    run = kind(steady(2), replace(policy, merge=watched), points(0.0, 4.0))
+    assert models(run, 3)[:2] == [[1.5], [1.875]]
+    expected = [([0, 0], 0), ([-1.5, 1.5], -1.5), ([-1.875, 1.875], -0.375)]
+    for reports, (offsets, common) in zip(seen, expected, strict=True):
+        assert reports.offsets is not None
+        assert reports.offsets.dtype == np.float32
+        assert reports.offsets.ravel().tolist() == offsets
+        np.testing.assert_array_equal(reports.common, [common])
+
+
+def test_control_variates_remove_the_drift() -> None:
+    """With 1 and 2 steps, averaging stands still where w / 2 = 3 (4 - w) / 4, at 2.4, not at 2."""
+    invite, what = in_turn(2, np.array([1, 2])), points(0.0, 4.0)
+    drifted = models(Run(steady(2), averaging(invite, 0.5), what), 40)[-1]
+    corrected = models(Run(steady(2), scaffold(invite, 0.5), what), 40)[-1]
+    np.testing.assert_allclose(drifted, 2.4, rtol=1e-5)
+    np.testing.assert_allclose(corrected, 2.0, rtol=1e-5)
+
+
+def test_scaffold_is_what_its_authors_wrote() -> None:
+    """Against a loop that knows nothing of this library; two of five clients at a time."""
+    rng = np.random.default_rng(3)
+    clients, size, cohort, rate, rounds = 5, 4, 2, 0.15, 40
+    bend = np.array([0.5, 1.0, 2.0, 3.0])
+    optimum, steps = rng.normal(size=(clients, size)), 1 + np.arange(clients) % 3
+    x, c, variates = np.zeros(size), np.zeros(size), np.zeros((clients, size))
+    expected = []
+    for t in range(rounds):
+        some = sorted((k + t * cohort) % clients for k in range(cohort))
+        moves, changes = [], []
+        for i in some:
+            y = x.copy()
+            for _ in range(steps[i]):
+                y -= rate * (bend * (y - optimum[i]) - variates[i] + c)
+            new = variates[i] - c + (x - y) / (steps[i] * rate)
+            moves.append(y - x)
+            changes.append(new - variates[i])
+            variates[i] = new
+        x = x + np.mean(moves, axis=0)
+        c = c + np.sum(changes, axis=0) / clients
+        expected.append(x)
+    policy = scaffold(in_turn(cohort, steps), rate)
+    what = replace(points(*optimum, bend=bend), rate=rate)
+    for kind in (Run, Reference):
+        found = models(kind(steady(clients), policy, what), rounds)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(expected[-1], optimum.mean(axis=0), atol=0.05)
+
+
+def pushing(late: bool = False, held: bool = False, masks: bool = True) -> Policy:
+    """Answers a common vector and a mask now and then, and does not look at updates.
+
+    Jobs that run on over several rounds, or are held, use older ones.
+    """
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        size, at = 15, ledger.version
+        share = np.full(len(reports), 1.0 / ledger.clients)
+        common = np.sin(np.arange(size) + at) if at % 2 else None
+        frozen = (np.arange(size) + at) % 4 == 0 if masks and at % 3 == 1 else None
+        return Merge(share, common=common, frozen=frozen)
+
+    def carry(ledger: Ledger, closed: Closed) -> Carried:
+        codes = np.where(closed.reported, int(HOLD) * held, int(RUN) * late)
+        return Carried(codes, kept=held)
+
+    base = mcu(quorum=1, deadline=0.3, late="keep" if late else "drop", steps=2)
+    named = f"pushing{' late' * late}{' held' * held}{' masks' * masks}"
+    return replace(base, name=named, merge=merge, carry=carry, parameters={})
+
+
+def remembering() -> Policy:
+    """Offers held reports to every merge, and makes new vectors from those that jobs added."""
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        assert reports.updates is not None
+        assert reports.offsets is not None
+        share = np.full(len(reports), 1.0 / ledger.clients)
+        offset = 0.2 - 0.5 * reports.offsets + reports.updates
+        return Merge(share, offset=offset, common=reports.offsets.mean(axis=0))
+
+    base = pushing(held=True)
+    return replace(base, name="remembering", merge=merge, needs=SEEN)
+
+
+def everybody(cohort: int) -> Policy:
+    return scaffold(Sample(cohort, Work(3, scaled=False)), 0.3)
+
+
+POLICIES = [everybody(5), everybody(CLIENTS), pushing(), pushing(late=True),
+            pushing(late=True, held=True), pushing(held=True, masks=False),
+            remembering()]  # fmt: skip
+every_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p.name)
+
+
+@every_policy
+@pytest.mark.parametrize("learner", [None, MLP(4, 3, (6,), threads=1)], ids=["logistic", "mlp"])
+def test_engine_and_reference_learn_the_same(policy: Policy, learner: Any) -> None:
+    changes = {} if learner is None else {"learner": learner}
+    what, who = task(**changes), federation(0.8)
+    if learner is not None and "updates" not in policy.needs:
+        policy = sized(policy, 4 * 6 + 6 + 6 * 3 + 3)
+    ours = cafe.simulate(who, policy, what, rounds=20, seed=11, crash=0.1)
+    theirs = reference.simulate(who, policy, what, rounds=20, seed=11, crash=0.1)
+    assert_same_books(ours, theirs)
+    assert ours.model is not None
+    assert theirs.model is not None
+    moved = float(np.abs(theirs.model).max())
+    assert moved > 0.01
+    np.testing.assert_allclose(ours.model, theirs.model, rtol=1e-5, atol=1e-5 * max(moved, 1.0))
+
+
+def sized(policy: Policy, size: int) -> Policy:
+    """The same for a model of other size."""
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        answer = policy.merge(ledger, reports)
+        given = {name: getattr(answer, name) for name in ("common", "frozen")}
+        cut: Any = {n: np.resize(v, size) for n, v in given.items() if v is not None}
+        return replace(answer, **cut)
+
+    return replace(policy, merge=merge)
+
+
+@every_policy
+@pytest.mark.parametrize("after", [0, 1, 2, 9])
+def test_a_run_put_down_and_taken_up_is_the_same_run(policy: Policy, after: int) -> None:
+    def made() -> Run:
+        return Run(federation(0.8), policy, task(), seed=6, crash=0.1)
+
+    whole = made()
+    for k in range(15):
+        if k == after:
+            put_down = save(whole)
+        whole.step()
+    taken_up = made()
+    restore(taken_up, put_down)
+    again = save(taken_up)
+    assert {k: v.tobytes() for k, v in put_down.items()} == {
+        k: v.tobytes() for k, v in again.items()
+    }
+    for _ in range(after, 15):
+        taken_up.step()
+    assert {k: v.tobytes() for k, v in save(whole).items()} == {
+        k: v.tobytes() for k, v in save(taken_up).items()
+    }
+
+
+def test_a_checkpoint_has_each_vector_once() -> None:
+    """14 clients, 10 rounds: 14 vectors of their own and one for all, whatever refers to them."""
+    run = Run(federation(), everybody(CLIENTS), task(), seed=1)
+    models(run, 10)
+    assert run.training is not None
+    assert len(run.training.vectors.own) == CLIENTS
+    assert sum(name.startswith("vector.") for name in save(run)) == CLIENTS + 1
+    none = Run(federation(), mcu(quorum=1, deadline=0.5), task(), seed=1)
+    none.step()
+    assert not any("vector" in name for name in save(none))
+    assert b"vectors" not in bytes(save(none)["meta"])
+
+
+def test_vectors_of_old_jobs_are_let_go() -> None:
+    run = Run(federation(), pushing(late=True), task(), seed=1)
+    models(run, 60)
+    assert run.training is not None
+    assert run.training.vectors.begun.keys() <= set(run.running.invitation.tolist())
+    assert run.training.vectors.begun.keys() <= run.training.calls.keys()
+
+
+def freezing(threshold: float) -> Policy:
+    """Freezes every parameter whose mean update is small, for good (as APF does for a while)."""
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        assert reports.updates is not None
+        small = np.abs(reports.updates.mean(axis=0)) < threshold
+        return Merge(np.full(len(reports), 1.0 / len(reports)), frozen=small)
+
+    timing = closing(1, 1.0)
+    needs = frozenset({"updates"})
+    return Policy("freezing", Everyone(), merge=merge, carry=Nothing(), needs=needs, **timing)
+
+
+@pytest.mark.parametrize("kind", [Run, Reference])
+def test_frozen_parameters_do_not_move(kind: Any) -> None:
+    """From 0 with rate 1/2 each entry moves half its way to the mean of the points.
+
+    The means are 8, 0.25 and 2, the updates 4, 0.125 and 1, then 2, 0 and 0.5, then 1. Once below
+    0.6, an entry is frozen: its update is 0, and it stays below.
+    """
+    what = points([7.0, 0.0, 2.0], [9.0, 0.5, 2.0])
+    found = models(kind(steady(2), freezing(0.6), what), 4)
+    expected = [[4, 0.125, 1], [6, 0.125, 1.5], [7, 0.125, 1.5], [7.5, 0.125, 1.5]]
+    np.testing.assert_array_equal(found, expected)
+
+
+def once(**vectors: Any) -> Policy:
+    """Everybody takes a step; the first merge answers vectors, and no other does."""
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        given = vectors if ledger.version == 0 else {}
+        rows = {"offset": given["offset"][reports.client]} if "offset" in given else {}
+        return Merge(np.full(len(reports), 1.0 / len(reports)), **given | rows)
+
+    timing = closing(1, 1.0)
+    needs = frozenset({"updates", "offsets"})
+    return Policy("once", Everyone(PLAIN), merge=merge, carry=Nothing(), needs=needs, **timing)
+
+
+@pytest.mark.parametrize("kind", [Run, Reference])
+def test_a_vector_holds_until_another_is_answered(kind: Any) -> None:
+    """Points 0 and 4: the model halves its distance to 2, less half of the mean vector, 1 + 3."""
+    own = np.array([[2.0], [4.0]])
+    run = kind(steady(2), once(offset=own, common=np.array([1.0])), points(0.0, 4.0))
+    assert models(run, 4) == [[1.0], [-0.5], [-1.25], [-1.625]]
+
+
+@pytest.mark.parametrize("kind", [Run, Reference])
+def test_a_vector_is_another_model_to_send(kind: Any) -> None:
+    """Three parameters are 12 bytes; of 4 clients, 2 are invited in each round."""
+
+    def bytes_down(policy: Policy, download: float) -> list[float]:
+        work = replace(PLAIN, download=download)
+        invite = lambda ledger, rng: replace(  # noqa: E731
+            in_turn(2, np.ones(4, np.int64))(ledger, rng), work=work
+        )
+        run = kind(steady(4), replace(policy, invite=invite), points(*np.eye(4, 3)))
+        return [run.step().bytes_down for _ in range(4)]
+
+    free = np.zeros(3, dtype=bool)
+    assert bytes_down(once(), 1.0) == [24, 24, 24, 24]
+    assert bytes_down(once(frozen=free), 0.5) == [12, 12, 12, 12]
+    assert bytes_down(once(common=np.ones(3)), 0.5) == [12, 36, 36, 36]
+    # Clients 0 and 1 are in rounds 0 and 2, and only they have vectors.
+    assert bytes_down(once(offset=np.ones((4, 3))), 1.0) == [24, 24, 48, 24]
+    both = once(offset=np.ones((4, 3)), common=np.ones(3))
+    assert bytes_down(both, 1.0) == [24, 48, 48, 48]  # the sum is sent
+
+
+def test_clients_that_never_begin_are_sent_nothing() -> None:
+    who = cafe.Federation(2, cafe.Constant(0.1), availability=0.5)
+    ours = cafe.simulate(who, once(common=np.ones(1)), points(0.0, 4.0), rounds=30, seed=2)
+    theirs = reference.simulate(who, once(common=np.ones(1)), points(0.0, 4.0), rounds=30, seed=2)
+    assert_same_books(ours, theirs)
+    first = int(np.flatnonzero(ours.by_round["succeeded"])[0])
+    sent = ours.by_round["downloads"]
+    expected = np.where(np.arange(30) <= first, 4.0, 8.0) * sent
+    np.testing.assert_array_equal(ours.by_round["bytes_down"], expected)
+
+
+@pytest.mark.parametrize("kind", [Run, Reference])
+def test_nothing_of_a_round_that_fails_is_kept(kind: Any) -> None:
+    """The first update is too large for float32; its vector goes with it."""
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        first = ledger.round == 0
+        share = np.full(len(reports), 1e300 if first else 1.0 / len(reports))
+        return Merge(share, common=np.array([100.0]) if first else None)
+
+    run = kind(steady(2), replace(once(), merge=merge), points(0.0, 4.0))
+    outcomes = [run.step() for _ in range(2)]
+    assert [outcome.succeeded for outcome in outcomes] == [False, True]
+    assert [outcome.bytes_down for outcome in outcomes] == [8, 8]
+    assert run.history().model == [1.0]
+
+
+def test_the_last_of_several_reports_counts() -> None:
+    """A client that reports twice in a round adds the vector of its second report."""
+
+    def close(ledger: Ledger, waiting: Any) -> Any:
+        if ledger.now >= ledger.opened + 0.9:
+            return cafe.rounds.COMMIT
+        if waiting.reports == 1 and waiting.invited == 1:
+            return Invitation(np.array([0]), work=PLAIN)
+        return cafe.rounds.Wait(ledger.opened + 0.9, reports=waiting.reports + 1)
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        rows = np.array([[5.0], [1.0]])[: len(reports)]
+        return Merge(np.full(len(reports), 0.5), offset=rows if ledger.version == 0 else None)
+
+    base = once()
+    policy = replace(base, close=close, merge=merge)
+    for kind in (Run, Reference):
+        # From 0 to 2 and 2 again; then gradient 2 - 4 + 1, twice.
+        assert models(kind(steady(1), policy, points(4.0)), 2) == [[2.0], [2.5]]
+
+
+def bad(**vectors: Any) -> Policy:
+    return replace(once(), merge=lambda ledger, r: Merge(np.full(len(r), 0.5), **vectors))
+
+
+@pytest.mark.parametrize(
+    ("vectors", "sentence"),
+    [
+        ({"common": np.ones(2)}, r"numbers of shape \(1,\) as common in merge. Got an array of sh"),
+        ({"common": 1.0}, r"Got an array of shape \(\) and type float64"),
+        ({"common": np.array([np.nan])}, "finite numbers as common in merge. Got others"),
+        ({"common": np.array([1e39])}, "finite numbers as common"),
+        ({"common": np.array([True])}, "numbers of shape .* and type bool"),
+        ({"common": ["x"]}, "numbers of shape"),
+        ({"common": [[1.0], [1.0, 2.0]]}, "Got rows of different lengths"),
+        ({"offset": np.ones(1)}, r"numbers of shape \(2, 1\) as offset"),
+        ({"offset": np.ones((1, 1))}, r"numbers of shape \(2, 1\) as offset"),
+        ({"offset": np.full((2, 1), np.inf)}, "finite numbers as offset"),
+        ({"frozen": np.array([0])}, "True or False for each of the model's 1 parameters as frozen"),
+        ({"frozen": np.array([True, False])}, "True or False for each of the model's 1 parameters"),
+    ],
+)
+def test_wrong_vectors_are_refused(vectors: Any, sentence: str) -> None:
+    for kind in (Run, Reference):
+        with pytest.raises(InputError, match=f"The policy once must answer.*{sentence}"):
+            kind(steady(2), bad(**vectors), points(0.0, 4.0)).step()
+
+
+@pytest.mark.parametrize("name", ["offset", "common", "frozen"])
+def test_vectors_need_a_task(name: str) -> None:
+    policy = replace(bad(**{name: np.zeros(1)}), needs=frozenset())
+    for kind in (Run, Reference):
+        with pytest.raises(InputError, match="there is no model without a task"):
+            kind(steady(2), policy).step()
+
+
+def test_who_answers_vectors_for_single_clients_sees_their_updates() -> None:
+    policy = replace(bad(offset=np.ones((2, 1))), needs=frozenset())
+    for kind in (Run, Reference):
+        with pytest.raises(InputError, match=r'needs=frozenset.*"updates"'):
+            kind(steady(2), policy, points(0.0, 4.0)).step()
+
+
+def test_what_only_single_reports_tell_is_needed() -> None:
+    policy = replace(once(), needs=frozenset({"offsets"}))
+    with pytest.raises(InputError, match="needs offsets of single clients, and secure aggregation"):
+        Run(steady(2), policy, points(0.0, 4.0), secure_aggregation=True)
+    with pytest.raises(InputError, match="needs to see offsets, and there are none without a task"):
+        Run(steady(2), policy)
+    common = replace(bad(common=np.ones(1)), needs=frozenset())
+    assert Run(steady(2), common, points(0.0, 4.0), secure_aggregation=True).step().succeeded
+
+
+@pytest.mark.parametrize("name", ["offset", "common", "frozen"])
+def test_no_client_goes_on_from_a_local_model_with_vectors(name: str) -> None:
+    base = agu(quorum=9, deadline=0.4, pool="union")
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        vectors: Any = {
+            "offset": np.zeros((len(reports), 15)),
+            "common": np.zeros(15),
+            "frozen": np.zeros(15, dtype=bool),
+        }
+        answer = base.merge(ledger, reports)
+        return replace(answer, **{name: vectors[name]})
+
+    policy = replace(base, name="union", merge=merge, needs=base.needs | {"updates"}, parameters={})
+    for engine in (cafe.simulate, reference.simulate):
+        with pytest.raises(InputError, match="union lets clients go on from local models"):
+            engine(federation(), policy, task(), rounds=50, seed=1)
+
+
+def test_nothing_can_write_to_what_holds() -> None:
+    mine = np.ones(1, dtype=np.float32)
+    run = Run(steady(2), once(common=mine), points(0.0, 4.0))
+    run.step()
+    mine[:] = 7.0
+    assert run.training is not None
+    common = run.training.vectors.common
+    assert common is not None
+    assert common == [1.0]
+    with pytest.raises(ValueError, match="read-only"):
+        common[:] = 2.0

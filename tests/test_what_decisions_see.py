@@ -1,0 +1,158 @@
+"""The table of docs/how-to/write-a-policy.md: what each decision sees, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cafe
+from cafe.decisions import Mean, Nothing
+from cafe.engine import Run
+from cafe.randomness import Stream
+from cafe.reference import Reference
+from cafe.rounds import COMMIT, FAIL, RUN, Carried, Invitation, Ledger, Policy, Wait
+from cafe.testing import VirtualWire
+from tests.live.wires import live
+
+SEED = 9
+# Client k takes k + 1 seconds.
+WHO = cafe.Federation(5, cafe.Constant(np.array([1.0, 2.0, 3.0, 4.0, 5.0])))
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a decision saw."""
+
+    decision: str
+    now: float
+    round: int
+    version: int
+    invitations: int
+    busy: list[int]
+    idle: list[int]
+    last_round: list[int]
+    state: Any
+    draw: float
+    more: Any = None
+
+
+@dataclass(eq=False)
+class Notebook:
+    """Decisions that write down what they see: two rounds, of which the second fails."""
+
+    seen: list[Sight] = field(default_factory=list)
+
+    def note(self, decision: str, ledger: Ledger, more: Any = None) -> None:
+        busy, idle = np.flatnonzero(ledger.busy).tolist(), ledger.idle.tolist()
+        self.seen.append(
+            Sight(
+                decision, ledger.now, ledger.round, ledger.version, ledger.invitations,
+                busy, idle, ledger.last_round.tolist(), ledger.state,
+                float(ledger.rng.random()), more,
+            )
+        )  # fmt: skip
+
+    def invite(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
+        assert rng is ledger.rng
+        self.note("invite", ledger)
+        return Invitation(np.array([0, 1, 2, 3]) if ledger.round == 0 else ledger.idle[:1])
+
+    def close(self, ledger: Ledger, waiting: Any) -> Any:
+        counts = (waiting.reports, waiting.invited, waiting.outstanding)
+        self.note("close", ledger, (counts, waiting.jobs.client.tolist()))
+        if ledger.round == 1:
+            return Wait(ledger.opened + 0.25) if ledger.now == ledger.opened else FAIL
+        if ledger.now == 0:
+            return Wait(until=1.5)
+        if ledger.invitations == 1:
+            return Invitation(np.array([4]))
+        return Wait(until=2.5) if waiting.reports < 2 else COMMIT
+
+    def merge(self, ledger: Ledger, reports: Any) -> Any:
+        self.note("merge", ledger, reports.client.tolist())
+        return Mean()(ledger, reports)
+
+    def carry(self, ledger: Ledger, closed: Any) -> Carried:
+        self.note("carry", ledger, (closed.succeeded, closed.reported.tolist()))
+        return Carried(RUN)
+
+    def observe(self, ledger: Ledger, outcome: Any, closed: Any) -> int:
+        self.note("observe", ledger, (outcome.round, outcome.succeeded, closed.reports is None))
+        return int(ledger.round)
+
+    @property
+    def policy(self) -> Policy:
+        return Policy(
+            "notebook", self.invite, self.close, self.merge, self.carry, self.observe, late="keep"
+        )
+
+
+def sights(which: str) -> list[Sight]:
+    book = Notebook()
+    runs: dict[str, Any] = {"engine": Run, "reference": Reference}
+    if which == "live":
+        run: Any = live(VirtualWire(WHO, SEED), book.policy)
+    else:
+        run = runs[which](WHO, book.policy, seed=SEED)
+    run.step()
+    run.step()
+    return book.seen
+
+
+def drawn(stream: str, index: int) -> float:
+    return float(Stream(SEED, stream).at(index).random())
+
+
+NEVER = [-1] * 5
+FIRST = [0, 0, -1, -1, -1]
+EXPECTED = [
+    Sight("invite", 0.0, 0, 0, 0, [], [0, 1, 2, 3, 4], NEVER, None, drawn("policy", 0)),
+    # Asked at once: who was just invited is busy.
+    Sight("close", 0.0, 0, 0, 1, [0, 1, 2, 3], [4], NEVER, None, drawn("policy close", 0),
+          ((0, 4, 4), [])),
+    # Client 0 has reported at 1.0 and is idle again. Client 4 is invited.
+    Sight("close", 1.5, 0, 0, 1, [1, 2, 3], [0, 4], NEVER, None, drawn("policy close", 1),
+          ((1, 4, 3), [0])),
+    # Asked again at once.
+    Sight("close", 1.5, 0, 0, 2, [1, 2, 3, 4], [0], NEVER, None, drawn("policy close", 2),
+          ((1, 5, 4), [0])),
+    Sight("close", 2.5, 0, 0, 2, [2, 3, 4], [0, 1], NEVER, None, drawn("policy close", 3),
+          ((2, 5, 3), [0, 1])),
+    Sight("merge", 2.5, 0, 0, 2, [2, 3, 4], [0, 1], NEVER, None, drawn("policy merge", 0), [0, 1]),
+    Sight("carry", 2.5, 0, 0, 2, [2, 3, 4], [0, 1], NEVER, None, drawn("policy carry", 0),
+          (True, [True, True, False, False, False])),
+    # The round is booked: the next round's number, the new version, ages as they are now.
+    Sight("observe", 2.5, 1, 1, 2, [2, 3, 4], [0, 1], FIRST, None, drawn("policy observe", 0),
+          (0, True, False)),
+    Sight("invite", 2.5, 1, 1, 2, [2, 3, 4], [0, 1], FIRST, 1, drawn("policy", 1)),
+    Sight("close", 2.5, 1, 1, 3, [0, 2, 3, 4], [1], FIRST, 1, drawn("policy close", 4),
+          ((0, 1, 4), [])),
+    Sight("close", 2.75, 1, 1, 3, [0, 2, 3, 4], [1], FIRST, 1, drawn("policy close", 5),
+          ((0, 1, 4), [])),
+    # Failed: merge is not asked, the version stays.
+    Sight("carry", 2.75, 1, 1, 3, [0, 2, 3, 4], [1], FIRST, 1, drawn("policy carry", 1),
+          (False, [False, False, False, False])),
+    Sight("observe", 2.75, 2, 1, 3, [0, 2, 3, 4], [1], FIRST, 1, drawn("policy observe", 1),
+          (1, False, True)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("which", ["engine", "reference", "live"])
+def test_what_decisions_see(which: str) -> None:
+    found = sights(which)
+    assert [sight.decision for sight in found] == [sight.decision for sight in EXPECTED]
+    for ours, expected in zip(found, EXPECTED, strict=True):
+        assert ours.now == pytest.approx(expected.now, abs=1e-9)
+        mine, theirs = ({**vars(s), "now": None} for s in (ours, expected))
+        assert mine == theirs
+
+
+def test_jobs_that_are_dropped_leave_their_clients_idle_in_observe() -> None:
+    book = Notebook()
+    Run(WHO, replace(book.policy, carry=Nothing())).step()
+    by_name = {sight.decision: sight for sight in book.seen}
+    assert by_name["merge"].busy == [2, 3, 4]
+    assert by_name["observe"].busy == []

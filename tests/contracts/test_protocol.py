@@ -173,6 +173,7 @@ def test_a_commit_without_reports_while_a_local_job_runs() -> None:
 
 def test_a_client_that_is_merged_twice_ends_what_it_kept_once() -> None:
     """It reports twice into one update, and what it had kept is discarded once."""
+
     def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict | Invitation:
         if ledger.round == 0:
             return COMMIT if waiting.reports else Wait(reports=1)

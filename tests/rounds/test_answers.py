@@ -24,11 +24,10 @@ def answering(decision: str, answer: Any) -> Policy:
     return replace(mcu(quorum=1, deadline=0.5), **changed)
 
 
-def refusal(engine: Any, policy: Policy, rounds: int = 1) -> str:
+def refusal(engine: Any, policy: Policy) -> str:
+    run = engine(WHO, policy)
     with pytest.raises(InputError) as caught:
-        run = engine(WHO, policy)
-        for _ in range(rounds):
-            run.step()
+        run.step()
     return str(caught.value)
 
 

@@ -112,7 +112,7 @@ def test_arrays_that_are_written() -> None:
 
 
 def test_local_models_that_are_not_announced() -> None:
-    text = failure(replace(agu(quorum=8, deadline=0.2), needs=frozenset()))
+    text = failure(replace(agu(quorum=12, deadline=0.2), needs=frozenset()))
     assert "'live = engine'" in text
     assert 'name "local models" among what it needs' in text
 

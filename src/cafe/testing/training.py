@@ -24,7 +24,8 @@ def trains(task: Task, seed: int) -> Train:
         seed: of the run.
     """
     batches, learner = Batches(task, seed), task.learner
-    y, classes = task.data.y, task.data.classes
+    classified = task.data.y.dtype.kind in "iu"
+    y, classes = task.data.y, task.data.classes if classified else 0
 
     def train(model: Arrays, job: Job) -> Trained:
         layout, at = Layout.of(model), dict(model)
@@ -43,7 +44,7 @@ def trains(task: Task, seed: int) -> Train:
                     move = np.where(job.frozen[name], 0, move)
                 at[name] = at[name] - move.astype(np.float32)
         mine = task.shards[job.number]
-        counts = None if classes is None else np.bincount(y[mine], minlength=classes).tolist()
+        counts = np.bincount(y[mine], minlength=classes).tolist() if classified else None
         return Trained(
             at,
             examples=len(mine),

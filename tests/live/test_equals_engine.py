@@ -5,80 +5,39 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cafe
-from cafe.data.examples import Shards
-from cafe.engine import Run
-from cafe.engine.batches import Batches
 from cafe.learn.server import Adam, Momentum
-from cafe.live.layout import Arrays
-from cafe.live.wire import Trained
-from cafe.live.work import Job, Train
-from cafe.policies import mcu, recipes
-from cafe.randomness import Stream
-from cafe.rounds import HOLD, Carried, Ledger, Merge, Policy, Reports, Work
-from cafe.rounds.outcome import Outcome
-from tests.contracts.examples import CLIENTS, EVERY, NAMES, RECIPES, task
-from tests.live.wires import VirtualWire, live
+from cafe.rounds import Policy
+from cafe.testing import VirtualWire, checks
+from tests.contracts.examples import EVERY, SEEING, federation, over, task
+from tests.live.wires import live
 
-every_policy = pytest.mark.parametrize("policy", EVERY, ids=NAMES)
+# Nobody gives a real server forecasts, and it evaluates by itself.
+LIVE = [policy for policy in EVERY if "forecasts" not in policy.needs]
 # A real server learns who is lost, and need not wait for them where it waits for all.
-WAITING = [policy for policy in EVERY if policy.target != "all"]
-EXACT = ("round", "succeeded", "version", "invited", "reports", "used")
-CLOSE = ("opened", "closed", "waste", "processing_waste", "absent_waste", "work", "age")
+WAITING = [policy for policy in LIVE if policy.target != "all"]
+LEARNERS = [*LIVE, *(policy for policy in SEEING if "scores" not in policy.needs)]
+SERVERS = [None, Adam(rate=0.05), Momentum(0.5, 0.5)]
 
 
-def federation(availability: float = 1.0) -> cafe.Federation:
-    slow = cafe.Federation.exponential(np.linspace(0.5, 3.0, CLIENTS - 4), None)
-    steady = cafe.Federation(4, cafe.Constant(0.31), availability=availability)
-    return cafe.Federation.join(slow, steady)
+def setting(policy: Policy, **given: Any) -> checks.Setting:
+    given = {"federation": federation(), "task": None, "rounds": 12, "seed": 3} | given
+    return checks.Setting(lambda: policy, **given)
 
 
-def keeping(policy: Policy) -> Policy:
-    """The same: real clients keep local models only where the policy says that it needs them."""
-    return replace(policy, needs=policy.needs | {"local models"})
-
-
-def assert_same(mine: Outcome, theirs: Outcome) -> None:
-    for name in EXACT:
-        assert getattr(mine, name) == getattr(theirs, name), name
-    np.testing.assert_array_equal(mine.fates, theirs.fates)
-    for name in CLOSE:
-        assert getattr(mine, name) == pytest.approx(getattr(theirs, name), abs=1e-9), name
-
-
-def assert_equal_runs(policy: Policy, who: cafe.Federation, rounds: int, **given: Any) -> None:
-    policy = keeping(policy)
-    seed, crash = given.get("seed", 0), given.get("crash", 0.0)
-    mine = live(VirtualWire(who, **given), policy)
-    theirs = Run(who, policy, task() if "updates" in policy.needs else None, seed=seed, crash=crash)
-    for _ in range(rounds):
-        assert_same(mine.step().outcome, theirs.step())
-    ours, its = mine.history(), theirs.history()
-    np.testing.assert_allclose(ours.age_by_client, its.age_by_client, atol=1e-9)
-    np.testing.assert_array_equal(ours.merged_by_client, its.merged_by_client)
-    assert ours.open_jobs == its.open_jobs
-    if "updates" not in policy.needs and "sizes" not in policy.needs:
-        np.testing.assert_allclose(ours.weight_by_client, its.weight_by_client, atol=1e-9)
-
-
-def test_every_recipe_is_examined() -> None:
-    assert {policy.name for policy in EVERY} >= recipes().keys() == RECIPES.keys()
-
-
-@every_policy
+@over(LIVE)
 @pytest.mark.parametrize("notices", [0.0, 1.0])
 def test_same_books(policy: Policy, notices: float) -> None:
-    assert_equal_runs(policy, federation(), 12, seed=3, notices=notices)
+    checks.check_live(setting(policy), notices)
 
 
-@pytest.mark.parametrize("policy", WAITING, ids=str)
+@over(WAITING)
 def test_same_books_where_clients_are_absent_and_crash(policy: Policy) -> None:
-    assert_equal_runs(policy, federation(0.7), 12, seed=5, crash=0.25)
+    checks.check_live(setting(policy, federation=federation(0.7), seed=5, crash=0.25), 0.0)
 
 
 latencies = st.one_of(
@@ -91,7 +50,7 @@ latencies = st.one_of(
 
 
 @given(
-    policy=st.sampled_from([policy for policy in EVERY if "updates" not in policy.needs]),
+    policy=st.sampled_from(LIVE),
     latency=latencies,
     clients=st.integers(10, 16),
     seed=st.integers(0, 2**40),
@@ -101,9 +60,39 @@ latencies = st.one_of(
 def test_same_books_whatever_the_latency(
     policy: Policy, latency: Any, clients: int, seed: int, notices: float
 ) -> None:
-    if policy.name == "memory":  # it waits longer than it says at first, and clients believe it
-        notices = 0.0
-    assert_equal_runs(policy, cafe.Federation(clients, latency), 12, seed=seed, notices=notices)
+    who = cafe.Federation(clients, latency)
+    checks.check_live(setting(policy, federation=who, seed=seed), notices)
+
+
+@over(LEARNERS)
+def test_same_model(policy: Policy) -> None:
+    optimiser = SERVERS[LEARNERS.index(policy) % 3]
+    lossy: dict[str, Any] = {}
+    if policy.target != "all":
+        lossy = {"federation": federation(0.8), "crash": 0.1}
+    checks.check_live(setting(policy, task=task(server=optimiser), seed=7, **lossy))
+
+
+def test_a_client_keeps_the_local_model_that_the_server_may_name() -> None:
+    """It keeps what it was told to keep through a job that began from the global model."""
+    policy = replace(cafe.policies.agu(quorum=3, deadline=1.0), name="switching")
+
+    def invite(ledger: Any, rng: Any) -> Any:
+        own = ledger.local[ledger.idle] & (ledger.round != 1)
+        return cafe.rounds.Invitation(ledger.idle, local=own)
+
+    def carry(ledger: Any, closed: Any) -> Any:
+        code = cafe.rounds.LOCAL if ledger.round == 0 else cafe.rounds.DROP
+        return cafe.rounds.Carried(code, kept=True)
+
+    policy = replace(policy, invite=invite, carry=carry)
+    who = cafe.Federation(2, cafe.Constant(0.5))
+    wire = VirtualWire(who)
+    run = live(wire, policy)
+    played = [run.step() for _ in range(3)]
+    assert [order.keeps for order in wire.orders] == [(), (), (0,), (0,), (0,), (0,)]
+    assert [order.after for order in wire.orders] == [None, None, None, None, 0, 0]
+    assert not any(round_.lost_carries for round_ in played)
 
 
 def test_rounds_that_wait_for_all_close_when_the_lost_are_known() -> None:
@@ -114,73 +103,3 @@ def test_rounds_that_wait_for_all_close_when_the_lost_are_known() -> None:
     assert outcome.closed < 1.5
     assert outcome.succeeded
     assert (outcome.reports, outcome.used, outcome.fates.sum()) == (2, 2, 5)
-
-
-def mirrored(what: cafe.Task, seed: int) -> Train:
-    """A client's training as the engine would do it."""
-    batches, learner = Batches(what, seed), what.learner
-
-    def train(model: Arrays, job: Job) -> Trained:
-        at = learner.load(np.concatenate([model["first"], model["rest"].ravel()]))
-        rate = np.array([[what.rate_at(job.round, job.version)]])
-        steps = steps_of(job.work, what, job.number)
-        address = np.array([[job.invitation]])
-        walk = batches.walks(np.array([job.number]), address, rate, np.array([[steps]]), job.work)
-        for rows, weight, step in zip(walk.rows[0], walk.weight[0], walk.rate[0], strict=True):
-            at = at - learner.gradient(at, what.data, rows, weight) * float(step)
-        return Trained(in_two(learner.save(at)), int(what.shards.counts[job.number]))
-
-    return train
-
-
-def steps_of(work: Work, what: cafe.Task, client: int) -> int:
-    """How many steps a job takes."""
-    if work.epochs is None:
-        return work.steps
-    return work.epochs * int(what.epoch_steps(np.array([client]))[0])
-
-
-def in_two(vector: Any) -> Arrays:
-    """A vector as two arrays: how a model is cut into arrays must not matter."""
-    return {"first": vector[:3], "rest": vector[3:].reshape(-1, 2)}
-
-
-def mixing() -> Policy:
-    """Mixes in everybody's last model, fresh or not: versions of long ago are still needed."""
-
-    def merge(ledger: Ledger, reports: Reports) -> Merge:
-        share = np.full(len(reports), 0.5 / ledger.clients)
-        return Merge(share, keep=1.0 - float(share.sum()), of="model")
-
-    base = mcu(quorum=3, deadline=0.4)
-    return Policy("mixing", base.invite, base.close, merge, lambda *_: Carried(HOLD, kept=True))
-
-
-LEARNERS = [*EVERY, mixing()]
-SERVERS = [None, Adam(rate=0.05), Momentum(0.5, 0.5)]
-
-
-@pytest.mark.parametrize("number", range(len(LEARNERS)), ids=[*NAMES, "mixing"])
-def test_same_model(number: int) -> None:
-    policy, seed, optimiser = LEARNERS[number], 7, SERVERS[number % 3]
-    waits, policy = policy.target != "all", keeping(policy)
-    what = task(server=optimiser)
-    if policy.parameters.get("divisor") == "all":  # of whom nothing was heard holds one example
-        what = replace(what, shards=Shards.of([np.array([k]) for k in range(CLIENTS)]))
-    lossy: dict[str, Any] = {"crash": 0.1} if waits else {}
-    who = federation(0.8 if waits else 1.0)
-    wire = VirtualWire(who, seed, train=mirrored(what, seed), **lossy)
-    begin = in_two(what.learner.save(what.learner.start(Stream(seed, "start").at(0))))
-    mine = live(wire, policy, model=begin, optimiser=optimiser)
-    theirs = Run(who, policy, what, seed=seed, crash=wire.crash)
-    moved = 0.0
-    for _ in range(12):
-        assert_same(mine.step().outcome, theirs.step())
-        assert theirs.training is not None
-        expected = what.learner.save(theirs.training.model)
-        moved = max(moved, float(np.abs(expected).max()))
-        np.testing.assert_allclose(mine.model, expected, atol=1e-5 * max(moved, 1.0))
-    assert moved > 0.01
-    np.testing.assert_allclose(
-        mine.history().weight_by_client, theirs.history().weight_by_client, atol=1e-5
-    )

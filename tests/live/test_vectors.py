@@ -11,47 +11,20 @@ import pytest
 import cafe
 from cafe.control import Fixed
 from cafe.engine import Run
-from cafe.engine.batches import Batches
 from cafe.errors import InputError
-from cafe.live.layout import Arrays, Layout
+from cafe.live.layout import Arrays
 from cafe.live.run import LiveRun
 from cafe.live.state import restore, save
 from cafe.live.wire import Order, Report, Trained
-from cafe.live.work import Job, Train, work
+from cafe.live.work import Job, work
 from cafe.policies import agu
 from cafe.randomness import Stream
 from cafe.rounds import Merge, Policy, Work
-from tests.contracts.examples import task
+from cafe.testing import in_two, trains
+from cafe.testing.comparing import ROUNDING, Check
+from tests.contracts.examples import federation, task
 from tests.engine.test_vectors import POLICIES, bad, everybody, freezing, once, points, steady
-from tests.live.test_equals_engine import assert_same, federation, in_two, steps_of
 from tests.live.wires import VirtualWire, drift, live, start
-
-
-def trained(what: cafe.Task, seed: int) -> Train:
-    """A client's training as the engine would do it, with ``job.pull`` and ``job.frozen``."""
-    batches, learner = Batches(what, seed), what.learner
-
-    def train(model: Arrays, job: Job) -> Trained:
-        layout, at = Layout.of(model), dict(model)
-        steps = steps_of(job.work, what, job.number)
-        walk = batches.walks(
-            np.array([job.number]),
-            np.array([[job.invitation]]),
-            np.array([[what.rate_at(job.round, job.version)]]),
-            np.array([[steps]]),
-            job.work,
-        )
-        for rows, weight, rate in zip(walk.rows[0], walk.weight[0], walk.rate[0], strict=True):
-            flat = learner.load(layout.flat(at))
-            slopes = layout.parts(learner.save(learner.gradient(flat, what.data, rows, weight)))
-            for name, slope in slopes.items():
-                step = (slope + job.pull(name, at[name])) * rate
-                if name in job.frozen:
-                    step = np.where(job.frozen[name], 0, step)
-                at[name] = at[name] - step.astype(np.float32)
-        return Trained(at, int(what.shards.counts[job.number]), steps=steps)
-
-    return train
 
 
 def begin(what: cafe.Task, seed: int) -> Arrays:
@@ -61,14 +34,13 @@ def begin(what: cafe.Task, seed: int) -> Arrays:
 @pytest.mark.parametrize("policy", [*POLICIES, freezing(0.02)], ids=lambda p: p.name)
 def test_same_books_and_same_model(policy: Policy) -> None:
     seed, what, who = 7, task(), federation(0.8)
-    wire = VirtualWire(who, seed, train=trained(what, seed), crash=0.1)
+    wire = VirtualWire(who, seed, train=trains(what, seed), task=what, crash=0.1)
     mine = live(wire, policy, model=begin(what, seed))
     theirs = Run(who, policy, what, seed=seed, crash=0.1)
-    moved = 0.0
+    moved, check = 0.0, Check(policy, "live = engine")
     for _ in range(12):
         ours, its = mine.step().outcome, theirs.step()
-        assert_same(ours, its)
-        assert ours.bytes_down == its.bytes_down
+        check.same_outcome(ours, its, ("the live run", "the engine"), ROUNDING)
         expected = theirs.history().model
         assert expected is not None
         moved = max(moved, float(np.abs(expected).max()))
@@ -85,7 +57,7 @@ def test_a_server_that_is_started_again_has_its_vectors(after: int) -> None:
         return live(wire, policy, model=begin(what, seed))
 
     def wire() -> VirtualWire:
-        return VirtualWire(federation(), seed, train=trained(what, seed))
+        return VirtualWire(federation(), seed, train=trains(what, seed), task=what)
 
     whole = made(wire())
     for _ in range(9):
@@ -253,7 +225,7 @@ def test_by_hand_on_real_clients() -> None:
     """Points 0 and 4, vectors 2 and 4 of their own and 1 for both, as in the engine's test."""
     what = points(0.0, 4.0)
     policy = once(offset=np.array([[2.0], [4.0]]), common=np.array([1.0]))
-    wire = VirtualWire(steady(2), 1, train=trained(what, 1))
+    wire = VirtualWire(steady(2), 1, train=trains(what, 1), task=what)
     run = live(wire, policy, model={"w": np.zeros(1, np.float32)})
     found = []
     for _ in range(4):

@@ -79,7 +79,8 @@ def small_federation(policy: Policy, clients: int | None = None) -> Federation:
     if clients is None:
         cohort = policy.cohort if isinstance(policy.cohort, int) else 0
         target = policy.target if isinstance(policy.target, int) else 0
-        clients = max(CLIENTS, 2 * policy.quorum, cohort, target)
+        # So many that some rounds fail and some do not.
+        clients = max(CLIENTS, (5 * policy.quorum + 2) // 3, cohort, target)
     slow = Federation.exponential(np.linspace(0.5, 3.0, clients - 4), None)
     steady = Federation(4, Constant(0.31))
     return Federation.join(slow, steady).scaled(unit)

@@ -1,0 +1,49 @@
+"""Training that diverges: the round fails and nothing of it is kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import cafe
+from cafe.engine import Run
+from cafe.errors import InfeasibleError
+from cafe.policies import mcu
+from cafe.rounds import HOLD, Carried, Fate, Ledger, Merge, Reports
+from cafe.testing import checks
+from cafe.testing.check import small_task
+
+WHO = cafe.Federation(3, cafe.Constant(0.2))
+
+
+def test_a_diverging_task_ends_with_advice() -> None:
+    what = replace(small_task(3), rate=1e38)
+    policy = mcu(quorum=1, deadline=0.5, steps=5)
+    with pytest.raises(InfeasibleError, match=r"are not finite\. Lower the learning rate\."):
+        cafe.simulate(WHO, policy, what, rounds=50, patience=7)
+
+
+def test_nothing_of_a_spoilt_round_is_kept() -> None:
+    """Round 1 multiplies by so much that the model overflows; later rounds go on from version 1."""
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        factor = 1e300 if ledger.round == 1 else 0.1
+        return Merge(np.full(len(reports), factor))
+
+    base = mcu(quorum=1, deadline=0.5)
+    policy = replace(base, merge=merge, carry=lambda *_: Carried(HOLD, kept=True))
+    what = small_task(3)
+    setting = checks.Setting(lambda: policy, WHO, what, rounds=4)
+    checks.check_reference(setting)
+    checks.check_fates(setting)
+    checks.check_live(setting)
+    run = Run(WHO, policy, what)
+    outcomes = [run.step() for _ in range(4)]
+    assert [o.succeeded for o in outcomes] == [True, False, True, True]
+    assert [o.version for o in outcomes] == [1, 1, 2, 3]
+    assert outcomes[1].fates[Fate.FAILED] == 3
+    assert outcomes[1].used == 0
+    assert outcomes[2].reused == 0  # what round 0 had held is gone too
+    assert np.isfinite(run.history().model).all()  # type: ignore[arg-type]

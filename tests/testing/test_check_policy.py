@@ -1,0 +1,130 @@
+"""check_policy finds the mistakes that it is for, and says which they are."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cafe
+from cafe.decisions import Everyone
+from cafe.errors import CafeError, InputError
+from cafe.policies import agu, fedavg, mcu
+from cafe.rounds import Carried, Closed, Invitation, Ledger, Merge, Outcome, Policy, Reports
+from cafe.testing import CheckFailed, check_policy
+from tests.contracts.examples import coin, curious, forecasting, refilling, scored
+
+BASE = mcu(quorum=2, deadline=0.5)
+
+
+def failure(policy: Any) -> str:
+    with pytest.raises(CheckFailed) as caught:
+        check_policy(policy, rounds=12)
+    assert isinstance(caught.value, CafeError)
+    assert isinstance(caught.value, AssertionError)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        BASE,
+        agu(quorum=4, deadline=100.0, pool="union"),
+        fedavg(fraction=0.5, epochs=2, deadline=0.01),
+        refilling(5, 3),
+        coin(),
+        curious(),
+        scored(),
+        forecasting(),
+    ],
+    ids=lambda policy: policy.name,
+)
+def test_policies_that_keep_to_the_contract(policy: Policy) -> None:
+    check_policy(policy, rounds=12)
+
+
+def test_a_function_that_makes_policies() -> None:
+    check_policy(lambda: mcu(quorum=2, deadline=0.5), rounds=6)
+
+
+def own_generator() -> Policy:
+    rng = np.random.default_rng()
+
+    def invite(ledger: Ledger, given: np.random.Generator) -> Invitation:
+        idle = ledger.idle
+        return Invitation(np.sort(rng.choice(idle, max(len(idle) // 2, 1), replace=False)))
+
+    return replace(BASE, name="dice", invite=invite, parameters={})
+
+
+def test_a_generator_of_its_own() -> None:
+    text = failure(own_generator())
+    assert text.startswith("The policy dice failed the check 'same seed, same run': in round 0, ")
+    assert "the first run and" in text
+    assert "Draw from ledger.rng" in text
+
+
+def counter() -> Policy:
+    count = itertools.count()
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        return Merge(np.full(len(reports), 1.0 / (1 + next(count))))
+
+    return replace(BASE, name="counter", merge=merge, parameters={})
+
+
+def test_state_in_a_closure() -> None:
+    """Of one policy a second run shows it; of policies made anew, a restored one does."""
+    assert "same seed, same run" in failure(counter())
+    text = failure(counter)
+    assert "The policy counter failed the check 'save and restore'" in text
+
+
+def test_a_state_that_is_changed_in_place() -> None:
+    def observe(ledger: Ledger, outcome: Outcome, closed: Closed) -> list[int]:
+        state: list[int] = ledger.state or []
+        state.append(outcome.used)
+        return state
+
+    text = failure(replace(BASE, name="appender", observe=observe))
+    assert "'decisions leave their arguments alone': observe changed state of the Ledger" in text
+    assert "in round 1" in text
+
+
+def test_arrays_that_are_written() -> None:
+    def carry(ledger: Ledger, closed: Closed) -> Carried:
+        closed.arrived[:] = 0.0
+        return Carried()
+
+    text = failure(replace(BASE, name="scribbler", carry=carry))
+    assert "carry changed arrived of the Closed it was given in round 0" in text
+
+    def invite(ledger: Ledger, rng: np.random.Generator) -> Invitation:
+        ledger.merged[0] += 1
+        return Everyone()(ledger, rng)
+
+    with pytest.raises(ValueError, match="read-only"):
+        check_policy(replace(BASE, invite=invite), rounds=3)
+
+
+def test_local_models_that_are_not_announced() -> None:
+    text = failure(replace(agu(quorum=12, deadline=0.2), needs=frozenset()))
+    assert "'live = engine'" in text
+    assert 'name "local models" among what it needs' in text
+
+
+@pytest.mark.parametrize("given", [3, lambda: 3])
+def test_what_is_no_policy(given: Any) -> None:
+    with pytest.raises(InputError, match="check_policy takes a policy"):
+        check_policy(given)
+
+
+def test_nothing_of_a_test_library_is_needed() -> None:
+    for module in (cafe.testing, cafe.testing.checks, cafe.testing.check, cafe.testing.comparing):
+        text = inspect.getsource(module)
+        assert "pytest" not in text
+        assert "hypothesis" not in text

@@ -15,6 +15,7 @@ from cafe.policies import recipes
 from cafe.presence import OnOff
 from cafe.rounds import Policy
 from cafe.testing import checks
+from cafe.testing.comparing import Check
 from cafe.theory import LearningRate
 from tests.contracts.examples import (
     CLIENTS,
@@ -30,8 +31,8 @@ from tests.contracts.examples import (
 
 
 def setting(policy: Policy, what: cafe.Task | None = None, **given: Any) -> checks.Setting:
-    given = {"federation": federation(), "rounds": 30, "seed": 3} | given
-    return checks.Setting(lambda: policy, task=what, **given)
+    whole: dict[str, Any] = {"federation": federation(), "rounds": 30, "seed": 3} | given
+    return checks.Setting(lambda: policy, task=what, **whole)
 
 
 def test_every_recipe_is_examined() -> None:
@@ -140,7 +141,7 @@ def test_a_task_changes_nothing_in_the_books_but_bytes(policy: Policy) -> None:
     trained, books = (
         checks.Setting(lambda: policy, who, given, seed=1).run() for given in (what, None)
     )
-    same = checks.Check(policy, "a task changes nothing in the books")
+    same = Check(policy, "a task changes nothing in the books")
     for _ in range(30):
         mine, theirs = trained.step(), books.step()
         theirs = replace(theirs, bytes_down=mine.bytes_down, bytes_up=mine.bytes_up)

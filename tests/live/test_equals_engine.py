@@ -25,8 +25,8 @@ SERVERS = [None, Adam(rate=0.05), Momentum(0.5, 0.5)]
 
 
 def setting(policy: Policy, **given: Any) -> checks.Setting:
-    given = {"federation": federation(), "task": None, "rounds": 12, "seed": 3} | given
-    return checks.Setting(lambda: policy, **given)
+    usual: dict[str, Any] = {"federation": federation(), "task": None, "rounds": 12, "seed": 3}
+    return checks.Setting(lambda: policy, **usual | given)
 
 
 @over(LIVE)

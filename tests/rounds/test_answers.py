@@ -16,6 +16,7 @@ from cafe.reference import Reference
 from cafe.rounds import COMMIT, RUN, Carried, Invitation, Ledger, Merge, Policy, Wait
 
 ENGINES = pytest.mark.parametrize("engine", [Run, Reference])
+FLOATS: Any = np.ones(3)
 WHO = cafe.Federation(3, cafe.Constant(0.2))
 
 
@@ -70,7 +71,7 @@ def test_wrong_types(engine: Any, decision: str, answer: Any, allowed: str) -> N
         ("invite", Invitation(np.arange(3), amount=np.ones(2, int)), "3 invited as amount"),
         ("invite", Invitation(np.arange(3), amount=np.zeros(3, int)), "whole numbers from 1 up"),
         ("invite", Invitation(np.arange(3), note=np.full(3, np.nan)), "finite numbers as note"),
-        ("invite", Invitation(np.arange(3), local=np.ones(3)), "3 invited as local"),
+        ("invite", Invitation(np.arange(3), local=FLOATS), "3 invited as local"),
         ("close", Invitation(np.arange(0)), "an Invitation of somebody"),
         ("close", Invitation(np.arange(3)), "its last job still runs"),
     ],

@@ -1,0 +1,139 @@
+"""A controller chooses the policy of each round from what it has seen; nobody sees more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cafe
+from cafe.control import Fixed
+from cafe.engine import Run
+from cafe.engine.state import restore, save
+from cafe.errors import InputError
+from cafe.fitting import Observations
+from cafe.live.run import LiveRun
+from cafe.policies import mcu
+from cafe.reference import Reference
+from cafe.rounds import HOLD, Carried, Ledger, Policy
+from cafe.testing import VirtualWire, in_two
+from cafe.testing.comparing import ROUNDING, Check
+from tests.contracts.examples import clipped, curious, federation, task
+
+WHO = cafe.Federation.join(
+    cafe.Federation(3, cafe.Constant(0.3)), cafe.Federation(2, cafe.Constant(5.0))
+)
+
+
+@dataclass(frozen=True)
+class Halving:
+    """Waits for 1 until response times have been seen, and for half of it afterwards."""
+
+    def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
+        return mcu(quorum=1, deadline=1.0 if seen is None else 0.5)
+
+
+@dataclass(frozen=True)
+class Following:
+    """Waits for twice the median of what has been seen; who was late counts as later."""
+
+    def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
+        if seen is None:
+            return mcu(quorum=1, deadline=1.0)
+        times = np.where(np.isnan(seen.seconds), seen.deadline, seen.seconds)
+        return mcu(quorum=2, deadline=round(2.0 * float(np.median(times)), 3))
+
+
+@pytest.mark.parametrize("kind", [Run, Reference])
+def test_a_controller_that_halves_the_deadline(kind: Any) -> None:
+    run = kind(WHO, Halving())
+    closed = [run.step().closed for _ in range(4)]
+    assert closed == [1.0, 1.5, 2.0, 2.5]
+
+
+@pytest.mark.parametrize("controller", [Halving(), Following()])
+def test_engine_reference_and_live_choose_the_same(controller: Any) -> None:
+    who = federation()
+    engine, reference = Run(who, controller, seed=3), Reference(who, controller, seed=3)
+    wire = VirtualWire(who, 3, notices=1.0)
+    live = LiveRun(wire, controller, in_two(np.zeros(6, np.float32)), seed=3)
+    live.meet()
+    check = Check(engine.policy, "controllers")
+    for _ in range(15):
+        mine = engine.step()
+        check.same_outcome(mine, reference.step(), ("the engine", "the reference"))
+        theirs = live.step().outcome
+        theirs.bytes_down, theirs.bytes_up = mine.bytes_down, mine.bytes_up
+        check.same_outcome(theirs, mine, ("the live run", "the engine"), ROUNDING)
+
+
+def test_response_times_are_censored() -> None:
+    """Who takes 5 is not seen to: only that 1 was not enough."""
+    seen: list[Any] = []
+
+    def watching(ledger: Ledger, given: Observations | None) -> Policy:
+        seen.append(given)
+        return mcu(quorum=1, deadline=1.0)
+
+    run = Run(WHO, watching)
+    run.step()
+    run.step()
+    last = seen[-1]
+    np.testing.assert_array_equal(np.isnan(last.seconds), [False] * 3 + [True] * 2)
+    assert np.nanmax(last.seconds) == pytest.approx(0.3)
+    assert np.asarray(last.deadline) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("after", [0, 1, 5])
+def test_a_restored_run_asks_its_controller_the_same(after: int) -> None:
+    who, what = federation(0.9), task()
+    whole = Run(who, Following(), what, seed=4, crash=0.1)
+    outcomes = []
+    for k in range(12):
+        if k == after:
+            state = save(whole)
+        outcomes.append(whole.step())
+    again = Run(who, Following(), what, seed=4, crash=0.1)
+    restore(again, state)
+    check = Check(again.policy, "controllers")
+    for mine in outcomes[after:]:
+        check.same_outcome(mine, again.step(), ("the whole run", "the restored run"))
+    ends = [{name: a.tobytes() for name, a in save(run).items()} for run in (whole, again)]
+    assert ends[0] == ends[1]
+
+
+def test_a_round_of_no_length_tells_nothing() -> None:
+    """A policy that fails at once has not waited for anybody."""
+
+    def impatient(ledger: Ledger, seen: Observations | None) -> Policy:
+        base = mcu(quorum=1, deadline=1.0)
+        return replace(base, close=lambda *_: cafe.rounds.FAIL) if ledger.round == 0 else base
+
+    for kind in (Run, Reference):
+        run = kind(WHO, impatient)
+        run.step()
+        assert not run.responses
+        assert run.step().succeeded
+
+
+@pytest.mark.parametrize("policy", [clipped(0.1), curious()], ids=lambda policy: policy.name)
+def test_secure_aggregation_shows_no_single_client(policy: Policy) -> None:
+    with pytest.raises(InputError, match="secure aggregation shows the server only sums"):
+        Run(federation(), policy, task(), secure_aggregation=True)
+    with pytest.raises(InputError, match="secure aggregation shows the server only sums"):
+        LiveRun(
+            VirtualWire(federation()),
+            Fixed(policy),
+            in_two(np.zeros(6, np.float32)),
+            secure_aggregation=True,
+        )
+
+
+def test_secure_aggregation_holds_no_single_report() -> None:
+    policy = replace(mcu(quorum=1, deadline=0.5), carry=lambda *_: Carried(HOLD))
+    run = Run(federation(), policy, secure_aggregation=True)
+    with pytest.raises(InputError, match="holds reports of single clients"):
+        run.step()
+    Run(federation(), mcu(quorum=1, deadline=0.5), secure_aggregation=True).step()

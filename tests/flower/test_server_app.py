@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,14 @@ def test_a_policy_may_be_named_in_the_app_and_in_its_configuration() -> None:
         _configured({"policy.name": "mcu", "policy.deadline": 2.0})
     with pytest.raises(InputError, match="nowhere"):
         server("nowhere:patient", {"w": np.zeros(2)}, rounds=1)
+
+
+def test_two_levels_are_for_simulation() -> None:
+    policy: Any = cafe.policies.mcu(quorum=1, deadline=1.0)
+    cluster: Any = cafe.Cluster(cafe.Federation(3, cafe.Exponential(1.0)), policy)
+    for given in (cluster, [cluster]):
+        with pytest.raises(InputError, match="in simulation only"):
+            server(given, {"w": np.zeros(2)}, rounds=1)
 
 
 def patient(seconds: float = 9.0) -> cafe.Policy:

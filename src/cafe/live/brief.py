@@ -10,6 +10,7 @@ import numpy as np
 
 from cafe.control import Controller, as_controller
 from cafe.engine import Limits
+from cafe.engine.levels import Cluster
 from cafe.errors import InputError, positive, whole
 from cafe.learn.server import ServerOptimiser
 from cafe.live.admission import Guard
@@ -63,6 +64,11 @@ class Brief:
 
     def __post_init__(self) -> None:
         Limits(self.rounds, self.updates, self.time)
+        if isinstance(self.policy, Cluster | list | tuple):
+            raise InputError(
+                "Two levels run in simulation only, by cafe.two_levels. A server on real clients "
+                "needs one policy, such as cafe.policies.mcu(quorum=1, deadline=0.5)."
+            )
         as_controller(self.policy)
         whole("evaluate_every", self.evaluate_every)
         positive("evaluate_seconds", self.evaluate_seconds)

@@ -58,7 +58,8 @@ def test_a_policy_may_be_named_in_the_app_and_in_its_configuration() -> None:
 def test_two_levels_are_for_simulation() -> None:
     policy: Any = cafe.policies.mcu(quorum=1, deadline=1.0)
     cluster: Any = cafe.Cluster(cafe.Federation(3, cafe.Exponential(1.0)), policy)
-    for given in (cluster, [cluster]):
+    several: Any = [cluster]
+    for given in (cluster, several):
         with pytest.raises(InputError, match="in simulation only"):
             server(given, {"w": np.zeros(2)}, rounds=1)
 

@@ -5,7 +5,8 @@
     CafeError
     ├── InputError          the caller gave something that cannot be used (also a ValueError)
     │   └── FileError       ... in a file: names the file and, where known, the line
-    └── InfeasibleError     a plan's constraints leave nothing to choose from
+    ├── InfeasibleError     a plan's constraints leave nothing to choose from
+    └── CheckFailed         a policy breaks its contract (in cafe.testing; also an AssertionError)
 
 A message says what was expected, what was got, why it matters and what to do. The command line
 prints it as one sentence or two and exits with code 2; a traceback means a defect of CAFe.

@@ -18,6 +18,7 @@ from cafe.policies import agu, awu, fedavg, mcu
 from cafe.rounds import (
     COMMIT,
     DROP,
+    FAIL,
     HOLD,
     LOCAL,
     RUN,
@@ -53,16 +54,30 @@ def fedbuff(goal: int) -> Policy:
     return Policy("fedbuff", Sample(9), AtReports(goal), damped(goal), lambda *_: Carried(RUN))
 
 
-def refilling(concurrency: int, goal: int) -> Policy:
-    """FedBuff as published: a client that reports is replaced at once."""
+def refilling(concurrency: int, goal: int, deadline: float = 2.0) -> Policy:
+    """FedBuff as published: a client that reports is replaced at once.
+
+    A client that crashes holds its place until the round closes: the deadline frees it.
+    """
     refill = Refill(concurrency)
 
     def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict | Invitation:
+        end = ledger.opened + deadline
         if waiting.reports >= goal:
             return COMMIT
-        return refill.now(ledger) or Wait(reports=waiting.reports + 1)
+        if ledger.now >= end:
+            return FAIL
+        return refill.now(ledger) or Wait(end, waiting.reports + 1)
 
-    return Policy("refilling", refill, close, damped(goal), lambda *_: Carried(RUN), late="keep")
+    return Policy(
+        "refilling",
+        refill,
+        close,
+        damped(goal),
+        lambda *_: Carried(RUN),
+        deadline=deadline,
+        late="keep",
+    )
 
 
 def damped(goal: int) -> Callable[[Ledger, Reports], Merge]:

@@ -71,16 +71,16 @@ def test_engine_reference_and_live_choose_the_same(controller: Any) -> None:
 
 def test_response_times_are_censored() -> None:
     """Who takes 5 is not seen to: only that 1 was not enough."""
-    seen: list[Any] = []
+    shown: list[Any] = []
 
-    def watching(ledger: Ledger, given: Observations | None) -> Policy:
-        seen.append(given)
+    def watching(ledger: Ledger, seen: Observations | None) -> Policy:
+        shown.append(seen)
         return mcu(quorum=1, deadline=1.0)
 
     run = Run(WHO, watching)
     run.step()
     run.step()
-    last = seen[-1]
+    last = shown[-1]
     np.testing.assert_array_equal(np.isnan(last.seconds), [False] * 3 + [True] * 2)
     assert np.nanmax(last.seconds) == pytest.approx(0.3)
     assert np.asarray(last.deadline) == pytest.approx(1.0)

@@ -194,7 +194,9 @@ def test_what_a_client_does_is_its_fate(way: str) -> None:
     assert run.outcomes[0].absent_waste == pytest.approx(0.5 * (record.fate == "absent"))
 
 
-@pytest.mark.parametrize("policy", EVERY, ids=str)
+@pytest.mark.parametrize(
+    "policy", [policy for policy in EVERY if "forecasts" not in policy.needs], ids=str
+)
 def test_replies_that_nobody_waits_for_change_nothing(policy: Policy) -> None:
     policy = replace(policy, needs=policy.needs | {"local models"})
 

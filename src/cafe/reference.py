@@ -306,7 +306,7 @@ class Reference:
                     stop=stop,
                     absent=absent,
                     crashes=lost,
-                    seconds=latency if seconds is None else seconds,
+                    seconds=(self.now + latency) - self.now if seconds is None else seconds,
                     work=invitation.work,
                     before=before,
                     began=began,

@@ -276,13 +276,18 @@ def coin() -> Policy:
     """Close at random, and invite some more at random."""
 
     def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict | Invitation:
+        end = ledger.opened + 5.0
+        if ledger.now >= end:
+            return FAIL
         if waiting.reports and ledger.rng.random() < 0.4:
             return COMMIT
         if len(ledger.idle) and waiting.invited < 20 and ledger.rng.random() < 0.3:
             return Invitation(ledger.idle[:1])
-        return Wait(reports=waiting.reports + 1)
+        return Wait(end, waiting.reports + 1)
 
-    return Policy("coin", Sample(7), close, Mean(), lambda *_: Carried(RUN), late="keep")
+    return Policy(
+        "coin", Sample(7), close, Mean(), lambda *_: Carried(RUN), deadline=5.0, late="keep"
+    )
 
 
 def watching() -> Policy:
@@ -291,9 +296,13 @@ def watching() -> Policy:
     def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
         fresh = int(np.count_nonzero(waiting.jobs.version == ledger.version))
         late = bool(np.any(waiting.arrived > ledger.opened + 0.4))
-        return COMMIT if fresh >= 2 or late else Wait(reports=waiting.reports + 1)
+        if ledger.now >= ledger.opened + 5.0:
+            return FAIL
+        return COMMIT if fresh >= 2 or late else Wait(ledger.opened + 5.0, waiting.reports + 1)
 
-    return Policy("watching", Sample(8), close, damped(2), lambda *_: Carried(RUN), late="keep")
+    return Policy(
+        "watching", Sample(8), close, damped(2), lambda *_: Carried(RUN), deadline=5.0, late="keep"
+    )
 
 
 RECIPES: dict[str, list[Policy]] = {

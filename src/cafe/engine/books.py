@@ -10,6 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cafe.engine.fates import (
+    FAILED,
+    OVER,
+    asked_for,
+    each_once,
+    fate_counts,
+    last_of_each,
+    lost_jobs,
+    may_run,
+    unused_fates,
+)
 from cafe.engine.kept import Kept
 from cafe.federation import Indices
 from cafe.latency.base import Floats
@@ -21,7 +32,6 @@ from cafe.rounds.jobs import (
     Mask,
     Reports,
     Running,
-    Status,
     Whole,
     pick,
     shared,
@@ -29,12 +39,10 @@ from cafe.rounds.jobs import (
 )
 from cafe.rounds.ledger import Columns, Ledger
 from cafe.rounds.outcome import OPEN, Fate, Outcome
-from cafe.rounds.policy import HOLD, LOCAL, RUN, Carried, Carry, Closed, Merge
+from cafe.rounds.policy import HOLD, LOCAL, RUN, Carried, Closed, Merge
 
 _NOBODY = np.empty(0, dtype=np.intp)
 _NO_JOBS = Running.none()
-_OVER, _FAILED = Fate.OVER, Fate.FAILED  # members of an enum are slow to look up
-_MANY = 2**16  # jobs from which on counting fate by fate is quicker than all at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,9 +258,9 @@ class Books:
         """
         now, columns, ledger = outcome.closed, self.columns, self.ledger
         # In most rounds nobody is lost, nothing runs on and nothing is kept: None costs nothing.
-        lost = _lost(now, jobs, reported)
-        runs = _asked(carried, RUN, lambda: _may_run(jobs, reported, lost))
-        keeps = _asked(carried, HOLD | LOCAL, lambda: reported)
+        lost = lost_jobs(now, jobs, reported)
+        runs = asked_for(carried, RUN, lambda: may_run(jobs, reported, lost))
+        keeps = asked_for(carried, HOLD | LOCAL, lambda: reported)
         outcome.reports = int(np.count_nonzero(reported))
         outcome.used = len(used.coefficient)
         # A report that came together with the last one of a target was one too many.
@@ -264,8 +272,8 @@ class Books:
             settled = self._close_simply(outcome, jobs, reported, used, unfinished, spent, runs)
         else:
             if keeps is not None and repeats:
-                keeps = keeps & _last_of_each(jobs.client, reported)
-            fate = _fates(outcome, jobs, reported, lost, keeps, runs, unfinished)
+                keeps = keeps & last_of_each(jobs.client, reported)
+            fate = unused_fates(outcome, jobs, reported, lost, keeps, runs, unfinished)
             settled = self._close_all(outcome, jobs, used, fate, spent, repeats, (keeps, runs))
             if self._keeping or keeps is not None:
                 self._keep(outcome, jobs, settled, runs, used, spent, carried)
@@ -297,7 +305,7 @@ class Books:
 
         With a million clients it takes half as long as the general case, which gives the same.
         """
-        mine = int(_FAILED if not outcome.succeeded else _OVER)
+        mine = int(FAILED if not outcome.succeeded else OVER)
         rest = OPEN if runs is not None else int(unfinished)
         if outcome.used:
             stale = pick(jobs.version, used.jobs) != self.ledger.version
@@ -336,8 +344,8 @@ class Books:
         if outcome.used:
             self._merge(outcome, jobs, used, settled, repeats)
         ended = spent if runs is None else spent[~runs]
-        self._charge(outcome, jobs, np.flatnonzero(fate >= _OVER), spent, ended)
-        outcome.fates += _counts(fate)
+        self._charge(outcome, jobs, np.flatnonzero(fate >= OVER), spent, ended)
+        outcome.fates += fate_counts(fate)
         if keeps is not None:
             settled.kept = np.flatnonzero(keeps)
         return settled
@@ -376,7 +384,7 @@ class Books:
         self._clear(going_on)
         # A newer report that began from the global model takes the place of a kept one.
         newer = mine if local is None else mine[~local]
-        self._drop(outcome, settled, _each_once(newer) if repeats else newer)
+        self._drop(outcome, settled, each_once(newer) if repeats else newer)
 
     def _credit(self, outcome: Outcome, jobs: Running, used: Used, repeats: bool) -> None:
         """Reset ages and count merges."""
@@ -426,7 +434,7 @@ class Books:
         kept.pending[clients] += ~in_update
         kept.charge[clients] += np.where(in_update, 0.0, outcome.closed - jobs.start[index])
         kept.spent[clients] += np.where(in_update, 0.0, spent[index])
-        kept.fate[clients] = _OVER if outcome.succeeded else _FAILED
+        kept.fate[clients] = OVER if outcome.succeeded else FAILED
         kept.used[clients] = in_update
         for name in ("start", "round", "invitation", "note"):
             getattr(kept, name)[clients] = getattr(jobs, name)[index]
@@ -474,81 +482,6 @@ class Books:
 def spent_on(jobs: Running) -> Floats:
     """Seconds of training in each job; of the whole response where nobody tells them apart."""
     return np.where(np.isnan(jobs.trained), jobs.arrival - jobs.start, jobs.trained)
-
-
-_LOST = np.array([OPEN, Fate.CRASHED, Fate.ABSENT, Fate.REFUSED, OPEN], dtype=np.int8)  # by Status
-
-
-def _lost(now: float, jobs: Running, reported: Mask) -> Mask | None:
-    """Which jobs are known never to report; None if none is."""
-    if jobs.all_expected:
-        return None
-    status = jobs.status
-    lost = (status == Status.CRASHED) & (jobs.stop <= now)  # who crashes later is at work
-    lost |= (status == Status.ABSENT) | (status == Status.REFUSED)
-    lost &= ~reported
-    return lost if lost.any() else None
-
-
-def _may_run(jobs: Running, reported: Mask, lost: Mask | None) -> Mask:
-    """Which jobs could go on after the close."""
-    over = reported if lost is None else reported | lost
-    if not jobs.all_expected:
-        over = over | (jobs.status == Status.STOPPED)
-    return ~over
-
-
-def _asked(carried: Carried, what: Carry, among: Callable[[], Mask]) -> Mask | None:
-    """For which of some jobs a policy asked this; None: for none of all."""
-    if isinstance(carried.jobs, np.ndarray):
-        asked = among() & (np.bitwise_and(carried.jobs, int(what)) != 0)
-        return asked if asked.any() else None
-    return among() if carried.jobs & what else None
-
-
-def _fates(
-    outcome: Outcome,
-    jobs: Running,
-    reported: Mask,
-    lost: Mask | None,
-    keeps: Mask | None,
-    runs: Mask | None,
-    unfinished: Fate,
-) -> Codes:
-    """Each job's fate but for those that are used."""
-    fate = np.full(len(jobs), unfinished, dtype=np.int8)
-    fate[jobs.arrival <= outcome.closed] = _OVER
-    fate[reported] = _OVER if outcome.succeeded else _FAILED
-    if lost is not None:
-        fate[lost] = _LOST[jobs.status[lost]]
-        absent = lost & (jobs.status == Status.ABSENT)
-        outcome.absent_waste = float(since(outcome.closed, jobs.start[absent]).sum())
-    if keeps is not None:
-        fate[keeps] = OPEN
-    if runs is not None:
-        fate[runs] = OPEN
-    return fate
-
-
-def _last_of_each(clients: Indices, reported: Mask) -> Mask:
-    """Which of the jobs that reported are their client's last."""
-    rows = np.flatnonzero(reported)
-    _, first = np.unique(clients[rows][::-1], return_index=True)
-    last = np.zeros(len(clients), dtype=bool)
-    last[rows[len(rows) - 1 - first]] = True
-    return last
-
-
-def _each_once(clients: Indices) -> Indices:
-    """Clients without repetition, in the order in which they first occur."""
-    return clients[np.sort(np.unique(clients, return_index=True)[1])]
-
-
-def _counts(fate: Codes) -> Whole:
-    """How many jobs met each fate."""
-    if len(fate) < _MANY:
-        return np.bincount(fate + 1, minlength=len(Fate) + 1)[1:]
-    return np.array([np.count_nonzero(fate == each) for each in Fate])
 
 
 def as_closed(

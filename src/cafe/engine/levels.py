@@ -19,7 +19,8 @@ from cafe.control import Controller
 from cafe.data.examples import Shards
 from cafe.engine import Limits, play
 from cafe.engine.books import Settled
-from cafe.engine.run import Run, check_hazards
+from cafe.engine.checks import check_hazards
+from cafe.engine.run import Run
 from cafe.engine.starting import Played
 from cafe.engine.training import Paths
 from cafe.errors import CafeError, InputError

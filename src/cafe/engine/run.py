@@ -11,9 +11,10 @@ import numpy as np
 from cafe.control import Controller, Fixed, as_controller, ask, titled
 from cafe.engine.arrivals import Arrivals
 from cafe.engine.books import Books, Settled, Used, as_closed
+from cafe.engine.checks import check_held, check_secure, check_setting
 from cafe.engine.starting import Starter
 from cafe.engine.training import Training
-from cafe.errors import InfeasibleError, InputError, is_finite_number, whole
+from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Federation, Indices
 from cafe.fitting.observations import Observations
 from cafe.learn.base import Model, Score
@@ -27,7 +28,6 @@ from cafe.rounds.outcome import OPEN, Fate, Outcome
 from cafe.rounds.policy import (
     COMMIT,
     DROP,
-    HOLD,
     SINGLE,
     Carried,
     Policy,
@@ -63,7 +63,7 @@ class Run:
         patience: int = 1000,
         secure_aggregation: bool = False,
     ) -> None:
-        _check(federation, task, crash, patience)
+        check_setting(federation, task, crash, patience)
         _keep_freed_memory()
         self.federation, self.seed = federation, check_seed(seed)
         self.crash, self.patience = crash, patience
@@ -427,27 +427,6 @@ def without(carried: Carried, some: Mask) -> Carried:
     return replace(carried, jobs=codes)
 
 
-def check_secure(policy: Policy, secure: bool) -> None:
-    """Refuse a policy that secure aggregation leaves without what it needs."""
-    unmet = sorted(policy.needs & SINGLE)
-    if secure and unmet:
-        raise InputError(
-            f"The policy {policy.name} needs {' and '.join(unmet)} of single clients, and secure "
-            "aggregation shows the server only sums. Choose another policy, or set "
-            "secure_aggregation to false."
-        )
-
-
-def check_held(policy: Policy, carried: Carried, secure: bool) -> None:
-    """Refuse to hold single reports where the server only sees sums."""
-    if secure and np.any(np.asarray(carried.jobs, dtype=np.int64) & int(HOLD)):
-        raise InputError(
-            f"The policy {policy.name} holds reports of single clients (HOLD in carry), and secure "
-            "aggregation shows the server only sums. Choose another policy, or set "
-            "secure_aggregation to false."
-        )
-
-
 def _training(task: Task, seed: int) -> Training:
     start = task.learner.start(Stream(seed, "start").at(0))
     return Training(task, seed, {0: start})
@@ -461,23 +440,3 @@ def _keep_freed_memory() -> None:
     lose nothing by it.
     """
     np.empty(31 << 20, dtype=np.uint8)
-
-
-def check_hazards(crash: float, patience: int) -> None:
-    """Refuse a crash probability outside [0, 1), and a patience below 1."""
-    if not is_finite_number(crash) or not 0 <= crash < 1:
-        raise InputError(f"crash is a probability, at least 0 and below 1. Got {crash!r}.")
-    whole("patience", patience)
-
-
-def _check(federation: Federation, task: Task | None, crash: float, patience: int) -> None:
-    if not isinstance(federation, Federation):
-        raise InputError(f"A federation is needed, such as cafe.Federation. Got {federation!r}.")
-    if task is not None and not isinstance(task, Task):
-        raise InputError(f"A task is made by cafe.Task(...), or None for the books. Got {task!r}.")
-    if task is not None and task.clients != federation.clients:
-        raise InputError(
-            f"The task has data for {task.clients} clients and the federation has "
-            f"{federation.clients}: each client needs its own examples, and no others."
-        )
-    check_hazards(crash, patience)

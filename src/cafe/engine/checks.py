@@ -1,0 +1,52 @@
+"""What a run refuses before or while it is played."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cafe.errors import InputError, is_finite_number, whole
+from cafe.federation import Federation
+from cafe.rounds.policy import HOLD, SINGLE, Carried, Policy
+from cafe.task import Task
+
+
+def check_secure(policy: Policy, secure: bool) -> None:
+    """Refuse a policy that secure aggregation leaves without what it needs."""
+    unmet = sorted(policy.needs & SINGLE)
+    if secure and unmet:
+        raise InputError(
+            f"The policy {policy.name} needs {' and '.join(unmet)} of single clients, and secure "
+            "aggregation shows the server only sums. Choose another policy, or set "
+            "secure_aggregation to false."
+        )
+
+
+def check_held(policy: Policy, carried: Carried, secure: bool) -> None:
+    """Refuse to hold single reports where the server only sees sums."""
+    if secure and np.any(np.asarray(carried.jobs, dtype=np.int64) & int(HOLD)):
+        raise InputError(
+            f"The policy {policy.name} holds reports of single clients (HOLD in carry), and secure "
+            "aggregation shows the server only sums. Choose another policy, or set "
+            "secure_aggregation to false."
+        )
+
+
+def check_hazards(crash: float, patience: int) -> None:
+    """Refuse a crash probability outside [0, 1), and a patience below 1."""
+    if not is_finite_number(crash) or not 0 <= crash < 1:
+        raise InputError(f"crash is a probability, at least 0 and below 1. Got {crash!r}.")
+    whole("patience", patience)
+
+
+def check_setting(federation: Federation, task: Task | None, crash: float, patience: int) -> None:
+    """Refuse a federation, a task and hazards that cannot be run together."""
+    if not isinstance(federation, Federation):
+        raise InputError(f"A federation is needed, such as cafe.Federation. Got {federation!r}.")
+    if task is not None and not isinstance(task, Task):
+        raise InputError(f"A task is made by cafe.Task(...), or None for the books. Got {task!r}.")
+    if task is not None and task.clients != federation.clients:
+        raise InputError(
+            f"The task has data for {task.clients} clients and the federation has "
+            f"{federation.clients}: each client needs its own examples, and no others."
+        )
+    check_hazards(crash, patience)

@@ -350,7 +350,7 @@ class Reference:
                 steps = epochs * (1 if batch is None else -(-held // batch))
         if not self.federation.has_step_time:
             return int(steps), None
-        deadline = self.policy.deadline
+        deadline = self.policy.deadline if self.policy.late == "drop" else None
         if work.partial and deadline is not None and each > 0 and fixed < np.inf:
             fits = int(min(max((opened + deadline - self.now - fixed) // each, 0), 10**9))
             while fits and self.now + (fixed + fits * each) > opened + deadline:

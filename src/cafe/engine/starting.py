@@ -77,7 +77,7 @@ class Starter:
         latency, trained = fixed, _constant(np.nan, n)
         if self.federation.has_step_time:
             each = self.federation.step_time(clients)
-            if invitation.work.partial and policy.deadline is not None:
+            if invitation.work.partial and policy.deadline is not None and policy.late == "drop":
                 steps = in_time(fixed, steps, each, ledger, policy.deadline)
             trained = steps * each
             latency = fixed + trained

@@ -32,6 +32,8 @@ class Work:
             model that the client began from, added to its objective (FedProx).
         partial: whether a client that would miss the round's deadline reports fewer steps, as many
             as let its report arrive in time. A job that cannot finish one step in time is late.
+            It needs a policy with a deadline that drops late jobs, and in a simulation a
+            federation with ``per_step``.
         scaled: whether a client's objective carries the paper's factor (eq. 1), N times its share
             of all examples, so that equal coefficients minimise the mean loss over all of them. A
             policy that weighs by examples itself leaves it out.

@@ -153,15 +153,20 @@ class Reference:
         if self.presence is not None:
             columns.away[:] = self.presence.away(self.now)
         ledger = Ledger(columns)
-        if self.presence is not None and "forecasts" in self.policy.needs:
-            there = self.presence
-            ledger.forecasts = lambda clients, until: there.forecast(clients, self.now, until)
+        if "forecasts" in self.policy.needs:
+            ledger.forecasts = self.forecast
         ledger.now, ledger.opened, ledger.invitations = self.now, opened, self.invitations
         ledger.round, ledger.version, ledger.state = self.round, self.version, self.state
         ledger.score, ledger.working = self.score, len(working)
         if decision:
             ledger.ask(Stream(self.seed, decision), at)
         return ledger
+
+    def forecast(self, clients: Any, until: float) -> Any:
+        """How likely each client is to stay until a time."""
+        if self.presence is None:
+            return np.ones(len(clients))
+        return self.presence.forecast(clients, self.now, until)
 
     def step(self) -> Outcome:
         """Play one round."""

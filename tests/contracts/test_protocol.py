@@ -194,3 +194,20 @@ def test_a_client_that_is_merged_twice_ends_what_it_kept_once() -> None:
     assert (history.fates["over"], history.fates["fresh"], history.open_jobs) == (1, 2, 0)
     assert history.by_round["waste"].tolist() == [0.0, 1.0]
     checks.check_reference(checks.Setting(lambda: policy, who, None, 2))
+
+
+def test_forecasts_are_for_policies_that_need_them() -> None:
+    """A policy that does not say so sees none, and nobody leaves where no presence is given."""
+    seen = list[Any]()
+
+    def invite(ledger: Ledger, rng: np.random.Generator) -> Invitation:
+        seen.append(ledger.forecast(ledger.idle, ledger.now + 1.0).tolist())
+        return Invitation(ledger.idle)
+
+    base = mcu(quorum=1, deadline=1.0)
+    who = cafe.Federation(3, cafe.Constant(0.5))
+    for play in (cafe.simulate, reference.simulate):
+        with pytest.raises(InputError, match="only if it says so"):
+            play(who, replace(base, invite=invite), rounds=1)
+        play(who, replace(base, invite=invite, needs=frozenset({"forecasts"})), rounds=1)
+    assert seen == [[1.0, 1.0, 1.0]] * 2

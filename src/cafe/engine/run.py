@@ -17,6 +17,7 @@ from cafe.engine.training import Training
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Federation, Indices
 from cafe.fitting.observations import Observations
+from cafe.latency.base import Floats
 from cafe.learn.base import Model, Score
 from cafe.presence import PresenceState
 from cafe.randomness import Stream, check_seed
@@ -125,6 +126,7 @@ class Run:
         policy = self.policy = self._choose()
         if "scores" in policy.needs:
             self._rate(policy)
+        ledger.forecasts = self._forecast if "forecasts" in policy.needs else None
         if self.presence is not None:
             self._gather(policy, self.presence)
         ledger.opened = ledger.now
@@ -170,11 +172,15 @@ class Run:
         """Who is there now."""
         self.ledger.see(presence.away(self.ledger.now))
 
+    def _forecast(self, clients: Indices, until: float) -> Floats:
+        """How likely each client is to stay until a time."""
+        if self.presence is None:
+            return np.ones(len(clients))
+        return self.presence.forecast(clients, self.ledger.now, until)
+
     def _gather(self, policy: Policy, presence: PresenceState) -> None:
         """Wait until as many clients are present as a round needs."""
         ledger = self.ledger
-        if "forecasts" in policy.needs:
-            ledger.forecasts = lambda clients, until: presence.forecast(clients, ledger.now, until)
         self._see(presence)
         while ledger.clients - ledger.absent < policy.quorum:
             moment = presence.next_change(ledger.now)

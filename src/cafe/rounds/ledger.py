@@ -139,7 +139,10 @@ class Ledger:
     def forecast(self, clients: Indices, until: float) -> Floats:
         """How likely each client is to stay present until a time, for a policy that needs it."""
         if self.forecasts is None:
-            return np.where(self.away[clients], 0.0, 1.0)
+            raise InputError(
+                "A policy sees forecasts of presence only if it says so: give it "
+                'needs=frozenset({"forecasts"}).'
+            )
         return self.forecasts(clients, until)
 
     def ask(self, stream: Stream, index: int) -> None:

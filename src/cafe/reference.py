@@ -184,7 +184,9 @@ class Reference:
         self.open_jobs = jobs
         outcome.closed, outcome.reports = self.now, len(reported)
         outcome.invited = len(jobs) - len(self.running)
-        outcome.bytes_up = float(sum(job.work.upload for job in reported)) * self.bytes
+        shares = [job.work.upload for job in reported]
+        weight = sum(share * shares.count(share) for share in sorted(set(shares)))
+        outcome.bytes_up = float(weight) * self.bytes
         for job in reported:
             self.train(job)
 
@@ -360,6 +362,8 @@ class Reference:
             fits = int(min(max((opened + deadline - self.now - fixed) // each, 0), 10**9))
             while fits and self.now + (fixed + fits * each) > opened + deadline:
                 fits -= 1
+            while fits < steps and self.now + (fixed + (fits + 1) * each) <= opened + deadline:
+                fits += 1
             if 1 <= fits < steps:
                 steps = fits
         return int(steps), steps * each
@@ -464,7 +468,7 @@ class Reference:
         self.reports = reports
         ledger = self.ledger(opened, self.working(reported), "policy merge", self.round)
         size = None if task is None else len(task.learner.save(self.models[-1]))
-        merge = answers.merging(policy, policy.merge(ledger, reports), reports, size)
+        merge = answers.merging(policy, answers.merged(policy, ledger, reports), reports, size)
         used = {j: float(c) for j, c in zip(jobs, merge.coefficient, strict=True) if c != 0}
         if task is not None:
             moments = self.moments

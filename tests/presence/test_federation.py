@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cafe
-from cafe.errors import FileError, InputError
+from cafe.errors import FileError, InfeasibleError, InputError
 from cafe.federation import Federation
 from cafe.latency import Exponential, Gamma, Weibull
 from cafe.presence import Battery, DayNight, OnOff, Presence, Trace
@@ -331,3 +331,11 @@ def test_the_command_line_says_it(
         assert len(re.findall(WARNING, " ".join(err.split()))) == 1
     else:
         assert re.fullmatch(WARNING, json.loads(out)["warnings"][0])
+
+
+def test_a_quorum_that_is_never_present_at_once_ends_the_run() -> None:
+    """Windows of 3 in 10 that are spread over the day: never 8 of 10 at once."""
+    who = Federation(10, Exponential(1.0), presence=DayNight(day=10.0, share=0.3, spread=1.0))
+    text = r"Round 0 needs 8 clients at once, and from time 0 to .* Lower the quorum\."
+    with pytest.raises(InfeasibleError, match=text):
+        cafe.simulate(who, cafe.policies.mcu(quorum=8, deadline=0.5), rounds=1)

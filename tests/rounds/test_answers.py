@@ -17,6 +17,8 @@ from cafe.rounds import COMMIT, RUN, Carried, Invitation, Ledger, Merge, Policy,
 
 ENGINES = pytest.mark.parametrize("engine", [Run, Reference])
 FLOATS: Any = np.ones(3)
+ENDLESS: list[Any] = []
+ENDLESS.append(ENDLESS)
 WHO = cafe.Federation(3, cafe.Constant(0.2))
 
 
@@ -69,7 +71,8 @@ def test_wrong_types(engine: Any, decision: str, answer: Any, allowed: str) -> N
         ("carry", Carried(kept=np.ones(2, bool)), "one for each of the 3 clients, as kept"),
         ("carry", Carried(RUN), "late='keep'"),
         ("invite", Invitation(np.arange(3), amount=np.ones(2, int)), "3 invited as amount"),
-        ("invite", Invitation(np.arange(3), amount=np.zeros(3, int)), "whole numbers from 1 up"),
+        ("invite", Invitation(np.arange(3), amount=np.zeros(3, int)), "whole numbers from 1 to"),
+        ("invite", Invitation(np.arange(3), amount=np.full(3, 2**62)), "from 1 to 1000000000"),
         ("invite", Invitation(np.arange(3), note=np.full(3, np.nan)), "finite numbers as note"),
         ("invite", Invitation(np.arange(3), local=FLOATS), "3 invited as local"),
         ("close", Invitation(np.arange(0)), "an Invitation of somebody"),
@@ -91,6 +94,7 @@ def test_wrong_values(engine: Any, decision: str, answer: Any, told: str) -> Non
         ({0: 1.0}, "the key 0"),
         ({"a": [1, {"b": np.float64(1)}]}, "float64"),
         (np.int64(3), "int64"),
+        (ENDLESS, "contains itself"),
     ],
 )
 def test_a_state_must_survive_being_saved(engine: Any, state: Any, got: str) -> None:
@@ -102,6 +106,7 @@ def test_a_state_must_survive_being_saved(engine: Any, state: Any, got: str) -> 
 @ENGINES
 def test_a_mean_of_nothing(engine: Any) -> None:
     text = refusal(engine, answering("close", COMMIT))
+    assert text.startswith("The policy mine could not answer a Merge in merge: ")
     assert "Mean weighs at least one report" in text
     assert "answer FAIL" in text
 
@@ -119,3 +124,34 @@ def test_the_ledger_cannot_be_written(engine: Any, column: str) -> None:
         return Invitation(ledger.idle)
 
     engine(WHO, replace(mcu(quorum=1, deadline=0.5), invite=invite)).step()
+
+
+@ENGINES
+def test_a_merge_that_cannot_be_made_names_its_policy(engine: Any) -> None:
+    policy = replace(answering("merge", None), merge=lambda _, reports: Merge([np.nan] * 3))
+    text = refusal(engine, policy)
+    assert text.startswith("The policy mine could not answer a Merge in merge: ")
+    assert "finite coefficients" in text
+
+
+@pytest.mark.parametrize(
+    ("part", "given", "told"),
+    [
+        ("needs", ["losses"], "needs must be a set of texts"),
+        ("needs", None, "needs must be a set of texts"),
+        ("invite", None, "a function as invite. Got None"),
+        ("observe", 3, "a function as observe. Got 3"),
+        ("parameters", [1], "parameters must be a dictionary"),
+        ("target", 0, "The target must be a whole number from 1 up. Got 0"),
+        ("target", 1.5, "The target must be a whole number from 1 up. Got 1.5"),
+        ("cohort", 0, "A cohort must be a whole number from 1 up. Got 0"),
+        ("cohort", "x", "A cohort must be a whole number from 1 up. Got 'x'"),
+        ("cohort", 2.5, "a fraction of all, above 0 and at most 1. Got 2.5"),
+        ("cohort", float("nan"), "a fraction of all, above 0 and at most 1. Got nan"),
+    ],
+)
+def test_parts_of_the_wrong_type(part: str, given: Any, told: str) -> None:
+    changed: Any = {part: given}
+    with pytest.raises(InputError) as caught:
+        replace(mcu(quorum=1, deadline=0.5), **changed)
+    assert told in str(caught.value)

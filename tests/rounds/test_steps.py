@@ -121,3 +121,20 @@ def test_bytes_of_clients_that_get_lost(engine: Any) -> None:
     outcome = engine(who, mcu(quorum=1, deadline=1.0), what).step()
     assert outcome.downloads == 2
     assert (outcome.bytes_down, outcome.bytes_up) == (120.0, 60.0)
+
+
+@ENGINES
+def test_partial_work_ends_at_the_deadline_itself(engine: Any) -> None:
+    """0.5 + 10 * 0.1 is 1.5 in floating point too, although 1.0 // 0.1 is 9."""
+    seen: list[Any] = []
+    who = cafe.Federation(1, cafe.Constant(0.5), per_step=0.1)
+    engine(who, looking(Everyone(Work(50, partial=True)), 1.5, seen)).step()
+    assert [(arrived, steps) for _, arrived, steps, _, _ in seen[0]] == [(1.5, 10)]
+
+
+@ENGINES
+def test_bytes_of_compressed_reports(engine: Any) -> None:
+    """Three reports of a tenth of 15 numbers of 4 bytes."""
+    who = cafe.Federation(3, cafe.Constant(0.5))
+    run = engine(who, looking(Everyone(Work(upload=0.1)), 1.0, []), small_task(3))
+    assert run.step().bytes_up == 0.1 * 3 * 60

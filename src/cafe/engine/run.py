@@ -38,6 +38,7 @@ from cafe.rounds.policy import (
 from cafe.task import Task
 
 RECALL = 20_000  # response times that a controller is shown, the last ones
+CHANGES = 20_000  # of presence, and 10 per client, after which a round waits no longer for clients
 
 
 class Run:
@@ -180,10 +181,16 @@ class Run:
 
     def _gather(self, policy: Policy, presence: PresenceState) -> None:
         """Wait until as many clients are present as a round needs."""
-        ledger = self.ledger
+        ledger, since, left = self.ledger, self.ledger.now, CHANGES + 10 * self.ledger.clients
         self._see(presence)
         while ledger.clients - ledger.absent < policy.quorum:
-            moment = presence.next_change(ledger.now)
+            moment, left = presence.next_change(ledger.now), left - 1
+            if not left:
+                raise InfeasibleError(
+                    f"Round {ledger.round} needs {policy.quorum} clients at once, and from time "
+                    f"{since:g} to {ledger.now:g} there were never so many present. Lower the "
+                    "quorum."
+                )
             if not moment < np.inf:
                 raise InfeasibleError(
                     f"Round {ledger.round} needs {policy.quorum} clients, and no more than "
@@ -278,7 +285,7 @@ class Run:
             if needs & SINGLE:
                 reports = training.seen(reports, paths, needs)
         ledger.ask(self._streams["merge"], ledger.round)
-        answer = policy.merge(ledger, reports)
+        answer = answers.merged(policy, ledger, reports)
         merge = answers.merging(policy, answer, reports, self._parameters)
         if training is not None:
             if not training.merge(paths, merge, reports.updates):
@@ -298,9 +305,11 @@ class Run:
         """What the reports of a round weighed."""
         weight = float(len(index))
         if self.uploads:
-            numbers = jobs.invitation[index]
+            numbers, counts = jobs.invitation[index], dict[float, int]()
             for number, share in self.uploads.items():
-                weight += (share - 1.0) * float(np.count_nonzero(numbers == number))
+                counts[share] = counts.get(share, 0) + int(np.count_nonzero(numbers == number))
+            counts[1.0] = len(index) - sum(counts.values())
+            weight = sum(share * count for share, count in sorted(counts.items()))
             going_on = set(self.running.invitation.tolist())
             self.uploads = {n: share for n, share in self.uploads.items() if n in going_on}
         outcome.bytes_up = weight * self._bytes

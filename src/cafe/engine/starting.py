@@ -189,6 +189,8 @@ def in_time(fixed: Floats, steps: Whole, each: Floats, ledger: Ledger, deadline:
     left = until - ledger.now
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         fits = np.floor((left - fixed) / each)
-        fits = np.where(ledger.now + (fixed + fits * each) > until, fits - 1, fits)  # rounding
+        # The quotient may be off by one: what counts is when the report arrives.
+        fits = np.where(ledger.now + (fixed + fits * each) > until, fits - 1, fits)
+        fits = np.where(ledger.now + (fixed + (fits + 1) * each) <= until, fits + 1, fits)
         fewer = (fits >= 1) & (fits < steps)
     return np.where(fewer, np.where(fewer, fits, 1), steps).astype(np.int64)

@@ -373,7 +373,7 @@ class LiveRun:
             found["common"] = vectors.shown(size)
         reports = replace(reports, **found)
         ledger.ask(self._streams["merge"], ledger.round)
-        merge = answers.merging(policy, policy.merge(ledger, reports), reports, size)
+        merge = answers.merging(policy, answers.merged(policy, ledger, reports), reports, size)
         if not self.weights.move(ledger.version, updates, reports.version, merge):
             return None
         vectors.adopt(merge, reports.client)

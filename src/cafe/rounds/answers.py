@@ -29,6 +29,7 @@ from cafe.rounds.policy import (
 )
 
 _CARRY = int(RUN | HOLD | LOCAL)
+MOST_STEPS = 10**9  # steps or epochs of one job
 
 
 def refusal(policy: Policy, decision: str, allowed: str, got: Any, advice: str = "") -> InputError:
@@ -105,8 +106,9 @@ def _wrong_clients(policy: Policy, decision: str, ledger: Ledger, got: Any) -> I
 def _amount(policy: Policy, decision: str, answer: Invitation, n: int) -> NDArray[Any]:
     kind = "iuf" if answer.work.seconds is not None else "iu"
     amount = _column(policy, decision, "amount", answer.amount, n, kind)
-    if not np.isfinite(amount).all() or np.any(amount <= 0):
-        unit = "seconds above 0" if answer.work.seconds is not None else "whole numbers from 1 up"
+    most = np.inf if answer.work.seconds is not None else MOST_STEPS
+    if not np.isfinite(amount).all() or np.any(amount <= 0) or np.any(amount > most):
+        unit = "seconds above 0" if most == np.inf else f"whole numbers from 1 to {most}"
         raise refusal(policy, decision, f"an amount of {unit}", answer.amount)
     return amount
 
@@ -135,6 +137,15 @@ def passed(policy: Policy, now: float, wait: Wait) -> InputError:
         f"time {now:g}. `until` is a time on the ledger's clock, such as ledger.opened + 5, and "
         "`reports` counts all reports of the round. Answer COMMIT or FAIL instead."
     )
+
+
+def merged(policy: Policy, ledger: Ledger, reports: Reports) -> Any:
+    """What ``merge`` answers. What the parts of an answer refuse is told with the policy's name."""
+    try:
+        return policy.merge(ledger, reports)
+    except InputError as error:
+        text = f"The policy {policy.name} could not answer a Merge in merge: {error}"
+        raise InputError(text) from error
 
 
 def merging(policy: Policy, answer: Any, reports: Reports, parameters: int | None = None) -> Merge:
@@ -241,7 +252,10 @@ def carrying(policy: Policy, answer: Any, jobs: int, clients: int) -> Carried:
 
 def state(policy: Policy, answer: Any) -> Any:
     """A policy's state, which must survive a JSON round trip."""
-    wrong = _not_plain(answer)
+    try:
+        wrong = _not_plain(answer)
+    except RecursionError:
+        wrong = "one that is nested too deeply, or contains itself"
     if wrong:
         raise InputError(
             f"The policy {policy.name} must answer a state in observe that survives a JSON round "

@@ -226,6 +226,7 @@ class Policy:
     score_every: int = 1
 
     def __post_init__(self) -> None:
+        self._check_parts()
         unknown = self.needs - NEEDS.keys()
         if unknown:
             raise InputError(
@@ -235,12 +236,42 @@ class Policy:
         whole("score_every", self.score_every)
         if self.deadline is not None:
             positive("The deadline", self.deadline)
-        if isinstance(self.target, str) and self.target != "all":
-            raise InputError(f"A target is a number or 'all'. Got '{self.target}'.")
+        target: Any = self.target
+        if isinstance(target, str) and target != "all":
+            raise InputError(f"A target is a number or 'all'. Got '{target}'.")
+        if target is not None and target != "all":
+            whole("The target", target)
+        if isinstance(self.cohort, float) and not 0 < self.cohort <= 1:
+            raise InputError(
+                f"A cohort is a number of clients, or as a float a fraction of all, above 0 and at "
+                f"most 1. Got {self.cohort}."
+            )
+        if self.cohort is not None and not isinstance(self.cohort, float):
+            whole("A cohort", self.cohort)
         if self.late not in ("drop", "keep"):
             raise InputError(
                 f"late must be 'drop' or 'keep'. Got {self.late!r}: it says what becomes of jobs "
                 "that miss the deadline."
+            )
+
+    def _check_parts(self) -> None:
+        """Refuse parts of the wrong type."""
+        for name in ("invite", "close", "merge", "carry", "observe"):
+            decision = getattr(self, name)
+            if not callable(decision) and not (name == "observe" and decision is None):
+                raise InputError(
+                    f"The policy {self.name} must have a function as {name}. Got {decision!r}."
+                )
+        needs: Any = self.needs
+        if not isinstance(needs, set | frozenset):
+            raise InputError(
+                f'needs must be a set of texts, such as frozenset({{"losses"}}). Got {needs!r}.'
+            )
+        object.__setattr__(self, "needs", frozenset(needs))
+        if not isinstance(self.parameters, Mapping):
+            raise InputError(
+                "parameters must be a dictionary of what the recipe was told, such as "
+                f"{{'quorum': 3}}. Got {self.parameters!r}."
             )
 
     def invites(self, clients: int) -> int:

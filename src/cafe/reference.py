@@ -153,7 +153,7 @@ class Reference:
         if self.presence is not None:
             columns.away[:] = self.presence.away(self.now)
         ledger = Ledger(columns)
-        if "forecasts" in self.policy.needs:
+        if decision and "forecasts" in self.policy.needs:  # a controller has none
             ledger.forecasts = self.forecast
         ledger.now, ledger.opened, ledger.invitations = self.now, opened, self.invitations
         ledger.round, ledger.version, ledger.state = self.round, self.version, self.state

@@ -105,6 +105,7 @@ class Run:
         if isinstance(self.controller, Fixed):
             policy = self.controller.policy
         else:
+            self.ledger.forecasts = None
             policy = ask(self.controller, self.ledger, self.seen())
         if policy is not self._checked:
             self._check_policy(policy)

@@ -424,10 +424,11 @@ class Reference:
             job.work,
         )  # fmt: skip
         if job.before is None:
-            loss = task.learner.losses(model, task.data, walk.rows[0, 0])
             share = walk.weight[0, 0] / walk.weight[0, 0].sum()
-            job.loss = float((loss * walk.weight[0, 0]).sum() / walk.weight[0, 0].sum())
-            job.rms_loss = float(np.sqrt((loss.astype(float) ** 2 * share).sum()))
+            with np.errstate(all="ignore"):  # of a model that diverges it may not be finite
+                loss = task.learner.losses(model, task.data, walk.rows[0, 0])
+                job.loss = float((loss * walk.weight[0, 0]).sum() / walk.weight[0, 0].sum())
+                job.rms_loss = float(np.sqrt((loss.astype(float) ** 2 * share).sum()))
         else:
             job.loss, job.rms_loss = job.before.loss, job.before.rms_loss
         with np.errstate(all="ignore"):  # a model that is not finite is never merged
@@ -526,7 +527,8 @@ class Reference:
         assert self.task is not None
         if self.score is None or self.version - self.score.version >= policy.score_every:
             test = self.task.held if self.task.test is None else self.task.test
-            found = self.task.learner.score(self.models[-1], test)
+            with np.errstate(all="ignore"):
+                found = self.task.learner.score(self.models[-1], test)
             accuracy = found.accuracy if np.isfinite(found.loss) else None
             self.score = Scored(found.loss, accuracy, self.version)
 
@@ -593,13 +595,14 @@ class Reference:
         ages = []
         for area, settled, start in zip(self.area, self.settled, self.last_start, strict=True):
             rest = (self.now - settled) * ((self.now + settled) / 2 - start)
-            ages.append((area + rest) / self.now)
+            ages.append((area + rest) / self.now if self.now > 0 else 0.0)
         columns = {f.name: np.array([getattr(o, f.name) for o in self.outcomes])
                    for f in fields(Outcome)}  # fmt: skip
         curve, model = None, None
         if self.task is not None:
             test = self.task.held if self.task.test is None else self.task.test
-            score = self.task.learner.score(self.models[-1], test)
+            with np.errstate(all="ignore"):
+                score = self.task.learner.score(self.models[-1], test)
             accuracy = np.nan if score.accuracy is None else score.accuracy
             curve = Curve(
                 np.array([self.round]), np.array([self.now]), np.array([self.version]),

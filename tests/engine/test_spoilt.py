@@ -11,6 +11,7 @@ import cafe
 from cafe.engine import Run
 from cafe.errors import InfeasibleError
 from cafe.policies import mcu
+from cafe.reference import Reference
 from cafe.rounds import HOLD, Carried, Fate, Ledger, Merge, Reports
 from cafe.testing import checks
 from cafe.testing.check import small_task
@@ -47,3 +48,22 @@ def test_nothing_of_a_spoilt_round_is_kept() -> None:
     assert outcomes[1].used == 0
     assert outcomes[2].reused == 0  # what round 0 had held is gone too
     assert np.isfinite(run.history().model).all()  # type: ignore[arg-type]
+
+
+def test_losses_of_a_model_that_diverges_are_seen_without_numeric_warnings() -> None:
+    """Its numbers are finite, and their squares in the penalty are not; see Logistic's l2."""
+    seen = []
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        assert reports.losses is not None
+        seen.append(bool(np.isfinite(reports.losses).all()))
+        return Merge(np.full(len(reports), 1e25))
+
+    needs = frozenset({"losses"})
+    policy = replace(mcu(quorum=1, deadline=0.5), merge=merge, needs=needs)
+    for kind in (Run, Reference):
+        run = kind(WHO, policy, small_task(3))
+        with np.errstate(all="raise"):
+            run.step()
+            run.step()
+    assert seen == [True, False] * 2

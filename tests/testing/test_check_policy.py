@@ -14,7 +14,7 @@ import cafe
 from cafe.decisions import Everyone
 from cafe.errors import CafeError, InputError
 from cafe.policies import agu, fedavg, mcu
-from cafe.rounds import Carried, Closed, Invitation, Ledger, Merge, Outcome, Policy, Reports
+from cafe.rounds import FAIL, Carried, Closed, Invitation, Ledger, Merge, Outcome, Policy, Reports
 from cafe.testing import CheckFailed, check_policy
 from tests.contracts.examples import coin, curious, forecasting, refilling, scored
 
@@ -107,8 +107,30 @@ def test_arrays_that_are_written() -> None:
         ledger.merged[0] += 1
         return Everyone()(ledger, rng)
 
-    with pytest.raises(ValueError, match="read-only"):
-        check_policy(replace(BASE, invite=invite), rounds=3)
+    text = failure(replace(BASE, invite=invite))
+    assert "invite tried to write to a read-only array in round 0" in text
+
+
+def test_a_column_that_all_jobs_share_cannot_be_written() -> None:
+    """It is stored once, and other runs have it too."""
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        reports.note[:] = 7.0
+        return Merge(np.zeros(len(reports)))
+
+    text = failure(replace(BASE, merge=merge))
+    assert "merge tried to write to a read-only array in round 0" in text
+
+
+def test_an_error_is_told_without_a_guess_at_its_cause() -> None:
+    text = failure(replace(BASE, observe=lambda *_: (1, 2)))
+    assert "must answer a state in observe that survives a JSON round trip" in text
+    assert "usually means" not in text
+
+
+def test_a_policy_without_time() -> None:
+    """All its rounds fail at once: nobody has an age then."""
+    check_policy(replace(BASE, close=lambda *_: FAIL), rounds=3)
 
 
 def test_local_models_that_are_not_announced() -> None:
@@ -117,10 +139,13 @@ def test_local_models_that_are_not_announced() -> None:
     assert 'name "local models" among what it needs' in text
 
 
-@pytest.mark.parametrize("given", [3, lambda: 3])
+@pytest.mark.parametrize("given", [3, lambda: 3, mcu, Policy])
 def test_what_is_no_policy(given: Any) -> None:
     with pytest.raises(InputError, match="check_policy takes a policy"):
         check_policy(given)
+    wrong: Any = 3
+    with pytest.raises(InputError, match="A federation is needed"):
+        check_policy(BASE, federation=wrong)
 
 
 def test_nothing_of_a_test_library_is_needed() -> None:

@@ -277,10 +277,11 @@ class Training:
             walks = self._walks(paths.take(some), works)
             rows, weight = walks.rows[:, 0], walks.weight[:, 0]
             share = weight / weight.sum(axis=1, keepdims=True)
-            loss = self.task.learner.losses(self.models[version], self.task.data, rows.ravel())
-            loss = loss.reshape(rows.shape)
-            mean[some] = (loss * weight).sum(axis=1) / weight.sum(axis=1)
-            rms[some] = np.sqrt((loss.astype(float) ** 2 * share).sum(axis=1))
+            with np.errstate(all="ignore"):  # of a model that diverges it may not be finite
+                loss = self.task.learner.losses(self.models[version], self.task.data, rows.ravel())
+                loss = loss.reshape(rows.shape)
+                mean[some] = (loss * weight).sum(axis=1) / weight.sum(axis=1)
+                rms[some] = np.sqrt((loss.astype(float) ** 2 * share).sum(axis=1))
         return mean, rms
 
     def _alike(self, paths: Paths) -> list[tuple[int, tuple[Work, ...], Indices]]:

@@ -236,9 +236,11 @@ class Reports(Jobs):
 
 
 def shared(value: Any, count: int) -> NDArray[Any]:
-    """A column of one value, which is stored once."""
+    """A column of one value, which is stored once, and which nobody can write."""
     one = np.asarray(value)
-    return np.ndarray((count,), one.dtype, one, strides=(0,))
+    column = np.ndarray((count,), one.dtype, one, strides=(0,))
+    column.setflags(write=False)
+    return column
 
 
 def _joined(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:

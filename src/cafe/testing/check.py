@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import signature
 
 import numpy as np
 
@@ -55,12 +56,14 @@ def check_policy(
     """
     make = _maker(policy)
     first = make()
+    if federation is not None and not isinstance(federation, Federation):
+        raise InputError(f"A federation is needed, such as cafe.Federation. Got {federation!r}.")
     federation = small_federation(first) if federation is None else federation
     task = small_task(federation.clients) if task is None else task
     whole("rounds", rounds)
     plain = Setting(make, federation, task, rounds, check_seed(seed))
+    checks.check_arguments(plain)  # first: an array that cannot be written ends other checks
     checks.check_same_seed(plain)
-    checks.check_arguments(plain)
     checks.check_reference(plain)
     for name, hard in hardships(plain).items():
         _unless_endless(first, name, checks.check_reference, hard)
@@ -130,6 +133,15 @@ def _maker(policy: Policy | Callable[[], Policy]) -> Callable[[], Policy]:
         raise InputError(
             f"check_policy takes a policy, or a function that returns one. Got {policy!r}."
         )
+    try:
+        signature(policy).bind()
+    except TypeError:
+        raise InputError(
+            f"check_policy takes a policy, or a function without arguments that returns one. Got "
+            f"{policy!r}, which needs arguments: call it, or wrap it, lambda: recipe(quorum=3)."
+        ) from None
+    except ValueError:  # it does not tell
+        pass
     made = policy()
     if not isinstance(made, Policy):
         raise InputError(

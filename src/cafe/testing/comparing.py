@@ -61,7 +61,10 @@ class Check:
         except (CheckFailed, InfeasibleError):
             raise
         except CafeError as error:
-            raise self.failed(f"{where} ended with an error: {error}") from error
+            raise CheckFailed(
+                f"The policy {self.policy.name} failed the check '{self.name}': {where} ended with "
+                f"an error: {error}"
+            ) from error
 
     def same_outcome(
         self, mine: Outcome, theirs: Outcome, who: tuple[str, str], rounding: float = 0.0

@@ -348,7 +348,7 @@ class Reference:
         steps = work.steps if amount is None else amount
         if work.seconds is not None:
             budget = work.seconds if amount is None else amount
-            steps = max(int(budget / each + 1e-9), 1) if each > 0 else 10**9
+            steps = max(int(min(budget / each + 1e-9, 1e9)), 1) if each > 0 else 10**9
         if work.epochs is not None:
             epochs = work.epochs if amount is None else amount
             steps = 0

@@ -128,7 +128,7 @@ def test_the_ledger_cannot_be_written(engine: Any, column: str) -> None:
 
 @ENGINES
 def test_a_merge_that_cannot_be_made_names_its_policy(engine: Any) -> None:
-    policy = replace(answering("merge", None), merge=lambda _, reports: Merge([np.nan] * 3))
+    policy = replace(answering("merge", None), merge=lambda *_: Merge(np.full(3, np.nan)))
     text = refusal(engine, policy)
     assert text.startswith("The policy mine could not answer a Merge in merge: ")
     assert "finite coefficients" in text

@@ -138,3 +138,11 @@ def test_bytes_of_compressed_reports(engine: Any) -> None:
     who = cafe.Federation(3, cafe.Constant(0.5))
     run = engine(who, looking(Everyone(Work(upload=0.1)), 1.0, []), small_task(3))
     assert run.step().bytes_up == 0.1 * 3 * 60
+
+
+@ENGINES
+def test_seconds_stand_for_at_most_a_billion_steps(engine: Any) -> None:
+    seen: list[Any] = []
+    who = cafe.Federation(1, cafe.Constant(0.5), per_step=1e-13)
+    engine(who, looking(Everyone(Work(seconds=1.0)), 2.0, seen)).step()
+    assert seen[0][0][2] == 10**9

@@ -12,7 +12,7 @@ import pytest
 
 import cafe
 from cafe.decisions import Everyone
-from cafe.errors import CafeError, InputError
+from cafe.errors import CafeError, InfeasibleError, InputError
 from cafe.policies import agu, fedavg, mcu
 from cafe.rounds import FAIL, Carried, Closed, Invitation, Ledger, Merge, Outcome, Policy, Reports
 from cafe.testing import CheckFailed, check_policy
@@ -129,8 +129,9 @@ def test_an_error_is_told_without_a_guess_at_its_cause() -> None:
 
 
 def test_a_policy_without_time() -> None:
-    """All its rounds fail at once: nobody has an age then."""
-    check_policy(replace(BASE, close=lambda *_: FAIL), rounds=3)
+    """All its rounds fail at once: nobody has an age then, and there is no update."""
+    with pytest.raises(InfeasibleError, match="No round"):
+        check_policy(replace(BASE, close=lambda *_: FAIL), rounds=3)
 
 
 def test_local_models_that_are_not_announced() -> None:
@@ -153,3 +154,9 @@ def test_nothing_of_a_test_library_is_needed() -> None:
         text = inspect.getsource(module)
         assert "pytest" not in text
         assert "hypothesis" not in text
+
+
+def test_a_policy_that_never_succeeds_was_not_checked() -> None:
+    slow = cafe.Federation(5, cafe.Constant(2.0))
+    with pytest.raises(InfeasibleError, match="No round of the policy mcu succeeded in 6 rounds"):
+        check_policy(mcu(quorum=1, deadline=1.0), federation=slow, rounds=6)

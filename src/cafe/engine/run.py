@@ -69,6 +69,10 @@ class Run:
         _keep_freed_memory()
         self.federation, self.seed = federation, check_seed(seed)
         self.crash, self.patience = crash, patience
+        if not isinstance(secure_aggregation, bool):
+            raise InputError(
+                f"secure_aggregation must be True or False. Got {secure_aggregation!r}."
+            )
         self.secure_aggregation = secure_aggregation
         self.controller = as_controller(policy)
         self._streams = {name: Stream(self.seed, address) for name, address in STREAMS.items()}

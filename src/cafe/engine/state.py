@@ -16,6 +16,7 @@ from cafe.engine.training import Call, Link
 from cafe.errors import InputError
 from cafe.learn.base import Score
 from cafe.rounds.history import Column
+from cafe.rounds.identity import digest
 from cafe.rounds.jobs import Running, Work
 from cafe.rounds.ledger import Scored
 from cafe.rounds.outcome import Outcome
@@ -178,6 +179,7 @@ def _identity(run: Run) -> dict[str, Any]:
         "policy": identity_of(run.controller),
         "clients": run.federation.clients,
         "presence": f"{run.federation.presence}",
+        "per_step": digest(run.federation.per_step),
         "crash": run.crash,
         "parameters": None if run.training is None else len(_flat(run)),
     }

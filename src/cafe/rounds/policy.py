@@ -202,7 +202,8 @@ class Policy:
         quorum: reports without which no round succeeds. A round begins when so many clients are
             present.
         deadline: how long a round lasts at most; None: no limit is known in advance.
-        target: a round closes at so many reports, or when "all" that were invited have reported.
+        target: a round closes at so many reports, or when "all" that were invited have reported;
+            left out where it may be more than the clients, as they may report twice in a round.
         cohort: how many clients are invited at most: a number, or a fraction of all (a float);
             None: everybody.
         late: what becomes of a job that misses the deadline: "drop", or "keep" running. With

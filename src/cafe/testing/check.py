@@ -47,7 +47,7 @@ def check_policy(
 
     Raises:
         CheckFailed: if a check fails: which one, what differed first, and what it usually means.
-        InfeasibleError: if the policy cannot go on, as when no round ever succeeds.
+        InfeasibleError: if the policy cannot go on, or no round succeeds in the first run.
         InputError: if an argument cannot be used.
 
     Example:
@@ -63,6 +63,11 @@ def check_policy(
     whole("rounds", rounds)
     plain = Setting(make, federation, task, rounds, check_seed(seed))
     checks.check_arguments(plain)  # first: an array that cannot be written ends other checks
+    if not _succeeds(plain):
+        raise InfeasibleError(
+            f"No round of the policy {first.name} succeeded in {rounds} rounds: there was no "
+            "update to compare. Give a federation whose clients are fast enough, or more rounds."
+        )
     checks.check_same_seed(plain)
     checks.check_reference(plain)
     for name, hard in hardships(plain).items():
@@ -74,6 +79,12 @@ def check_policy(
     checks.check_saving(plain)
     checks.check_future(plain)
     checks.check_live(replace(plain, rounds=min(rounds, 12)))
+
+
+def _succeeds(setting: Setting) -> bool:
+    """Whether some round succeeds."""
+    run = setting.run()
+    return any(run.step().succeeded for _ in range(setting.rounds))
 
 
 def small_federation(policy: Policy, clients: int | None = None) -> Federation:

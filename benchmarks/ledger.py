@@ -13,7 +13,9 @@ from pathlib import Path
 from time import perf_counter
 
 import cafe
+from cafe.decisions import LateOnes, Mean, Refill
 from cafe.policies import mcu
+from cafe.rounds import COMMIT, Invitation, Ledger, Policy, Verdict, Wait, Waiting
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -24,6 +26,26 @@ def seconds(clients: int, rounds: int) -> float:
     began = perf_counter()
     cafe.simulate(federation, mcu(quorum=1, deadline=0.5), rounds=rounds)
     return perf_counter() - began
+
+
+def refilled(concurrency: int, goal: int) -> Policy:
+    """FedBuff as published: who reports is replaced at once, and every goal-th report commits."""
+    refill = Refill(concurrency)
+
+    def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict | Invitation:
+        if waiting.reports >= goal:
+            return COMMIT
+        return refill.now(ledger) or Wait(reports=waiting.reports + 1)
+
+    return Policy("refilled", refill, close, Mean(), LateOnes())
+
+
+def seconds_per_report(clients: int, updates: int) -> float:
+    """How long a report takes where each one is answered by an invitation."""
+    federation = cafe.Federation(clients, cafe.Exponential(rate=1.0))
+    began = perf_counter()
+    run = cafe.simulate(federation, refilled(max(min(100, clients // 2), 1), 10), updates=updates)
+    return (perf_counter() - began) / run.reports_used
 
 
 def measure(
@@ -40,6 +62,13 @@ def measure(
         "client_rounds_per_second": [
             clients * rounds / seconds(clients, rounds) for _ in range(repetitions)
         ],
+        "report": {
+            "clients": [clients // 100, clients],
+            "growth": [
+                seconds_per_report(clients, rounds) / seconds_per_report(clients // 100, rounds)
+                for _ in range(repetitions)
+            ],
+        },
         "large": {"clients": many, "rounds": more, **json.loads(found.stdout)},
     }
 

@@ -88,11 +88,16 @@ def _ratios(measured: Mapping[str, Any]) -> Sheet:
 
 def _others(measured: Mapping[str, Any]) -> Sheet:
     books, failing = measured["ledger"], measured["failing_rounds"]
-    large = books["large"]
+    large, (few, many) = books["large"], books["report"]["clients"]
     rows = [
         [
             f"Books alone, {books['clients']:,} clients: million client-rounds per second",
             cell([rate / 1e6 for rate in books["client_rounds_per_second"]]),
+        ],
+        [
+            f"A report that is answered by an invitation, {many:,} clients: time over that with "
+            f"{few:,}",
+            cell(books["report"]["growth"], 2),
         ],
         [
             f"Books alone, {large['clients']:,} clients, {large['rounds']} rounds: seconds",

@@ -34,6 +34,7 @@ def test_everything_is_measured_and_written(tmp_path: Path) -> None:
         assert set(found["cafe_over"][workload.name]) == names - {"cafe"}
     assert "nobody" in found["dropped_out"]["nobody"]  # and the run went on
     assert 0 < found["ledger"]["large"]["peak_gib"] < 4
+    assert len(found["ledger"]["report"]["growth"]) == 2
     assert len(found["failing_rounds"]["share_of_time"]) == 2
     text = (tmp_path / "simulate.md").read_text()
     assert "| cafe |" in text

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cafe.errors import InputError
 from cafe.live.journal import JOBS
+from cafe.live.layout import Arrays
 from cafe.live.replay import Replayed, replay
 from cafe.live.robust import Combine, Median, Sum, Trimmed
 from cafe.live.serving import serve
+from cafe.live.wire import Trained
+from cafe.live.work import Job
 from cafe.policies import agu, awu, mcu
+from cafe.rounds import HOLD, Carried, Closed, Ledger
 from cafe.rounds.policy import Policy
+from tests.contracts.examples import unequal
 from tests.live.serve import brief, stopped_after, wire
 from tests.live.test_conservation import Chaos
 from tests.live.wires import drift, start
@@ -68,3 +75,22 @@ def test_a_log_that_was_changed_is_noticed(tmp_path: Path) -> None:
         path.write_text("\n".join(others) + "\n")
         found = again(tmp_path)
         assert found.differing or found.model.tobytes() != history.model.tobytes()
+
+
+def test_the_log_says_how_much_each_client_was_asked_to_do(tmp_path: Path) -> None:
+    """Clients take 1 to 4 steps, and held reports are used again: both come back from the log."""
+
+    def train(model: Arrays, job: Job) -> Trained:
+        step = np.float32(job.work.steps + job.number / 8)
+        return Trained({n: a + step for n, a in model.items()}, examples=1, steps=job.work.steps)
+
+    def carry(ledger: Ledger, closed: Closed) -> Carried:
+        return Carried(HOLD, kept=True)
+
+    policy = replace(unequal(), carry=carry)
+    history = serve(wire(seed=2, train=train), brief(policy, rounds=6, seed=2), tmp_path)
+    found = replay(tmp_path, start(), train, lambda name: {}, seed=2)
+    assert history.model is not None
+    assert history.reports_reused > 0
+    assert found.model.tobytes() == history.model.tobytes()
+    assert not found.differing

@@ -271,3 +271,28 @@ def test_a_report_that_comes_late_unknown_to_its_client() -> None:
     assert heard == {0: [1.0, None, False], 1: [3.0, 0, True], 2: [5.0, 0, True]}
     # The other one reports 4 in round 2: the mean is 4.5 more than at the start.
     np.testing.assert_array_equal(run.arrays["bias"], start()["bias"] + np.float32(4.5))
+
+
+def test_partial_work_stops_early_enough_and_is_handed_in() -> None:
+    """10 s are waited, 3 of them are for the way: a step of 2 s is begun at 0, 2, 4 and 6."""
+    clock = Watch(100.0)
+
+    def train(model: Arrays, job: Job) -> Trained:
+        steps = 0
+        while job.go_on():
+            job.check()  # never leaves partial work
+            clock.now += 2.0
+            steps += 1
+        job.check()
+        return Trained({"w": model["w"] + np.float32(steps), "n": model["n"]}, steps=steps)
+
+    order = replace(ORDER, work=Work(9, partial=True), reserve=3.0)
+    report = work(train, order, GLOBAL, run="r", clock=clock).report
+    assert report is not None
+    assert (report.steps, report.took) == (4, 8.0)
+    assert report.update["w"].tolist() == [4.0, 4.0]
+    clock.now = 100.0
+    timed = replace(ORDER, work=Work(seconds=5.0))  # begun at 0, 2 and 4
+    report = work(train, timed, GLOBAL, run="r", clock=clock).report
+    assert report is not None
+    assert report.steps == 3

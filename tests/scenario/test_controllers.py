@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cafe import cli
 from cafe.control import identity_of
 from cafe.engine import simulate
 from cafe.errors import FileError, InputError
@@ -192,3 +193,18 @@ def test_secure_aggregation_is_a_key_of_the_run(folder: Path) -> None:
     assert execute(sums, "Growing", 0, folder / "sums").history.rounds == 12
     wrong = refused(folder, FEDERATION + policy + RUN + 'secure_aggregation = "yes"\n')
     assert "run.secure_aggregation must be true or false" in wrong
+
+
+def test_a_policy_beside_a_controller_is_not_left_out_in_silence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = GROWING + '[policy]\nname = "mcu"\nquorum = 2\ndeadline = 0.5\n'
+    (folder / "both.toml").write_text(both)
+    monkeypatch.chdir(folder)
+    for name, told in (("both.toml", True), ("alone.toml", False)):
+        (folder / "alone.toml").write_text(GROWING)
+        monkeypatch.setattr("sys.argv", ["cafe", "simulate", name])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        assert not end.value.code
+        assert ("in place of [policy]" in capsys.readouterr().err) == told

@@ -45,6 +45,8 @@ def simulate(
     from cafe.scenario import load_scenario
 
     scenario = load_scenario(file).but(rounds=rounds, seeds=None if seed is None else [seed])
+    if scenario.controllers and "policy" in scenario.tables:
+        say("[controller] runs in place of [policy]. To run both, use cafe compare.")
     folder = output or Path("results") / scenario.name
     runs = planned(scenario, [scenario.label], folder, resume=resume, overwrite=overwrite)
     results = []

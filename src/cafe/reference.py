@@ -118,7 +118,7 @@ class Reference:
         if task is not None:
             self.models.append(task.learner.start(Stream(seed, "start").at(0)))
             self.bytes = 4 * len(task.learner.save(self.models[0]))
-        self.presence = None
+        self.presence, self.away = None, np.zeros(n, dtype=bool)
         if federation.presence is not None:
             self.presence = federation.presence.begin(n, seed)
         self.policy = self.choose()
@@ -150,8 +150,7 @@ class Reference:
             columns.busy[job.client] = True
         for client, kept in self.kept.items():
             columns.local[client] = kept.local
-        if self.presence is not None:
-            columns.away[:] = self.presence.away(self.now)
+        columns.away[:] = self.away  # as it was when the round opened
         ledger = Ledger(columns)
         if decision and "forecasts" in self.policy.needs:  # a controller has none
             ledger.forecasts = self.forecast
@@ -170,11 +169,14 @@ class Reference:
 
     def step(self) -> Outcome:
         """Play one round."""
+        if self.presence is not None:
+            self.away = self.presence.away(self.now)
         policy = self.policy = self.choose()
         if "scores" in policy.needs:
             self.rate(policy)
-        while self.presence is not None and sum(~self.presence.away(self.now)) < policy.quorum:
+        while self.presence is not None and sum(~self.away) < policy.quorum:
             self.now = self.presence.next_change(self.now)
+            self.away = self.presence.away(self.now)
         opened = self.now
         ledger = self.ledger(opened, self.running, "policy", self.round)
         first = answers.invitation(policy, "invite", ledger, policy.invite(ledger, ledger.rng))

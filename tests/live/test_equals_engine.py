@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import cafe
 from cafe.learn.server import Adam, Momentum
+from cafe.presence import Battery, DayNight, OnOff
 from cafe.rounds import Policy
 from cafe.testing import VirtualWire, checks
 from tests.contracts.examples import EVERY, SEEING, federation, over, task
@@ -38,6 +39,26 @@ def test_same_books(policy: Policy, notices: float) -> None:
 @over(WAITING)
 def test_same_books_where_clients_are_absent_and_crash(policy: Policy) -> None:
     checks.check_live(setting(policy, federation=federation(0.7), seed=5, crash=0.25), 0.0)
+
+
+# One that waits for more than can come ends with a sentence.
+COMING_AND_GOING = [
+    policy
+    for policy in WAITING
+    if policy.name != "counting" and not getattr(policy.close, "all_in", False)
+]
+PRESENCES = [
+    DayNight(day=3.0, share=0.6, spread=0.5),
+    OnOff(on=1.2, off=0.7),
+    Battery(capacity=3.0, cost=1.0, harvest=0.5, slot=0.3),
+]
+
+
+@over(COMING_AND_GOING)
+@pytest.mark.parametrize("presence", PRESENCES, ids=["day-night", "on-off", "battery"])
+def test_same_books_where_clients_come_and_go(policy: Policy, presence: Any) -> None:
+    who = replace(federation(), presence=presence)
+    checks.check_live(setting(policy, federation=who))
 
 
 latencies = st.one_of(

@@ -129,6 +129,8 @@ class Run:
     def step(self) -> Outcome:
         """Play one round, from the broadcast to the close."""
         ledger = self.ledger
+        if self.presence is not None:
+            self._see(self.presence)
         policy = self.policy = self._choose()
         if "scores" in policy.needs:
             self._rate(policy)
@@ -243,8 +245,6 @@ class Run:
             ledger.ask(self._streams["close"], self.waits)
             self.waits += 1
             ledger.working = len(open_) - open_.count
-            if self.presence is not None:
-                self._see(self.presence)
             waiting = Waiting(open_.count, open_.invited, len(open_) - open_.count, open_.look)
             answer = answers.closing(policy, policy.close(ledger, waiting))
             if isinstance(answer, Verdict):

@@ -69,6 +69,10 @@ class Starter:
         clients, number = invitation.clients, ledger.invitations
         n = len(clients)
         fixed = self.federation.draw(self._latency.at(number), clients)
+        leaves: Floats | None = None
+        if self.presence is not None:
+            leaves = self.presence.leaves(clients, ledger.now)
+            fixed = np.where(leaves <= ledger.now, np.inf, fixed)  # who is away never begins
         played = self._played(ledger, invitation, fixed)
         if played is None:
             steps = planned(self.federation, self.task, policy, invitation)
@@ -87,12 +91,8 @@ class Starter:
             latency = trained + fixed
             arrival = stop = played.end + fixed
         status = _constant(_EXPECTED, n)
-        if self._some_absent or self.presence is not None:
+        if self._some_absent or leaves is not None:
             absent = np.isinf(fixed)
-            if self.presence is not None:
-                absent |= ledger.away[clients]
-                arrival = np.where(absent, np.inf, arrival)
-                stop = arrival
             if absent.any():
                 status = np.where(absent, np.int8(Status.ABSENT), _EXPECTED)
         if self.crash > 0:
@@ -107,10 +107,8 @@ class Starter:
             stop = np.where(gave_up, played.end, stop)
             arrival = np.where(gave_up, np.inf, arrival)
             status = np.where(gave_up, np.int8(Status.CRASHED), status)
-        if self.presence is not None:
+        if self.presence is not None and leaves is not None:
             began = status != Status.ABSENT
-            leaves = np.full(n, np.inf)
-            leaves[began] = self.presence.leaves(clients[began], ledger.now)
             self.presence.spend(clients[began], ledger.now)
             left = began & (leaves < stop)
             stop = np.where(left, leaves, stop)
@@ -137,7 +135,7 @@ class Starter:
     def _played(self, ledger: Ledger, invitation: Invitation, fixed: Floats) -> Played | None:
         if self.play is None:
             return None
-        began = np.isfinite(fixed) & ~ledger.away[invitation.clients]
+        began = np.isfinite(fixed)
         return self.play(ledger, invitation, began)
 
 

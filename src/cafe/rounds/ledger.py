@@ -72,7 +72,8 @@ class Ledger:
         last_round: in which round each client was last merged; -1 before its first.
         merged: how often each client was merged.
         busy: who has a job running. Who has just been invited is busy; who has reported is not.
-        away: who cannot be reached now.
+        away: who could not be reached when the round opened. Who has come or gone since is seen
+            at the next opening, by a live server as in a simulation.
         local: who has a local model to go on from.
         working: how many jobs are running.
         absent: how many clients are away.

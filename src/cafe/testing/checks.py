@@ -252,7 +252,7 @@ def check_live(setting: Setting, notices: float = 1.0) -> None:
     """A live run on clients that answer and train as the engine would is the engine's run.
 
     Policies that need scores or forecasts are left out: the one are a server's own affair, the
-    other are known in simulations only. So are federations with a presence.
+    other are known in simulations only.
 
     Args:
         setting: what the policy is checked on.
@@ -260,13 +260,14 @@ def check_live(setting: Setting, notices: float = 1.0) -> None:
     """
     policy = setting.make()
     endless = policy.deadline is None and policy.target == "all"
-    if policy.needs & {"scores", "forecasts"} or endless or setting.federation.presence is not None:
+    if policy.needs & {"scores", "forecasts"} or endless:
         return
     check = Check(policy, "live = engine")
     who = ("the live run", "the engine")
     with check.playing("the run"):
         mine, theirs = _live(setting, policy, notices), setting.run()
         for _ in range(setting.rounds):
+            _gather(mine, policy)
             ours, its = mine.step().outcome, theirs.step()
             if setting.task is None:  # without a model nothing has a size in the engine
                 its = replace(its, bytes_down=ours.bytes_down, bytes_up=ours.bytes_up)
@@ -291,7 +292,20 @@ def _live(setting: Setting, policy: Policy, notices: float) -> LiveRun:
     live.meet()
     examples = setting.federation.examples if task is None else task.shards.counts
     live.books.columns.examples[:] = examples
+    if setting.federation.presence is not None:
+        wire.presence = setting.federation.presence.begin(setting.federation.clients, seed)
     return live
+
+
+def _gather(live: LiveRun, policy: Policy) -> None:
+    """Wait until enough clients are present, as a server does before a round."""
+    wire = live.wire
+    if not isinstance(wire, VirtualWire) or wire.presence is None:
+        return
+    live.meet()
+    while live.ledger.clients - live.ledger.absent < policy.quorum:
+        wire.t = wire.presence.next_change(wire.t)
+        live.meet()
 
 
 def _same_end(check: Check, mine: Run, theirs: Run, who: tuple[str, str]) -> None:

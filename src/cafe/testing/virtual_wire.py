@@ -13,6 +13,7 @@ from cafe.federation import Federation
 from cafe.live.layout import Arrays
 from cafe.live.wire import Memory, Opinion, Order, Reply, Report, Trained
 from cafe.live.work import Job, TooLateError, Train, work
+from cafe.presence import PresenceState
 from cafe.randomness import Stream
 from cafe.task import Task
 
@@ -83,6 +84,8 @@ class VirtualWire:
         strays: replies that come unasked for, next time.
         looks: how often the server has looked who is there.
         on_look: called before each look.
+        presence: who is present when; None: everybody, always. It is set when the server has met
+            all clients, so that their numbers are those of the federation.
     """
 
     federation: Federation
@@ -102,6 +105,7 @@ class VirtualWire:
     strays: list[Reply] = field(default_factory=list)
     looks: int = 0
     on_look: Callable[[VirtualWire], None] | None = None
+    presence: PresenceState | None = None
 
     def __post_init__(self) -> None:
         self.names = self.names or [f"c{k:03d}" for k in range(self.federation.clients)]
@@ -114,7 +118,10 @@ class VirtualWire:
         self.looks += 1
         if self.on_look is not None:
             self.on_look(self)
-        return list(self.names)
+        if self.presence is None:
+            return list(self.names)
+        away = self.presence.away(self.t)
+        return [name for k, name in enumerate(self.names) if not away[k]]
 
     def clock(self) -> float:
         """The virtual time."""
@@ -136,13 +143,21 @@ class VirtualWire:
         rng = Stream(self.seed, "crash").at(address)
         crashes, when = rng.random(len(orders)) < self.crash, rng.random(len(orders))
         each = self.federation.step_time(numbers)
+        leaves = np.full(len(orders), np.inf)
+        if self.presence is not None:
+            fixed = np.where(self.presence.away(self.t)[numbers], np.inf, fixed)
+            began = np.isfinite(fixed)
+            leaves[began] = self.presence.leaves(numbers[began], self.t) - self.t
+            self.presence.spend(numbers[began], self.t)
         tickets = []
         for k, order in enumerate(orders):
             steps = self._steps(order, float(fixed[k]), float(each[k]))
             training = steps * float(each[k]) if self.federation.has_step_time else None
             took = float(fixed[k]) + (0.0 if training is None else training)
             spell = _Spell(steps, took if training is None else training, took)
-            tickets.append(self._given(order, model, spell, took * when[k] if crashes[k] else None))
+            dies = took * when[k] if crashes[k] else np.inf
+            gone = leaves[k] if leaves[k] < min(took, dies) else dies
+            tickets.append(self._given(order, model, spell, gone if gone < np.inf else None))
         return tickets
 
     def _steps(self, order: Order, fixed: float, each: float) -> int:
@@ -157,6 +172,8 @@ class VirtualWire:
             fits = max(int((order.seconds - fixed) // each), 0)
             while fits and fixed + fits * each > order.seconds:
                 fits -= 1
+            while fits < steps and fixed + (fits + 1) * each <= order.seconds:
+                fits += 1
             steps = fits if 1 <= fits < steps else steps
         return steps
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import cafe
 from cafe.learn.server import Momentum
 from cafe.presence import OnOff
-from cafe.testing import checks
+from cafe.testing import contract
 from cafe.testing.check import small_task
 from tests.contracts.generated import generated
 
@@ -42,15 +42,15 @@ def test_engine_reference_and_live_stay_equal(
     who, what = federation(timed, ties), small_task(CLIENTS)
     if seed % 3 == 0:
         what = replace(what, server=Momentum(0.5, 0.5))
-    plain = checks.Setting(lambda: policy, who, what, rounds=10, seed=seed % 1000)
-    checks.check_reference(plain)
-    checks.check_fates(plain)
-    checks.check_live(plain, notices=1.0)
+    plain = contract.Setting(lambda: policy, who, what, rounds=10, seed=seed % 1000)
+    contract.check_reference(plain)
+    contract.check_fates(plain)
+    contract.check_live(plain, notices=1.0)
     lossy = replace(who, availability=0.8)
-    checks.check_reference(replace(plain, federation=lossy, crash=0.2))
+    contract.check_reference(replace(plain, federation=lossy, crash=0.2))
     coming = replace(lossy, presence=OnOff(on=2.0, off=0.5))
-    checks.check_reference(replace(plain, federation=coming, crash=0.1))
-    checks.check_fates(replace(plain, federation=coming, crash=0.1))
+    contract.check_reference(replace(plain, federation=coming, crash=0.1))
+    contract.check_fates(replace(plain, federation=coming, crash=0.1))
 
 
 @given(seed=st.integers(0, 2**32), late=st.booleans(), timed=st.booleans())
@@ -61,4 +61,4 @@ def test_a_run_that_is_saved_and_restored_is_the_same_run(
     policy = generated(seed, late, timed)
     who = replace(federation(timed, True), availability=0.9, presence=OnOff(on=3.0, off=0.5))
     what = small_task(CLIENTS)
-    checks.check_saving(checks.Setting(lambda: policy, who, what, rounds=9, seed=1, crash=0.1))
+    contract.check_saving(contract.Setting(lambda: policy, who, what, rounds=9, seed=1, crash=0.1))

@@ -14,7 +14,7 @@ from cafe.learn.server import Adam, Momentum
 from cafe.policies import recipes
 from cafe.presence import OnOff
 from cafe.rounds import Policy
-from cafe.testing import checks
+from cafe.testing import contract
 from cafe.testing.comparing import Check
 from cafe.theory import LearningRate
 from tests.contracts.examples import (
@@ -30,9 +30,9 @@ from tests.contracts.examples import (
 )
 
 
-def setting(policy: Policy, what: cafe.Task | None = None, **given: Any) -> checks.Setting:
+def setting(policy: Policy, what: cafe.Task | None = None, **given: Any) -> contract.Setting:
     whole: dict[str, Any] = {"federation": federation(), "rounds": 30, "seed": 3} | given
-    return checks.Setting(lambda: policy, task=what, **whole)
+    return contract.Setting(lambda: policy, task=what, **whole)
 
 
 def test_every_recipe_is_examined() -> None:
@@ -47,16 +47,16 @@ def test_engine_and_reference_keep_the_same_books(
     policy: Policy, crash: float, availability: float
 ) -> None:
     lossy = setting(policy, federation=federation(availability), rounds=70, crash=crash)
-    checks.check_reference(lossy)
-    checks.check_fates(lossy)
+    contract.check_reference(lossy)
+    contract.check_fates(lossy)
 
 
 @every_policy
 def test_engine_and_reference_agree_on_clients_that_come_and_go(policy: Policy) -> None:
     coming = replace(federation(), presence=OnOff(on=3.0, off=0.4), per_step=0.03)
     what = task()  # an epoch has steps
-    checks.check_reference(setting(policy, what, federation=coming))
-    checks.check_fates(setting(policy, what, federation=coming))
+    contract.check_reference(setting(policy, what, federation=coming))
+    contract.check_fates(setting(policy, what, federation=coming))
 
 
 @over(EVERY + SEEING)
@@ -71,15 +71,15 @@ def test_engine_and_reference_agree_on_clients_that_come_and_go(policy: Policy) 
 )
 def test_engine_and_reference_learn_the_same(policy: Policy, changes: dict[str, Any]) -> None:
     who, what = federation(0.8), task(**changes)
-    checks.check_reference(setting(policy, what, federation=who, crash=0.1, seed=11))
+    contract.check_reference(setting(policy, what, federation=who, crash=0.1, seed=11))
 
 
 @over(TIMED)
 def test_steps_that_take_time(policy: Policy) -> None:
     who = replace(federation(), per_step=0.04)
-    checks.check_reference(setting(policy, task(), federation=who))
-    checks.check_saving(setting(policy, task(), federation=who, rounds=12))
-    checks.check_live(setting(policy, task(), federation=who, rounds=12))
+    contract.check_reference(setting(policy, task(), federation=who))
+    contract.check_saving(setting(policy, task(), federation=who, rounds=12))
+    contract.check_live(setting(policy, task(), federation=who, rounds=12))
 
 
 @every_policy
@@ -92,7 +92,7 @@ def test_every_client_gets_lost_now_and_then(policy: Policy) -> None:
 
 @every_policy
 def test_time_is_accounted_for(policy: Policy) -> None:
-    checks.check_time(setting(policy, rounds=100))
+    contract.check_time(setting(policy, rounds=100))
     history = cafe.simulate(federation(), policy, rounds=100, seed=2)
     assert np.all(history.age_by_client > 0)
     assert np.all(history.age_by_client <= history.virtual_time)
@@ -115,7 +115,7 @@ def test_dropout_applies_once(policy: Policy) -> None:
 
 @over(EVERY + SEEING)
 def test_same_seed_same_bytes_whatever_ran_before(policy: Policy) -> None:
-    checks.check_same_seed(setting(policy, task(), rounds=20))
+    contract.check_same_seed(setting(policy, task(), rounds=20))
 
 
 @every_policy
@@ -126,7 +126,7 @@ def test_another_seed_is_another_run(policy: Policy) -> None:
 
 @every_policy
 def test_evaluation_changes_nothing(policy: Policy) -> None:
-    checks.check_evaluation(setting(policy, task(), rounds=20))
+    contract.check_evaluation(setting(policy, task(), rounds=20))
 
 
 @every_policy
@@ -139,7 +139,7 @@ def test_a_task_changes_nothing_in_the_books_but_bytes(policy: Policy) -> None:
         )
     )
     trained, books = (
-        checks.Setting(lambda: policy, who, given, seed=1).run() for given in (what, None)
+        contract.Setting(lambda: policy, who, given, seed=1).run() for given in (what, None)
     )
     same = Check(policy, "a task changes nothing in the books")
     for _ in range(30):
@@ -152,17 +152,17 @@ def test_a_task_changes_nothing_in_the_books_but_bytes(policy: Policy) -> None:
 def test_a_run_that_is_saved_and_restored_is_the_same_run(policy: Policy) -> None:
     what = task(server=Adam())
     given = setting(policy, what, federation=federation(0.8), rounds=24, seed=6, crash=0.1)
-    checks.check_saving(given)
+    contract.check_saving(given)
 
 
 @every_policy
 def test_decisions_leave_their_arguments_alone(policy: Policy) -> None:
-    checks.check_arguments(setting(policy))
+    contract.check_arguments(setting(policy))
 
 
 @every_policy
 def test_decisions_cannot_see_the_future(policy: Policy) -> None:
-    checks.check_future(setting(policy, federation=federation(0.9), crash=0.1))
+    contract.check_future(setting(policy, federation=federation(0.9), crash=0.1))
 
 
 @pytest.mark.parametrize("policy", [p for some in RECIPES.values() for p in some], ids=str)

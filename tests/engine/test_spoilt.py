@@ -13,7 +13,7 @@ from cafe.errors import InfeasibleError
 from cafe.policies import mcu
 from cafe.reference import Reference
 from cafe.rounds import HOLD, Carried, Fate, Ledger, Merge, Reports
-from cafe.testing import checks
+from cafe.testing import contract
 from cafe.testing.check import small_task
 
 WHO = cafe.Federation(3, cafe.Constant(0.2))
@@ -36,10 +36,10 @@ def test_nothing_of_a_spoilt_round_is_kept() -> None:
     base = mcu(quorum=1, deadline=0.5)
     policy = replace(base, merge=merge, carry=lambda *_: Carried(HOLD, kept=True))
     what = small_task(3)
-    setting = checks.Setting(lambda: policy, WHO, what, rounds=4)
-    checks.check_reference(setting)
-    checks.check_fates(setting)
-    checks.check_live(setting)
+    setting = contract.Setting(lambda: policy, WHO, what, rounds=4)
+    contract.check_reference(setting)
+    contract.check_fates(setting)
+    contract.check_live(setting)
     run = Run(WHO, policy, what)
     outcomes = [run.step() for _ in range(4)]
     assert [o.succeeded for o in outcomes] == [True, False, True, True]

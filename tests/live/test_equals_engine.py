@@ -13,7 +13,7 @@ import cafe
 from cafe.learn.server import Adam, Momentum
 from cafe.presence import Battery, DayNight, OnOff
 from cafe.rounds import Policy
-from cafe.testing import VirtualWire, checks
+from cafe.testing import VirtualWire, contract
 from tests.contracts.examples import EVERY, SEEING, federation, over, task
 from tests.live.wires import live
 
@@ -25,20 +25,20 @@ LEARNERS = [*LIVE, *(policy for policy in SEEING if "scores" not in policy.needs
 SERVERS = [None, Adam(rate=0.05), Momentum(0.5, 0.5)]
 
 
-def setting(policy: Policy, **given: Any) -> checks.Setting:
+def setting(policy: Policy, **given: Any) -> contract.Setting:
     usual: dict[str, Any] = {"federation": federation(), "task": None, "rounds": 12, "seed": 3}
-    return checks.Setting(lambda: policy, **usual | given)
+    return contract.Setting(lambda: policy, **usual | given)
 
 
 @over(LIVE)
 @pytest.mark.parametrize("notices", [0.0, 1.0])
 def test_same_books(policy: Policy, notices: float) -> None:
-    checks.check_live(setting(policy), notices)
+    contract.check_live(setting(policy), notices)
 
 
 @over(WAITING)
 def test_same_books_where_clients_are_absent_and_crash(policy: Policy) -> None:
-    checks.check_live(setting(policy, federation=federation(0.7), seed=5, crash=0.25), 0.0)
+    contract.check_live(setting(policy, federation=federation(0.7), seed=5, crash=0.25), 0.0)
 
 
 # One that waits for more than can come ends with a sentence.
@@ -58,7 +58,7 @@ PRESENCES = [
 @pytest.mark.parametrize("presence", PRESENCES, ids=["day-night", "on-off", "battery"])
 def test_same_books_where_clients_come_and_go(policy: Policy, presence: Any) -> None:
     who = replace(federation(), presence=presence)
-    checks.check_live(setting(policy, federation=who))
+    contract.check_live(setting(policy, federation=who))
 
 
 latencies = st.one_of(
@@ -82,7 +82,7 @@ def test_same_books_whatever_the_latency(
     policy: Policy, latency: Any, clients: int, seed: int, notices: float
 ) -> None:
     who = cafe.Federation(clients, latency)
-    checks.check_live(setting(policy, federation=who, seed=seed), notices)
+    contract.check_live(setting(policy, federation=who, seed=seed), notices)
 
 
 @over(LEARNERS)
@@ -91,7 +91,7 @@ def test_same_model(policy: Policy) -> None:
     lossy: dict[str, Any] = {}
     if policy.target != "all":
         lossy = {"federation": federation(0.8), "crash": 0.1}
-    checks.check_live(setting(policy, task=task(server=optimiser), seed=7, **lossy))
+    contract.check_live(setting(policy, task=task(server=optimiser), seed=7, **lossy))
 
 
 def test_a_client_keeps_the_local_model_that_the_server_may_name() -> None:

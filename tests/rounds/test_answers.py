@@ -75,7 +75,7 @@ def test_wrong_types(engine: Any, decision: str, answer: Any, allowed: str) -> N
         ("invite", Invitation(np.arange(3), amount=np.full(3, 2**62)), "from 1 to 1000000000"),
         ("invite", Invitation(np.arange(3), note=np.full(3, np.nan)), "finite numbers as note"),
         ("invite", Invitation(np.arange(3), local=FLOATS), "3 invited as local"),
-        ("close", Invitation(np.arange(0)), "an Invitation of somebody"),
+        ("close", Invitation(np.arange(0)), "an Invitation with a client"),
         ("close", Invitation(np.arange(3)), "its last job still runs"),
     ],
 )

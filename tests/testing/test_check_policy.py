@@ -150,7 +150,7 @@ def test_what_is_no_policy(given: Any) -> None:
 
 
 def test_nothing_of_a_test_library_is_needed() -> None:
-    for module in (cafe.testing, cafe.testing.checks, cafe.testing.check, cafe.testing.comparing):
+    for module in (cafe.testing, cafe.testing.contract, cafe.testing.check, cafe.testing.comparing):
         text = inspect.getsource(module)
         assert "pytest" not in text
         assert "hypothesis" not in text

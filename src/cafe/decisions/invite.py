@@ -77,11 +77,11 @@ class Refill:
         object.__setattr__(self, "concurrency", whole("concurrency", self.concurrency))
 
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
-        """For ``invite``: an invitation, of nobody where nobody is missing."""
+        """For ``invite``: the missing clients; none where enough are at work."""
         return _invitation(ledger, self._draw(ledger, rng), self.work)
 
     def now(self, ledger: Ledger) -> Invitation | None:
-        """For ``close``: an invitation of somebody, or None."""
+        """For ``close``: the missing clients; None where enough are at work or nobody is idle."""
         clients = self._draw(ledger, None)
         return _invitation(ledger, clients, self.work) if len(clients) else None
 

@@ -19,9 +19,9 @@ from cafe.control import Controller
 from cafe.data.examples import Shards
 from cafe.engine import Limits, play
 from cafe.engine.books import Settled
-from cafe.engine.checks import check_hazards
+from cafe.engine.new_jobs import Played
+from cafe.engine.refusals import check_hazards
 from cafe.engine.run import Run
-from cafe.engine.starting import Played
 from cafe.engine.training import Paths
 from cafe.errors import CafeError, InputError
 from cafe.federation import Federation

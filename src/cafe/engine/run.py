@@ -11,8 +11,8 @@ import numpy as np
 from cafe.control import Controller, Fixed, as_controller, ask, titled
 from cafe.engine.arrivals import Arrivals
 from cafe.engine.books import Books, Settled, Used, as_closed
-from cafe.engine.checks import check_held, check_secure, check_setting
-from cafe.engine.starting import Starter
+from cafe.engine.new_jobs import Starter
+from cafe.engine.refusals import check_held, check_secure, check_setting
 from cafe.engine.training import Training
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Federation, Indices

@@ -12,7 +12,7 @@ import numpy as np
 from cafe.control import Controller, ask, titled
 from cafe.engine.arrivals import waited
 from cafe.engine.books import Books, Settled, Used, as_closed
-from cafe.engine.checks import check_held, check_secure
+from cafe.engine.refusals import check_held, check_secure
 from cafe.engine.run import RECALL, STREAMS, without
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Indices

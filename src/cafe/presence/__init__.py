@@ -6,7 +6,7 @@ from cafe.presence.base import Presence, PresenceState
 from cafe.presence.battery import Battery
 from cafe.presence.day_night import DayNight
 from cafe.presence.on_off import OnOff
-from cafe.presence.reading import read_trace
 from cafe.presence.trace import Trace
+from cafe.presence.trace_file import read_trace
 
 __all__ = ["Battery", "DayNight", "OnOff", "Presence", "PresenceState", "Trace", "read_trace"]

@@ -70,7 +70,7 @@ def more(policy: Policy, ledger: Ledger, answer: Invitation) -> Invitation:
     found = invitation(policy, "close", ledger, answer)
     if not len(found.clients):
         raise refusal(
-            policy, "close", "an Invitation of somebody", answer, "To wait, answer Wait(...)."
+            policy, "close", "an Invitation with a client", answer, "To wait, answer Wait(...)."
         )
     return found
 

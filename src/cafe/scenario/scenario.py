@@ -256,7 +256,7 @@ def _scenario(path: Path, text: str, tables: Table) -> Scenario:
 def _run(table: Table, place: Place) -> tuple[Table, tuple[int, ...]]:
     """What ``simulate`` is told, and the seeds."""
     from cafe.engine import simulate
-    from cafe.engine.checks import check_hazards
+    from cafe.engine.refusals import check_hazards
 
     shape = {"seeds": (list[int], None), **shape_of(simulate, ("seed",))}
     given = arguments(shape, table, place)

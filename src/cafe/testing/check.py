@@ -17,8 +17,8 @@ from cafe.presence import OnOff
 from cafe.randomness import Stream, check_seed
 from cafe.rounds.policy import Policy
 from cafe.task import Task
-from cafe.testing import checks
-from cafe.testing.checks import Setting, sees_training
+from cafe.testing import contract
+from cafe.testing.contract import Setting, sees_training
 
 CLIENTS = 14
 
@@ -62,23 +62,23 @@ def check_policy(
     task = small_task(federation.clients) if task is None else task
     whole("rounds", rounds)
     plain = Setting(make, federation, task, rounds, check_seed(seed))
-    checks.check_arguments(plain)  # first: an array that cannot be written ends other checks
+    contract.check_arguments(plain)  # first: an array that cannot be written ends other checks
     if not _succeeds(plain):
         raise InfeasibleError(
             f"No round of the policy {first.name} succeeded in {rounds} rounds: there was no "
             "update to compare. Give a federation whose clients are fast enough, or more rounds."
         )
-    checks.check_same_seed(plain)
-    checks.check_reference(plain)
+    contract.check_same_seed(plain)
+    contract.check_reference(plain)
     for name, hard in hardships(plain).items():
-        _unless_endless(first, name, checks.check_reference, hard)
-        _unless_endless(first, name, checks.check_fates, hard)
-    checks.check_fates(plain)
-    checks.check_time(plain)
-    checks.check_evaluation(plain)
-    checks.check_saving(plain)
-    checks.check_future(plain)
-    checks.check_live(replace(plain, rounds=min(rounds, 12)))
+        _unless_endless(first, name, contract.check_reference, hard)
+        _unless_endless(first, name, contract.check_fates, hard)
+    contract.check_fates(plain)
+    contract.check_time(plain)
+    contract.check_evaluation(plain)
+    contract.check_saving(plain)
+    contract.check_future(plain)
+    contract.check_live(replace(plain, rounds=min(rounds, 12)))
 
 
 def _succeeds(setting: Setting) -> bool:

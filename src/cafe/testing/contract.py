@@ -20,8 +20,8 @@ from cafe.rounds.jobs import Jobs, Reports
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import SINGLE, Closed, Policy
 from cafe.task import Task
+from cafe.testing.client_training import in_two, trains
 from cafe.testing.comparing import ROUNDING, WRITES, Check
-from cafe.testing.training import in_two, trains
 from cafe.testing.virtual_wire import VirtualWire
 
 TRAINING = 1e-5  # how far models may differ that were trained in another order, relatively

@@ -471,7 +471,7 @@ class Reference:
         self.reports = reports
         ledger = self.ledger(opened, self.working(reported), "policy merge", self.round)
         size = None if task is None else len(task.learner.save(self.models[-1]))
-        merge = answers.merging(policy, answers.merged(policy, ledger, reports), reports, size)
+        merge = answers.merging(policy, ledger, reports, size)
         used = {j: float(c) for j, c in zip(jobs, merge.coefficient, strict=True) if c != 0}
         if task is not None:
             moments = self.moments

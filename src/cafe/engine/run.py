@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
 from cafe.control import Controller, Fixed, as_controller, ask, titled
+from cafe.engine import attendance
 from cafe.engine.arrivals import Arrivals
 from cafe.engine.books import Books, Settled, Used, as_closed
+from cafe.engine.failures import Failures
 from cafe.engine.new_jobs import Starter
-from cafe.engine.refusals import check_held, check_secure, check_setting
+from cafe.engine.policy_calls import PolicyCalls
+from cafe.engine.refusals import check_secure, check_setting
 from cafe.engine.training import Training
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Federation, Indices
 from cafe.fitting.observations import Observations
 from cafe.latency.base import Floats
 from cafe.learn.base import Model, Score
-from cafe.presence import PresenceState
 from cafe.randomness import Stream, check_seed
 from cafe.rounds import answers
 from cafe.rounds.history import Column, History, columns
@@ -28,9 +29,7 @@ from cafe.rounds.ledger import Ledger, Scored, Waiting
 from cafe.rounds.outcome import OPEN, Fate, Outcome
 from cafe.rounds.policy import (
     COMMIT,
-    DROP,
     SINGLE,
-    Carried,
     Policy,
     Verdict,
     Wait,
@@ -38,7 +37,6 @@ from cafe.rounds.policy import (
 from cafe.task import Task
 
 RECALL = 20_000  # response times that a controller is shown, the last ones
-CHANGES = 20_000  # of presence, and 10 per client, after which a round waits no longer for clients
 
 
 class Run:
@@ -75,9 +73,9 @@ class Run:
             )
         self.secure_aggregation = secure_aggregation
         self.controller = as_controller(policy)
-        self._streams = {name: Stream(self.seed, address) for name, address in STREAMS.items()}
         examples = federation.examples if task is None else task.shards.counts
         self.books = Books.new(np.broadcast_to(examples, federation.clients).astype(np.int64))
+        self.calls = PolicyCalls(self.books.ledger, self.seed, secure_aggregation)
         self.running = Running.none()
         absence = federation.presence
         self.presence = None if absence is None else absence.begin(federation.clients, self.seed)
@@ -90,10 +88,7 @@ class Run:
         self.scores: list[tuple[int, Score]] = []
         self._scored: tuple[int, Score] | None = None
         self.responses: deque[tuple[int, float, float]] = deque(maxlen=RECALL)
-        self.waits = 0  # how often close has been answered: the address of its random numbers
-        # Failed rounds in a row, the fastest report in them with its client, and how many of them
-        # failed because their update was not finite.
-        self.failures: tuple[int, float, int, int] = (0, float("inf"), -1, 0)
+        self.failures = Failures()
         # Told how each round has settled its jobs, where somebody wants to know.
         self.watch: Callable[[Running, Settled], None] | None = None
         self._checked: Policy | None = None
@@ -130,17 +125,16 @@ class Run:
         """Play one round, from the broadcast to the close."""
         ledger = self.ledger
         if self.presence is not None:
-            self._see(self.presence)
+            attendance.look(ledger, self.presence)
         policy = self.policy = self._choose()
         if "scores" in policy.needs:
             self._rate(policy)
         ledger.forecasts = self._forecast if "forecasts" in policy.needs else None
         if self.presence is not None:
-            self._gather(policy, self.presence)
+            attendance.gather(ledger, self.presence, policy.quorum)
         ledger.opened = ledger.now
-        ledger.ask(self._streams["invite"], ledger.round)
         outcome = Outcome(ledger.round, ledger.opened, ledger.now, False)
-        first = answers.invitation(policy, "invite", ledger, policy.invite(ledger, ledger.rng))
+        first = self.calls.invite(policy)
         open_ = Arrivals(self.running, self._start(first, outcome))
         repeats, verdict, early = self._wait(open_, outcome)
         jobs, reported = open_.jobs, open_.reported
@@ -154,11 +148,7 @@ class Run:
         outcome.closed, outcome.succeeded = ledger.now, verdict is COMMIT and not spoilt
         outcome.invited = open_.invited
         closed = as_closed(outcome.succeeded, jobs, reported, used, reports)
-        ledger.ask(self._streams["carry"], ledger.round)
-        carried = answers.carrying(policy, policy.carry(ledger, closed), len(jobs), ledger.clients)
-        check_held(policy, carried, self.secure_aggregation)
-        if spoilt:  # what is kept of it would spoil the next update too
-            carried = replace(without(carried, reported), kept=False)
+        carried = self.calls.carry(policy, closed, len(jobs), spoilt)
         unfinished = Fate.CANCELLED if early else Fate.LATE
         settled = self.books.close(outcome, jobs, reported, used, carried, unfinished, repeats)
         self.running = settled.running
@@ -170,42 +160,16 @@ class Run:
         self.outcomes.append(outcome)
         if not isinstance(self.controller, Fixed):
             self._recall(jobs, reported, settled)
-        if policy.observe is not None:
-            ledger.ask(self._streams["observe"], ledger.round - 1)
-            ledger.state = answers.state(policy, policy.observe(ledger, outcome, closed))
-        self._persevere(outcome, jobs, spoilt)
+        self.calls.observe(policy, outcome, closed)
+        self.failures.note(outcome, jobs, spoilt)
+        self.failures.check(self.patience, policy, outcome)
         return outcome
-
-    def _see(self, presence: PresenceState) -> None:
-        """Who is there now."""
-        self.ledger.see(presence.away(self.ledger.now))
 
     def _forecast(self, clients: Indices, until: float) -> Floats:
         """How likely each client is to stay until a time."""
         if self.presence is None:
             return np.ones(len(clients))
         return self.presence.forecast(clients, self.ledger.now, until)
-
-    def _gather(self, policy: Policy, presence: PresenceState) -> None:
-        """Wait until as many clients are present as a round needs."""
-        ledger, since, left = self.ledger, self.ledger.now, CHANGES + 10 * self.ledger.clients
-        self._see(presence)
-        while ledger.clients - ledger.absent < policy.quorum:
-            moment, left = presence.next_change(ledger.now), left - 1
-            if not left:
-                raise InfeasibleError(
-                    f"Round {ledger.round} needs {policy.quorum} clients at once, and from time "
-                    f"{since:g} to {ledger.now:g} there were never so many present. Lower the "
-                    "quorum."
-                )
-            if not moment < np.inf:
-                raise InfeasibleError(
-                    f"Round {ledger.round} needs {policy.quorum} clients, and no more than "
-                    f"{ledger.clients - ledger.absent} are ever present from "
-                    f"time {ledger.now:g} on. Lower the quorum, or end the run earlier."
-                )
-            ledger.now = moment
-            self._see(presence)
 
     def _start(self, invitation: Invitation, outcome: Outcome) -> Running:
         """The jobs that an invitation starts, with the arrivals that fate has in store."""
@@ -242,19 +206,13 @@ class Run:
         ledger, policy = self.ledger, self.policy
         until, repeats = float("inf"), False
         while True:
-            ledger.ask(self._streams["close"], self.waits)
-            self.waits += 1
             ledger.working = len(open_) - open_.count
-            waiting = Waiting(open_.count, open_.invited, len(open_) - open_.count, open_.look)
-            answer = answers.closing(policy, policy.close(ledger, waiting))
+            waiting = Waiting(open_.count, open_.invited, ledger.working, open_.look)
+            answer = self.calls.close(policy, waiting, lambda: open_.jobs.client)
             if isinstance(answer, Verdict):
                 return repeats, answer, ledger.now < until
             if isinstance(answer, Invitation):
-                more = answers.more(policy, ledger, answer)
-                if more.local is not None:  # what is reported in a round is kept at its close
-                    again = np.isin(more.clients, open_.jobs.client)
-                    more = replace(more, local=more.local & ~again)
-                open_.add(self._start(more, outcome))
+                open_.add(self._start(answer, outcome))
                 repeats = True
                 continue
             until = answer.until
@@ -282,16 +240,14 @@ class Run:
 
     def _merge(self, jobs: Running, index: Indices) -> tuple[Used, Reports] | None:
         """Ask the policy for coefficients, and move the model; None if that would spoil it."""
-        ledger, policy, held = self.ledger, self.policy, self.books.held(jobs, index)
+        policy, held = self.policy, self.books.held(jobs, index)
         reports = self.books.reports(jobs, index, held)
         training, needs = self.training, policy.needs
         if training is not None:
             paths = training.paths(jobs, index, held)
             if needs & SINGLE:
                 reports = training.seen(reports, paths, needs)
-        ledger.ask(self._streams["merge"], ledger.round)
-        answer = answers.merged(policy, ledger, reports)
-        merge = answers.merging(policy, answer, reports, self._parameters)
+        merge = self.calls.merge(policy, reports, self._parameters)
         if training is not None:
             if not training.merge(paths, merge, reports.updates):
                 return None
@@ -344,41 +300,9 @@ class Run:
         clients, times, limits = zip(*self.responses, strict=True)
         return Observations([*times], [*limits], [f"{client}" for client in clients])
 
-    def _persevere(self, outcome: Outcome, jobs: Running, spoilt: bool) -> None:
-        """Give up after too many failures in a row, and say what would have been needed."""
-        if outcome.succeeded:
-            self.failures = (0, float("inf"), -1, 0)
-            return
-        count, took, client, broken = self.failures
-        if len(jobs):
-            taken = jobs.arrival - jobs.start
-            first = int(np.argmin(taken))
-            took, client = min((took, client), (float(taken[first]), int(jobs.client[first])))
-        self.failures = (count + 1, took, client, broken + spoilt)
-        if count + 1 >= self.patience:
-            advice = "Lengthen the deadline, lower the quorum, or raise patience."
-            if self.failures[3] == count + 1:
-                advice = "Lower the learning rate."
-            raise InfeasibleError(f"{self.lament()} {advice}")
-
-    def lament(self) -> str:
-        """How many rounds in a row have failed, and how fast the fastest report in them was."""
-        count, took, client, broken = self.failures
-        last = self.outcomes[-1]
-        if broken:
-            return (
-                f"{count} rounds in a row have failed under {self.policy}, {broken} of them "
-                "because their update would have left numbers in the model that are not finite."
-            )
-        fastest = (
-            f"The fastest report in them took {took:.4g} (client {client})"
-            if np.isfinite(took)
-            else "In them nobody reported at all"
-        )
-        return (
-            f"{count} rounds in a row have failed under {self.policy}. {fastest}, and the last "
-            f"round lasted {last.closed - last.opened:.4g} and had {last.reports} reports."
-        )
+    def why_failing(self) -> str:
+        """How many rounds in a row have failed, and why as far as that is known."""
+        return self.failures.describe(self.policy, self.outcomes[-1])
 
     def set_model(self, model: Model) -> None:
         """Replace the server's model between two rounds. The other model is a new version.
@@ -426,25 +350,6 @@ class Run:
             None if training is None else self.scores,
             None if training is None else training.task.learner.save(training.model).copy(),
         )
-
-
-# The addresses of the random numbers that decisions may draw: by round, those of close by how
-# often it has been answered.
-STREAMS = {
-    "invite": "policy",
-    "close": "policy close",
-    "merge": "policy merge",
-    "carry": "policy carry",
-    "observe": "policy observe",
-}
-
-
-def without(carried: Carried, some: Mask) -> Carried:
-    """What outlives a round, but for some of its jobs."""
-    if not some.any():
-        return carried
-    codes = np.where(some, int(DROP), np.asarray(carried.jobs, dtype=np.int64))
-    return replace(carried, jobs=codes)
 
 
 def _training(task: Task, seed: int) -> Training:

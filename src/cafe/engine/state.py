@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cafe.control import identity_of
 from cafe.engine.books import Books
+from cafe.engine.failures import Failures
 from cafe.engine.run import Run
 from cafe.engine.training import Call, Link
 from cafe.errors import InputError
@@ -111,7 +112,7 @@ def save(run: Run) -> State:
             "Play it again from its seed, which gives the same numbers."
         )
     state, meta = save_books(run)
-    meta |= {"failures": run.failures, "waits": run.waits, **_identity(run)}
+    meta |= {"failures": asdict(run.failures), "waits": run.calls.waits, **_identity(run)}
     meta["uploads"] = [*run.uploads.items()]
     state["responses"] = np.array([*run.responses], dtype=float).reshape(-1, 3)
     if run.presence is not None:
@@ -145,8 +146,7 @@ def restore(run: Run, state: State) -> None:
     if ("trained" in meta) != (training is not None):
         raise InputError("The saved run and this one must both have a task, or both none.")
     restore_books(run, state, meta)
-    count, took, client, broken = meta["failures"]
-    run.failures, run.waits = (count, took, client, broken), meta["waits"]
+    run.failures, run.calls.waits = Failures(**meta["failures"]), meta["waits"]
     run.uploads = dict(meta["uploads"])
     run.responses.extend(
         (int(client), float(took), float(limit)) for client, took, limit in state["responses"]

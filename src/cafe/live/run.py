@@ -12,8 +12,9 @@ import numpy as np
 from cafe.control import Controller, ask, titled
 from cafe.engine.arrivals import waited
 from cafe.engine.books import Books, Settled, Used, as_closed
-from cafe.engine.refusals import check_held, check_secure
-from cafe.engine.run import RECALL, STREAMS, without
+from cafe.engine.policy_calls import PolicyCalls
+from cafe.engine.refusals import check_secure
+from cafe.engine.run import RECALL
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Indices
 from cafe.fitting.observations import Observations
@@ -29,7 +30,7 @@ from cafe.live.robust import Combine
 from cafe.live.roster import Roster
 from cafe.live.weights import Weights
 from cafe.live.wire import Order, Wire
-from cafe.randomness import Stream, check_seed
+from cafe.randomness import check_seed
 from cafe.rounds import answers
 from cafe.rounds.history import Column, Columns, History
 from cafe.rounds.jobs import Invitation, Reports, Running, Status, Work
@@ -82,6 +83,7 @@ class LiveRun:
         self.roster = Roster()
         self.desk = Desk(wire, Gate(self.weights.layout, guard or Guard()), self.roster)
         self.books = Books.new(np.empty(0, dtype=np.int64))
+        self.calls = PolicyCalls(self.books.ledger, self.seed, secure_aggregation)
         self.running, self.records = Running.none(), list[Record]()
         self.pending = Pending()
         self.held: dict[int, Admitted] = {}
@@ -89,9 +91,7 @@ class LiveRun:
         self.scores: list[tuple[int, Score]] = []
         self.responses: deque[Response] = deque(maxlen=RECALL)
         self.failures = 0
-        self.waits = 0
         self.open: Open | None = None
-        self._streams = {name: Stream(self.seed, address) for name, address in STREAMS.items()}
         self._columns = Columns()
         self._bytes = self.weights.versions[0].nbytes
         self._zero = wire.clock()
@@ -154,9 +154,7 @@ class LiveRun:
         ledger.now = ledger.opened = self.now()  # what the controller took is not the round's
         outcome = Outcome(ledger.round, ledger.opened, ledger.now, False)
         open_ = self.open = Open(self.running, [*self.records])
-        ledger.ask(self._streams["invite"], ledger.round)
-        first = answers.invitation(policy, "invite", ledger, policy.invite(ledger, ledger.rng))
-        self._start(open_, first, outcome)
+        self._start(open_, self.calls.invite(policy), outcome)
         repeats, verdict, early = self._wait(open_, outcome)
         jobs, reported = open_.jobs, open_.reported
         used, reports, spoilt = Used.nothing(), None, False
@@ -168,11 +166,7 @@ class LiveRun:
         outcome.invited = open_.invited
         outcome.bytes_up = self._weight(open_) * self._bytes
         closed = as_closed(outcome.succeeded, jobs, reported, used, reports)
-        ledger.ask(self._streams["carry"], ledger.round)
-        carried = answers.carrying(policy, policy.carry(ledger, closed), len(jobs), ledger.clients)
-        check_held(policy, carried, self.secure_aggregation)
-        if spoilt:  # what is kept of it would spoil the next update too
-            carried = replace(without(carried, reported), kept=False)
+        carried = self.calls.carry(policy, closed, len(jobs), spoilt)
         unfinished = Fate.CANCELLED if early else Fate.LATE
         settled = self.books.close(outcome, jobs, reported, used, carried, unfinished, repeats)
         self.running = settled.running
@@ -181,9 +175,7 @@ class LiveRun:
         self._remember(open_, settled)
         self.outcomes.append(outcome)
         self.responses += responses
-        if policy.observe is not None:
-            ledger.ask(self._streams["observe"], ledger.round - 1)
-            ledger.state = answers.state(policy, policy.observe(ledger, outcome, closed))
+        self.calls.observe(policy, outcome, closed)
         self.failures = 0 if outcome.succeeded else self.failures + 1
         self.open = None
         return Round(outcome, records, responses, open_.lost_carries, spoilt)
@@ -291,19 +283,13 @@ class LiveRun:
             count = int(np.count_nonzero(reported))
             over = int(np.count_nonzero(~reported & (jobs.arrival <= ledger.now)))
             coming = int(np.count_nonzero(open_.alive)) + over
-            ledger.ask(self._streams["close"], self.waits)
             ledger.working = len(jobs) - count
-            self.waits += 1
             waiting = Waiting(count, open_.invited, coming, open_.look)
-            answer = answers.closing(policy, policy.close(ledger, waiting))
+            answer = self.calls.close(policy, waiting, lambda: open_.jobs.client)
             if isinstance(answer, Verdict):
                 return repeats, answer, ledger.now < open_.until
             if isinstance(answer, Invitation):
-                more = answers.more(policy, ledger, answer)
-                if more.local is not None:  # what is reported in a round is kept at its close
-                    again = np.isin(more.clients, jobs.client)
-                    more = replace(more, local=more.local & ~again)
-                self._start(open_, more, outcome)
+                self._start(open_, answer, outcome)
                 repeats = True
                 continue
             passed = answer.reports is not None and answer.reports <= count
@@ -317,7 +303,7 @@ class LiveRun:
             open_.until = answer.until
             self.notice()
             if not self._listen(open_, answer):
-                self.waits -= 1  # asked again before its time: with the same random numbers
+                self.calls.repeat_close()
             _, now_reported = waited(jobs, answer)
             ledger.mark(jobs.client, now_reported & ~reported, False)
             open_.reported = now_reported
@@ -372,8 +358,7 @@ class LiveRun:
             found["offsets"] = vectors.offsets(reports.client, reports.invitation, size)
             found["common"] = vectors.shown(size)
         reports = replace(reports, **found)
-        ledger.ask(self._streams["merge"], ledger.round)
-        merge = answers.merging(policy, answers.merged(policy, ledger, reports), reports, size)
+        merge = self.calls.merge(policy, reports, size)
         if not self.weights.move(ledger.version, updates, reports.version, merge):
             return None
         vectors.adopt(merge, reports.client)

@@ -161,7 +161,7 @@ class _Server:
             self.board.show("open", self.trouble if self.run.failures else "")
             self.evaluate()
             if self.run.failures >= self.brief.patience:
-                raise InfeasibleError(self.lament())
+                raise InfeasibleError(self.why_failing())
             if self.run.failures and played.outcome.fates[Fate.ABSENT] >= played.outcome.invited:
                 self.run.wire.sleep(LOOK)  # nothing could be sent: patience shall last a while
 
@@ -255,7 +255,7 @@ class _Server:
         else:
             self.say(f"Round {outcome.round} failed: {came}; version stays {outcome.version}.")
 
-    def lament(self) -> str:
+    def why_failing(self) -> str:
         """Why nothing goes on."""
         run = self.run
         took = [r.seconds for r in run.responses if r.seconds is not None]

@@ -27,7 +27,7 @@ def save(run: LiveRun) -> State:
     state |= {f"held.{k}": report.update for k, report in run.held.items()}
     state["norms"] = np.array(run.desk.gate.norms, dtype=float)
     meta |= asdict(run.roster)
-    meta |= {"failures": run.failures, "waits": run.waits, **identity(run)}
+    meta |= {"failures": run.failures, "waits": run.calls.waits, **identity(run)}
     meta["classes"] = run.desk.gate.classes
     meta["held"] = {k: _but_update(report) for k, report in run.held.items()}
     meta["pending"] = {
@@ -53,7 +53,7 @@ def restore(run: LiveRun, state: State) -> None:
     restore_books(run, state, meta)
     run.running.arrival[:], run.running.stop[:] = np.inf, run.ledger.now
     run.running.status[:] = Status.CRASHED
-    run.failures, run.waits = meta["failures"], meta["waits"]
+    run.failures, run.calls.waits = meta["failures"], meta["waits"]
     run.desk.gate.classes = meta["classes"]
     weights = run.weights
     weights.versions = {int(n): array for n, array in _named(state, "model.").items()}

@@ -102,7 +102,7 @@ def execute(
         finish(folder, history)
         if history.rounds and not history.updates:
             advice = "Lengthen the deadline or lower the quorum."
-            _say(say, f"{folder}: no round has succeeded. {run.lament()} {advice}")
+            _say(say, f"{folder}: no round has succeeded. {run.why_failing()} {advice}")
         if history.loss is not None and not math.isfinite(history.loss):
             _say(say, f"{folder}: the model has diverged, its loss is {history.loss}. Lower rate.")
     return Result(history, begun, folder)

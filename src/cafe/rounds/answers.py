@@ -139,24 +139,20 @@ def passed(policy: Policy, now: float, wait: Wait) -> InputError:
     )
 
 
-def merged(policy: Policy, ledger: Ledger, reports: Reports) -> Any:
-    """What ``merge`` answers. What the parts of an answer refuse is told with the policy's name."""
-    try:
-        return policy.merge(ledger, reports)
-    except InputError as error:
-        text = f"The policy {policy.name} could not answer a Merge in merge: {error}"
-        raise InputError(text) from error
-
-
-def merging(policy: Policy, answer: Any, reports: Reports, parameters: int | None = None) -> Merge:
-    """A merge with a coefficient for each report, and vectors that fit the model.
+def merging(policy: Policy, ledger: Ledger, reports: Reports, parameters: int | None) -> Merge:
+    """Call ``merge``: a coefficient for each report, and vectors that fit the model.
 
     Args:
-        policy: that answered.
-        answer: what it answered.
-        reports: what it was given.
+        policy: that is called.
+        ledger: what it sees.
+        reports: what it is given.
         parameters: how many the model has; None without a task, where there is no model.
     """
+    try:
+        answer: Any = policy.merge(ledger, reports)
+    except InputError as error:  # Merge, Mean and others do not know whose answer they are part of
+        text = f"The policy {policy.name} could not answer a Merge in merge: {error}"
+        raise InputError(text) from error
     if not isinstance(answer, Merge):
         advice = ""
         if isinstance(answer, np.ndarray | list | tuple):

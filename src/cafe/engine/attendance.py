@@ -1,0 +1,36 @@
+"""Which clients are present when a round opens."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cafe.errors import InfeasibleError
+from cafe.presence import PresenceState
+from cafe.rounds.ledger import Ledger
+
+CHANGES = 20_000  # of presence, and 10 per client, after which a round no longer waits for clients
+
+
+def look(ledger: Ledger, presence: PresenceState) -> None:
+    """Write into the ledger which clients are away now."""
+    ledger.see(presence.away(ledger.now))
+
+
+def gather(ledger: Ledger, presence: PresenceState, quorum: int) -> None:
+    """Let time pass until as many clients are present as a round needs."""
+    began, left = ledger.now, CHANGES + 10 * ledger.clients
+    while ledger.clients - ledger.absent < quorum:
+        moment, left = presence.next_change(ledger.now), left - 1
+        if not left:
+            raise InfeasibleError(
+                f"Round {ledger.round} needs {quorum} clients at once, and from time {began:g} to "
+                f"{ledger.now:g} there were never so many present. Lower the quorum."
+            )
+        if not moment < np.inf:
+            raise InfeasibleError(
+                f"Round {ledger.round} needs {quorum} clients, and no more than "
+                f"{ledger.clients - ledger.absent} are ever present from time {ledger.now:g} on. "
+                "Lower the quorum, or end the run earlier."
+            )
+        ledger.now = moment
+        look(ledger, presence)

@@ -1,0 +1,116 @@
+"""Calls of a policy's decisions: their random numbers are set, and their answers checked.
+
+The engine and a server on real clients call a policy through this. The reference does so itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from cafe.engine.refusals import check_held
+from cafe.federation import Indices
+from cafe.randomness import Stream
+from cafe.rounds import answers
+from cafe.rounds.jobs import Invitation, Mask, Reports
+from cafe.rounds.ledger import Ledger, Waiting
+from cafe.rounds.outcome import Outcome
+from cafe.rounds.policy import DROP, Carried, Closed, Merge, Policy, Verdict, Wait
+
+# Each decision's stream of random numbers. The index is the round; for close, the number of calls.
+_STREAMS = {
+    "invite": "policy",
+    "close": "policy close",
+    "merge": "policy merge",
+    "carry": "policy carry",
+    "observe": "policy observe",
+}
+
+
+class PolicyCalls:
+    """Calls the decisions of the policy that holds in a round.
+
+    Args:
+        ledger: what the decisions see.
+        seed: of their random numbers.
+        secure_aggregation: whether to refuse that single reports are held.
+
+    Attributes:
+        waits: how many calls of ``close`` have been answered.
+    """
+
+    def __init__(self, ledger: Ledger, seed: int, secure_aggregation: bool) -> None:
+        self.waits = 0
+        self._ledger, self._secure = ledger, secure_aggregation
+        self._streams = {name: Stream(seed, address) for name, address in _STREAMS.items()}
+
+    def invite(self, policy: Policy) -> Invitation:
+        """The invitation with which a round opens."""
+        ledger = self._ledger
+        ledger.ask(self._streams["invite"], ledger.round)
+        return answers.invitation(policy, "invite", ledger, policy.invite(ledger, ledger.rng))
+
+    def close(
+        self, policy: Policy, waiting: Waiting, open_clients: Callable[[], Indices]
+    ) -> Wait | Verdict | Invitation:
+        """What to do next in an open round.
+
+        Args:
+            policy: that holds in the round.
+            waiting: how the round stands.
+            open_clients: the clients of all jobs of the round.
+        """
+        ledger = self._ledger
+        ledger.ask(self._streams["close"], self.waits)
+        self.waits += 1
+        answer = answers.closing(policy, policy.close(ledger, waiting))
+        if not isinstance(answer, Invitation):
+            return answer
+        more = answers.more(policy, ledger, answer)
+        if more.local is None:
+            return more
+        # A local model that is reported in this round is kept only when the round closes.
+        return replace(more, local=more.local & ~np.isin(more.clients, open_clients()))
+
+    def repeat_close(self) -> None:
+        """Let the next call of ``close`` have the random numbers of the last one.
+
+        A live server calls again before a wait is over if it learns that a client is lost.
+        """
+        self.waits -= 1
+
+    def merge(self, policy: Policy, reports: Reports, parameters: int | None) -> Merge:
+        """How the reports move the model, which has so many parameters; None: there is no model."""
+        self._ledger.ask(self._streams["merge"], self._ledger.round)
+        return answers.merging(policy, self._ledger, reports, parameters)
+
+    def carry(self, policy: Policy, closed: Closed, jobs: int, spoilt: bool) -> Carried:
+        """What outlives a round.
+
+        Args:
+            policy: that holds in the round.
+            closed: the round.
+            jobs: how many it had.
+            spoilt: whether its update was not finite: then none of its reports is kept.
+        """
+        ledger = self._ledger
+        ledger.ask(self._streams["carry"], ledger.round)
+        carried = answers.carrying(policy, policy.carry(ledger, closed), jobs, ledger.clients)
+        check_held(policy, carried, self._secure)
+        return _without(carried, closed.reported) if spoilt else carried
+
+    def observe(self, policy: Policy, outcome: Outcome, closed: Closed) -> None:
+        """Let the policy choose its next state; the ledger is already that of the next round."""
+        if policy.observe is None:
+            return
+        ledger = self._ledger
+        ledger.ask(self._streams["observe"], ledger.round - 1)
+        ledger.state = answers.state(policy, policy.observe(ledger, outcome, closed))
+
+
+def _without(carried: Carried, reported: Mask) -> Carried:
+    """The same without anything that is reported or kept: it would spoil the next update too."""
+    codes = np.where(reported, int(DROP), np.asarray(carried.jobs, dtype=np.int64))
+    return Carried(codes, kept=False)

@@ -6,7 +6,7 @@ import heapq
 
 import numpy as np
 
-from cafe.engine.books import known
+from cafe.engine.settled import known
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.rounds.jobs import Jobs, Mask, Running

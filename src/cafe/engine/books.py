@@ -2,99 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.engine.fates import (
-    FAILED,
-    OVER,
-    asked_for,
-    each_once,
-    fate_counts,
-    last_of_each,
-    lost_jobs,
-    may_run,
-    unused_fates,
-)
+from cafe.engine.fates import FAILED, OVER, Closing, each_once, fate_counts
 from cafe.engine.kept import Kept
+from cafe.engine.settled import NO_CLIENTS, Settled, Used, spent_on
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Score
 from cafe.rounds.history import Column, Curve, History
 from cafe.rounds.jobs import (
     Codes,
-    Jobs,
     Mask,
     Reports,
     Running,
     Whole,
     pick,
     shared,
-    since,
 )
 from cafe.rounds.ledger import Columns, Ledger
 from cafe.rounds.outcome import OPEN, Fate, Outcome
-from cafe.rounds.policy import HOLD, LOCAL, RUN, Carried, Closed, Merge
-
-_NOBODY = np.empty(0, dtype=np.intp)
-_NO_JOBS = Running.none()
-
-
-@dataclass(frozen=True, eq=False)
-class Used:
-    """What a merge used: fresh reports by job, held ones by client, and their coefficients."""
-
-    jobs: Indices
-    held: Indices
-    coefficient: Floats
-
-    @classmethod
-    def nothing(cls) -> Used:
-        """What a failed round used."""
-        return cls(_NOBODY, _NOBODY, np.empty(0))
-
-    def all_or_none(self, outcome: Outcome) -> bool:
-        """Whether all reports of a round are used, and no held ones; or none at all."""
-        return outcome.used == 0 or (outcome.used == outcome.reports and not len(self.held))
-
-    @classmethod
-    def by(cls, merge: Merge, index: Indices, held: Indices) -> Used:
-        """What a merge used of the jobs at ``index``, followed by what clients ``held``."""
-        counted = merge.coefficient != 0
-        if np.count_nonzero(counted) == len(counted):
-            return cls(index, held, merge.coefficient)
-        fresh = counted[: len(index)]
-        return cls(index[fresh], held[counted[len(index) :]], merge.coefficient[counted])
-
-
-class Settled:
-    """What a closed round has made of its jobs.
-
-    Args:
-        fate: makes :attr:`fate` when it is asked for.
-
-    Attributes:
-        running: the jobs that run on.
-        kept: which of the round's jobs have their report or local model kept.
-        earlier: the fates of jobs of earlier rounds whose reports were kept: clients, and the fate
-            of all jobs in what each of them had kept.
-    """
-
-    def __init__(self, fate: Callable[[], Codes]) -> None:
-        self._make = fate
-        self.running = _NO_JOBS
-        self.kept = _NOBODY
-        self.earlier: list[tuple[Indices, Whole]] = []
-
-    @cached_property
-    def fate(self) -> Codes:
-        """Of each of the round's jobs; ``OPEN`` for those that run on or are kept unused."""
-        return self._make()
+from cafe.rounds.policy import HOLD, LOCAL, Carried
 
 
 @dataclass(eq=False)
@@ -179,7 +112,7 @@ class Books:
     def held(self, jobs: Running, index: Indices) -> Indices:
         """Whose earlier report is offered to a merge: not theirs who have reported again."""
         if not self.kept.held.any():
-            return _NOBODY
+            return NO_CLIENTS
         waiting = self.kept.held.copy()
         waiting[jobs.client[index]] = False
         return np.flatnonzero(waiting)
@@ -257,29 +190,13 @@ class Books:
             repeats: whether a client may have several of the jobs.
         """
         now, columns, ledger = outcome.closed, self.columns, self.ledger
-        # In most rounds nobody is lost, nothing runs on and nothing is kept: None costs nothing.
-        lost = lost_jobs(now, jobs, reported)
-        runs = asked_for(carried, RUN, lambda: may_run(jobs, reported, lost))
-        keeps = asked_for(carried, HOLD | LOCAL, lambda: reported)
         outcome.reports = int(np.count_nonzero(reported))
         outcome.used = len(used.coefficient)
-        # A report that came together with the last one of a target was one too many.
-        over = int(np.count_nonzero(jobs.arrival <= now)) > outcome.reports
-        spent = np.minimum(jobs.stop, now)
-        spent -= jobs.start
-        simple = jobs.all_expected and keeps is None and not (over or repeats or self._keeping)
-        if simple and not isinstance(carried.jobs, np.ndarray) and used.all_or_none(outcome):
-            settled = self._close_simply(outcome, jobs, reported, used, unfinished, spent, runs)
-        else:
-            if keeps is not None and repeats:
-                keeps = keeps & last_of_each(jobs.client, reported)
-            fate = unused_fates(outcome, jobs, reported, lost, keeps, runs, unfinished)
-            settled = self._close_all(outcome, jobs, used, fate, spent, repeats, (keeps, runs))
-            if self._keeping or keeps is not None:
-                self._keep(outcome, jobs, settled, runs, used, spent, carried)
-
-        if runs is not None:
-            settled.running = jobs.take(np.flatnonzero(runs))
+        closing = Closing.of(outcome, jobs, reported, used, carried, unfinished, repeats)
+        simple = closing.simple and not self._keeping
+        settled = self._close_simply(closing) if simple else self._close_all(closing)
+        if closing.runs is not None:
+            settled.running = jobs.take(np.flatnonzero(closing.runs))
         ledger.forget_marks()
         columns.busy[:] = False
         columns.busy[settled.running.client] = True
@@ -291,34 +208,27 @@ class Books:
         outcome.age = now - float(columns.last_start.sum()) / ledger.clients
         return settled
 
-    def _close_simply(
-        self,
-        outcome: Outcome,
-        jobs: Running,
-        reported: Mask,
-        used: Used,
-        unfinished: Fate,
-        spent: Floats,
-        runs: Mask | None,
-    ) -> Settled:
-        """A round whose reports are all used or all thrown away, and all others share one fate.
+    def _close_simply(self, closing: Closing) -> Settled:
+        """A round whose reports are all used or all discarded, and all other jobs share one fate.
 
         With a million clients it takes half as long as the general case, which gives the same.
         """
+        outcome, jobs, reported = closing.outcome, closing.jobs, closing.reported
+        used, runs = closing.used, closing.runs
         mine = int(FAILED if not outcome.succeeded else OVER)
-        rest = OPEN if runs is not None else int(unfinished)
+        rest = OPEN if runs is not None else int(closing.unfinished)
         if outcome.used:
             stale = pick(jobs.version, used.jobs) != self.ledger.version
             late = int(np.count_nonzero(stale))
             outcome.fates[0], outcome.fates[1] = outcome.used - late, late  # FRESH, STALE
-            self._credit(outcome, jobs, used, repeats=False)
-            wasted = _NOBODY if runs is not None else np.flatnonzero(~reported)
+            self._credit(closing)
+            wasted = NO_CLIENTS if runs is not None else np.flatnonzero(~reported)
         else:
             outcome.fates[mine] = outcome.reports
             wasted = np.arange(len(jobs)) if runs is None else np.flatnonzero(reported)
         if runs is None:
             outcome.fates[rest] += len(jobs) - outcome.reports
-        self._charge(outcome, jobs, wasted, spent, spent if runs is None else spent[~runs])
+        closing.charge(wasted)
 
         def fate() -> Codes:
             found = np.where(reported, np.int8(mine), np.int8(rest))
@@ -328,45 +238,29 @@ class Books:
 
         return Settled(fate)
 
-    def _close_all(
-        self,
-        outcome: Outcome,
-        jobs: Running,
-        used: Used,
-        fate: Codes,
-        spent: Floats,
-        repeats: bool,
-        asked: tuple[Mask | None, Mask | None],
-    ) -> Settled:
+    def _close_all(self, closing: Closing) -> Settled:
         """Any round: by the fate of each of its jobs."""
-        keeps, runs = asked
+        outcome, keeps = closing.outcome, closing.keeps
+        fate = closing.fates()
         settled = Settled(lambda: fate)
         if outcome.used:
-            self._merge(outcome, jobs, used, settled, repeats)
-        ended = spent if runs is None else spent[~runs]
-        self._charge(outcome, jobs, np.flatnonzero(fate >= OVER), spent, ended)
+            self._merge(closing, settled)
+        closing.charge(np.flatnonzero(fate >= OVER))
         outcome.fates += fate_counts(fate)
         if keeps is not None:
             settled.kept = np.flatnonzero(keeps)
+        if self._keeping or keeps is not None:
+            self._keep(closing, settled)
         return settled
-
-    def _charge(
-        self, outcome: Outcome, jobs: Running, wasted: Indices, spent: Floats, ended: Floats
-    ) -> None:
-        """What a round's jobs have cost."""
-        outcome.work = float(ended.sum())
-        outcome.waste += float(since(outcome.closed, pick(jobs.start, wasted)).sum())
-        outcome.processing_waste += float(spent[wasted].sum())
 
     @property
     def _keeping(self) -> bool:
         return bool(self.columns.local.any() or self.kept.held.any())
 
-    def _merge(
-        self, outcome: Outcome, jobs: Running, used: Used, settled: Settled, repeats: bool
-    ) -> None:
-        """Reset the ages of those who are in the update; their kept jobs are in it too."""
-        self._credit(outcome, jobs, used, repeats)
+    def _merge(self, closing: Closing, settled: Settled) -> None:
+        """Reset the ages of the clients in the update; their kept jobs are in it too."""
+        self._credit(closing)
+        outcome, jobs, used = closing.outcome, closing.jobs, closing.used
         kept, fresh = self.kept, used.jobs
         mine = jobs.client[fresh]
         began = pick(jobs.version, fresh)
@@ -377,17 +271,20 @@ class Books:
         if not self._keeping:
             return
         outcome.reused = int(np.count_nonzero(kept.used[used.held]))
-        going_on = _NOBODY if local is None else np.unique(mine[local])
+        going_on = NO_CLIENTS if local is None else np.unique(mine[local])
         for some in (going_on, used.held):
-            self._end(outcome, settled, some, kept.version[some] != self.ledger.version)
+            kept.end(outcome, settled, some, kept.version[some] != self.ledger.version)
         kept.used[used.held] += 1
-        self._clear(going_on)
+        kept.clear(going_on, self.columns)
         # A newer report that began from the global model takes the place of a kept one.
         newer = mine if local is None else mine[~local]
-        self._drop(outcome, settled, each_once(newer) if repeats else newer)
+        self.kept.drop(
+            outcome, settled, each_once(newer) if closing.repeats else newer, self.columns
+        )
 
-    def _credit(self, outcome: Outcome, jobs: Running, used: Used, repeats: bool) -> None:
+    def _credit(self, closing: Closing) -> None:
         """Reset ages and count merges."""
+        outcome, jobs, used = closing.outcome, closing.jobs, closing.used
         columns, kept, fresh = self.columns, self.kept, used.jobs
         mine = jobs.client[fresh]
         clients = np.concatenate([mine, used.held]) if len(used.held) else mine
@@ -397,24 +294,17 @@ class Books:
         if len(used.held):
             columns.last_start[used.held] = kept.start[used.held]
         columns.last_round[clients] = self.ledger.round
-        if repeats:
+        if closing.repeats:
             np.add.at(columns.merged, clients, 1)
             np.add.at(self.weight, clients, used.coefficient)
         else:
             columns.merged[clients] += 1
             self.weight[clients] += used.coefficient
 
-    def _keep(
-        self,
-        outcome: Outcome,
-        jobs: Running,
-        settled: Settled,
-        runs: Mask | None,
-        used: Used,
-        spent: Floats,
-        carried: Carried,
-    ) -> None:
+    def _keep(self, closing: Closing, settled: Settled) -> None:
         """Keep the reports of some jobs, and what was kept before if it may stay."""
+        outcome, jobs, used = closing.outcome, closing.jobs, closing.used
+        runs, carried, spent = closing.runs, closing.carried, closing.spent
         columns, kept, index = self.columns, self.kept, settled.kept
         in_update = np.zeros(len(jobs), dtype=bool)
         in_update[used.jobs] = True
@@ -428,8 +318,10 @@ class Books:
         going_on = np.zeros(self.ledger.clients, dtype=bool)
         if runs is not None:
             going_on[jobs.client[runs & jobs.local]] = True
-        self._drop(outcome, settled, np.flatnonzero(had & ~newly & ~stays & ~going_on))
-        self._drop(outcome, settled, clients[~local])
+        self.kept.drop(
+            outcome, settled, np.flatnonzero(had & ~newly & ~stays & ~going_on), self.columns
+        )
+        self.kept.drop(outcome, settled, clients[~local], self.columns)
         kept.version[clients[~local]] = jobs.version[index][~local]
         kept.pending[clients] += ~in_update
         kept.charge[clients] += np.where(in_update, 0.0, outcome.closed - jobs.start[index])
@@ -444,62 +336,3 @@ class Books:
         code = carried.jobs[index] if isinstance(carried.jobs, np.ndarray) else int(carried.jobs)
         kept.held[clients] = np.bitwise_and(code, int(HOLD)) != 0
         columns.local[clients] = np.bitwise_and(code, int(LOCAL)) != 0
-
-    def _drop(self, outcome: Outcome, settled: Settled, clients: Indices) -> None:
-        """Throw away what clients have kept: now its jobs have their fate, and are charged."""
-        kept = self.kept
-        some = clients[kept.pending[clients] > 0]
-        outcome.waste += float(kept.charge[some].sum())
-        outcome.processing_waste += float(kept.spent[some].sum())
-        self._end(outcome, settled, some, kept.fate[some])
-        self._clear(clients)
-
-    def _end(
-        self, outcome: Outcome, settled: Settled, clients: Indices, fate: NDArray[Any]
-    ) -> None:
-        """Give the jobs in what clients have kept their fate."""
-        kept = self.kept
-        pending = kept.pending[clients]
-        if not pending.any():
-            return
-        fate = fate.astype(np.int64)
-        np.add.at(outcome.fates, fate, pending)
-        some = pending > 0
-        settled.earlier.append((clients[some], fate[some]))
-        kept.pending[clients] = 0
-        kept.charge[clients] = 0.0
-        kept.spent[clients] = 0.0
-
-    def _clear(self, clients: Indices) -> None:
-        kept = self.kept
-        kept.held[clients] = False
-        kept.pending[clients] = 0
-        kept.charge[clients] = 0.0
-        kept.spent[clients] = 0.0
-        self.columns.local[clients] = False
-
-
-def spent_on(jobs: Running) -> Floats:
-    """Seconds of training in each job; of the whole response where nobody tells them apart."""
-    return np.where(np.isnan(jobs.trained), jobs.arrival - jobs.start, jobs.trained)
-
-
-def as_closed(
-    succeeded: bool, jobs: Running, reported: Mask, used: Used, reports: Reports | None
-) -> Closed:
-    """What the server knows of a closed round: not when others would have arrived."""
-
-    def look() -> tuple[Jobs, Mask, Floats]:
-        is_used = np.zeros(len(jobs), dtype=bool)
-        is_used[used.jobs] = True
-        return known(jobs), is_used, np.where(reported, jobs.arrival, np.nan)
-
-    return Closed(succeeded, reported, reports, look)
-
-
-_COLUMNS = tuple(column.name for column in fields(Jobs))
-
-
-def known(jobs: Running) -> Jobs:
-    """What decisions may see of jobs."""
-    return Jobs(*[getattr(jobs, name) for name in _COLUMNS])

@@ -1,22 +1,114 @@
-"""The fate of each job of a closed round, as arrays."""
+"""A round that is being booked: the fate of each of its jobs, and what they have cost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
+from cafe.engine.settled import Used
 from cafe.federation import Indices
-from cafe.rounds.jobs import Codes, Mask, Running, Status, Whole, since
+from cafe.latency.base import Floats
+from cafe.rounds.jobs import Codes, Mask, Running, Status, Whole, pick, since
 from cafe.rounds.outcome import OPEN, Fate, Outcome
-from cafe.rounds.policy import Carried, Carry
+from cafe.rounds.policy import HOLD, LOCAL, RUN, Carried, Carry
 
 OVER, FAILED = Fate.OVER, Fate.FAILED  # members of an enum are slow to look up
 _MANY = 2**16  # jobs from which on counting fate by fate is quicker than all at once
 _LOST = np.array([OPEN, Fate.CRASHED, Fate.ABSENT, Fate.REFUSED, OPEN], dtype=np.int8)  # by Status
 
 
-def lost_jobs(now: float, jobs: Running, reported: Mask) -> Mask | None:
+@dataclass(frozen=True, eq=False)
+class Closing:
+    """A round that is being booked.
+
+    Attributes:
+        outcome: of the round, while it is filled in.
+        jobs: all that were open.
+        reported: which of them have reported.
+        used: what the update was made of.
+        carried: what the policy lets outlive the round.
+        unfinished: the fate of jobs that are cut off by the close.
+        repeats: whether a client may have several of the jobs.
+        lost: which jobs are known never to report. This and the next two: None if there are none,
+            as in most rounds, where that saves passes over all clients.
+        runs: which jobs go on.
+        keeps: which reports or local models are kept.
+        spent: client time spent on each job.
+    """
+
+    outcome: Outcome
+    jobs: Running
+    reported: Mask
+    used: Used
+    carried: Carried
+    unfinished: Fate
+    repeats: bool
+    lost: Mask | None
+    runs: Mask | None
+    keeps: Mask | None
+    spent: Floats
+
+    @classmethod
+    def of(
+        cls,
+        outcome: Outcome,
+        jobs: Running,
+        reported: Mask,
+        used: Used,
+        carried: Carried,
+        unfinished: Fate,
+        repeats: bool,
+    ) -> Closing:
+        """Work out who is lost, what goes on, what is kept, and how much time was spent."""
+        lost = _lost(outcome.closed, jobs, reported)
+        runs = _asked_for(carried, RUN, lambda: _may_run(jobs, reported, lost))
+        keeps = _asked_for(carried, HOLD | LOCAL, lambda: reported)
+        if keeps is not None and repeats:
+            keeps = keeps & _last_of_each(jobs.client, reported)
+        spent = np.minimum(jobs.stop, outcome.closed)
+        spent -= jobs.start
+        return cls(
+            outcome, jobs, reported, used, carried, unfinished, repeats, lost, runs, keeps, spent
+        )
+
+    @property
+    def simple(self) -> bool:
+        """Whether at most two fates occur: one for all reports, one for all other jobs."""
+        if self.repeats or self.keeps is not None or isinstance(self.carried.jobs, np.ndarray):
+            return False
+        if not self.jobs.all_expected or not self.used.all_or_none(self.outcome):
+            return False
+        # A report that came together with the last one of a target was one too many.
+        came = int(np.count_nonzero(self.jobs.arrival <= self.outcome.closed))
+        return came == self.outcome.reports
+
+    def fates(self) -> Codes:
+        """Each job's fate, but for jobs that are used: the caller writes theirs."""
+        outcome, jobs, lost = self.outcome, self.jobs, self.lost
+        fate = np.full(len(jobs), self.unfinished, dtype=np.int8)
+        fate[jobs.arrival <= outcome.closed] = OVER
+        fate[self.reported] = OVER if outcome.succeeded else FAILED
+        if lost is not None:
+            fate[lost] = _LOST[jobs.status[lost]]
+            absent = lost & (jobs.status == Status.ABSENT)
+            outcome.absent_waste = float(since(outcome.closed, jobs.start[absent]).sum())
+        for still_open in (self.keeps, self.runs):
+            if still_open is not None:
+                fate[still_open] = OPEN
+        return fate
+
+    def charge(self, wasted: Indices) -> None:
+        """Write what the round's jobs have cost."""
+        outcome, runs, spent = self.outcome, self.runs, self.spent
+        outcome.work = float((spent if runs is None else spent[~runs]).sum())
+        start = pick(self.jobs.start, wasted)
+        outcome.waste += float(since(outcome.closed, start).sum())
+        outcome.processing_waste += float(spent[wasted].sum())
+
+
+def _lost(now: float, jobs: Running, reported: Mask) -> Mask | None:
     """Which jobs are known never to report; None if none is."""
     if jobs.all_expected:
         return None
@@ -27,7 +119,7 @@ def lost_jobs(now: float, jobs: Running, reported: Mask) -> Mask | None:
     return lost if lost.any() else None
 
 
-def may_run(jobs: Running, reported: Mask, lost: Mask | None) -> Mask:
+def _may_run(jobs: Running, reported: Mask, lost: Mask | None) -> Mask:
     """Which jobs could go on after the close."""
     over = reported if lost is None else reported | lost
     if not jobs.all_expected:
@@ -35,7 +127,7 @@ def may_run(jobs: Running, reported: Mask, lost: Mask | None) -> Mask:
     return ~over
 
 
-def asked_for(carried: Carried, what: Carry, among: Callable[[], Mask]) -> Mask | None:
+def _asked_for(carried: Carried, what: Carry, among: Callable[[], Mask]) -> Mask | None:
     """For which of some jobs a policy asked this; None: for none of all."""
     if isinstance(carried.jobs, np.ndarray):
         asked = among() & (np.bitwise_and(carried.jobs, int(what)) != 0)
@@ -43,31 +135,7 @@ def asked_for(carried: Carried, what: Carry, among: Callable[[], Mask]) -> Mask 
     return among() if carried.jobs & what else None
 
 
-def unused_fates(
-    outcome: Outcome,
-    jobs: Running,
-    reported: Mask,
-    lost: Mask | None,
-    keeps: Mask | None,
-    runs: Mask | None,
-    unfinished: Fate,
-) -> Codes:
-    """Each job's fate but for those that are used."""
-    fate = np.full(len(jobs), unfinished, dtype=np.int8)
-    fate[jobs.arrival <= outcome.closed] = OVER
-    fate[reported] = OVER if outcome.succeeded else FAILED
-    if lost is not None:
-        fate[lost] = _LOST[jobs.status[lost]]
-        absent = lost & (jobs.status == Status.ABSENT)
-        outcome.absent_waste = float(since(outcome.closed, jobs.start[absent]).sum())
-    if keeps is not None:
-        fate[keeps] = OPEN
-    if runs is not None:
-        fate[runs] = OPEN
-    return fate
-
-
-def last_of_each(clients: Indices, reported: Mask) -> Mask:
+def _last_of_each(clients: Indices, reported: Mask) -> Mask:
     """Which of the jobs that reported are their client's last."""
     rows = np.flatnonzero(reported)
     _, first = np.unique(clients[rows][::-1], return_index=True)

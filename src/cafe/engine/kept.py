@@ -6,9 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cafe.engine.settled import Settled
+from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.rounds.jobs import Mask, Whole
+from cafe.rounds.ledger import Columns
+from cafe.rounds.outcome import Outcome
 
 
 @dataclass(eq=False)
@@ -60,3 +65,34 @@ class Kept:
         """These clients, followed by others."""
         pairs = zip(vars(self).values(), vars(others).values(), strict=True)
         return Kept(*(np.concatenate(pair) for pair in pairs))
+
+    def end(self, outcome: Outcome, settled: Settled, clients: Indices, fate: NDArray[Any]) -> None:
+        """Give the jobs in what clients have kept their fate."""
+        pending = self.pending[clients]
+        if not pending.any():
+            return
+        fate = fate.astype(np.int64)
+        np.add.at(outcome.fates, fate, pending)
+        some = pending > 0
+        settled.earlier.append((clients[some], fate[some]))
+        self._charged(clients)
+
+    def drop(self, outcome: Outcome, settled: Settled, clients: Indices, columns: Columns) -> None:
+        """Discard what clients have kept: its jobs get their fate now, and are charged."""
+        some = clients[self.pending[clients] > 0]
+        outcome.waste += float(self.charge[some].sum())
+        outcome.processing_waste += float(self.spent[some].sum())
+        self.end(outcome, settled, some, self.fate[some])
+        self.clear(clients, columns)
+
+    def clear(self, clients: Indices, columns: Columns) -> None:
+        """Clients keep neither a report nor a local model any more."""
+        self.held[clients] = False
+        columns.local[clients] = False
+        self._charged(clients)
+
+    def _charged(self, clients: Indices) -> None:
+        """No job in what clients have kept is left without a fate."""
+        self.pending[clients] = 0
+        self.charge[clients] = 0.0
+        self.spent[clients] = 0.0

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from cafe.control import Controller
 from cafe.data.examples import Shards
 from cafe.engine import Limits, play
-from cafe.engine.books import Settled
 from cafe.engine.new_jobs import Played
 from cafe.engine.refusals import check_hazards
 from cafe.engine.run import Run
+from cafe.engine.settled import Settled
 from cafe.engine.training import Paths
 from cafe.errors import CafeError, InputError
 from cafe.federation import Federation

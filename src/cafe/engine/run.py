@@ -10,11 +10,12 @@ import numpy as np
 from cafe.control import Controller, Fixed, as_controller, ask, titled
 from cafe.engine import attendance
 from cafe.engine.arrivals import Arrivals
-from cafe.engine.books import Books, Settled, Used, as_closed
+from cafe.engine.books import Books
 from cafe.engine.failures import Failures
 from cafe.engine.new_jobs import Starter
 from cafe.engine.policy_calls import PolicyCalls
 from cafe.engine.refusals import check_secure, check_setting
+from cafe.engine.settled import Settled, Used, as_closed
 from cafe.engine.training import Training
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Federation, Indices

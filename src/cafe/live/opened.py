@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cafe.engine.books import known
+from cafe.engine.settled import known
 from cafe.latency.base import Floats
 from cafe.live.records import Record
 from cafe.rounds.jobs import Jobs, Mask, Running, Status

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cafe.engine.books import Settled, Used
+from cafe.engine.settled import Settled, Used
 from cafe.live.opened import Open
 from cafe.live.records import REUSED, Record
 from cafe.rounds.jobs import Mask

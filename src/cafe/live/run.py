@@ -11,10 +11,11 @@ import numpy as np
 
 from cafe.control import Controller, ask, titled
 from cafe.engine.arrivals import waited
-from cafe.engine.books import Books, Settled, Used, as_closed
+from cafe.engine.books import Books
 from cafe.engine.policy_calls import PolicyCalls
 from cafe.engine.refusals import check_secure
 from cafe.engine.run import RECALL
+from cafe.engine.settled import Settled, Used, as_closed
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Indices
 from cafe.fitting.observations import Observations

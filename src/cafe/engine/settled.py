@@ -1,0 +1,96 @@
+"""What a round used, and what became of its jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+
+from cafe.federation import Indices
+from cafe.latency.base import Floats
+from cafe.rounds.jobs import Codes, Jobs, Mask, Reports, Running, Whole
+from cafe.rounds.outcome import Outcome
+from cafe.rounds.policy import Closed, Merge
+
+NO_CLIENTS = np.empty(0, dtype=np.intp)
+_NO_JOBS = Running.none()
+
+
+@dataclass(frozen=True, eq=False)
+class Used:
+    """What a merge used: fresh reports by job, held ones by client, and their coefficients."""
+
+    jobs: Indices
+    held: Indices
+    coefficient: Floats
+
+    @classmethod
+    def nothing(cls) -> Used:
+        """What a failed round used."""
+        return cls(NO_CLIENTS, NO_CLIENTS, np.empty(0))
+
+    def all_or_none(self, outcome: Outcome) -> bool:
+        """Whether all reports of a round are used, and no held ones; or none at all."""
+        return outcome.used == 0 or (outcome.used == outcome.reports and not len(self.held))
+
+    @classmethod
+    def by(cls, merge: Merge, index: Indices, held: Indices) -> Used:
+        """What a merge used of the jobs at ``index``, followed by what clients ``held``."""
+        counted = merge.coefficient != 0
+        if np.count_nonzero(counted) == len(counted):
+            return cls(index, held, merge.coefficient)
+        fresh = counted[: len(index)]
+        return cls(index[fresh], held[counted[len(index) :]], merge.coefficient[counted])
+
+
+class Settled:
+    """What a closed round has made of its jobs.
+
+    Args:
+        fate: makes :attr:`fate` when it is asked for.
+
+    Attributes:
+        running: the jobs that run on.
+        kept: which of the round's jobs have their report or local model kept.
+        earlier: the fates of jobs of earlier rounds whose reports were kept: clients, and the fate
+            of all jobs in what each of them had kept.
+    """
+
+    def __init__(self, fate: Callable[[], Codes]) -> None:
+        self._make = fate
+        self.running = _NO_JOBS
+        self.kept = NO_CLIENTS
+        self.earlier: list[tuple[Indices, Whole]] = []
+
+    @cached_property
+    def fate(self) -> Codes:
+        """Of each of the round's jobs; ``OPEN`` for those that run on or are kept unused."""
+        return self._make()
+
+
+def spent_on(jobs: Running) -> Floats:
+    """Seconds of training in each job; of the whole response where nobody tells them apart."""
+    return np.where(np.isnan(jobs.trained), jobs.arrival - jobs.start, jobs.trained)
+
+
+def as_closed(
+    succeeded: bool, jobs: Running, reported: Mask, used: Used, reports: Reports | None
+) -> Closed:
+    """What the server knows of a closed round: not when others would have arrived."""
+
+    def look() -> tuple[Jobs, Mask, Floats]:
+        is_used = np.zeros(len(jobs), dtype=bool)
+        is_used[used.jobs] = True
+        return known(jobs), is_used, np.where(reported, jobs.arrival, np.nan)
+
+    return Closed(succeeded, reported, reports, look)
+
+
+_COLUMNS = tuple(column.name for column in fields(Jobs))
+
+
+def known(jobs: Running) -> Jobs:
+    """What decisions may see of jobs."""
+    return Jobs(*[getattr(jobs, name) for name in _COLUMNS])

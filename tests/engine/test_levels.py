@@ -290,7 +290,8 @@ def test_equals_a_plain_loop_over_the_reference(inner: Policy, per: Any) -> None
             while made < steps:
                 made += twin.step().succeeded
             arrivals.append(twin.now + draw)
-            change += share * (twin.models[-1] - w)
+            assert twin.trainer is not None
+            change += share * (twin.trainer.models[-1] - w)
         now, w = max(arrivals), w + change
         assert levels.cloud.by_round["closed"][number] == now
     assert levels.model is not None

@@ -1,26 +1,20 @@
-"""The simulator again, slow and obvious: read it first.
-
-One client at a time, one event at a time, every report trained as soon as it comes in. It shares
-with the engine only what is random (each draw has an address, see ``randomness``; batches are
-drawn so too) and the policies.
-Tests hold the engine to it: the books to the bit, the model to rounding.
-"""
+"""The reference's loop: one client at a time, one event at a time."""
 
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from cafe.control import Controller, Fixed, titled
-from cafe.engine.batches import Batches
 from cafe.federation import Federation
 from cafe.fitting.observations import Observations
-from cafe.latency.base import Floats
 from cafe.randomness import Stream
+from cafe.reference.jobs import Job, Kept, columns, look, total
+from cafe.reference.trainer import Trainer
 from cafe.rounds import answers
 from cafe.rounds.history import Curve, History
 from cafe.rounds.jobs import Invitation, Jobs, Reports, Work
@@ -28,53 +22,6 @@ from cafe.rounds.ledger import Columns, Ledger, Scored, Waiting
 from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import COMMIT, HOLD, LOCAL, RUN, Closed, Policy, Verdict
 from cafe.task import Task
-
-
-@dataclass(eq=False)
-class Job:
-    """One client's piece of work."""
-
-    client: int
-    start: float
-    version: int
-    round: int
-    local: bool
-    invitation: int  # the number that its random numbers have as their address
-    steps: int
-    note: float
-    arrival: float  # when its report comes, if ever
-    stop: float  # when the client stops working on it
-    absent: bool  # whether it never began
-    crashes: bool  # whether it is lost at ``stop``
-    seconds: float  # of training
-    work: Work
-    before: Job | None  # the job whose local model it goes on from
-    began: int  # the version of the global model that this goes back to
-    offset: Any = None  # what it adds to each gradient
-    frozen: Any = None  # which parameters it leaves as they are
-    uses: int = 0  # in how many updates it has been
-    model: Any = None  # what it reports
-    base: Any = None  # the global model that this goes back to
-    loss: float = np.nan  # on its first batch there
-    rms_loss: float = np.nan
-
-    @property
-    def chain(self) -> list[Job]:
-        """The jobs whose work its report has, in order."""
-        return [*([] if self.before is None else self.before.chain), self]
-
-
-@dataclass(eq=False)
-class Kept:
-    """What a client keeps from earlier rounds, and the jobs in it whose fate is open."""
-
-    job: Job  # the last one
-    held: bool
-    local: bool
-    pending: int
-    fate: Fate
-    charge: float
-    spent: float
 
 
 class Reference:
@@ -105,19 +52,11 @@ class Reference:
         self.state: Any = None
         self.score: Scored | None = None
         self.responses: list[tuple[int, float, float]] = []
-        self.models: list[Any] = []
-        self.given: list[int] = []  # versions that came from outside
-        self.moments: tuple[Any, ...] = ()
-        self.common: Any = None  # what every client adds to its gradients
-        self.own: dict[int, Any] = {}  # what single clients add besides
-        self.frozen: Any = None  # which parameters no client moves
+        self.trainer = None if task is None else Trainer(task, seed)
+        self.bytes = 0 if self.trainer is None else 4 * self.trainer.parameters
         self.reports: Reports | None = None
         self.outcomes: list[Outcome] = []
         self.open_jobs: list[Job] = []
-        self.bytes = 0
-        if task is not None:
-            self.models.append(task.learner.start(Stream(seed, "start").at(0)))
-            self.bytes = 4 * len(task.learner.save(self.models[0]))
         self.presence, self.away = None, np.zeros(n, dtype=bool)
         if federation.presence is not None:
             self.presence = federation.presence.begin(n, seed)
@@ -126,9 +65,8 @@ class Reference:
     def set_model(self, model: Any) -> None:
         """Replace the server's model by one from outside, as a new version."""
         self.version += 1
-        self.given.append(self.version)
-        if self.task is not None:
-            self.models.append(model)
+        if self.trainer is not None:
+            self.trainer.set_model(model)
 
     def choose(self) -> Policy:
         """The policy of the next round."""
@@ -142,16 +80,16 @@ class Reference:
 
     def ledger(self, opened: float, working: list[Job], decision: str = "", at: int = 0) -> Ledger:
         """What the server knows now, with the random numbers of a decision."""
-        columns = Columns.new(self.examples)
-        columns.last_start[:] = self.last_start
-        columns.last_round[:] = self.last_round
-        columns.merged[:] = self.merged
+        known = Columns.new(self.examples)
+        known.last_start[:] = self.last_start
+        known.last_round[:] = self.last_round
+        known.merged[:] = self.merged
         for job in working:
-            columns.busy[job.client] = True
+            known.busy[job.client] = True
         for client, kept in self.kept.items():
-            columns.local[client] = kept.local
-        columns.away[:] = self.away  # as it was when the round opened
-        ledger = Ledger(columns)
+            known.local[client] = kept.local
+        known.away[:] = self.away  # as it was when the round opened
+        ledger = Ledger(known)
         if decision and "forecasts" in self.policy.needs:  # a controller has none
             ledger.forecasts = self.forecast
         ledger.now, ledger.opened, ledger.invitations = self.now, opened, self.invitations
@@ -189,8 +127,9 @@ class Reference:
         shares = [job.work.upload for job in reported]
         weight = sum(share * shares.count(share) for share in sorted(set(shares)))
         outcome.bytes_up = float(weight) * self.bytes
-        for job in reported:
-            self.train(job)
+        if self.trainer is not None:
+            for job in reported:
+                self.trainer.train(job)
 
         used: dict[Job, float] = {}
         self.reports, spoilt = None, False
@@ -203,7 +142,7 @@ class Reference:
             np.array([job in reported for job in jobs], dtype=bool),
             None if spoilt else self.reports,
             lambda: (
-                _columns(Jobs, jobs),
+                columns(Jobs, jobs),
                 np.array([job in used for job in jobs], dtype=bool),
                 np.array([job.arrival if job in reported else np.nan for job in jobs]),
             ),
@@ -319,8 +258,8 @@ class Reference:
                     work=invitation.work,
                     before=before,
                     began=began,
-                    offset=self.offset(client),
-                    frozen=self.frozen,
+                    offset=None if self.trainer is None else self.trainer.offset(client),
+                    frozen=None if self.trainer is None else self.trainer.frozen,
                 )
             )
         if self.presence is not None:  # after all: who is there must not depend on their order
@@ -331,16 +270,9 @@ class Reference:
         outcome.bytes_down += sent * invitation.work.download * self.bytes
         more = [job for job in new if not job.absent and job.offset is not None]
         outcome.bytes_down += len(more) * self.bytes
-        if (self.own or self.common is not None or self.frozen is not None) and any(
-            job.local for job in new
-        ):
+        if self.trainer is not None and self.trainer.has_vectors and any(j.local for j in new):
             raise answers.no_local_models(self.policy)
         return new
-
-    def offset(self, client: int) -> Any:
-        """What a client adds to its gradients now: the common vector and its own."""
-        parts = [part for part in (self.common, self.own.get(client)) if part is not None]
-        return sum(parts[1:], parts[0]) if parts else None
 
     def amount(
         self, client: int, fixed: float, amount: Any, work: Work, opened: float
@@ -388,7 +320,7 @@ class Reference:
             self.closes += 1
             seen = [job for job in jobs if job in reported]
             waiting = Waiting(
-                len(reported), len(jobs) - before, len(jobs) - len(reported), partial(_look, seen)
+                len(reported), len(jobs) - before, len(jobs) - len(reported), partial(look, seen)
             )
             answer = answers.closing(policy, policy.close(ledger, waiting))
             if isinstance(answer, Verdict):
@@ -412,113 +344,35 @@ class Reference:
             if not self.now >= moment or (self.now == moment and len(reported) == count):
                 raise answers.passed(policy, moment, answer)
 
-    def train(self, job: Job) -> None:
-        """Take a job's steps, one after the other, from the global or the client's own model."""
-        if self.task is None:
-            return
-        task, client = self.task, np.array([job.client])
-        job.base = self.models[job.began]
-        model = job.base if job.before is None else job.before.model
-        updates = job.version - sum(version <= job.version for version in self.given)
-        rate = task.rate_at(job.round, updates)
-        walk = Batches(task, self.seed).walks(
-            client, np.array([[job.invitation]]), np.array([[rate]]), np.array([[job.steps]]),
-            job.work,
-        )  # fmt: skip
-        if job.before is None:
-            share = walk.weight[0, 0] / walk.weight[0, 0].sum()
-            with np.errstate(all="ignore"):  # of a model that diverges it may not be finite
-                loss = task.learner.losses(model, task.data, walk.rows[0, 0])
-                job.loss = float((loss * walk.weight[0, 0]).sum() / walk.weight[0, 0].sum())
-                job.rms_loss = float(np.sqrt((loss.astype(float) ** 2 * share).sum()))
-        else:
-            job.loss, job.rms_loss = job.before.loss, job.before.rms_loss
-        with np.errstate(all="ignore"):  # a model that is not finite is never merged
-            for rows, weight, step in zip(walk.rows[0], walk.weight[0], walk.rate[0], strict=True):
-                slope = task.learner.gradient(model, task.data, rows, weight)
-                if job.work.prox:
-                    slope = slope + (model - job.base) * job.work.prox
-                if job.offset is not None:
-                    slope = slope + task.learner.load(job.offset)
-                if job.frozen is not None:
-                    free = np.where(job.frozen, np.float32(0.0), task.learner.save(slope))
-                    slope = task.learner.load(free)
-                model = model - slope * float(step)
-        job.model = model
-
     def merge(self, reported: list[Job], opened: float) -> tuple[bool, dict[Job, float]]:
         """Move the model: whether that would have spoilt it, and which jobs were used.
 
         Jobs that were used come with their coefficients.
         """
-        policy = self.policy
+        policy, trainer = self.policy, self.trainer
         newer = {job.client for job in reported}
         held = [k for c, k in sorted(self.kept.items()) if k.held and c not in newer]
         jobs = [*reported, *(k.job for k in held)]
-        reports = _columns(
+        reports = columns(
             Reports,
             jobs,
             arrived=np.array([job.arrival for job in jobs]),
-            trained=np.array([_total([j.seconds for j in job.chain]) for job in jobs]),
+            trained=np.array([total([j.seconds for j in job.chain]) for job in jobs]),
             used=np.array([job.uses for job in jobs], dtype=np.int64),
         )
         reports.version[:] = [job.began for job in jobs]
         reports.steps[:] = [sum(j.steps for j in job.chain) for job in jobs]
         reports.local[len(reported) :] = True
-        task = self.task
-        if task is not None:
-            reports = replace(reports, **self.looked_at(jobs, task, policy.needs))
+        if trainer is not None:
+            reports = replace(reports, **trainer.seen(jobs, policy.needs))
         self.reports = reports
         ledger = self.ledger(opened, self.working(reported), "policy merge", self.round)
-        size = None if task is None else len(task.learner.save(self.models[-1]))
-        merge = answers.merging(policy, ledger, reports, size)
+        parameters = None if trainer is None else trainer.parameters
+        merge = answers.merging(policy, ledger, reports, parameters)
         used = {j: float(c) for j, c in zip(jobs, merge.coefficient, strict=True) if c != 0}
-        if task is not None:
-            moments = self.moments
-            with np.errstate(all="ignore"):
-                model = self.models[-1] * merge.keep
-                for job, coefficient in used.items():
-                    what = job.model if merge.of == "model" else job.model - job.base
-                    model = model + what * coefficient
-                if task.server is not None:
-                    step, moments = task.server.step(model - self.models[-1], moments)
-                    model = self.models[-1] + step
-            if not np.isfinite(task.learner.save(model)).all():
-                return True, {}
-            self.models.append(model)
-            self.moments = moments
-        if merge.offset is not None:
-            self.own |= {job.client: np.array(r) for job, r in zip(jobs, merge.offset, strict=True)}
-        self.common = self.common if merge.common is None else np.array(merge.common)
-        self.frozen = self.frozen if merge.frozen is None else np.array(merge.frozen)
+        if trainer is not None and not trainer.move(jobs, used, merge):
+            return True, {}
         return False, used
-
-    def looked_at(self, jobs: list[Job], task: Task, needs: frozenset[str]) -> dict[str, Any]:
-        """What a policy needs to see of reports."""
-        found: dict[str, Any] = {}
-        save = task.learner.save
-        if "updates" in needs:
-            with np.errstate(all="ignore"):
-                rows = [save(job.model - job.base) for job in jobs]
-            none = np.empty((0, len(save(self.models[self.version]))), dtype=np.float32)
-            found["updates"] = np.stack(rows) if rows else none
-        if "offsets" in needs:
-            zeros = np.zeros(len(save(self.models[self.version])), dtype=np.float32)
-            rows = [zeros if job.offset is None else job.offset for job in jobs]
-            found["offsets"] = np.array(rows, dtype=np.float32).reshape(-1, len(zeros))
-            found["common"] = zeros if self.common is None else self.common
-        if "losses" in needs:
-            found["losses"] = np.array([job.loss for job in jobs])
-        if "rms losses" in needs:
-            found["rms_losses"] = np.array([job.rms_loss for job in jobs])
-        if "labels" in needs:
-            y, classes = task.data.y, task.data.classes
-            counts = [[0] * classes for _ in jobs]
-            for job, row in zip(jobs, counts, strict=True):
-                for label in y[task.shards[job.client]].tolist():
-                    row[label] += 1
-            found["labels"] = np.array(counts, dtype=np.int64).reshape(len(jobs), classes)
-        return found
 
     def working(self, reported: list[Job]) -> list[Job]:
         """The jobs that have not reported, while their round is open."""
@@ -526,11 +380,9 @@ class Reference:
 
     def rate(self, policy: Policy) -> None:
         """Have a score that is not too old."""
-        assert self.task is not None
+        assert self.trainer is not None
         if self.score is None or self.version - self.score.version >= policy.score_every:
-            test = self.task.held if self.task.test is None else self.task.test
-            with np.errstate(all="ignore"):
-                found = self.task.learner.score(self.models[-1], test)
+            found = self.trainer.score()
             accuracy = found.accuracy if np.isfinite(found.loss) else None
             self.score = Scored(found.loss, accuracy, self.version)
 
@@ -598,65 +450,19 @@ class Reference:
         for area, settled, start in zip(self.area, self.settled, self.last_start, strict=True):
             rest = (self.now - settled) * ((self.now + settled) / 2 - start)
             ages.append((area + rest) / self.now if self.now > 0 else 0.0)
-        columns = {f.name: np.array([getattr(o, f.name) for o in self.outcomes])
-                   for f in fields(Outcome)}  # fmt: skip
+        by_round = {f.name: np.array([getattr(o, f.name) for o in self.outcomes])
+                    for f in fields(Outcome)}  # fmt: skip
         curve, model = None, None
-        if self.task is not None:
-            test = self.task.held if self.task.test is None else self.task.test
-            with np.errstate(all="ignore"):
-                score = self.task.learner.score(self.models[-1], test)
+        if self.trainer is not None:
+            score = self.trainer.score()
             accuracy = np.nan if score.accuracy is None else score.accuracy
             curve = Curve(
                 np.array([self.round]), np.array([self.now]), np.array([self.version]),
-                np.array([columns["work"].sum()]), np.array([score.loss]), np.array([accuracy]),
+                np.array([by_round["work"].sum()]), np.array([score.loss]), np.array([accuracy]),
             )  # fmt: skip
-            model = self.task.learner.save(self.models[-1])
+            model = self.trainer.task.learner.save(self.trainer.models[-1])
         return History(
-            titled(self.controller), self.seed, columns, np.array(ages), np.array(self.merged),
+            titled(self.controller), self.seed, by_round, np.array(ages), np.array(self.merged),
             np.array(self.weight), len(self.running) + sum(k.pending for k in self.kept.values()),
             curve, model,
         )  # fmt: skip
-
-
-def simulate(
-    federation: Federation,
-    policy: Policy | Controller,
-    task: Task | None = None,
-    *,
-    rounds: int,
-    seed: int = 0,
-    crash: float = 0.0,
-) -> History:
-    """Play rounds, as :func:`cafe.engine.simulate` does."""
-    run = Reference(federation, policy, task, seed=seed, crash=crash)
-    for _ in range(rounds):
-        run.step()
-    return run.history()
-
-
-def _columns(kind: Any, jobs: list[Job], **more: Any) -> Any:
-    """Jobs as arrays, as policies see them."""
-    return kind(
-        client=np.array([job.client for job in jobs], dtype=np.intp),
-        start=np.array([job.start for job in jobs], dtype=float),
-        version=np.array([job.version for job in jobs], dtype=np.int64),
-        round=np.array([job.round for job in jobs], dtype=np.int64),
-        local=np.array([job.local for job in jobs], dtype=bool),
-        invitation=np.array([job.invitation for job in jobs], dtype=np.int64),
-        steps=np.array([job.steps for job in jobs], dtype=np.int64),
-        note=np.array([job.note for job in jobs], dtype=float),
-        **more,
-    )
-
-
-def _look(seen: list[Job]) -> tuple[Jobs, Floats]:
-    """Jobs that have reported, and when."""
-    return _columns(Jobs, seen), np.array([job.arrival for job in seen])
-
-
-def _total(seconds: list[float]) -> float:
-    """Added up from the first to the last, as the books do."""
-    total = 0.0
-    for each in seconds:
-        total += each
-    return total

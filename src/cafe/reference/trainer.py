@@ -1,0 +1,144 @@
+"""The reference's models: every report is trained when it comes, one client at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cafe.engine.batches import Batches
+from cafe.learn.base import Score
+from cafe.randomness import Stream
+from cafe.reference.jobs import Job
+from cafe.rounds.policy import Merge
+from cafe.task import Task
+
+
+class Trainer:
+    """All versions of the model, and the vectors that clients add to their gradients.
+
+    Args:
+        task: what is learned.
+        seed: of the first model and the batches.
+    """
+
+    def __init__(self, task: Task, seed: int) -> None:
+        self.task, self.seed = task, seed
+        self.models = [task.learner.start(Stream(seed, "start").at(0))]
+        self.given: list[int] = []  # versions that came from outside
+        self.moments: tuple[Any, ...] = ()
+        self.common: Any = None  # what every client adds to its gradients
+        self.own: dict[int, Any] = {}  # what single clients add besides
+        self.frozen: Any = None  # which parameters no client moves
+
+    @property
+    def parameters(self) -> int:
+        """How many the model has."""
+        return len(self.task.learner.save(self.models[0]))
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether clients add something to their gradients, or leave parameters as they are."""
+        return bool(self.own) or self.common is not None or self.frozen is not None
+
+    def set_model(self, model: Any) -> None:
+        """Add a version that comes from outside."""
+        self.models.append(model)
+        self.given.append(len(self.models) - 1)
+
+    def score(self) -> Score:
+        """How good the last model is."""
+        test = self.task.held if self.task.test is None else self.task.test
+        with np.errstate(all="ignore"):
+            return self.task.learner.score(self.models[-1], test)
+
+    def offset(self, client: int) -> Any:
+        """What a client adds to its gradients now: the common vector and its own."""
+        parts = [part for part in (self.common, self.own.get(client)) if part is not None]
+        return sum(parts[1:], parts[0]) if parts else None
+
+    def train(self, job: Job) -> None:
+        """Take a job's steps, one after the other, from the global or the client's own model."""
+        task, client = self.task, np.array([job.client])
+        job.base = self.models[job.began]
+        model = job.base if job.before is None else job.before.model
+        updates = job.version - sum(version <= job.version for version in self.given)
+        rate = task.rate_at(job.round, updates)
+        walk = Batches(task, self.seed).walks(
+            client, np.array([[job.invitation]]), np.array([[rate]]), np.array([[job.steps]]),
+            job.work,
+        )  # fmt: skip
+        if job.before is None:
+            share = walk.weight[0, 0] / walk.weight[0, 0].sum()
+            with np.errstate(all="ignore"):  # of a model that diverges it may not be finite
+                loss = task.learner.losses(model, task.data, walk.rows[0, 0])
+                job.loss = float((loss * walk.weight[0, 0]).sum() / walk.weight[0, 0].sum())
+                job.rms_loss = float(np.sqrt((loss.astype(float) ** 2 * share).sum()))
+        else:
+            job.loss, job.rms_loss = job.before.loss, job.before.rms_loss
+        with np.errstate(all="ignore"):  # a model that is not finite is never merged
+            for rows, weight, step in zip(walk.rows[0], walk.weight[0], walk.rate[0], strict=True):
+                slope = task.learner.gradient(model, task.data, rows, weight)
+                if job.work.prox:
+                    slope = slope + (model - job.base) * job.work.prox
+                if job.offset is not None:
+                    slope = slope + task.learner.load(job.offset)
+                if job.frozen is not None:
+                    free = np.where(job.frozen, np.float32(0.0), task.learner.save(slope))
+                    slope = task.learner.load(free)
+                model = model - slope * float(step)
+        job.model = model
+
+    def move(self, jobs: list[Job], used: dict[Job, float], merge: Merge) -> bool:
+        """Make the next version; False, and nothing is changed, if it were not finite.
+
+        Args:
+            jobs: of all reports.
+            used: the jobs with a coefficient that is not 0.
+            merge: what the policy answered.
+        """
+        task, moments = self.task, self.moments
+        with np.errstate(all="ignore"):
+            model = self.models[-1] * merge.keep
+            for job, coefficient in used.items():
+                what = job.model if merge.of == "model" else job.model - job.base
+                model = model + what * coefficient
+            if task.server is not None:
+                step, moments = task.server.step(model - self.models[-1], moments)
+                model = self.models[-1] + step
+        if not np.isfinite(task.learner.save(model)).all():
+            return False
+        self.models.append(model)
+        self.moments = moments
+        if merge.offset is not None:
+            self.own |= {job.client: np.array(r) for job, r in zip(jobs, merge.offset, strict=True)}
+        self.common = self.common if merge.common is None else np.array(merge.common)
+        self.frozen = self.frozen if merge.frozen is None else np.array(merge.frozen)
+        return True
+
+    def seen(self, jobs: list[Job], needs: frozenset[str]) -> dict[str, Any]:
+        """What a policy needs to see of reports."""
+        found: dict[str, Any] = {}
+        task, save = self.task, self.task.learner.save
+        if "updates" in needs:
+            with np.errstate(all="ignore"):
+                rows = [save(job.model - job.base) for job in jobs]
+            none = np.empty((0, self.parameters), dtype=np.float32)
+            found["updates"] = np.stack(rows) if rows else none
+        if "offsets" in needs:
+            zeros = np.zeros(self.parameters, dtype=np.float32)
+            rows = [zeros if job.offset is None else job.offset for job in jobs]
+            found["offsets"] = np.array(rows, dtype=np.float32).reshape(-1, len(zeros))
+            found["common"] = zeros if self.common is None else self.common
+        if "losses" in needs:
+            found["losses"] = np.array([job.loss for job in jobs])
+        if "rms losses" in needs:
+            found["rms_losses"] = np.array([job.rms_loss for job in jobs])
+        if "labels" in needs:
+            y, classes = task.data.y, task.data.classes
+            counts = [[0] * classes for _ in jobs]
+            for job, row in zip(jobs, counts, strict=True):
+                for label in y[task.shards[job.client]].tolist():
+                    row[label] += 1
+            found["labels"] = np.array(counts, dtype=np.int64).reshape(len(jobs), classes)
+        return found

@@ -27,17 +27,14 @@ def closing(
 ) -> dict[str, Any]:
     """When a round closes, as a decision and as what a policy says of it in advance."""
     close = DeadlineQuorum(quorum, deadline, target, all_in)
-    announced = close.target if close.target is not None else "all" if _for_all(close) else None
+    waits_for_all = close.all_in or close.deadline is None
+    announced = "all" if waits_for_all and close.target is None else close.target
     return {
         "close": close,
         "quorum": close.quorum,
         "deadline": close.deadline,
         "target": announced,
     }
-
-
-def _for_all(close: DeadlineQuorum) -> bool:
-    return close.all_in or close.deadline is None
 
 
 def inviting(cohort: int | None, steps: int) -> Everyone | Sample:

@@ -19,10 +19,10 @@ from cafe.control import Controller
 from cafe.data.examples import Shards
 from cafe.engine import Limits, play
 from cafe.engine.new_jobs import Played
+from cafe.engine.paths import Paths
 from cafe.engine.refusals import check_hazards
 from cafe.engine.run import Run
 from cafe.engine.settled import Settled
-from cafe.engine.training import Paths
 from cafe.errors import CafeError, InputError
 from cafe.federation import Federation
 from cafe.latency import Constant, Latency

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from cafe.control import identity_of
 from cafe.engine.books import Books
 from cafe.engine.failures import Failures
+from cafe.engine.paths import Call, Link
 from cafe.engine.run import Run
-from cafe.engine.training import Call, Link
 from cafe.errors import InputError
 from cafe.learn.base import Score
 from cafe.rounds.history import Column

@@ -11,13 +11,14 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, reduce
-from typing import Any, NamedTuple
+from functools import reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cafe.engine.batches import Batches
+from cafe.engine.paths import NO_LINK, Call, Chain, Link, Paths, kind_of
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Model, Score, Walks, Weights
@@ -25,66 +26,6 @@ from cafe.rounds.jobs import Jobs, Mask, Reports, Whole, Work, pick
 from cafe.rounds.policy import Merge
 from cafe.rounds.vectors import Vectors
 from cafe.task import Task
-
-
-class Link(NamedTuple):
-    """One job of a chain: its invitation, the global model's version then, and its steps."""
-
-    invitation: int
-    version: int
-    steps: int
-
-
-class Call(NamedTuple):
-    """What is known of an invitation: its round, and the kind of work of its jobs."""
-
-    round: int
-    work: Work
-
-
-Chain = tuple[Link, ...]
-_NO_LINK = Link(-1, -1, 0)
-
-
-@dataclass(frozen=True, eq=False)
-class Paths:
-    """The ways from a global model to what was reported, a row per report.
-
-    Most are one job long. A client that went on from its local model has a chain of them.
-
-    Attributes:
-        client: whose.
-        invitations: which started each job; -1 where a path has fewer.
-        versions: of the global model when each job began. A path begins from the first.
-        steps: that each job takes.
-    """
-
-    client: Indices
-    invitations: Whole
-    versions: Whole
-    steps: Whole
-
-    def __len__(self) -> int:
-        return len(self.client)
-
-    def take(self, index: Indices) -> Paths:
-        """Some of the paths."""
-        if len(index) == len(self):
-            return self  # indices rise: these are all
-        columns = (self.client, self.invitations, self.versions, self.steps)
-        return Paths(*(column[index] for column in columns))
-
-    @property
-    def one_job(self) -> bool:
-        """Whether all paths are one job of one invitation, as one number that is stored once."""
-        columns = (self.invitations, self.versions)
-        return all(column.shape[1] == 1 and column.strides[0] == 0 for column in columns)
-
-    def chain(self, row: int) -> Chain:
-        """One path as numbers."""
-        columns = (self.invitations[row], self.versions[row], self.steps[row])
-        links = map(Link, *(column.tolist() for column in columns))
-        return tuple(link for link in links if link.invitation >= 0)
 
 
 @dataclass(eq=False)
@@ -167,7 +108,7 @@ class Training:
         jobs = jobs.take(index)
         chains = [*self.chains_of(jobs), *(self.chains[client] for client in held.tolist())]
         longest = max(map(len, chains))
-        padded = np.array([chain + (_NO_LINK,) * (longest - len(chain)) for chain in chains])
+        padded = np.array([chain + (NO_LINK,) * (longest - len(chain)) for chain in chains])
         clients = np.concatenate([jobs.client, held])
         return Paths(clients, padded[:, :, 0], padded[:, :, 1], padded[:, :, 2])
 
@@ -379,13 +320,6 @@ class Training:
         test = self.task.held if self.task.test is None else self.task.test
         with np.errstate(all="ignore"):  # a model that diverges is its loss's business to show
             return self.task.learner.score(self.model, test)
-
-
-@lru_cache
-def kind_of(work: Work) -> Work:
-    """Work but for its amount, in which jobs that are computed side by side may differ."""
-    epochs = None if work.epochs is None else 1
-    return Work(epochs=epochs, prox=work.prox, scaled=work.scaled)
 
 
 def finite(model: Model) -> bool:

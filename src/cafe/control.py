@@ -47,7 +47,7 @@ class Fixed:
 
 
 def as_controller(given: object) -> Controller:
-    """A controller as it is, and one that always answers the same policy for a policy.
+    """The controller itself; for a policy, a controller that always answers it.
 
     Raises:
         InputError: if it is neither.
@@ -75,20 +75,20 @@ def ask(controller: Controller, ledger: Ledger, seen: Observations | None) -> Po
 
 
 def is_controller(given: object) -> bool:
-    """Whether it is a function, or something like one, of the ledger and the response times."""
+    """Whether an object can be called with a ledger and response times."""
     if not callable(given) or isinstance(given, type | Policy):
         return False
     try:
         signature(given).bind(None, None)
     except TypeError:
         return False
-    except ValueError:  # it does not tell
+    except ValueError:  # its signature is not known
         return True
     return True
 
 
 def titled(thing: object) -> str:
-    """What a part of a run is called: its text, or its kind where the text is an address."""
+    """The name of a part of a run: its text, or its type where the text has an address."""
     text = str(thing)
     return getattr(thing, "__name__", type(thing).__name__) if " at 0x" in text else text
 

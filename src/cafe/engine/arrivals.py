@@ -13,7 +13,7 @@ from cafe.rounds.jobs import Jobs, Mask, Running
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Wait
 
-_FEW = 64  # jobs of an invitation that are worth a place in the heap each
+_FEW = 64  # an invitation of at most so many jobs goes into the heap
 
 
 def waited(jobs: Running, wait: Wait) -> tuple[float, Mask]:
@@ -27,7 +27,7 @@ def waited(jobs: Running, wait: Wait) -> tuple[float, Mask]:
             ties = ties[np.argsort(jobs.client[ties], kind="stable")]
             reported[ties[: count - int(np.count_nonzero(reported))]] = True
             return last, reported
-    # Of a wait without an end nobody is left out but those who never report.
+    # A job that never reports has an infinite arrival: an endless wait does not count it.
     return wait.until, jobs.arrival <= min(wait.until, np.finfo(float).max)
 
 
@@ -85,7 +85,7 @@ class Arrivals:
         return known(jobs), jobs.arrival
 
     def add(self, new: Running) -> None:
-        """Let the jobs of one more invitation in."""
+        """Add the jobs of another invitation."""
         self.invited += len(new)
         first = self._rows
         self._parts.append(new)
@@ -96,12 +96,12 @@ class Arrivals:
                 heapq.heappush(self._heap, (time, client, first + k))
             self._asked = True
             return
-        # Many at once: one set of arrays for all.
+        # A large invitation: its jobs are merged into the arrays.
         self._mask = self.reported
         self._base, self._later, self._heap, self._order = self.jobs, [], [], None
 
     def wait(self, wait: Wait, ledger: Ledger) -> float:
-        """Take the reports that a wait lets in: when it ends."""
+        """Collect the reports that arrive during a wait, and return when the wait ends."""
         if not self._asked and not self._heap and not self.count:
             self._asked = True
             moment, self._mask = waited(self._base, wait)
@@ -121,7 +121,7 @@ class Arrivals:
         while wanted > 0:
             top = self._heap[0] if self._heap else (np.inf, 0, 0)
             if top[0] > wait.until or top[0] == np.inf:
-                # The rest comes from the arrays alone.
+                # No report of the heap is due: the rest comes from the arrays.
                 last = int(np.searchsorted(self._times, min(wait.until, 1e308), side="right"))
                 last = min(last, self._at + int(wanted) if wanted < np.inf else end)
                 rows = self._order[self._at : last]

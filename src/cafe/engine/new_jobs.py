@@ -1,4 +1,4 @@
-"""What an invitation starts: how much each client does, how long it takes, who gets lost."""
+"""The jobs that an invitation starts: how many steps, how long they take, which are lost."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ class Starter:
         leaves: Floats | None = None
         if self.presence is not None:
             leaves = self.presence.leaves(clients, ledger.now)
-            fixed = np.where(leaves <= ledger.now, np.inf, fixed)  # who is away never begins
+            fixed = np.where(
+                leaves <= ledger.now, np.inf, fixed
+            )  # a client that is away never begins
         played = self._played(ledger, invitation, fixed)
         if played is None:
             steps = planned(self.federation, self.task, policy, invitation)
@@ -98,7 +100,7 @@ class Starter:
         if self.crash > 0:
             rng = self._crashes.at(number)
             crashes = (rng.random(n) < self.crash) & np.isfinite(arrival)
-            # Where in its work a client crashes is anybody's guess.
+            # A crash happens at a uniformly random point of the job.
             stop = np.where(crashes, ledger.now + latency * rng.random(n), arrival)
             arrival = np.where(crashes, np.inf, arrival)
             status = np.where(crashes, np.int8(Status.CRASHED), status)
@@ -141,14 +143,14 @@ class Starter:
 
 @lru_cache(maxsize=32, typed=True)
 def _constant(value: Any, count: int) -> Any:
-    """A column that many rounds share."""
+    """A column of one value, cached for the next rounds."""
     return shared(value, count)
 
 
 def planned(
     federation: Federation, task: Task | None, policy: Policy, invitation: Invitation
 ) -> Whole:
-    """How many gradient steps each invited client is asked for; 0 where nobody can tell."""
+    """How many gradient steps each invited client is asked for; 0 where that is not known."""
     work, clients, amount = invitation.work, invitation.clients, invitation.amount
     n = len(clients)
     if work.seconds is not None:

@@ -90,7 +90,7 @@ class Run:
         self._scored: tuple[int, Score] | None = None
         self.responses: deque[tuple[int, float, float]] = deque(maxlen=RECALL)
         self.failures = Failures()
-        # Told how each round has settled its jobs, where somebody wants to know.
+        # An optional callback: it is given each round's jobs and what became of them.
         self.watch: Callable[[Running, Settled], None] | None = None
         self._checked: Policy | None = None
         self.policy = self._choose()
@@ -173,7 +173,7 @@ class Run:
         return self.presence.forecast(clients, self.ledger.now, until)
 
     def _start(self, invitation: Invitation, outcome: Outcome) -> Running:
-        """The jobs that an invitation starts, with the arrivals that fate has in store."""
+        """Start an invitation's jobs. Their arrival times are drawn now; no decision sees them."""
         ledger, policy = self.ledger, self.policy
         number = ledger.invitations
         new = self.starter.start(policy, ledger, invitation)
@@ -200,9 +200,11 @@ class Run:
         return training.vectors.begin(number, new.client).count(began)
 
     def _wait(self, open_: Arrivals, outcome: Outcome) -> tuple[bool, Verdict, bool]:
-        """Let time pass as the policy asks.
+        """Advance the clock as the policy asks.
 
-        Whether clients were invited while the round was open, the verdict, and was it early.
+        Returns:
+            Whether clients were invited while the round was open, the verdict, and whether the
+            round closed early.
         """
         ledger, policy = self.ledger, self.policy
         until, repeats = float("inf"), False
@@ -232,11 +234,11 @@ class Run:
 
     def _refuse_to_wait(self, jobs: Running, wait: Wait) -> None:
         coming = int(np.count_nonzero(np.isfinite(jobs.arrival)))
-        wanted = "an event that never comes" if wait.reports is None else f"{wait.reports} reports"
+        wanted = "more" if wait.reports is None else f"{wait.reports}"
         raise InfeasibleError(
-            f"Round {self.ledger.round} waits for {wanted} and only {coming} can "
-            "come: clients that are absent or crashed never report, and the round would last for "
-            "ever. Give the policy a deadline."
+            f"Round {self.ledger.round} waits for {wanted} reports and only {coming} can come: "
+            "clients that are absent or crashed never report, and the round would last for ever. "
+            "Give the policy a deadline."
         )
 
     def _merge(self, jobs: Running, index: Indices) -> tuple[Used, Reports] | None:
@@ -256,7 +258,7 @@ class Run:
         return Used.by(merge, index, held), reports
 
     def _remember(self, jobs: Running, settled: Settled) -> None:
-        """Keep the local models that the books keep, as recipes."""
+        """Remember how to compute what clients keep, and forget what nothing refers to."""
         training = self.training
         assert training is not None
         if len(settled.kept):
@@ -264,7 +266,7 @@ class Run:
         training.forget(self.running, self.ledger.local | self.books.kept.held)
 
     def _count_bytes(self, outcome: Outcome, jobs: Running, index: Indices) -> None:
-        """What the reports of a round weighed."""
+        """Count the bytes of a round's reports."""
         weight = float(len(index))
         if self.uploads:
             numbers, counts = jobs.invitation[index], dict[float, int]()
@@ -277,18 +279,18 @@ class Run:
         outcome.bytes_up = weight * self._bytes
 
     def _rate(self, policy: Policy) -> None:
-        """Have a score that is not too old for a policy that needs one."""
+        """Evaluate the model if the last score is too old for the policy."""
         ledger = self.ledger
         if ledger.score is None or ledger.version - ledger.score.version >= policy.score_every:
             score = self._score()
             ledger.score = Scored(score.loss, score.accuracy, ledger.version)
 
     def _recall(self, jobs: Running, reported: Mask, settled: Settled) -> None:
-        """What the round tells about how long clients take; a job that runs on tells it later."""
+        """Note the response times of a round; a job that runs on is noted when it ends."""
         now = self.ledger.now
         lost = np.isin(settled.fate, (Fate.CRASHED, Fate.REFUSED, Fate.ABSENT))
         tells = ~lost & (reported | (settled.fate != OPEN))
-        tells &= jobs.start < now  # a round of no length says nothing
+        tells &= jobs.start < now  # a round of zero length carries no information
         for row in np.flatnonzero(tells).tolist():
             start, arrival = float(jobs.start[row]), float(jobs.arrival[row])
             took = arrival - start if arrival <= now else np.nan

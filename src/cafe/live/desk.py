@@ -48,11 +48,11 @@ class Desk:
 
     @property
     def reserve(self) -> float:
-        """Seconds that a response takes beyond training, for all but one in ten of the last."""
+        """Seconds of a response that are not training: the 90 % quantile of the last reports."""
         return float(np.quantile(self._overheads, 0.9)) if self._overheads else 0.0
 
     def send(self, orders: Sequence[Order], model: Arrays, now: float) -> list[Record]:
-        """Hand over orders: a record of each; one that could not be sent says why."""
+        """Send orders: a record of each, with the reason if it could not be sent."""
         tickets = self.wire.send(orders, model) if orders else []
         records = []
         for order, ticket in zip(orders, tickets, strict=True):

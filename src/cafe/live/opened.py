@@ -68,7 +68,7 @@ class Open:
         self._rows = {_key(record): row for row, record in enumerate(self.records)}
 
     def add(self, new: Running, records: list[Record]) -> None:
-        """Let the jobs of one more invitation in."""
+        """Add the jobs of another invitation."""
         for record in records:
             self._rows[_key(record)] = len(self.records)
             self.records.append(record)
@@ -77,7 +77,7 @@ class Open:
         self.invited += len(new)
 
     def row(self, key: Key) -> int | None:
-        """Where a job stands."""
+        """The row of a job; None if the round does not have it."""
         return self._rows.get(key)
 
     def answered(self) -> dict[int, tuple[int, ...]]:

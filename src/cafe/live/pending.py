@@ -82,7 +82,7 @@ class Pending:
         return written
 
     def forget(self, keeping: Mask) -> None:
-        """Let go of the records of clients that keep nothing any more."""
+        """Forget the records of clients that keep nothing."""
         self.held = {client: record for client, record in self.held.items() if keeping[client]}
 
 

@@ -65,7 +65,7 @@ class Record:
 
 
 def stated(work: Work) -> dict[str, Any]:
-    """What work says, other than its defaults."""
+    """The fields of a work that differ from the defaults."""
     return {name: value for name, value in vars(work).items() if value != getattr(Work, name)}
 
 

@@ -116,7 +116,7 @@ def _merged(records: list[Record]) -> dict[int, list[list[Record]]]:
 
 
 def _asked(record: Record, work_done: Work) -> Work:
-    """What a job was asked to do; where time decided how much, what it says it has done."""
+    """The work of a job; where time limited it, with the steps that its client reported."""
     if not record.work:
         return work_done
     work = Work(**record.work)

@@ -139,12 +139,12 @@ class LiveRun:
         asked = (ledger.round, ledger.away.tobytes())
         if asked != self._asked:
             self.policy = ask(self.controller, ledger, self.seen())
-            self.policy.check_lost()  # a round that may never end: real clients get lost
+            self.policy.check_lost()  # real clients get lost, and a round must still end
             check_secure(self.policy, self.secure_aggregation)
             if "forecasts" in self.policy.needs:
                 raise InputError(
-                    f"The policy {self.policy.name} needs forecasts of who stays, and nobody can "
-                    "give them for real clients. Simulate it, or choose another policy."
+                    f"The policy {self.policy.name} needs forecasts of presence, which exist "
+                    "only in simulations. Simulate it, or choose another policy."
                 )
             self._asked = asked
         return self.policy
@@ -230,7 +230,7 @@ class LiveRun:
         outcome.bytes_down += used.count(clients[~lost]) * self._bytes
 
     def _with_vectors(self, orders: list[Order], used: JobVectors) -> list[Order]:
-        """Orders with what their clients add to gradients, and leave as it is."""
+        """The orders, with the vectors and the frozen parameters of their clients."""
         parts = self.weights.layout.parts
         frozen = None if used.frozen is None else parts(used.frozen)
         common = None if used.common is None else parts(used.common)  # one object: it is sent once
@@ -269,14 +269,16 @@ class LiveRun:
         )
 
     def _weight(self, open_: Open) -> float:
-        """How many models the round's reports are worth, in bytes."""
+        """The total size of the round's reports, in models."""
         rows = np.flatnonzero(open_.reported).tolist()
         return sum(self.desk.upload(open_.records[row]) for row in rows)
 
     def _wait(self, open_: Open, outcome: Outcome) -> tuple[bool, Verdict, bool]:
-        """Let time pass as the policy asks.
+        """Wait as the policy asks.
 
-        Whether clients were invited while the round was open, the verdict, and was it early.
+        Returns:
+            Whether clients were invited while the round was open, the verdict, and whether the
+            round closed early.
         """
         ledger, policy, repeats = self.ledger, self.policy, False
         while True:
@@ -310,9 +312,10 @@ class LiveRun:
             open_.reported = now_reported
 
     def _listen(self, open_: Open, wait: Wait) -> bool:
-        """Look at what comes until the wait is over, or until somebody is known not to come.
+        """Poll for replies until the wait is over, or until a client is known to be lost.
 
-        Whether the wait is over.
+        Returns:
+            Whether the wait is over.
         """
         jobs, ledger = open_.jobs, self.ledger
         before = open_.lost
@@ -366,21 +369,21 @@ class LiveRun:
         return Used.by(merge, index, held), reports
 
     def _responses(self, open_: Open, settled: Settled) -> list[Response]:
-        """What the round tells about how long clients take; a job that runs on tells it later."""
+        """The response times of a round; a job that runs on is noted when it ends."""
         found = []
         for row, record in enumerate(open_.records):
             runs = settled.fate[row] == OPEN and not open_.reported[row]
             if runs or settled.fate[row] in (Fate.CRASHED, Fate.REFUSED, Fate.ABSENT):
                 continue
             waited_for = min(open_.until, self.ledger.now) - record.start
-            if not waited_for > 0:  # a round of no length says nothing
+            if not waited_for > 0:  # a round of zero length carries no information
                 continue
             took = None if record.arrived is None else _seconds(record.arrived - record.start)
             found.append(Response(record.name, took, _seconds(waited_for)))
         return found
 
     def _remember(self, open_: Open, settled: Settled) -> None:
-        """Keep what a later round may need, and forget the rest."""
+        """Keep what later rounds may need, and forget the rest."""
         books = self.books
         for row in settled.kept.tolist():
             record = open_.records[row]

@@ -186,7 +186,9 @@ def work(
         order.invitation,
         began,
         bool(meant),
-        None if trained.examples is None else int(trained.examples),  # not NumPy's: for the wire
+        None
+        if trained.examples is None
+        else int(trained.examples),  # the wire takes Python's numbers only
         None if loss is None else float(loss),
         label,
         took,

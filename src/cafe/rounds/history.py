@@ -108,7 +108,7 @@ class History:
 
     @property
     def reports_reused(self) -> int:
-        """How many of them had been in an earlier update too."""
+        """How many of the used reports had already been in an earlier update."""
         return int(self.by_round["reused"].sum())
 
     @property

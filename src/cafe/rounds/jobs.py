@@ -137,7 +137,7 @@ class Jobs:
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Several of them, one after the other."""
+        """Several tables of jobs as one, in this order."""
         names = [field.name for field in fields(cls)]
         return cls(*[_joined([getattr(part, name) for part in parts]) for name in names])
 
@@ -145,7 +145,7 @@ class Jobs:
 class Status(IntEnum):
     """Whether a job will report."""
 
-    EXPECTED = 0  # its report comes at ``arrival``, which is infinite while nobody knows it
+    EXPECTED = 0  # its report comes at ``arrival``, infinite while that is not known
     CRASHED = 1  # it was begun, and its client is lost at ``stop``
     ABSENT = 2  # its client was invited and never began
     REFUSED = 3  # its report was not accepted
@@ -154,14 +154,14 @@ class Status(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Running(Jobs):
-    """Jobs with what only the loop knows, and no decision sees.
+    """Jobs with columns that only the loop knows; decisions do not see them.
 
     Attributes:
-        arrival: when the report is there; infinite where there is none, or nobody knows.
+        arrival: when the report is there; infinite where there is none, or it is not known.
         stop: when the client stops working on it: at its arrival, or when it is lost.
         status: a :class:`Status`.
-        trained: seconds of training in it; not a number where nobody tells them from the rest of
-            the response.
+        trained: seconds of training in it; not a number where they are not told apart from the
+            rest of the response.
     """
 
     arrival: Floats
@@ -206,8 +206,8 @@ class Reports(Jobs):
 
     Attributes:
         arrived: when the report came.
-        trained: seconds of training in it; not a number where nobody tells them from the rest of
-            the response. :attr:`seconds` has the whole response there.
+        trained: seconds of training in it; not a number where they are not told apart from the
+            rest of the response. :attr:`seconds` has the whole response there.
         used: in how many updates the report has been before; above 0 only where it is held.
         updates: what was reported, a row per report, for a policy that ``needs`` updates.
         losses: the mean loss on its first batch before any step, for a policy that ``needs`` it.
@@ -236,7 +236,7 @@ class Reports(Jobs):
 
 
 def shared(value: Any, count: int) -> NDArray[Any]:
-    """A column of one value, which is stored once, and which nobody can write."""
+    """A read-only column of one value, which is stored once."""
     one = np.asarray(value)
     column = np.ndarray((count,), one.dtype, one, strides=(0,))
     column.setflags(write=False)
@@ -244,7 +244,7 @@ def shared(value: Any, count: int) -> NDArray[Any]:
 
 
 def _joined(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Columns one after the other; one value that all of them share stays stored once."""
+    """Columns as one; if all of them hold the same value, it is still stored once."""
     first = columns[0][:1].tobytes()
     if all(c.strides == (0,) and c[:1].tobytes() == first for c in columns):
         return shared(columns[0][0], sum(map(len, columns)))

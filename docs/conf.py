@@ -42,7 +42,7 @@ autodoc_type_aliases = {
     "Parameter": "cafe.latency.base.Parameter",
     "Size": "cafe.latency.base.Size",
     "Indices": "cafe.federation.Indices",
-    "Progress": "cafe.planner.search.Progress",
+    "Progress": "cafe.planner.deadline_search.Progress",
 }
 python_use_unqualified_type_names = True
 napoleon_numpy_docstring = False

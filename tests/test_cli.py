@@ -17,7 +17,7 @@ import pytest
 import cafe
 from cafe import cli, console
 from cafe.policies import recipes
-from cafe.results import find, parquet_possible, tables
+from cafe.results import find, parquet, parquet_possible
 
 PLAN = "plan --clients 50 --rate 1 --waste-price 20 --broadcast-price 100"
 
@@ -383,7 +383,7 @@ def test_progress_in_a_pipe_leaves_the_output_alone(
 
 @pytest.mark.usefixtures("scenario")
 def test_one_line_says_how_to_get_tables(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "find_spec", lambda _: None)
+    monkeypatch.setattr(parquet, "find_spec", lambda _: None)
     assert not parquet_possible()
     ran = run("simulate small.toml --rounds 2")
     assert ran.code == 0

@@ -22,11 +22,11 @@ import typer
 
 import cafe
 from cafe import cli
+from cafe.federation_files import family_name
 from cafe.latency import Latency, Various
 from cafe.planner import explain, limits
-from cafe.report.words import QUANTITIES
-from cafe.scenario import family_name
 from cafe.theory.expect import SCALARS
+from cafe.wording import QUANTITIES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -225,6 +225,7 @@ def test_surface_table_is_complete() -> None:
     "module",
     [
         "data",
+        "federation_files",
         "fitting",
         "latency",
         "learn",
@@ -284,7 +285,7 @@ def test_every_verb_has_a_section() -> None:
 
 def test_every_sentence_of_the_server_is_explained() -> None:
     page = text("operating.md")
-    source = (ROOT / "src" / "cafe" / "live" / "serving.py").read_text()
+    source = (ROOT / "src" / "cafe" / "live" / "server.py").read_text()
     said = re.findall(r'say\(\s*f?"([^{"]+)', source)
     assert len(said) > 10
     for sentence in said:

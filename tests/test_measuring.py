@@ -17,12 +17,12 @@ from cafe.learn.base import Learner, Weights
 from cafe.learn.convex import Convex
 from cafe.learn.linear import Logistic, Ridge
 from cafe.learn.quadratic import Quadratic
-from cafe.measuring import Gradients, Measured
-from cafe.measuring import measure as measure_task
-from cafe.measuring import measure_at as measure_task_at
+from cafe.learn.schedules import LearningRate
 from cafe.task import Task
+from cafe.task_constants import Gradients, Measured
+from cafe.task_constants import measure as measure_task
+from cafe.task_constants import measure_at as measure_task_at
 from cafe.theory import (
-    LearningRate,
     Setting,
     Variance,
     bound,

@@ -15,6 +15,13 @@ from hypothesis import strategies as st
 import cafe.latency
 from cafe.errors import FileError, InputError
 from cafe.federation import Federation
+from cafe.federation_files import (
+    family_name,
+    federation_from_table,
+    latency_from_table,
+    load_federation,
+    write_federation,
+)
 from cafe.fleet import phones
 from cafe.latency import (
     Constant,
@@ -28,13 +35,6 @@ from cafe.latency import (
     Uniform,
     Various,
     Weibull,
-)
-from cafe.scenario import (
-    family_name,
-    federation_from_table,
-    latency_from_table,
-    load_federation,
-    write_federation,
 )
 
 EVERY_FAMILY: list[tuple[dict[str, Any], Latency]] = [
@@ -546,7 +546,7 @@ def test_many_rows_become_arrays(tmp_path: Path) -> None:
 def test_reading_csv_loads_no_pydantic(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("rate\n1\n")
     code = (
-        "import sys, cafe.scenario; cafe.scenario.load_federation('a.csv');"
+        "import sys, cafe.scenario; cafe.federation_files.load_federation('a.csv');"
         "print(*sorted({'pydantic', 'scipy.stats', 'matplotlib'} & set(sys.modules)))"
     )
     command = [sys.executable, "-c", code]

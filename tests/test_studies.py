@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cafe.live.journal import read_jobs, read_rounds
+from cafe.live.run_log import read_jobs, read_rounds
 from cafe.rounds.outcome import Fate
 
 STUDIES = Path(__file__).resolve().parents[1] / "studies"

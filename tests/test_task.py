@@ -11,8 +11,8 @@ import cafe
 from cafe.data.examples import Examples, Shards
 from cafe.errors import InputError
 from cafe.learn.linear import Logistic
-from cafe.learn.server import Adam, Momentum
-from cafe.theory import LearningRate
+from cafe.learn.schedules import LearningRate
+from cafe.learn.server_optimisers import Adam, Momentum
 
 
 def make(**changes: Any) -> cafe.Task:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cafe import (
         data,
         decisions,
+        federation_files,
         fitting,
         latency,
         learn,
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
         theory,
     )
     from cafe.engine import simulate
-    from cafe.engine.levels import Cluster, Levels, two_levels
+    from cafe.engine.two_levels import Cluster, Levels, two_levels
     from cafe.errors import CafeError, FileError, InfeasibleError, InputError
     from cafe.federation import Federation
+    from cafe.federation_files import load_federation, write_federation
     from cafe.fitting import Observations, fit, read_observations
     from cafe.fleet import phones
     from cafe.latency import (
@@ -43,18 +45,19 @@ if TYPE_CHECKING:
         Uniform,
         Weibull,
     )
-    from cafe.measuring import measure
     from cafe.planner import Prices, ToGap, frontier, plan
     from cafe.rounds import History, Policy
-    from cafe.scenario import load_federation, load_scenario, write_federation
+    from cafe.scenario import load_scenario
     from cafe.task import Task
+    from cafe.task_constants import measure
     from cafe.theory import Problem, expect
 
 _HOMES = {
     "cafe.engine": ("simulate",),
-    "cafe.engine.levels": ("Cluster", "Levels", "two_levels"),
+    "cafe.engine.two_levels": ("Cluster", "Levels", "two_levels"),
     "cafe.errors": ("CafeError", "FileError", "InfeasibleError", "InputError"),
     "cafe.federation": ("Federation",),
+    "cafe.federation_files": ("load_federation", "write_federation"),
     "cafe.fitting": ("Observations", "fit", "read_observations"),
     "cafe.fleet": ("phones",),
     "cafe.latency": (
@@ -68,10 +71,10 @@ _HOMES = {
         "Uniform",
         "Weibull",
     ),
-    "cafe.measuring": ("measure",),
+    "cafe.task_constants": ("measure",),
     "cafe.planner": ("Prices", "ToGap", "frontier", "plan"),
     "cafe.rounds": ("History", "Policy"),
-    "cafe.scenario": ("load_federation", "load_scenario", "write_federation"),
+    "cafe.scenario": ("load_scenario",),
     "cafe.task": ("Task",),
     "cafe.theory": ("Problem", "expect"),
 }
@@ -79,6 +82,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _MODULES = (
     "data",
     "decisions",
+    "federation_files",
     "fitting",
     "latency",
     "learn",
@@ -120,6 +124,7 @@ __all__ = [
     "data",
     "decisions",
     "expect",
+    "federation_files",
     "fit",
     "fitting",
     "frontier",

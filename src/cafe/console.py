@@ -18,7 +18,7 @@ import typer
 from cafe.errors import FileError
 
 if TYPE_CHECKING:
-    from cafe.planner.search import Progress
+    from cafe.planner.deadline_search import Progress
 
 Show = Callable[[float, int, str], None]  # the share that is done, how many are done, and more
 LINES_APART = 10.0  # seconds between two lines about progress where there is no terminal
@@ -51,7 +51,7 @@ def progress_line(label: str, noun: str) -> Iterator[Show]:
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    from cafe.report.words import number
+    from cafe.wording import number
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())

@@ -15,7 +15,7 @@ from cafe.errors import InputError, did_you_mean, is_finite_number, positive, wh
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Learner, Model
-from cafe.learn.server import ServerOptimiser
+from cafe.learn.server_optimisers import ServerOptimiser
 
 Rate = float | Callable[[Any], Any]
 
@@ -32,7 +32,7 @@ class Task:
         batch: examples in a step, drawn with replacement from the client's own; a client that holds
             no more than that uses all it has, and None means that every client does.
         rate: the learning rate, or a function of t = 1, 2, ... such as
-            ``cafe.theory.LearningRate(beta, gamma)``, which is beta / (gamma + t).
+            ``cafe.learn.schedules.LearningRate(beta, gamma)``, which is beta / (gamma + t).
         per: what t counts: every "round", failed ones included, or every "update".
         server: what the server does with the merged update; None adds it.
     """

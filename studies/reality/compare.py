@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 import cafe
-from cafe.live.journal import read_jobs, read_rounds
-from cafe.live.records import Record
+from cafe.live.job_records import Record
+from cafe.live.run_log import read_jobs, read_rounds
 from cafe.rounds.outcome import Outcome
 
 HERE = Path(__file__).parent

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cafe
-from cafe.learn.server import Momentum
+from cafe.learn.server_optimisers import Momentum
 from cafe.presence import OnOff
 from cafe.testing import contract
 from cafe.testing.check import small_task

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import cafe
-from cafe.learn.server import Adam, Momentum
+from cafe.learn.schedules import LearningRate
+from cafe.learn.server_optimisers import Adam, Momentum
 from cafe.policies import recipes
 from cafe.presence import OnOff
 from cafe.rounds import Policy
 from cafe.testing import contract
 from cafe.testing.comparing import Check
-from cafe.theory import LearningRate
 from tests.contracts.examples import (
     CLIENTS,
     EVERY,

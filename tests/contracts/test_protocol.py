@@ -12,7 +12,7 @@ import cafe
 from cafe import reference
 from cafe.decisions import Everyone, Fraction, Mean
 from cafe.engine import Run
-from cafe.engine.state import restore, save
+from cafe.engine.snapshot import restore, save
 from cafe.errors import InputError
 from cafe.policies import agu, mcu
 from cafe.rounds import (

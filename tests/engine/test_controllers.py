@@ -11,10 +11,10 @@ import pytest
 import cafe
 from cafe.control import Fixed
 from cafe.engine import Run
-from cafe.engine.state import restore, save
+from cafe.engine.snapshot import restore, save
 from cafe.errors import InputError
 from cafe.fitting import Observations
-from cafe.live.run import LiveRun
+from cafe.live.live_run import LiveRun
 from cafe.policies import mcu
 from cafe.reference import Reference
 from cafe.rounds import HOLD, Carried, Ledger, Policy

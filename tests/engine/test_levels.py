@@ -15,12 +15,12 @@ import cafe
 from cafe import Cluster, Levels, two_levels
 from cafe.data.examples import Examples, Shards
 from cafe.decisions import Everyone, Mean, Nothing, Sample, closing
-from cafe.engine.levels import build
-from cafe.engine.state import save
+from cafe.engine.snapshot import save
+from cafe.engine.two_levels import build
 from cafe.errors import InfeasibleError, InputError
 from cafe.learn.linear import Logistic
 from cafe.learn.quadratic import Quadratic
-from cafe.learn.server import Momentum
+from cafe.learn.server_optimisers import Momentum
 from cafe.policies import agu, awu, fedavg, mcu
 from cafe.presence import OnOff, Trace
 from cafe.randomness import Stream

@@ -11,7 +11,7 @@ import pytest
 import cafe
 from cafe.data.examples import Examples, Shards
 from cafe.engine import Run
-from cafe.engine.state import restore, save
+from cafe.engine.snapshot import restore, save
 from cafe.learn.linear import Logistic
 from cafe.learn.quadratic import Quadratic
 from cafe.policies import agu, mcu

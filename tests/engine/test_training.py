@@ -11,10 +11,10 @@ import cafe
 from cafe.data.examples import Examples, Shards
 from cafe.engine import Run
 from cafe.learn.linear import Logistic
-from cafe.learn.server import Adam, Momentum
+from cafe.learn.schedules import LearningRate
+from cafe.learn.server_optimisers import Adam, Momentum
 from cafe.policies import agu, awu, fedavg, mcu
 from cafe.rounds import History
-from cafe.theory import LearningRate
 
 ALWAYS = cafe.Constant(0.1)
 

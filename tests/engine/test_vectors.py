@@ -14,7 +14,7 @@ from cafe import reference
 from cafe.data.examples import Examples, Shards
 from cafe.decisions import Everyone, Mean, Nothing, Sample, closing
 from cafe.engine import Run
-from cafe.engine.state import restore, save
+from cafe.engine.snapshot import restore, save
 from cafe.errors import InputError
 from cafe.learn.mlp import MLP
 from cafe.learn.quadratic import Quadratic

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cafe.errors import InputError
+from cafe.fitting.censored_sample import Sample
 from cafe.fitting.families import RECIPES, natural
 from cafe.fitting.fit import FamilyFit, Fit, fit
 from cafe.fitting.observations import Observations
-from cafe.fitting.sample import Sample
 from cafe.latency import (
     Constant,
     Exponential,

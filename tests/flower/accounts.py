@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from cafe.live.journal import read_jobs, read_rounds
-from cafe.live.records import Record
+from cafe.live.job_records import Record
 from cafe.live.replay import Replayed, replay
+from cafe.live.run_log import read_jobs, read_rounds
 from cafe.results import checkpoint, events, load
 from cafe.rounds.outcome import Fate
 from tests.flower.trial import APP, board

@@ -17,7 +17,7 @@ pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-f
 
 from cafe.errors import InputError
 from cafe.flower.lab import Lab
-from cafe.live.journal import read_jobs, read_rounds
+from cafe.live.run_log import read_jobs, read_rounds
 from cafe.results import checkpoint, load
 from tests.flower.trial import NODES, Trial, board, by_name, gone, leave
 

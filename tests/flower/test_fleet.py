@@ -22,9 +22,9 @@ from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_
 
 from cafe.flower import messages
 from cafe.flower.lab import Lab
-from cafe.live.journal import read_rounds
-from cafe.live.layout import Layout
-from cafe.live.records import digest
+from cafe.live.job_records import digest
+from cafe.live.model_layout import Layout
+from cafe.live.run_log import read_rounds
 from tests.flower.accounts import served, trained_again
 from tests.flower.fleet import (
     Attacker,

@@ -18,10 +18,10 @@ from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, 
 from flwr.supercore.task_identity import TaskIdentity
 
 from cafe.flower import messages
-from cafe.flower.busy import LONGEST, Busy
 from cafe.flower.grid import GridWire
 from cafe.flower.inbox import Inbox, Letter
-from cafe.live.layout import Layout
+from cafe.flower.retry import LONGEST, Busy
+from cafe.live.model_layout import Layout
 from cafe.live.wire import Order
 
 MODEL = {"w": np.arange(6, dtype=np.float32)}
@@ -282,7 +282,7 @@ class Waited(list[float]):
 @pytest.fixture
 def waited(monkeypatch: pytest.MonkeyPatch) -> Waited:
     times = Waited()
-    monkeypatch.setattr("cafe.flower.busy.time", times)
+    monkeypatch.setattr("cafe.flower.retry.time", times)
     for name in ("_task_id", "_run_id", "_node_id"):
         monkeypatch.setattr(TaskIdentity, name, 1)
     return times

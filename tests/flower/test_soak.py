@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-fl[flower]'")
 
-from cafe.live.records import Record
+from cafe.live.job_records import Record
 from cafe.results import events
 from tests.flower.accounts import Lie, Notes, honest_and_refused
 from tests.flower.soak import soak

@@ -11,7 +11,7 @@ pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-f
 pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'cafe-fl[torch]'")
 
 from cafe.flower.lab import Lab
-from cafe.flower.lab.apps import write_app
+from cafe.flower.lab.app_template import write_app
 from cafe.results import load
 from tests.flower.trial import board
 

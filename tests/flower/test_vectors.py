@@ -16,9 +16,9 @@ from flwr.supercore.task_identity import TaskIdentity
 from cafe.flower import messages
 from cafe.flower.client_app import client
 from cafe.flower.grid import GridWire
-from cafe.live.layout import Arrays, Layout
+from cafe.live.client_work import Job
+from cafe.live.model_layout import Arrays, Layout
 from cafe.live.wire import Order
-from cafe.live.work import Job
 from tests.flower.test_messages import sent
 
 MODEL: Arrays = {"w": np.arange(6, dtype=np.float32).reshape(2, 3), "n": np.array(2)}

@@ -15,8 +15,8 @@ from typing import Any
 
 from cafe.flower.lab import Lab
 from cafe.flower.lab.processes import exists
-from cafe.live.journal import read_jobs, read_rounds
-from cafe.live.records import Record
+from cafe.live.job_records import Record
+from cafe.live.run_log import read_jobs, read_rounds
 from cafe.results import load
 
 APP = Path(__file__).parent / "app"

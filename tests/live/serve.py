@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from cafe.fitting.observations import read_observations
-from cafe.live.brief import Brief
-from cafe.live.journal import RESPONSES, read_jobs, read_rounds
-from cafe.live.records import REUSED, counted
-from cafe.live.serving import serve
+from cafe.live.job_records import REUSED, counted
+from cafe.live.run_log import RESPONSES, read_jobs, read_rounds
+from cafe.live.server import serve
+from cafe.live.server_config import Brief
 from cafe.policies import mcu
 from cafe.results import load
 from tests.live.wires import VirtualWire, exponential, start

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import cafe
 from cafe.errors import InputError
-from cafe.live.admission import Admitted, Gate, Guard, Refused, harmless, printable
-from cafe.live.layout import Layout
+from cafe.live.model_layout import Layout
+from cafe.live.validation import Admitted, Gate, Guard, Refused, harmless, printable
 from cafe.live.wire import Order, Report
 from cafe.policies import agu, fedavg, mcu
 from cafe.rounds.ledger import UNKNOWN

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import cafe
-from cafe.live.serving import serve
+from cafe.live.server import serve
 from tests.live.serve import board, brief, wire
 from tests.live.wires import VirtualWire
 
@@ -34,7 +34,7 @@ def test_the_board_while_a_round_is_open(
     tmp_path: Path, apart: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However seldom it is written, a round that opens is seen at once."""
-    monkeypatch.setattr("cafe.live.board._APART", apart)
+    monkeypatch.setattr("cafe.live.status_file._APART", apart)
     at = VirtualWire(cafe.Federation(4, cafe.Constant(0.2)))
     at.tamper = lambda r, o: replace(r, examples=0) if o.number == 0 else r
     seen: list[dict[str, Any]] = []

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import cafe
 from cafe.decisions import Everyone, closing
 from cafe.errors import InfeasibleError, InputError
-from cafe.live.records import REUSED, Record, counted
-from cafe.live.run import LiveRun
+from cafe.live.job_records import REUSED, Record, counted
+from cafe.live.live_run import LiveRun
 from cafe.live.wire import Order, Reply, Report
 from cafe.policies import agu, awu, mcu
 from cafe.rounds import (

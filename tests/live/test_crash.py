@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from cafe.errors import FileError
-from cafe.live import serving
-from cafe.live.brief import Brief
-from cafe.live.journal import Journal, read_rounds
-from cafe.live.run import LiveRun
-from cafe.live.serving import serve
+from cafe.live import server
+from cafe.live.live_run import LiveRun
+from cafe.live.run_log import Journal, read_rounds
+from cafe.live.server import serve
+from cafe.live.server_config import Brief
 from cafe.policies import agu, mcu
 from cafe.results import checkpoint, load
 from cafe.results.storage import Appended
@@ -138,7 +138,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[LiveRun]:
             super().__init__(*args, **more)
             made.append(self)
 
-    monkeypatch.setattr(serving, "LiveRun", Noted)
+    monkeypatch.setattr(server, "LiveRun", Noted)
     return made
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from cafe.errors import FileError
-from cafe.live.journal import JOBS, RESPONSES
-from cafe.live.serving import serve
+from cafe.live.run_log import JOBS, RESPONSES
+from cafe.live.server import serve
 from cafe.results import checkpoint, load, storage
 from cafe.results.events import NAME as EVENTS
 from tests.live.serve import assert_sound, board, brief, stopped_after, wire

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cafe
-from cafe.learn.server import Adam, Momentum
+from cafe.learn.server_optimisers import Adam, Momentum
 from cafe.presence import Battery, DayNight, OnOff
 from cafe.rounds import Policy
 from cafe.testing import VirtualWire, contract

@@ -10,8 +10,8 @@ import numpy as np
 
 import cafe
 from cafe.fitting.observations import read_observations
-from cafe.live.journal import RESPONSES, read_jobs
-from cafe.live.serving import serve
+from cafe.live.run_log import RESPONSES, read_jobs
+from cafe.live.server import serve
 from cafe.policies import mcu
 from tests.live.serve import assert_sound, brief
 from tests.live.wires import VirtualWire

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from cafe.errors import InputError
-from cafe.live.layout import Layout
+from cafe.live.model_layout import Layout
 from cafe.policies import mcu
 from tests.live.wires import VirtualWire, exponential, live
 

@@ -12,7 +12,7 @@ import pytest
 import cafe
 from cafe.decisions import BySize
 from cafe.engine import Run
-from cafe.engine.state import restore, save
+from cafe.engine.snapshot import restore, save
 from cafe.errors import InputError
 from cafe.policies import agu, mcu
 from cafe.randomness import Stream

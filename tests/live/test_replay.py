@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from cafe.errors import InputError
-from cafe.live.journal import JOBS
-from cafe.live.layout import Arrays
+from cafe.live.aggregation import Combine, Median, Sum, Trimmed
+from cafe.live.client_work import Job
+from cafe.live.model_layout import Arrays
 from cafe.live.replay import Replayed, replay
-from cafe.live.robust import Combine, Median, Sum, Trimmed
-from cafe.live.serving import serve
+from cafe.live.run_log import JOBS
+from cafe.live.server import serve
 from cafe.live.wire import Trained
-from cafe.live.work import Job
 from cafe.policies import agu, awu, mcu
 from cafe.rounds import HOLD, Carried, Closed, Ledger
 from cafe.rounds.policy import Policy

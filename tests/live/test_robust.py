@@ -12,8 +12,8 @@ from hypothesis.extra import numpy as hnp
 
 import cafe
 from cafe.errors import InputError
-from cafe.live import robust
-from cafe.live.robust import Clip, Combine, Median, Sum, Trimmed
+from cafe.live import aggregation
+from cafe.live.aggregation import Clip, Combine, Median, Sum, Trimmed
 from cafe.policies import mcu
 from tests.live.wires import VirtualWire, live
 
@@ -136,7 +136,7 @@ def test_blocks_of_columns_do_not_matter(
     rng = np.random.default_rng(0)
     updates, coefficient = rng.normal(size=(6, 20)).round(1), rng.random(6)
     whole = combine(updates, coefficient)
-    monkeypatch.setattr(robust, "_COLUMNS", columns)
+    monkeypatch.setattr(aggregation, "_COLUMNS", columns)
     np.testing.assert_array_equal(combine(updates, coefficient), whole)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cafe.live.layout import Arrays
-from cafe.live.serving import serve
+from cafe.live.model_layout import Arrays
+from cafe.live.server import serve
 from cafe.live.wire import Opinion
 from cafe.policies import mcu
 from cafe.report import runs as report_runs

@@ -12,11 +12,11 @@ import pytest
 
 import cafe
 from cafe.errors import CafeError, FileError, InfeasibleError, InputError
-from cafe.learn.server import Momentum
-from cafe.live.brief import Brief
-from cafe.live.journal import ARRAYS, read_jobs, read_rounds
-from cafe.live.robust import Median
-from cafe.live.serving import serve
+from cafe.learn.server_optimisers import Momentum
+from cafe.live.aggregation import Median
+from cafe.live.run_log import ARRAYS, read_jobs, read_rounds
+from cafe.live.server import serve
+from cafe.live.server_config import Brief
 from cafe.live.wire import Order, Report
 from cafe.policies import agu, awu, fedavg, mcu
 from cafe.report import runs as report_runs

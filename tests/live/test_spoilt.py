@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from cafe.errors import InfeasibleError
-from cafe.learn.server import Momentum
-from cafe.live.admission import Guard
-from cafe.live.journal import read_jobs, read_rounds
-from cafe.live.layout import Arrays
-from cafe.live.serving import serve
+from cafe.learn.server_optimisers import Momentum
+from cafe.live.model_layout import Arrays
+from cafe.live.run_log import read_jobs, read_rounds
+from cafe.live.server import serve
+from cafe.live.validation import Guard
 from cafe.live.wire import Trained
 from cafe.policies import agu, awu, fedavg, mcu
 from cafe.rounds.policy import Policy

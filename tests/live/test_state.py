@@ -10,9 +10,9 @@ import pytest
 
 from cafe.control import Fixed
 from cafe.errors import InputError
-from cafe.learn.server import Adam
-from cafe.live.run import LiveRun
-from cafe.live.state import restore, save
+from cafe.learn.server_optimisers import Adam
+from cafe.live.live_run import LiveRun
+from cafe.live.snapshot import restore, save
 from cafe.live.wire import Order, Report
 from cafe.policies import agu, awu, mcu
 from cafe.rounds.history import Columns, columns

@@ -12,11 +12,11 @@ import cafe
 from cafe.control import Fixed
 from cafe.engine import Run
 from cafe.errors import InputError
-from cafe.live.layout import Arrays
-from cafe.live.run import LiveRun
-from cafe.live.state import restore, save
+from cafe.live.client_work import Job, work
+from cafe.live.live_run import LiveRun
+from cafe.live.model_layout import Arrays
+from cafe.live.snapshot import restore, save
 from cafe.live.wire import Order, Report, Trained
-from cafe.live.work import Job, work
 from cafe.policies import agu
 from cafe.randomness import Stream
 from cafe.rounds import Merge, Policy, Work

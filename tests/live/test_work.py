@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import cafe
 from cafe.errors import InputError
-from cafe.live.layout import Arrays
+from cafe.live.client_work import Job, TooLateError, work
+from cafe.live.model_layout import Arrays
 from cafe.live.wire import Memory, Order, Trained
-from cafe.live.work import Job, TooLateError, work
 from cafe.policies import agu
 from cafe.rounds.jobs import Work
 from tests.live.wires import VirtualWire, live, start

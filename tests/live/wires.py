@@ -8,8 +8,8 @@ import numpy as np
 
 import cafe
 from cafe.control import Fixed
-from cafe.live.layout import Arrays
-from cafe.live.run import LiveRun
+from cafe.live.live_run import LiveRun
+from cafe.live.model_layout import Arrays
 from cafe.testing import WAYS, VirtualWire, drift
 
 __all__ = ["WAYS", "VirtualWire", "drift", "exponential", "live", "start"]

@@ -11,7 +11,7 @@ from cafe.errors import InfeasibleError
 from cafe.federation import Federation
 from cafe.latency import Constant, Empirical, Exponential, LogNormal, Mixture, ShiftedExponential
 from cafe.planner import Prices
-from cafe.planner.search import Search, deadline_grid, reach
+from cafe.planner.deadline_search import Search, deadline_grid, reach
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)

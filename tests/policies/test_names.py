@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from cafe.analysis.run_groups import _labels
 from cafe.errors import FileError, InputError
 from cafe.policies import Registered, mcu, recipes, registered, resolve
-from cafe.report.origins import _labels
 from cafe.results import execute, planned, sweep
 from cafe.scenario import Scenario, load_scenario
-from cafe.scenario.policies import first_label, labels_for
+from cafe.scenario.policy_tables import first_label, labels_for
 
 FEDBUFF = '''
 from helpers_of_mine import damped

@@ -14,9 +14,10 @@ import pytest
 import cafe
 from cafe.errors import FileError, InfeasibleError, InputError
 from cafe.federation import Federation
+from cafe.federation_files import federation_from_table, load_federation, write_federation
 from cafe.latency import Exponential, Gamma, Weibull
 from cafe.presence import Battery, DayNight, OnOff, Presence, Trace
-from cafe.scenario import federation_from_table, load_federation, load_scenario, write_federation
+from cafe.scenario import load_scenario
 
 WARNING = (
     r"Clients come and go \(each client is present for 0\.4 of every 86400 s\): the plan uses the "

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from cafe import demo
+from cafe.analysis.repeated_runs import Repeats, repeats
+from cafe.demo import saved, tell
 from cafe.errors import FileError
 from cafe.fleet import phones
-from cafe.planner.search import Progress
-from cafe.report import demo, page
-from cafe.report.demo import saved, tell
-from cafe.report.measured import Repeats, repeats
+from cafe.planner.deadline_search import Progress
+from cafe.report import page
 from tests.report.conftest import Run, made_up
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cafe import cli
+from cafe.analysis.run_search import find
 from cafe.errors import FileError
-from cafe.report.finding import find
 from cafe.results import execute
 from cafe.scenario import scenario_from_text
 

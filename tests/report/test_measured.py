@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cafe.analysis import repeated_runs
+from cafe.analysis.repeated_runs import RATIOS, labels, parsed, repeats, spent_until
 from cafe.engine import simulate
 from cafe.errors import InputError
 from cafe.policies import agu, awu, fedavg, mcu
-from cafe.report import measured
-from cafe.report.measured import RATIOS, labels, parsed, repeats, spent_until
 from cafe.rounds import History
 from cafe.theory import expect
 from tests.report.conftest import Run, federation, made_up, played
@@ -74,7 +74,7 @@ def test_the_age_expected_of_a_run_that_begins_at_age_0(rounds: int, target: int
     # Slow clients are hardly ever heard: the long run's age is far away.
     who, deadline = federation(), 0.3
     theory = expect(who, quorum=6, deadline=deadline, target=target)
-    found = measured._age(theory, [rounds, rounds])
+    found = repeated_runs._age(theory, [rounds, rounds])
     policy = mcu(quorum=6, deadline=deadline, target=target)
     (group,) = repeats([Run(simulate(who, policy, rounds=rounds, seed=s)) for s in range(150)])
     ages = group.estimate("age")
@@ -85,9 +85,9 @@ def test_the_age_expected_of_a_run_that_begins_at_age_0(rounds: int, target: int
 
 def test_the_age_expected_of_a_long_run_is_theorys() -> None:
     theory = expect(federation(), quorum=6, deadline=0.3)
-    assert measured._age(theory, [10**7]) == pytest.approx(theory.age, rel=1e-4)
+    assert repeated_runs._age(theory, [10**7]) == pytest.approx(theory.age, rel=1e-4)
     nobody = expect(federation(), quorum=20, deadline=1e-6)
-    assert measured._age(nobody, [100]) == pytest.approx(50 * 1e-6)
+    assert repeated_runs._age(nobody, [100]) == pytest.approx(50 * 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -199,10 +199,10 @@ def test_the_accuracy_that_every_run_reached() -> None:
         assert history.curve is not None
         return Run(replace(history, curve=replace(history.curve, accuracy=np.full(10, top))))
 
-    assert measured.common_accuracy(repeats([reaching(0.93), reaching(0.87)])) == 0.85
-    assert measured.common_accuracy(repeats([reaching(0.9)])) == 0.9
-    assert measured.common_accuracy(repeats([reaching(0.02)])) is None
-    assert measured.common_accuracy(repeats([reaching(float("nan"))])) is None
+    assert repeated_runs.common_accuracy(repeats([reaching(0.93), reaching(0.87)])) == 0.85
+    assert repeated_runs.common_accuracy(repeats([reaching(0.9)])) == 0.9
+    assert repeated_runs.common_accuracy(repeats([reaching(0.02)])) is None
+    assert repeated_runs.common_accuracy(repeats([reaching(float("nan"))])) is None
 
 
 def test_ratios_are_named_as_in_theory() -> None:

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from cafe.analysis import repeated_runs
+from cafe.analysis.repeated_runs import repeats
+from cafe.analysis.run_groups import federation_of, ordered
 from cafe.federation import Federation
 from cafe.latency import Constant, Exponential
 from cafe.policies import mcu
-from cafe.report import measured, run_cells, runs
-from cafe.report.measured import repeats
-from cafe.report.origins import federation_of, ordered
+from cafe.report import run_cells, runs
 from tests.report.conftest import Run, federation, made_up, played
 
 MCU, AWU = "mcu(quorum=1, deadline=2)", "awu(quorum=1, deadline=2)"
@@ -86,8 +87,8 @@ def test_runs_of_other_scenarios_are_no_repeats(other: Any) -> None:
         "b: mcu, quorum 1, deadline 2",
         "b: awu, quorum 1, deadline 2",
     ]
-    assert [len(each) for each in measured.by_scenario(groups)] == [1, 2]
-    assert measured.summary(groups).startswith("2 scenarios, up to 2 policies each, 3 runs")
+    assert [len(each) for each in repeated_runs.by_scenario(groups)] == [1, 2]
+    assert repeated_runs.summary(groups).startswith("2 scenarios, up to 2 policies each, 3 runs")
     (same,) = repeats([kept(), kept("b", seed=1)])
     assert same.label == "mcu, quorum 1, deadline 2"
 

@@ -14,8 +14,8 @@ from cafe.federation import Federation
 from cafe.latency import Exponential
 from cafe.planner import Plan, frontier, plan
 from cafe.report import page, plots, tables
-from cafe.report.words import QUANTITIES, number
 from cafe.theory.expect import SCALARS
+from cafe.wording import QUANTITIES, number
 
 
 @pytest.fixture(scope="module")

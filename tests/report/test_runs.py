@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from cafe.analysis.repeated_runs import Repeats, repeats
 from cafe.engine import simulate
 from cafe.errors import InputError
 from cafe.policies import mcu, recipes
 from cafe.report import plots, run_cells, run_plots, runs, tables
-from cafe.report.measured import Repeats, repeats
-from cafe.report.words import FATES, TRAFFIC, give_or_take, name_of, number, share
 from cafe.rounds import NEEDS, Fate
+from cafe.wording import FATES, TRAFFIC, give_or_take, name_of, number, share
 from tests.report.conftest import Run, federation, made_up, played
 
 EMPTY_TAGS = {"meta", "br", "hr", "img", "link"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cafe.report.statistics import BLOCKS, Estimate, blocks, mean, paired, ratio, ratio_values
+from cafe.analysis.statistics import BLOCKS, Estimate, blocks, mean, paired, ratio, ratio_values
 
 
 def coverage(estimates: list[Estimate], truth: float) -> float:

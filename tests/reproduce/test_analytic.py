@@ -11,17 +11,18 @@ import numpy as np
 import pytest
 
 import cafe
-from cafe.report.statistics import mean
+from cafe.analysis.statistics import mean
 from cafe.reproduce.agreement import Compared, Fit
-from cafe.reproduce.experiments import age_cycle, iid_rate, objective, theory
+from cafe.reproduce.experiments import age_cycle, closed_forms, iid_rate, objective
 from cafe.reproduce.findings import Claim, Effort, Experiment, Finding, Verdict
 from cafe.reproduce.folder import as_csv, from_csv, readme
-from cafe.reproduce.settling import settled, settled_trials
 from cafe.reproduce.trials import Row
+from cafe.reproduce.warmup import settled, settled_trials
 
 HOLDS, IN_PART, FAILS = Verdict.HOLDS, Verdict.IN_PART, Verdict.FAILS
 NAMES: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT for module in (age_cycle, objective, iid_rate, theory)
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (age_cycle, objective, iid_rate, closed_forms)
 }
 
 
@@ -271,7 +272,7 @@ def test_verdicts_on_g_follow_the_rows(
 
 def test_expectations_are_in_the_rows() -> None:
     for row in _rows("theory"):
-        if row["fleet"] == theory.EQUAL:
+        if row["fleet"] == closed_forms.EQUAL:
             at = (row["clients"], 1.0, row["quorum"], row["deadline"])
             assert row["expected_waste"] == pytest.approx(
                 cafe.theory.waste_as_printed(*at), rel=1e-5
@@ -281,9 +282,9 @@ def test_expectations_are_in_the_rows() -> None:
 
 def test_places_have_seeds_of_their_own() -> None:
     """Else their errors would not be independent, as the chi-square test has them."""
-    by_seed: dict[int, set[theory.Place]] = {}
+    by_seed: dict[int, set[closed_forms.Place]] = {}
     for row in _rows("theory"):
-        by_seed.setdefault(row["seed"], set()).add(tuple(row[key] for key in theory.PLACE))
+        by_seed.setdefault(row["seed"], set()).add(tuple(row[key] for key in closed_forms.PLACE))
     assert all(len(places) == 1 for places in by_seed.values())
 
 
@@ -312,7 +313,7 @@ def test_a_formula_that_is_off_does_not_hold(part: str, column: str) -> None:
 
 def test_the_general_formulas_can_fail() -> None:
     def off(row: Row) -> Row:
-        if row["fleet"] != theory.EQUAL:
+        if row["fleet"] != closed_forms.EQUAL:
             row["age"] = 1.05 * min(row["expected_age"], 1e9) * (1 + 1e-4 * (-1) ** row["seed"])
         return row
 

@@ -8,9 +8,9 @@ import pytest
 
 import cafe
 from cafe import theory
+from cafe.analysis.statistics import Estimate
 from cafe.data import Single, holdings, load
-from cafe.report.statistics import Estimate
-from cafe.reproduce.experiments import bound, corrections
+from cafe.reproduce.experiments import convergence_bound, corrections
 from cafe.reproduce.experiments import corrections_age as age
 from cafe.reproduce.experiments import corrections_bias as bias
 from cafe.reproduce.experiments import corrections_books as books
@@ -26,13 +26,13 @@ from cafe.reproduce.experiments.corrections_work import (
 from cafe.reproduce.findings import Finding, Verdict
 from cafe.reproduce.folder import as_csv, from_csv
 
-CACHED = (bound.task, bound._measured, bias.images)
+CACHED = (convergence_bound.task, convergence_bound._measured, bias.images)
 
 
 @pytest.fixture(autouse=True)
 def _small_images(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The digits that come with scikit-learn in place of MNIST: 64 pixels, nothing to fetch."""
-    for module in (bound, bias):
+    for module in (convergence_bound, bias):
         monkeypatch.setattr(module, "load", lambda _: load("digits"))
     for cached in CACHED:
         cached.cache_clear()
@@ -175,34 +175,41 @@ def test_the_whole_of_corrections_follows_from_its_rows_as_kept() -> None:
 
 
 def test_the_recursion_is_below_its_closed_form_and_meets_it_without_a_start() -> None:
-    variance = cafe.expect(bound._equal(), quorum=1, deadline=0.5).variance
+    variance = cafe.expect(convergence_bound._equal(), quorum=1, deadline=0.5).variance
     rounds = [1, 10, 100, 1000]
     far = theory.Problem(smoothness=30, convexity=1, noise=8, heterogeneity=1, distance=0.5)
-    steps, closed = bound.recursion(far, variance, rounds), theory.bound(far, variance, rounds)
+    steps, closed = (
+        convergence_bound.recursion(far, variance, rounds),
+        theory.bound(far, variance, rounds),
+    )
     assert np.all(steps <= closed)
     assert steps[-1] < 0.3 * closed[-1]  # the start has faded, and not so in the closed form
     near = theory.Problem(smoothness=1, convexity=1, noise=8, heterogeneity=1)
-    ratio = bound.recursion(near, variance, rounds) / theory.bound(near, variance, rounds)
+    ratio = convergence_bound.recursion(near, variance, rounds) / theory.bound(
+        near, variance, rounds
+    )
     assert ratio[-1] == pytest.approx(1, rel=0.02)
 
 
 def test_bounds_are_judged_by_what_was_measured() -> None:
     """On small images, where runs are quick: valid as they are, and not where gaps were larger."""
-    rows = bound._constants(bound.L2)
+    rows = convergence_bound._constants(convergence_bound.L2)
     for t in (0.1, 0.5):
         for seed in range(2):
-            rows += bound._gaps(bound.Place(bound.L2, t), seed, 30)
-    found = bound.conclude(from_csv(as_csv(rows)))
+            rows += convergence_bound._gaps(
+                convergence_bound.Place(convergence_bound.L2, t), seed, 30
+            )
+    found = convergence_bound.conclude(from_csv(as_csv(rows)))
     assert verdict(found, "Theorem 3 bounds the gap") is Verdict.HOLDS
     assert verdict(found, "the corrected theorem bounds") is Verdict.HOLDS
     large = [{**row, "gap": row["gap"] * 1e6} if "gap" in row else row for row in rows]
-    assert verdict(bound.conclude(large), "Theorem 3 bounds the gap") is Verdict.FAILS
+    assert verdict(convergence_bound.conclude(large), "Theorem 3 bounds the gap") is Verdict.FAILS
     for draw in found.pictures.values():
         assert draw().axes
 
 
 def test_gaps_are_of_the_objective_and_fall() -> None:
-    rows = bound._gaps(bound.Place(bound.L2, 0.5), 0, 40)
+    rows = convergence_bound._gaps(convergence_bound.Place(convergence_bound.L2, 0.5), 0, 40)
     gaps = [row["gap"] for row in rows]
     assert rows[-1]["round"] == 40
     assert gaps[0] < np.log(10)  # the loss of the start, which knows nothing

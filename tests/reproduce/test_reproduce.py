@@ -10,14 +10,14 @@ import pytest
 from typer.testing import CliRunner
 
 import cafe
+from cafe.analysis.statistics import Estimate
 from cafe.cli import app
 from cafe.errors import FileError, InputError
-from cafe.report.statistics import Estimate
 from cafe.reproduce import Claim, Experiment, Finding, Verdict, experiment, names, reproduce, trials
 from cafe.reproduce import folder as folders
-from cafe.reproduce.experiments import agu
+from cafe.reproduce.experiments import table_agu
 from cafe.reproduce.findings import judged, strays
-from cafe.reproduce.search import CELLS, changes, chosen
+from cafe.reproduce.parameter_search import CELLS, changes, chosen
 from cafe.reproduce.trials import Row, Trial, column, play, points, scenario_of, text_of
 
 PAPER = Path(__file__).parents[2] / "paper"
@@ -84,7 +84,7 @@ def test_settings_are_those_that_the_rule_chooses(name: str) -> None:
             found = found.get(step, {} if step != "steps" else 1)
         assert found == value, key
     if "agu" in best:  # the one scheme with a rate of its own
-        assert (best["agu"]["rate"], best["agu"]["decay"]) == (agu.AGU_RATE, 0)
+        assert (best["agu"]["rate"], best["agu"]["decay"]) == (table_agu.AGU_RATE, 0)
 
 
 # ---------------------------------------------------------------- what can be run
@@ -229,7 +229,7 @@ def test_strays_are_owned_up_to() -> None:
 
 def test_scenarios_are_what_the_experiments_play() -> None:
     """Those that an experiment does not vary itself, but sets up anew in Python."""
-    from cafe.reproduce.experiments import bound, corrections_bias, iid_rate, objective
+    from cafe.reproduce.experiments import convergence_bound, corrections_bias, iid_rate, objective
 
     assert scenario_of("fig-objective").federation.clients == objective.CLIENTS
     assert scenario_of("fig-iid-rate").policy("mcu").parameters["deadline"] == iid_rate.DEADLINE
@@ -241,7 +241,7 @@ def test_scenarios_are_what_the_experiments_play() -> None:
     (row,) = (
         r for r in folders.read(PAPER / "bound") if r.get("part") == "constants" and r["l2"] == 1
     )
-    problem = cafe.Problem(**{name: float(row[name]) for name in bound.PROBLEM})
+    problem = cafe.Problem(**{name: float(row[name]) for name in convergence_bound.PROBLEM})
     federation = scenario_of("bound").federation
     expected = cafe.expect(federation, quorum=1, deadline=0.5).variance
     rate = cafe.theory.learning_rate(problem, expected)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from cafe.reproduce import Finding
-from cafe.reproduce.experiments import agu, awu, awu_phase
-from cafe.reproduce.printed import TABLE_AGU, TABLE_AWU
-from cafe.reproduce.search import CELLS, chosen, ranked
+from cafe.reproduce.experiments import awu_phase, table_agu, table_awu
+from cafe.reproduce.paper_tables import TABLE_AGU, TABLE_AWU
+from cafe.reproduce.parameter_search import CELLS, chosen, ranked
 from cafe.reproduce.trials import Row
 
 JITTER = (0.004, -0.003, 0.001, 0.0, -0.002)  # of five seeds, the same for all schemes or not
@@ -30,31 +30,31 @@ def verdicts(finding: Finding) -> list[str]:
 
 
 def test_the_papers_own_tables_hold() -> None:
-    assert verdicts(awu.conclude(printed(TABLE_AWU))) == ["holds"] * 5
-    assert verdicts(agu.conclude(printed(TABLE_AGU))) == ["holds"] * 4
+    assert verdicts(table_awu.conclude(printed(TABLE_AWU))) == ["holds"] * 5
+    assert verdicts(table_agu.conclude(printed(TABLE_AGU))) == ["holds"] * 4
 
 
 def test_where_both_schemes_are_the_same_nothing_holds() -> None:
     flat = printed(TABLE_AWU, lambda row: 0.9 - row["accuracy"])
-    assert verdicts(awu.conclude(flat)) == ["does not hold"] * 5
+    assert verdicts(table_awu.conclude(flat)) == ["does not hold"] * 5
     flat = printed(TABLE_AGU, lambda row: 0.5 - row["accuracy"])
-    assert verdicts(agu.conclude(flat)) == ["does not hold"] * 4
+    assert verdicts(table_agu.conclude(flat)) == ["does not hold"] * 4
 
 
 def test_a_lead_in_some_cells_holds_in_part() -> None:
     only_last = printed(
         TABLE_AWU, lambda row: -0.4 if row["policy"] == "awu" and row["share"] < 0.3 else 0.0
     )
-    assert verdicts(awu.conclude(only_last))[0] == "holds in part"
+    assert verdicts(table_awu.conclude(only_last))[0] == "holds in part"
 
 
 def test_awu_that_falls_half_as_much_holds_in_part() -> None:
     falling = printed(TABLE_AWU, lambda row: -row["share"] if row["policy"] == "awu" else 0.0)
-    assert verdicts(awu.conclude(falling))[2] == "holds in part"
+    assert verdicts(table_awu.conclude(falling))[2] == "holds in part"
 
 
 def test_a_table_shows_both_and_the_paper() -> None:
-    (table,) = agu.conclude(printed(TABLE_AGU)).tables
+    (table,) = table_agu.conclude(printed(TABLE_AGU)).tables
     first = dict(zip(table.columns, table.rows[0], strict=True))
     assert first["quorum"] == "27"
     assert first["MCU printed"] == "0.938"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cafe.errors import FileError
-from cafe.results import Result, execute, execution, find, load, parquet_possible, tables
+from cafe.results import Result, execute, execution, find, load, parquet, parquet_possible
 from cafe.results.storage import read_arrays, write_arrays
 from cafe.rounds import Fate
 
@@ -131,7 +131,7 @@ def test_tables_hold_the_run(run: Result) -> None:
 def test_without_pyarrow_a_run_ends_well(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "find_spec", lambda _: None)
+    monkeypatch.setattr(parquet, "find_spec", lambda _: None)
     assert not parquet_possible()
     result = execute(lab.scenario(), "agu", 0, tmp_path / "run")
     assert json.loads((result.folder / "result.json").read_text())["rounds"] == 60

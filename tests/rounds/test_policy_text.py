@@ -18,7 +18,7 @@ import pytest
 
 from cafe.decisions import BySize, DeadlineQuorum, Everyone, Mean, Nothing, Sample
 from cafe.engine import Run
-from cafe.engine.state import restore, save
+from cafe.engine.snapshot import restore, save
 from cafe.errors import InputError
 from cafe.federation import Federation
 from cafe.latency import Exponential

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from cafe import cli
+from cafe.analysis.run_groups import ordered
 from cafe.control import identity_of
 from cafe.engine import simulate
 from cafe.errors import FileError, InputError
 from cafe.policies import mcu, resolve_controller
 from cafe.report import runs
-from cafe.report.origins import ordered
 from cafe.results import execute, load, planned, sweep
 from cafe.rounds.ledger import Ledger
 from cafe.scenario import Scenario, load_scenario

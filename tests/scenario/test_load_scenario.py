@@ -17,16 +17,17 @@ import cafe.data
 from cafe.data import PARTITIONS, Classes
 from cafe.engine import simulate
 from cafe.errors import FileError, InputError
+from cafe.federation_files import load_federation
+from cafe.federation_files.family_names import families_by_name, parameters_of
 from cafe.latency import Exponential
 from cafe.learn.linear import Logistic, Ridge
 from cafe.learn.mlp import MLP
-from cafe.learn.server import Adam, Momentum
+from cafe.learn.schedules import LearningRate
+from cafe.learn.server_optimisers import Adam, Momentum
 from cafe.policies import agu, awu, mcu, recipes
 from cafe.randomness import Stream
-from cafe.scenario import Scenario, load_federation, load_scenario
-from cafe.scenario.names import families_by_name, parameters_of
-from cafe.scenario.signatures import shape_of
-from cafe.theory import LearningRate
+from cafe.scenario import Scenario, load_scenario
+from cafe.toml_tables.signatures import shape_of
 
 FEDERATION = "[federation]\nclients = 20\nrate = 1.0\n"
 POLICY = '[policy]\nname = "mcu"\nquorum = 3\ndeadline = 0.5\n'
@@ -242,7 +243,7 @@ def test_a_scenario_has_a_federation(tmp_path: Path) -> None:
 def test_planning_with_a_scenario_loads_no_simulator(tmp_path: Path) -> None:
     loaded(tmp_path, WHOLE)
     code = (
-        "import sys, cafe.scenario; cafe.scenario.load_federation('scenario.toml');"
+        "import sys, cafe.scenario; cafe.federation_files.load_federation('scenario.toml');"
         "print(*sorted({'cafe.engine', 'cafe.data', 'sklearn', 'joblib'} & set(sys.modules)))"
     )
     command = [sys.executable, "-c", code]

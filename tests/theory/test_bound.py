@@ -12,8 +12,8 @@ from cafe.errors import InputError
 from cafe.federation import Federation
 from cafe.latency import Exponential
 from cafe.latency.base import Floats
+from cafe.learn.schedules import LearningRate
 from cafe.theory import (
-    LearningRate,
     Problem,
     Setting,
     Variance,

@@ -16,7 +16,7 @@ from cafe.theory import (
     objective_as_printed,
     others_suffice_as_printed,
 )
-from cafe.theory.printed import binomial, report_probability
+from cafe.theory.as_printed import binomial, report_probability
 
 steady = settings(derandomize=True, deadline=None, max_examples=100, database=None)
 grid = given(st.integers(1, 120), st.floats(0.1, 10.0), st.floats(0.01, 4.0), st.floats(0, 1))

@@ -17,7 +17,7 @@ from cafe.console import LINES_APART, print_json, print_shown, say, say_written
 
 if TYPE_CHECKING:
     from cafe.flower.lab import Lab
-    from cafe.flower.lab.watching import Moment
+    from cafe.flower.lab.follow import Moment
 
 App = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a Flower app.")]
 
@@ -36,7 +36,7 @@ def init(
     ] = False,
 ) -> None:
     """Write a Flower app to begin with into a new folder."""
-    from cafe.flower.lab.apps import write_app
+    from cafe.flower.lab.app_template import write_app
     from cafe.flower.lab.commands import check_flower
 
     check_flower()
@@ -72,7 +72,7 @@ def run(
     rounds: Annotated[int | None, typer.Option(help="So many rounds instead of the app's.")] = None,
 ) -> None:
     """Run the app on the federation, and watch; a run that was cut short goes on."""
-    from cafe.flower.lab.watching import follow, stop
+    from cafe.flower.lab.follow import follow, stop
 
     lab, where = _lab(folder), output or folder / "results" / "live"
     config: dict[str, str | float | bool] = {"folder": str(where.resolve())}
@@ -105,8 +105,8 @@ def run(
 @app.command()
 def status(folder: App, as_json: Json = False) -> None:
     """Show the processes, the nodes, and how the last run stands."""
-    from cafe.flower.lab import showing
-    from cafe.flower.lab.watching import OVER, read_live, server_lives
+    from cafe.flower.lab import display
+    from cafe.flower.lab.follow import OVER, read_live, server_lives
 
     known = _lab(folder).status()
     live = read_live(Path(known["folder"])) if known["folder"] else None
@@ -116,9 +116,9 @@ def status(folder: App, as_json: Json = False) -> None:
     if not known["processes"]:
         say(f"No federation is up. Start one: cafe federate up {folder}")
     else:
-        print_shown(showing.processes(known))
+        print_shown(display.processes(known))
     if live:
-        print_shown(showing.live(live))
+        print_shown(display.live(live))
         if live.get("run") != known["run"]:
             say(
                 f"This is another run than {known['run']}, which was submitted last here: that has "
@@ -155,7 +155,7 @@ def _watch(moments: Iterator[Moment]) -> Moment:
     from rich.console import Console
     from rich.live import Live
 
-    from cafe.flower.lab import showing
+    from cafe.flower.lab import display
 
     console, said = Console(stderr=True, highlight=False, markup=False), time.monotonic()
     with (
@@ -165,8 +165,8 @@ def _watch(moments: Iterator[Moment]) -> Moment:
             if moment.live is None:
                 continue
             if view is not None:
-                view.update(showing.live(moment.live), refresh=True)
+                view.update(display.live(moment.live), refresh=True)
             elif time.monotonic() - said > LINES_APART or moment.finished is not None:
                 said = time.monotonic()
-                say(showing.line(moment.live))
+                say(display.line(moment.live))
     return moment

@@ -238,7 +238,7 @@ def fit(
 
         plots.save(plots.fit(found), plot)
     if output and each:
-        from cafe.scenario import write_federation
+        from cafe.federation_files import write_federation
 
         write_federation(each.federation(), output, names=each.clients)
     say_written(plot, output)
@@ -251,7 +251,7 @@ def demo(
 ) -> None:
     """Tell the whole story on a fleet of real phones: fit, plan, train, compare; write a report."""
     check_pictures(output / "plan.svg", folder=False)
-    from cafe.report.demo import tell
+    from cafe.demo import tell
 
     tell(output, print_line=print_shown, progress=progress_bar)
 
@@ -261,7 +261,7 @@ def _federation(clients: int | None, rate: float | None, file: Path | None) -> F
     if file is not None:
         if clients is not None or rate is not None:
             raise InputError("Give --federation, or --clients and --rate, not both: each says who.")
-        from cafe.scenario import load_federation
+        from cafe.federation_files import load_federation
 
         return load_federation(file)
     if clients is None or rate is None:

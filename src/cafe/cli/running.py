@@ -40,7 +40,7 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """Run a scenario's policy, once for every seed, and keep all that happens on disk."""
-    from cafe.cli import shown
+    from cafe.cli import result_tables
     from cafe.results import execute, planned
     from cafe.scenario import load_scenario
 
@@ -66,9 +66,9 @@ def simulate(
                 )
             results.append(result)
     if as_json:
-        print_json(shown.as_json(results)[0])
+        print_json(result_tables.as_json(results)[0])
     else:
-        print_shown(shown.simulated(results))
+        print_shown(result_tables.simulated(results))
     _say_where(folder)
 
 
@@ -93,7 +93,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Run several policies with the same seeds, and say how they differ."""
-    from cafe.cli import shown
+    from cafe.cli import result_tables
     from cafe.results import planned, sweep
     from cafe.scenario import load_scenario
 
@@ -119,9 +119,9 @@ def compare(
                 say=say,
             )
     if as_json:
-        print_json(shown.as_json(results))
+        print_json(result_tables.as_json(results))
     else:
-        print_shown(shown.compared(results))
+        print_shown(result_tables.compared(results))
     _say_where(folder)
 
 
@@ -134,9 +134,9 @@ def report(
 ) -> None:
     """Write one self-contained HTML page about runs that are on disk."""
     check_page(output)
+    from cafe.analysis.run_groups import ordered
+    from cafe.analysis.run_search import find, skipped
     from cafe.report import runs
-    from cafe.report.finding import find, skipped
-    from cafe.report.origins import ordered
 
     found, others = find(folders)
     if others:
@@ -150,18 +150,18 @@ def policies(as_json: Json = False) -> None:
 
     Those that installed packages register are listed too.
     """
-    from cafe.cli import shown
+    from cafe.cli import result_tables
     from cafe.policies import recipes, registered
 
     if as_json:
-        print_json(shown.policies_as_json(recipes(), registered()))
+        print_json(result_tables.policies_as_json(recipes(), registered()))
     else:
-        print_shown(shown.policies(recipes(), registered()))
+        print_shown(result_tables.policies(recipes(), registered()))
 
 
 def _fetch(scenario: Scenario, runs: Sequence[Planned], *, resume: bool) -> None:
     """Fetch what the runs learn from, once for all of them; none needs it that is finished."""
-    from cafe.results.reading import finished
+    from cafe.results.loading import finished
 
     if not (resume and all(finished(run.folder) for run in runs)):
         scenario.fetch(waiting)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.engine.fates import FAILED, OVER, Closing, each_once, fate_counts
-from cafe.engine.kept import Kept
+from cafe.engine.kept_reports import Kept
 from cafe.engine.settled import NO_CLIENTS, Settled, Used, spent_on
 from cafe.federation import Indices
 from cafe.latency.base import Floats

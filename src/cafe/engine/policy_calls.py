@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cafe.engine.refusals import check_held
+from cafe.engine.run_checks import check_held
 from cafe.federation import Indices
 from cafe.randomness import Stream
 from cafe.rounds import answers

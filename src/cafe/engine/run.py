@@ -14,7 +14,7 @@ from cafe.engine.books import Books
 from cafe.engine.failures import Failures
 from cafe.engine.new_jobs import Starter
 from cafe.engine.policy_calls import PolicyCalls
-from cafe.engine.refusals import check_secure, check_setting
+from cafe.engine.run_checks import check_secure, check_setting
 from cafe.engine.settled import Settled, Used, as_closed
 from cafe.engine.training import Training
 from cafe.errors import InfeasibleError, InputError

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.engine.batches import Batches
-from cafe.engine.paths import NO_LINK, Call, Chain, Link, Paths, kind_of
+from cafe.engine.job_chains import NO_LINK, Call, Chain, Link, Paths, kind_of
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Model, Score, Walks, Weights

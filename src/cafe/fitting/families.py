@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cafe.fitting.sample import Sample
-from cafe.fitting.search import REACH, Height, climb, guarded, slopes
+from cafe.fitting.censored_sample import Sample
+from cafe.fitting.optimisation import REACH, Height, climb, guarded, slopes
 from cafe.fitting.starts import (
     Builder,
     Starts,

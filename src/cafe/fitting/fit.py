@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cafe.errors import InputError, did_you_mean
+from cafe.fitting.censored_sample import Sample
 from cafe.fitting.families import RECIPES, UnfittableError, all_alike, natural
 from cafe.fitting.observations import Observations
-from cafe.fitting.sample import Sample
 from cafe.latency.base import Floats, Latency
 from cafe.latency.empirical import Empirical
 

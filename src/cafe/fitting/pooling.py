@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from cafe.fitting.censored_sample import Sample, Times
 from cafe.fitting.families import natural
 from cafe.fitting.fit import Fit, fit
 from cafe.fitting.observations import Observations
-from cafe.fitting.sample import Sample, Times
-from cafe.fitting.search import climb, guarded
+from cafe.fitting.optimisation import climb, guarded
 from cafe.fitting.starts import (
     Builder,
     Starts,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_expit, log_ndtr, ndtri
 
-from cafe.fitting.sample import Sample
+from cafe.fitting.censored_sample import Sample
 from cafe.latency.base import Floats, Latency
 from cafe.latency.exponential import Exponential
 from cafe.latency.gamma import Gamma

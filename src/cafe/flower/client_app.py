@@ -11,8 +11,8 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from cafe.flower import messages
-from cafe.live.layout import Arrays
-from cafe.live.work import Job, Train, work
+from cafe.live.client_work import Job, Train, work
+from cafe.live.model_layout import Arrays
 from cafe.rounds.jobs import ONE_STEP
 
 Judge = Callable[[Arrays, Job], tuple[float, float | None, int]]

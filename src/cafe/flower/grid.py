@@ -10,9 +10,9 @@ from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from cafe.flower import messages
-from cafe.flower.busy import Busy
 from cafe.flower.inbox import Inbox, Letter
-from cafe.live.layout import Arrays, Layout
+from cafe.flower.retry import Busy
+from cafe.live.model_layout import Arrays, Layout
 from cafe.live.wire import Opinion, Order, Reply
 
 GRACE = 5.0  # seconds that a message outlives its deadline: one that came just in time is not lost

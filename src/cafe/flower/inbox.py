@@ -21,7 +21,7 @@ from typing import Any
 from flwr.app import Array, Message
 from flwr.serverapp import Grid
 
-from cafe.flower.busy import Busy
+from cafe.flower.retry import Busy
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 from numpy.typing import NDArray
 
-from cafe.live.layout import Arrays
+from cafe.live.model_layout import Arrays
 from cafe.live.wire import Memory, Opinion, Order, Report
 from cafe.rounds.jobs import Work
 

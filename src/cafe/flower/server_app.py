@@ -14,12 +14,12 @@ from flwr.serverapp import Grid, ServerApp
 
 from cafe.control import Controller, titled
 from cafe.flower.grid import GridWire
-from cafe.live.brief import Brief, Model
-from cafe.live.layout import Layout
-from cafe.live.serving import serve
+from cafe.live.model_layout import Layout
+from cafe.live.server import serve
+from cafe.live.server_config import Brief, Model
 from cafe.rounds.policy import Policy
-from cafe.scenario.policies import named_policy
-from cafe.scenario.reading import Place
+from cafe.scenario.policy_tables import named_policy
+from cafe.toml_tables.reading import Place
 
 FOLDER = "results/live"
 POLICY = "policy."
@@ -43,7 +43,7 @@ def server(
         model: the arrays to begin with, by name, or a function that gives them.
         folder: for the run's files.
         more: when to stop, how to evaluate, what to refuse and so on: all that
-            :class:`cafe.live.brief.Brief` has.
+            :class:`cafe.live.server_config.Brief` has.
     """
     if isinstance(policy, str):
         policy = named_policy({"name": policy}, Place("server", "policy"))

@@ -23,11 +23,11 @@
     replay       the model again, from the log
 """
 
-from cafe.live.admission import Guard
-from cafe.live.robust import Clip, Median, Sum, Trimmed
-from cafe.live.run import LiveRun
+from cafe.live.aggregation import Clip, Median, Sum, Trimmed
+from cafe.live.client_work import Job, TooLateError, work
+from cafe.live.live_run import LiveRun
+from cafe.live.validation import Guard
 from cafe.live.wire import Order, Reply, Report, Trained, Wire
-from cafe.live.work import Job, TooLateError, work
 
 __all__ = [
     "Clip",

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cafe.engine.settled import Settled, Used
-from cafe.live.opened import Open
-from cafe.live.records import REUSED, Record
+from cafe.live.job_records import REUSED, Record
+from cafe.live.open_round import Open
 from cafe.rounds.jobs import Mask
 from cafe.rounds.outcome import OPEN, Fate, Outcome
 

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from cafe.errors import InputError
-from cafe.live.journal import read_jobs, read_rounds
-from cafe.live.layout import Vector
-from cafe.live.records import REUSED, Record, digest
-from cafe.live.robust import Combine
-from cafe.live.weights import Weights
+from cafe.live.aggregation import Combine
+from cafe.live.client_work import Train, work
+from cafe.live.global_model import Weights
+from cafe.live.job_records import REUSED, Record, digest
+from cafe.live.model_layout import Vector
+from cafe.live.run_log import read_jobs, read_rounds
 from cafe.live.wire import Memory, Order
-from cafe.live.work import Train, work
 from cafe.rounds.jobs import ONE_STEP, Work
 from cafe.rounds.policy import Merge
 

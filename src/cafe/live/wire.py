@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from cafe.live.layout import Arrays
+from cafe.live.model_layout import Arrays
 from cafe.rounds.jobs import ONE_STEP, Work
 
 

@@ -1,10 +1,10 @@
 """The planner: theory in, a quorum and a deadline out."""
 
+from cafe.planner.deadline_search import Optimum
 from cafe.planner.frontier import Frontier, frontier
 from cafe.planner.goals import Goal, Prices, ToGap
 from cafe.planner.limits import Limit
 from cafe.planner.plan import Plan, Rival, Robustness, plan, pooled_quantile
-from cafe.planner.search import Optimum
 
 __all__ = [
     "Frontier",

@@ -8,9 +8,9 @@ import numpy as np
 
 from cafe.federation import Federation
 from cafe.latency.base import Floats
-from cafe.planner.search import Progress, deadline_grid, reach
+from cafe.planner.deadline_search import Progress, deadline_grid, reach
 from cafe.theory import Expectation, expect
-from cafe.theory.presence import presence_warnings
+from cafe.theory.presence_warnings import presence_warnings
 from cafe.theory.setting import check_federation
 
 EQUAL = 1e-3  # nobody would bear twice the waste for a millionth of a broadcast

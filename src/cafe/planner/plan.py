@@ -10,12 +10,12 @@ import numpy as np
 
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Federation, total
+from cafe.planner.deadline_search import Optimum, Progress, Search
 from cafe.planner.goals import Goal, Prices
 from cafe.planner.limits import Limit, limits
-from cafe.planner.search import Optimum, Progress, Search
 from cafe.theory import Expectation, expect
 from cafe.theory.counts import check_quorum
-from cafe.theory.presence import presence_warnings
+from cafe.theory.presence_warnings import presence_warnings
 from cafe.theory.setting import check_federation
 
 RATE_ERRORS = (-0.5, -0.1, 0.1, 0.5)

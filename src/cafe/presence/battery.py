@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cafe.errors import InputError, positive, whole
 from cafe.latency.base import Floats
 from cafe.presence.base import ClientNumbers, Mask, PerClient, PresenceState, Saved
-from cafe.presence.validation import clock, in_words, lasting, per_client, spread, text_of
+from cafe.presence.parameters import clock, in_words, lasting, per_client, spread, text_of
 from cafe.randomness import check_seed, key, mixed, uniform
 
 

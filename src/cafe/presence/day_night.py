@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cafe.errors import InputError, is_finite_number, positive, whole
 from cafe.latency.base import Floats
 from cafe.presence.base import ClientNumbers, Mask, PresenceState, Saved
-from cafe.presence.validation import clock, lasting
+from cafe.presence.parameters import clock, lasting
 from cafe.randomness import check_seed, key, mixed, uniform
 
 

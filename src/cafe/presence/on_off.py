@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cafe.errors import whole
 from cafe.latency.base import Floats
 from cafe.presence.base import ClientNumbers, Mask, PerClient, PresenceState, Saved
-from cafe.presence.validation import check_until, clock, in_words, per_client, spread, text_of
+from cafe.presence.parameters import check_until, clock, in_words, per_client, spread, text_of
 from cafe.randomness import check_seed, key, mixed, uniform
 
 

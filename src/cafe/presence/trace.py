@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cafe.errors import InputError, positive, whole
 from cafe.latency.base import Floats, numbers
 from cafe.presence.base import ClientNumbers, Mask, PresenceState, Saved
-from cafe.presence.validation import clock, lasting, text_of
+from cafe.presence.parameters import clock, lasting, text_of
 from cafe.randomness import check_seed
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from cafe.control import Controller
 from cafe.federation import Federation
-from cafe.reference.jobs import Job, Kept
 from cafe.reference.loop import Reference
+from cafe.reference.reference_jobs import Job, Kept
 from cafe.rounds.history import History
 from cafe.rounds.policy import Policy
 from cafe.task import Task

@@ -13,7 +13,7 @@ from cafe.control import Controller, Fixed, titled
 from cafe.federation import Federation
 from cafe.fitting.observations import Observations
 from cafe.randomness import Stream
-from cafe.reference.jobs import Job, Kept, columns, look, total
+from cafe.reference.reference_jobs import Job, Kept, columns, look, total
 from cafe.reference.trainer import Trainer
 from cafe.rounds import answers
 from cafe.rounds.history import Curve, History

@@ -9,7 +9,7 @@ import numpy as np
 from cafe.engine.batches import Batches
 from cafe.learn.base import Score
 from cafe.randomness import Stream
-from cafe.reference.jobs import Job
+from cafe.reference.reference_jobs import Job
 from cafe.rounds.policy import Merge
 from cafe.task import Task
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cafe.report.words import number, percent
+from cafe.wording import number, percent
 
 if TYPE_CHECKING:
     from cafe.planner import Plan, Robustness

@@ -13,7 +13,7 @@ from cafe._version import __version__
 from cafe.files import writing
 from cafe.report import cells, plots
 from cafe.report.cells import Cells
-from cafe.report.words import QUANTITIES, number
+from cafe.wording import QUANTITIES, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from cafe.report import statistics
+from cafe.analysis import statistics
+from cafe.analysis.repeated_runs import RATIOS, Repeats, common_accuracy
+from cafe.analysis.statistics import Estimate
 from cafe.report.cells import Cells
-from cafe.report.measured import RATIOS, Repeats, common_accuracy
-from cafe.report.statistics import Estimate
-from cafe.report.words import (
+from cafe.wording import (
     FATES,
     QUANTITIES,
     TRAFFIC,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cafe.analysis.repeated_runs import Repeats, amounts
 from cafe.latency.base import Floats
-from cafe.report.measured import Repeats, amounts
 from cafe.report.plots import GREY, INK, figure, tidy
-from cafe.report.words import FATES, QUANTITIES, name_of
+from cafe.wording import FATES, QUANTITIES, name_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

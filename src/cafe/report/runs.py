@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cafe.report import measured, page, plots, run_cells, run_plots
-from cafe.report.measured import Repeats, repeats
-from cafe.report.origins import Result
+from cafe.analysis import repeated_runs
+from cafe.analysis.repeated_runs import Repeats, repeats
+from cafe.analysis.run_groups import Result
+from cafe.report import page, plots, run_cells, run_plots
 from cafe.report.page import bullets, paragraphs, picture, table
-from cafe.report.words import counted
+from cafe.wording import counted
 
 MOST_TEXT = 20_000  # of a scenario or a provenance, in characters
 
@@ -51,7 +52,8 @@ def parts(
 ) -> list[str]:
     """The parts of the page, as HTML."""
     groups = repeats(results)
-    body = [f"<p class=dim>{escape(measured.summary(groups))}. {measured.described(groups)}.</p>"]
+    summary = escape(repeated_runs.summary(groups))
+    body = [f"<p class=dim>{summary}. {repeated_runs.described(groups)}.</p>"]
     body.append(bullets(short(groups)))
     copies = len(results) - sum(len(group.runs) for group in groups)
     if copies:
@@ -73,7 +75,7 @@ def parts(
     sent = run_cells.traffic(groups)
     body += [table(sent)] if sent else []
     # Between scenarios a difference would be that of the scenarios.
-    against = map(run_cells.differences, measured.by_scenario(groups))
+    against = map(run_cells.differences, repeated_runs.by_scenario(groups))
     body += [table(cells) for cells in against if cells is not None]
     body += ["<h2>How old clients were</h2>", picture(run_plots.age(groups), "age", AGE)]
     body += [table(run_cells.fates(groups)), picture(run_plots.fates(groups), "fates", FATES)]

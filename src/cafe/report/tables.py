@@ -11,15 +11,16 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cafe.report import cells, measured, run_cells
+from cafe.analysis import repeated_runs
+from cafe.report import cells, run_cells
 from cafe.report.cells import Cells
-from cafe.report.words import QUANTITIES, counted, number
 from cafe.rounds import NEEDS
+from cafe.wording import QUANTITIES, counted, number
 
 if TYPE_CHECKING:
+    from cafe.analysis.run_groups import Result
     from cafe.fitting import ClientFits, Fit
     from cafe.planner import Frontier, Plan, Robustness
-    from cafe.report.origins import Result
     from cafe.theory import Expectation
 
 
@@ -175,20 +176,20 @@ def runs(results: Sequence[Result], accuracy: float | None = None) -> Renderable
         results: the runs; those that differ in their seed alone are repeats.
         accuracy: the one to measure the way to; left out, the highest that every run reached.
     """
-    groups = measured.repeats(results)
+    groups = repeated_runs.repeats(results)
     found: list[Cells | None] = [
         run_cells.results(groups),
         run_cells.until(groups, accuracy),
         *run_cells.costs(groups),
-        *map(run_cells.differences, measured.by_scenario(groups)),
+        *map(run_cells.differences, repeated_runs.by_scenario(groups)),
     ]
     if len(groups) == 1:
         found += [run_cells.fates(groups), run_cells.theory(groups[0])]
-    parts: list[RenderableType] = [Text(measured.summary(groups), style="bold"), Text()]
+    parts: list[RenderableType] = [Text(repeated_runs.summary(groups), style="bold"), Text()]
     for shown in found:
         if shown is not None:
             parts += [table(shown), Text()]
-    return Group(*parts, Text(f"{measured.described(groups)}.", style="dim"))
+    return Group(*parts, Text(f"{repeated_runs.described(groups)}.", style="dim"))
 
 
 def policies(recipes: Mapping[str, Callable[..., Any]]) -> RenderableType:

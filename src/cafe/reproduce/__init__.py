@@ -26,13 +26,13 @@ _HOMES = {
     "fig-iid-rate": "experiments.iid_rate",
     "fig-iid-quorum": "experiments.iid_quorum",
     "fig-deadline": "experiments.deadline",
-    "table-awu": "experiments.awu",
-    "table-agu": "experiments.agu",
+    "table-awu": "experiments.table_awu",
+    "table-agu": "experiments.table_agu",
     "awu-phase": "experiments.awu_phase",
-    "theory": "experiments.theory",
+    "theory": "experiments.closed_forms",
     "corrections": "experiments.corrections",
-    "bound": "experiments.bound",
-    "search": "search",
+    "bound": "experiments.convergence_bound",
+    "search": "parameter_search",
 }
 _ON_REQUEST = ("search",)  # what "all" leaves out: it takes longer than all the others
 

@@ -9,7 +9,7 @@ from statistics import median
 
 import numpy as np
 
-from cafe.report.statistics import Estimate
+from cafe.analysis.statistics import Estimate
 from cafe.reproduce.findings import Verdict
 
 LEVEL = 0.01  # of the whole family of tests: how often it may reject what is true

@@ -8,8 +8,8 @@ from enum import Enum
 from statistics import median
 from typing import TYPE_CHECKING, TypeVar
 
+from cafe.analysis.statistics import Estimate
 from cafe.report.cells import Cells
-from cafe.report.statistics import Estimate
 from cafe.reproduce.trials import Progress, Row
 
 if TYPE_CHECKING:

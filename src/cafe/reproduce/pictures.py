@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cafe.analysis.statistics import Estimate
 from cafe.report.plots import GREY, figure, tidy
 from cafe.report.run_plots import MARKERS, look
-from cafe.report.statistics import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

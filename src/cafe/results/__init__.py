@@ -14,9 +14,9 @@ A run has a folder of its own::
 
 from cafe.results.execution import Moment, execute
 from cafe.results.figures import summary
-from cafe.results.reading import Result, find, load
+from cafe.results.loading import Result, find, load
+from cafe.results.parquet import parquet_possible
 from cafe.results.sweeps import Planned, planned, sweep
-from cafe.results.tables import parquet_possible
 
 __all__ = [
     "Moment",

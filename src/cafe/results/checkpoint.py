@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cafe.engine.state import State
+from cafe.engine.snapshot import State
 from cafe.errors import FileError
 from cafe.results.clients import Clients
 from cafe.results.storage import read_arrays, write_arrays

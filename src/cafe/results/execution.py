@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cafe.engine import Limits, Run, play
-from cafe.engine.state import restore, save
+from cafe.engine.snapshot import restore, save
 from cafe.errors import FileError, InputError
 from cafe.learn.threads import cores
 from cafe.randomness import check_seed
-from cafe.results import checkpoint, clients, events, figures, provenance, tables
+from cafe.results import checkpoint, clients, events, figures, parquet, provenance
 from cafe.results.clients import Clients
-from cafe.results.reading import MODEL, Result, finished, load
+from cafe.results.loading import MODEL, Result, finished, load
 from cafe.results.storage import locked, make_folder, write, write_arrays, writing_to
 from cafe.rounds.history import History
 from cafe.scenario import Scenario
@@ -31,8 +31,8 @@ _FILES = (
     events.NAME,
     clients.NAME,
     MODEL,
-    tables.ROUNDS,
-    tables.CLIENTS,
+    parquet.ROUNDS,
+    parquet.CLIENTS,
 )
 
 
@@ -79,7 +79,7 @@ def execute(
         provenance.check_same(folder, scenario, policy, seed)
         _say(say, f"{folder} is finished: nothing is left to do.")
         result = load(folder)
-        tables.write_missing(folder, result.history)
+        parquet.write_missing(folder, result.history)
         return result
     make_folder(folder)
     with locked(folder):
@@ -212,7 +212,7 @@ def finish(folder: Path, history: History) -> None:
     write_arrays(folder / clients.NAME, Clients.of(history).arrays())
     if history.model is not None:
         write_arrays(folder / MODEL, {"model": history.model})
-    tables.write_tables(folder, history)
+    parquet.write_tables(folder, history)
     text = json.dumps(figures.summary(history), indent=2, allow_nan=False) + "\n"
     write(folder / figures.NAME, text.encode())
 

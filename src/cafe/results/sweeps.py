@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from cafe.errors import CafeError, InputError, too_large
 from cafe.learn.threads import cores
 from cafe.results.execution import check_free, execute
-from cafe.results.reading import Result, load
+from cafe.results.loading import Result, load
 from cafe.scenario import Scenario, scenario_from_text
 
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 from cafe.control import Controller, identity_of
 from cafe.errors import InputError, did_you_mean, whole
 from cafe.federation import Federation
+from cafe.federation_files.document import tables_in
+from cafe.federation_files.federation_table import federation_from_table, file_of
 from cafe.files import read_text
 from cafe.randomness import check_seed
 from cafe.rounds.policy import Policy
-from cafe.scenario.document import tables_in
-from cafe.scenario.learning import Learning, learning_from_tables
-from cafe.scenario.names import Table
-from cafe.scenario.policies import (
+from cafe.scenario.policy_tables import (
     controllers_from_tables,
     is_label,
     labels_for,
@@ -26,9 +25,10 @@ from cafe.scenario.policies import (
     policy_from_table,
     registered_names,
 )
-from cafe.scenario.reading import Place
-from cafe.scenario.signatures import arguments, shape_of, shape_of_call
-from cafe.scenario.tables import federation_from_table, file_of
+from cafe.scenario.task_tables import Learning, learning_from_tables
+from cafe.toml_tables.reading import Place
+from cafe.toml_tables.shapes import Table
+from cafe.toml_tables.signatures import arguments, shape_of, shape_of_call
 
 if TYPE_CHECKING:
     from cafe.data.store import Fetching
@@ -256,7 +256,7 @@ def _scenario(path: Path, text: str, tables: Table) -> Scenario:
 def _run(table: Table, place: Place) -> tuple[Table, tuple[int, ...]]:
     """What ``simulate`` is told, and the seeds."""
     from cafe.engine import simulate
-    from cafe.engine.refusals import check_hazards
+    from cafe.engine.run_checks import check_hazards
 
     shape = {"seeds": (list[int], None), **shape_of(simulate, ("seed",))}
     given = arguments(shape, table, place)

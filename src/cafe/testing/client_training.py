@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from cafe.engine.batches import Batches
-from cafe.live.layout import Arrays, Layout
+from cafe.live.client_work import Job, Train
+from cafe.live.model_layout import Arrays, Layout
 from cafe.live.wire import Trained
-from cafe.live.work import Job, Train
 from cafe.task import Task
 
 

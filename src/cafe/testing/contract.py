@@ -11,9 +11,9 @@ import numpy as np
 
 from cafe.control import Fixed
 from cafe.engine.run import Run
-from cafe.engine.state import restore, save
+from cafe.engine.snapshot import restore, save
 from cafe.federation import Federation
-from cafe.live.run import LiveRun
+from cafe.live.live_run import LiveRun
 from cafe.randomness import Stream
 from cafe.reference import Reference
 from cafe.rounds.jobs import Jobs, Reports

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cafe.federation import Federation
-from cafe.live.layout import Arrays
+from cafe.live.client_work import Job, TooLateError, Train, work
+from cafe.live.model_layout import Arrays
 from cafe.live.wire import Memory, Opinion, Order, Reply, Report, Trained
-from cafe.live.work import Job, TooLateError, Train, work
 from cafe.presence import PresenceState
 from cafe.randomness import Stream
 from cafe.task import Task

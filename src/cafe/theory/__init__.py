@@ -5,8 +5,13 @@ clients.
 """
 
 from cafe.theory.age import age_as_printed, age_by_kind
+from cafe.theory.as_printed import (
+    mean_share_as_printed,
+    merit_as_printed,
+    objective_as_printed,
+    others_suffice_as_printed,
+)
 from cafe.theory.bound import (
-    LearningRate,
     Problem,
     Variance,
     bound,
@@ -20,12 +25,6 @@ from cafe.theory.broadcasts import broadcasts, broadcasts_as_printed
 from cafe.theory.counts import Turnout
 from cafe.theory.duration import Duration
 from cafe.theory.expect import Expectation, expect
-from cafe.theory.printed import (
-    mean_share_as_printed,
-    merit_as_printed,
-    objective_as_printed,
-    others_suffice_as_printed,
-)
 from cafe.theory.setting import Setting
 from cafe.theory.waste import (
     absent_waste_per_round,
@@ -38,7 +37,6 @@ from cafe.theory.waste import (
 __all__ = [
     "Duration",
     "Expectation",
-    "LearningRate",
     "Problem",
     "Setting",
     "Turnout",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cafe.latency.base import Floats
-from cafe.theory.printed import others_suffice_as_printed, report_probability
+from cafe.theory.as_printed import others_suffice_as_printed, report_probability
 from cafe.theory.setting import Setting
 
 

@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike
 
 from cafe.errors import InputError
 from cafe.latency.base import Floats
-from cafe.theory.printed import mean_share_as_printed
+from cafe.learn.schedules import LearningRate
+from cafe.theory.as_printed import mean_share_as_printed
 from cafe.theory.setting import Setting
 
 
@@ -68,25 +69,6 @@ class Problem:
                 "it is the gradient noise divided by the clients' heterogeneity."
             )
         return cls(smoothness=1.0, convexity=1.0, noise=noise_ratio, heterogeneity=0.5)
-
-
-@dataclass(frozen=True)
-class LearningRate:
-    """eta_t = beta / (gamma + t), t counted from 1."""
-
-    beta: float
-    gamma: float
-
-    def __post_init__(self) -> None:
-        if not (0 < self.beta < np.inf and -1 < self.gamma < np.inf):
-            raise InputError(
-                "A decaying learning rate, beta / (gamma + t), needs beta > 0 and gamma > -1. "
-                f"Got beta {self.beta} and gamma {self.gamma}: some rates would not be positive."
-            )
-
-    def __call__(self, t: ArrayLike) -> Floats:
-        """The learning rate of round t."""
-        return np.asarray(self.beta / (self.gamma + np.asarray(t, dtype=float)))
 
 
 @dataclass(frozen=True)

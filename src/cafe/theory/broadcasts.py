@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cafe.theory.as_printed import binomial, report_probability
 from cafe.theory.counts import Turnout
-from cafe.theory.printed import binomial, report_probability
 
 
 def broadcasts_as_printed(clients: int, rate: float, quorum: int, deadline: float) -> float:

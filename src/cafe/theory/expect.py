@@ -13,7 +13,7 @@ from cafe.latency.base import Floats
 from cafe.theory.age import age_by_kind
 from cafe.theory.bound import Variance
 from cafe.theory.broadcasts import broadcasts
-from cafe.theory.presence import presence_warnings
+from cafe.theory.presence_warnings import presence_warnings
 from cafe.theory.setting import Setting, check_federation
 from cafe.theory.waste import (
     absent_waste_per_round,

@@ -8,7 +8,7 @@ import numpy as np
 
 from cafe.errors import InputError, did_you_mean
 from cafe.federation import total
-from cafe.theory.printed import binomial, report_probability
+from cafe.theory.as_printed import binomial, report_probability
 from cafe.theory.setting import Setting
 
 

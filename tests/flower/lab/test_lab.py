@@ -23,7 +23,7 @@ pytest.importorskip("flwr", reason="a real federation needs Flower: pip install 
 from cafe import cli
 from cafe.errors import InputError
 from cafe.flower.lab import Lab, commands, keys, processes
-from cafe.flower.lab.places import free_ports
+from cafe.flower.lab.paths import free_ports
 
 APP = Path(__file__).parent / "app"
 LISTENS = "0A"

@@ -18,16 +18,7 @@ from rich.console import Console
 
 from cafe import cli
 from cafe.errors import FileError, InputError
-from cafe.flower.lab import (
-    Lab,
-    apps,
-    commands,
-    places,
-    processes,
-    showing,
-    starting,
-    watching,
-)
+from cafe.flower.lab import Lab, app_template, commands, display, follow, paths, processes, startup
 from cafe.results import figures
 
 PICTURE: dict[str, Any] = {
@@ -76,20 +67,20 @@ def keep(folder: Path, **changed: Any) -> None:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The SuperLink is asked all the time."""
-    monkeypatch.setattr(watching, "GLANCE", 0.0)
-    monkeypatch.setattr(watching, "ASK", 0.0)
+    monkeypatch.setattr(follow, "GLANCE", 0.0)
+    monkeypatch.setattr(follow, "ASK", 0.0)
 
 
 def test_an_app_to_begin_with(tmp_path: Path) -> None:
-    apps.write_app(tmp_path / "new")
+    app_template.write_app(tmp_path / "new")
     written = {path.name for path in (tmp_path / "new").iterdir()}
     assert written == {"pyproject.toml", "README.md", "LICENSE", ".gitignore", "digits"}
     (tmp_path / "empty").mkdir()
-    apps.write_app(tmp_path / "empty")
+    app_template.write_app(tmp_path / "empty")
     with pytest.raises(FileError, match="nothing is overwritten"):
-        apps.write_app(tmp_path / "new")
+        app_template.write_app(tmp_path / "new")
     with pytest.raises(FileError, match="nothing is overwritten"):
-        apps.write_app(tmp_path / "new" / "README.md")
+        app_template.write_app(tmp_path / "new" / "README.md")
 
 
 @pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")  # Flower's own
@@ -97,8 +88,8 @@ def test_flower_takes_the_app_and_nothing_of_the_lab(tmp_path: Path) -> None:
     reason = "a real federation needs Flower: pip install 'cafe-fl[flower]'"
     build = pytest.importorskip("flwr.cli.build", reason=reason)
     folder = tmp_path / "digits-app"
-    apps.write_app(folder)
-    places.Places(folder).make()
+    app_template.write_app(folder)
+    paths.Places(folder).make()
     (folder / ".federation" / "processes.json").write_text("[]")
     (folder / "results").mkdir()
     (folder / "results" / "live.json").write_text("{}")
@@ -137,15 +128,15 @@ def test_without_flower_every_verb_says_so(
 
 
 def test_ports_are_below_those_that_the_system_hands_out() -> None:
-    ports = places.free_ports(20)
+    ports = paths.free_ports(20)
     lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     assert len({*ports}) == 20
-    assert min(ports) >= places.LOWEST_PORT
+    assert min(ports) >= paths.LOWEST_PORT
     assert max(ports) < max(lowest, 32768)
 
 
 def test_a_record_that_was_spoilt_is_refused(tmp_path: Path) -> None:
-    kept = places.Places(tmp_path)
+    kept = paths.Places(tmp_path)
     kept.make()
     (kept.state / "processes.json").write_text('[{"name": "node-1"}]')
     with pytest.raises(FileError, match="not as the lab wrote it"):
@@ -159,17 +150,17 @@ def test_a_process_of_an_earlier_start_of_the_machine_is_gone() -> None:
     assert not processes.look([old])[0].alive
 
 
-def last_moment(lab: Lab, folder: Path) -> watching.Moment:
-    return [*watching.follow(lab, "1", folder)][-1]
+def last_moment(lab: Lab, folder: Path) -> follow.Moment:
+    return [*follow.follow(lab, "1", folder)][-1]
 
 
 def test_a_run_is_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "GLANCE", 0.0)
+    monkeypatch.setattr(follow, "GLANCE", 0.0)
     keep(tmp_path, state="finished", run="0")  # another one, be it before or at the same time
-    moments = watching.follow(lab_that_says("running"), "1", tmp_path)
-    assert next(moments) == watching.Moment()
+    moments = follow.follow(lab_that_says("running"), "1", tmp_path)
+    assert next(moments) == follow.Moment()
     keep(tmp_path)
-    assert next(moments).live == watching.read_live(tmp_path)
+    assert next(moments).live == follow.read_live(tmp_path)
     keep(tmp_path, state="finished")
     assert next(moments).finished is True
     keep(tmp_path, state="stopped", why="Too few clients.")
@@ -184,7 +175,7 @@ def test_a_run_that_was_finished_before(tmp_path: Path) -> None:
     last = last_moment(lab_that_says("finished:completed"), tmp_path)
     assert last.finished
     assert last.earlier
-    assert last.live == watching.read_live(tmp_path)
+    assert last.live == follow.read_live(tmp_path)
 
 
 REFUSED = """\
@@ -243,13 +234,13 @@ def test_what_a_server_died_of_is_found_in_its_log(tmp_path: Path) -> None:
 def test_a_server_that_was_killed(
     alive: bool, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "GLANCE", 0.0)
+    monkeypatch.setattr(follow, "GLANCE", 0.0)
     gone = subprocess.Popen(["true"])
     time.sleep(0.2)
     try:  # dead, but nobody has waited for it
         keep(tmp_path, pid=gone.pid)
         last = last_moment(lab_that_says("running", alive), tmp_path)
-        watching.stop(lab_that_says("running"), "1", tmp_path)  # has nobody to wait for
+        follow.stop(lab_that_says("running"), "1", tmp_path)  # has nobody to wait for
     finally:
         gone.wait()
     assert (last.finished, last.why) == (False, why)
@@ -277,16 +268,16 @@ def test_a_run_that_falls_silent(
 
 def test_half_a_database_is_made_anew(tmp_path: Path) -> None:
     """Where the SuperLink was ended while it made one, Flower would refuse it for ever."""
-    kept = places.Places(tmp_path)
+    kept = paths.Places(tmp_path)
     kept.make()
     for file in (kept.database, kept.database.with_name("superlink.db-wal")):
         file.write_text("half")
-    whole = places.Memory(False, False, 1, registered={"node-1": "7"}, database=True)
-    starting._end_unfinished(kept, whole)
+    whole = paths.Memory(False, False, 1, registered={"node-1": "7"}, database=True)
+    startup._end_unfinished(kept, whole)
     assert kept.database.read_text() == "half"
     assert whole.registered
-    half = places.Memory(False, False, 1, registered={"node-1": "7"})
-    starting._end_unfinished(kept, half)
+    half = paths.Memory(False, False, 1, registered={"node-1": "7"})
+    startup._end_unfinished(kept, half)
     assert not [*kept.state.glob("superlink.db*")]
     assert not half.registered
 
@@ -294,19 +285,19 @@ def test_half_a_database_is_made_anew(tmp_path: Path) -> None:
 def test_a_key_that_is_taken_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that was killed may have left a tool at work, which registers the same file."""
     pytest.importorskip("cryptography", reason="comes with Flower")
-    kept = places.Places(tmp_path)
+    kept = paths.Places(tmp_path)
     kept.make()
     seen: list[str] = []
 
-    def tool(_: places.Places, *words: str) -> dict[str, str]:
+    def tool(_: paths.Places, *words: str) -> dict[str, str]:
         seen.append(Path(words[2]).read_text())
         if len(seen) == 1:
             raise InputError("Public key already in use.")
         return {"node-id": "7"}
 
     monkeypatch.setattr(commands, "tool", tool)
-    memory = places.Memory(False, False, 1, {"node-1": places.Node(0, 1, 2)})
-    starting._register(kept, memory, ["node-1"], lambda _: None)
+    memory = paths.Memory(False, False, 1, {"node-1": paths.Node(0, 1, 2)})
+    startup._register(kept, memory, ["node-1"], lambda _: None)
     assert memory.registered == {"node-1": "7"}
     assert len({*seen}) == 2
 
@@ -333,10 +324,10 @@ def test_what_was_never_recorded_is_found_and_ended(tmp_path: Path) -> None:
 
 def test_tables() -> None:
     screen = Console(width=120, record=True, file=io.StringIO())
-    screen.print(showing.live(PICTURE))
+    screen.print(display.live(PICTURE))
     text = screen.export_text()
     assert "open, round 3 of 20, 1 of 4 reports, deadline 8.0 s, success 75%" in text
-    assert "reports" not in showing.line(PICTURE | {"invited": 0})  # between two rounds
+    assert "reports" not in display.line(PICTURE | {"invited": 0})  # between two rounds
     assert text.index("node-2") < text.index("node-10")
     assert "away" in text
     assert "busy" in text

@@ -27,7 +27,7 @@ from flwr.supercore.superexec.executor import (
     SubprocessExecutor,
 )
 
-from cafe.flower.lab import warm
+from cafe.flower.lab import warm_executor
 
 SPEC = ExecutionSpec(TaskType.CLIENT_APP, "127.0.0.1:1", "token", True, None, False, 1, False, 1)
 
@@ -35,21 +35,21 @@ HELPER = """
 import json, os, socket, sys, threading, types
 import flwr.supercore.tls
 import numpy
-from cafe.flower.lab import warm
+from cafe.flower.lab import warm_executor
 def run_clientapp(token, **spec):
     with open(os.path.join(sys.argv[1], token), "w") as file:
         file.write(f"{os.getpgid(0) == os.getpid()} {numpy.random.random()}")
     if token == "last": threading.Event().wait()
     raise SystemExit
-sys.modules[warm.TASK] = types.SimpleNamespace(run_clientapp=run_clientapp)
-warm.PATIENCE = 0.5
-warm._help(socket.socket(fileno=int(sys.argv[2])))
+sys.modules[warm_executor.TASK] = types.SimpleNamespace(run_clientapp=run_clientapp)
+warm_executor.PATIENCE = 0.5
+warm_executor._help(socket.socket(fileno=int(sys.argv[2])))
 """
 
 
 def test_flower_is_as_the_warm_start_knows_it() -> None:
-    """If this fails, a release of Flower has changed: adapt warm.py, or start cold."""
-    loop, task = import_module(warm.LOOP), import_module(warm.TASK)
+    """If this fails, a release of Flower has changed: adapt warm_executor.py, or start cold."""
+    loop, task = import_module(warm_executor.LOOP), import_module(warm_executor.TASK)
     used = {"runtime_api_address", "insecure", "root_certificates_path", "superexec_auth_secret"}
     used |= {"runtime_dependency_install"}
     assert used <= {*inspect.signature(loop.run_superexec).parameters}
@@ -71,10 +71,10 @@ def test_it_does_all_that_flower_asks_of_an_executor() -> None:
         public = {name: each for name, each in vars(of).items() if not name.startswith("_")}
         return {name: [*inspect.signature(each).parameters] for name, each in public.items()}
 
-    assert {*asked(Executor)} == {*asked(warm.WarmExecutor)}
+    assert {*asked(Executor)} == {*asked(warm_executor.WarmExecutor)}
     ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
     with ours, theirs:
-        executor: Executor = warm.WarmExecutor(ours)
+        executor: Executor = warm_executor.WarmExecutor(ours)
         assert executor.get_eligible_capacity({TaskType.CLIENT_APP}, insecure=True) == (
             {TaskType.CLIENT_APP},
             set(),
@@ -99,7 +99,7 @@ def test_without_its_helper_tasks_start_cold(
     monkeypatch.setattr(SubprocessExecutor, "launch", launch)
     ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
     theirs.close()
-    executor = warm.WarmExecutor(ours)
+    executor = warm_executor.WarmExecutor(ours)
     executor.launch(SPEC)
     executor.close()
     assert launched == [SPEC]

@@ -16,7 +16,7 @@ from typing import Any
 from cafe.errors import FileError, InputError
 from cafe.files import read_text
 from cafe.flower import FlowerMissingError
-from cafe.flower.lab.places import Memory, Places
+from cafe.flower.lab.paths import Memory, Places
 
 LOOPBACK = "127.0.0.1"
 CONNECTION = "lab"  # the name of the SuperLink in the tool's configuration
@@ -80,7 +80,7 @@ def node(places: Places, memory: Memory, name: str) -> list[str]:
 
 def tasks(places: Places, memory: Memory, name: str, node_pid: int) -> list[str]:
     """What runs a SuperNode's tasks in warm processes; it ends with the node."""
-    command = [sys.executable, "-m", "cafe.flower.lab.warm"]
+    command = [sys.executable, "-m", "cafe.flower.lab.warm_executor"]
     command += ["--runtime-api-address", f"{LOOPBACK}:{memory.nodes[name].port}"]
     command += ["--parent-pid", str(node_pid)]
     command += ["--superexec-auth-secret-file", str(places.keys / "tasks.secret")]

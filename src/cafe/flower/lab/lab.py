@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from cafe.errors import InputError
-from cafe.flower.lab import commands, processes, starting
-from cafe.flower.lab.places import Memory, Places
+from cafe.flower.lab import commands, processes, startup
+from cafe.flower.lab.paths import Memory, Places
 from cafe.flower.lab.processes import Process
-from cafe.flower.lab.starting import TASKS, Say
+from cafe.flower.lab.startup import TASKS, Say
 
 
 class Lab:
@@ -48,9 +48,9 @@ class Lab:
             raise InputError(f"--nodes must be at least 1. Got {nodes}: nobody would train.")
         with self.places.locked():
             self.places.make()
-            memory = starting.plan(self.places, nodes, insecure, cold)
-            starting.prepare(self.places, memory)
-            starting.start(self.places, memory, [*memory.nodes][:nodes], say)
+            memory = startup.plan(self.places, nodes, insecure, cold)
+            startup.prepare(self.places, memory)
+            startup.start(self.places, memory, [*memory.nodes][:nodes], say)
             more = [name for name in [*memory.nodes][nodes:] if self.runs(name)] if nodes else []
             if more:
                 say(
@@ -64,7 +64,7 @@ class Lab:
             memory = self._memory()
             self._check(name, memory)
             node = name.removesuffix(TASKS)
-            starting.start(self.places, memory, [] if node == "superlink" else [node])
+            startup.start(self.places, memory, [] if node == "superlink" else [node])
 
     def down(self) -> list[str]:
         """End every process that was started here, and nothing else; return their names."""

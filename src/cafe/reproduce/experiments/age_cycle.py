@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import cafe
+from cafe.analysis.statistics import Estimate, mean, paired
 from cafe.engine import Run
 from cafe.report.cells import Cells
 from cafe.report.run_plots import COLOURS
-from cafe.report.statistics import Estimate, mean, paired
 from cafe.reproduce.agreement import LEVEL
 from cafe.reproduce.findings import Claim, Effort, Experiment, Finding, Rows, Verdict, shown
 from cafe.reproduce.pictures import GREY, figure, tidy
-from cafe.reproduce.settling import per, settled, settled_trials, warmup
 from cafe.reproduce.trials import Progress, Row, Trial, column, measured, points, scenario_of
+from cafe.reproduce.warmup import per, settled, settled_trials, warmup
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cafe.analysis.statistics import Estimate, mean, paired
 from cafe.report.cells import Cells
-from cafe.report.statistics import Estimate, mean, paired
 from cafe.reproduce.findings import (
     Claim,
     Effort,
@@ -19,8 +19,8 @@ from cafe.reproduce.findings import (
     judged,
     shown,
 )
+from cafe.reproduce.parameter_search import awu_changes
 from cafe.reproduce.pictures import figure
-from cafe.reproduce.search import awu_changes
 from cafe.reproduce.trials import Progress, Row, Trial, column, measured, points
 
 if TYPE_CHECKING:

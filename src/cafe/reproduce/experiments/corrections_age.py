@@ -11,17 +11,16 @@ import numpy as np
 
 import cafe
 from cafe import theory
+from cafe.analysis.statistics import Estimate, mean, ratio
 from cafe.data import Examples, Shards
 from cafe.engine import simulate
 from cafe.federation import Federation
 from cafe.latency import Exponential
 from cafe.latency.base import Floats
 from cafe.learn.quadratic import Quadratic
-from cafe.measuring import Measured, measure
 from cafe.policies import mcu
 from cafe.report.cells import Cells
 from cafe.report.run_plots import look
-from cafe.report.statistics import Estimate, mean, ratio
 from cafe.reproduce.experiments.corrections_books import exact_merit, printed_merit
 from cafe.reproduce.experiments.corrections_work import (
     CORRECTED,
@@ -42,6 +41,7 @@ from cafe.reproduce.findings import Claim, Effort, Finding, Rows, Verdict, shown
 from cafe.reproduce.pictures import figure, tidy
 from cafe.reproduce.trials import Job, Row, column
 from cafe.task import Task
+from cafe.task_constants import Measured, measure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

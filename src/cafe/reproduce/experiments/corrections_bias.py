@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import cafe
-from cafe import theory
+from cafe.analysis.statistics import Estimate, mean, paired
 from cafe.data import Dataset, Examples, Shards, Single, load
 from cafe.engine import simulate
 from cafe.federation import Federation
@@ -22,11 +22,11 @@ from cafe.latency import Exponential
 from cafe.latency.base import Floats
 from cafe.learn.mlp import MLP
 from cafe.learn.quadratic import Quadratic
+from cafe.learn.schedules import LearningRate
 from cafe.policies import awu, mcu
 from cafe.randomness import Stream
 from cafe.report.cells import Cells
 from cafe.report.run_plots import COLOURS
-from cafe.report.statistics import Estimate, mean, paired
 from cafe.reproduce.experiments.corrections_work import legend_above, part, precise
 from cafe.reproduce.findings import Claim, Effort, Finding, Rows, Verdict, judged, shown
 from cafe.reproduce.pictures import GREY, figure, tidy
@@ -143,7 +143,7 @@ def _toy(scheme: str, seed: int, rounds: int) -> list[Row]:
     centres = _centres()
     data = Examples(centres, np.zeros(CLIENTS))
     shards = Shards.of(list(np.arange(CLIENTS)[:, None]))
-    task = Task(data, shards, Quadratic(SIZE), batch=None, rate=theory.LearningRate(2.0, 3.0))
+    task = Task(data, shards, Quadratic(SIZE), batch=None, rate=LearningRate(2.0, 3.0))
     history = simulate(
         federation(scheme), SCHEMES[scheme](), task, rounds=rounds, seed=seed, evaluate_every=rounds
     )

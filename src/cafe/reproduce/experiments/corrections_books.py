@@ -10,12 +10,12 @@ import numpy as np
 
 import cafe
 from cafe import theory
+from cafe.analysis.statistics import Estimate, mean, ratio
 from cafe.engine import simulate
 from cafe.federation import Federation
 from cafe.latency import Exponential
 from cafe.policies import mcu
 from cafe.report.cells import Cells
-from cafe.report.statistics import Estimate, mean, ratio
 from cafe.reproduce.experiments.corrections_work import off, share_of, within
 from cafe.reproduce.findings import Claim, Effort, Finding, Rows, Verdict, shown
 from cafe.reproduce.pictures import GREY, figure, ticks, tidy

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cafe.analysis.statistics import Estimate
 from cafe.report.run_plots import look
-from cafe.report.statistics import Estimate
 from cafe.reproduce.findings import Claim, Rows, Verdict
 from cafe.reproduce.pictures import figure, ticks, tidy
 from cafe.reproduce.trials import Row

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import cafe
+from cafe.analysis.statistics import Estimate, mean, paired
 from cafe.report.cells import Cells
 from cafe.report.run_plots import COLOURS
-from cafe.report.statistics import Estimate, mean, paired
 from cafe.reproduce.findings import (
     Claim,
     Effort,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import cafe
+from cafe.analysis.statistics import Estimate, mean, paired
 from cafe.report.cells import Cells
-from cafe.report.statistics import Estimate, mean, paired
 from cafe.reproduce.experiments.noniid_quorum import quorum_changes
 from cafe.reproduce.findings import (
     LEVEL,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cafe.analysis.statistics import mean, paired
 from cafe.latency.base import Floats
 from cafe.report.cells import Cells
 from cafe.report.run_plots import look
-from cafe.report.statistics import mean, paired
 from cafe.reproduce.experiments.iid_quorum import INNER, SHARP, sharp
 from cafe.reproduce.findings import (
     Claim,

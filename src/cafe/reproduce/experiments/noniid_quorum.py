@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import cafe
+from cafe.analysis.statistics import Estimate, mean, paired
 from cafe.latency.base import Floats
 from cafe.report.cells import Cells
-from cafe.report.statistics import Estimate, mean, paired
 from cafe.reproduce.findings import (
     LEVEL,
     Claim,

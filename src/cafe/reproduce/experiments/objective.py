@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import cafe
+from cafe.analysis.statistics import Estimate, mean, ratio
 from cafe.report.cells import Cells
 from cafe.report.run_plots import COLOURS
-from cafe.report.statistics import Estimate, mean, ratio
 from cafe.reproduce.findings import Claim, Effort, Experiment, Finding, Rows, Verdict, shown
 from cafe.reproduce.pictures import GREY, figure, tidy
 from cafe.reproduce.trials import Progress, Row, column

@@ -1,0 +1,1 @@
+"""What finished runs add up to: finding runs, grouping them, means with standard errors."""

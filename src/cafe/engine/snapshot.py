@@ -1,0 +1,194 @@
+"""A run as plain arrays and back, so that it can be put down and taken up again, to the bit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cafe.control import identity_of
+from cafe.engine.books import Books
+from cafe.engine.failures import Failures
+from cafe.engine.job_chains import Call, Link
+from cafe.engine.run import Run
+from cafe.errors import InputError
+from cafe.learn.base import Score
+from cafe.rounds.history import Column
+from cafe.rounds.identity import digest
+from cafe.rounds.jobs import Running, Work
+from cafe.rounds.ledger import Scored
+from cafe.rounds.outcome import Outcome
+from cafe.rounds.policy import Policy
+from cafe.rounds.vectors import Vectors
+
+State = dict[str, NDArray[Any]]
+
+_CLOCK = ("now", "opened", "round", "version", "invitations", "state", "score")
+_BOOKS = ("area", "settled", "weight", "joined")
+
+
+class Played(Protocol):
+    """What runs of every kind have in common: books, open jobs, and a past."""
+
+    policy: Policy
+    books: Books
+    running: Running
+    outcomes: list[Outcome]
+    scores: list[tuple[int, Score]]
+
+    @property
+    def by_round(self) -> dict[str, Column]:
+        """The rounds so far, as an array per field."""
+
+
+def save_books(run: Played) -> tuple[State, dict[str, Any]]:
+    """The books of a run, the jobs that run on, and its past: arrays, and values for JSON."""
+    books, ledger = run.books, run.books.ledger
+    state: State = {f"ledger.{name}": column for name, column in vars(books.columns).items()}
+    state |= {f"books.{name}": getattr(books, name) for name in _BOOKS}
+    state |= {f"kept.{name}": column for name, column in vars(books.kept).items()}
+    state |= {f"running.{name}": column for name, column in vars(run.running).items()}
+    state |= {f"by_round.{name}": column for name, column in run.by_round.items()}
+    state["scores"] = np.array(
+        [
+            (after, score.loss, np.nan if score.accuracy is None else score.accuracy)
+            for after, score in run.scores
+        ]
+    ).reshape(-1, 3)
+    return state, {name: getattr(ledger, name) for name in _CLOCK}
+
+
+def restore_books(run: Played, state: State, meta: dict[str, Any]) -> None:
+    """What :func:`save_books` has saved, back into a run."""
+    ledger, books = run.books.ledger, run.books
+    for name in _CLOCK:
+        setattr(ledger, name, meta[name])
+    ledger.score = None if ledger.score is None else Scored(*ledger.score)
+    for name in vars(books.columns):
+        setattr(books.columns, name, state[f"ledger.{name}"].copy())
+    ledger.forget_marks()
+    ledger.show(books.columns)
+    for name in _BOOKS:
+        setattr(books, name, state[f"books.{name}"].copy())
+    for name in vars(books.kept):
+        setattr(books.kept, name, state[f"kept.{name}"].copy())
+    run.running = Running(**{f.name: state[f"running.{f.name}"] for f in fields(Running)})
+    ledger.working = len(run.running)
+    found = [state[f"by_round.{field.name}"] for field in fields(Outcome)]
+    run.outcomes = [Outcome(*map(_plain, row)) for row in zip(*found, strict=True)]
+    run.scores = [
+        (int(after), Score(float(loss), None if np.isnan(accuracy) else float(accuracy)))
+        for after, loss, accuracy in state["scores"]
+    ]
+
+
+def packed(state: State, meta: dict[str, Any]) -> State:
+    """All of it as arrays that nobody else changes."""
+    text = json.dumps(meta).encode()
+    whole = state | {"meta": np.frombuffer(text, dtype=np.uint8)}
+    return {name: np.array(column) for name, column in whole.items()}
+
+
+def unpacked(state: State, identity: dict[str, Any]) -> dict[str, Any]:
+    """The values of a saved run; that of another run is refused."""
+    meta: dict[str, Any] = json.loads(bytes(state["meta"]))
+    for name, mine in identity.items():
+        if meta[name] != mine:
+            raise InputError(
+                f"The saved run has the {name} {meta[name]}, and this one {mine}: it cannot be "
+                "taken up with another. Begin anew in another folder."
+            )
+    return meta
+
+
+def save(run: Run) -> State:
+    """All that the rest of a run depends on, and its past."""
+    if run.starter.play is not None:
+        raise InputError(
+            "A run of two levels cannot be saved: the runs of its clusters are not part of it. "
+            "Play it again from its seed, which gives the same numbers."
+        )
+    state, meta = save_books(run)
+    meta |= {"failures": asdict(run.failures), "waits": run.calls.waits, **_identity(run)}
+    meta["uploads"] = [*run.uploads.items()]
+    state["responses"] = np.array([*run.responses], dtype=float).reshape(-1, 3)
+    if run.presence is not None:
+        saved = run.presence.save()
+        state |= {f"presence.{name}": column for name, column in saved.items()}
+    training = run.training
+    if training is not None:
+        learner = training.task.learner
+        state |= {f"model.{v}": learner.save(model) for v, model in training.models.items()}
+        state |= {f"moment.{n}": learner.save(m) for n, m in enumerate(training.moments)}
+        meta["trained"], meta["given"] = training.version, training.given
+        meta |= {"chains": training.chains, "begun": training.begun}
+        meta["calls"] = [
+            (number, call.round, asdict(call.work)) for number, call in training.calls.items()
+        ]
+        if training.vectors.used:
+            arrays, meta["vectors"] = training.vectors.save()
+            state |= arrays
+    return packed(state, meta)
+
+
+def restore(run: Run, state: State) -> None:
+    """Put a new run, made with the same arguments, where the saved one was."""
+    meta = unpacked(state, _identity(run))
+    if run.presence is not None:
+        prefix = "presence."
+        run.presence.restore(
+            {n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)}
+        )
+    training = run.training
+    if ("trained" in meta) != (training is not None):
+        raise InputError("The saved run and this one must both have a task, or both none.")
+    restore_books(run, state, meta)
+    run.failures, run.calls.waits = Failures(**meta["failures"]), meta["waits"]
+    run.uploads = dict(meta["uploads"])
+    run.responses.extend(
+        (int(client), float(took), float(limit)) for client, took, limit in state["responses"]
+    )
+    if training is not None:
+        load = training.task.learner.load
+        training.version, training.given = meta["trained"], meta["given"]
+        training.models = {
+            int(name.partition(".")[2]): load(saved)
+            for name, saved in state.items()
+            if name.startswith("model.")
+        }
+        moments = sum(name.startswith("moment.") for name in state)
+        training.moments = tuple(load(state[f"moment.{n}"]) for n in range(moments))
+        training.chains, training.begun = (
+            {int(k): tuple(Link(*link) for link in chain) for k, chain in meta[name].items()}
+            for name in ("chains", "begun")
+        )
+        training.calls = {
+            number: Call(round_, Work(**work)) for number, round_, work in meta["calls"]
+        }
+        if "vectors" in meta:
+            training.vectors = Vectors.restored(state, meta["vectors"])
+
+
+def _identity(run: Run) -> dict[str, Any]:
+    """What a run must have in common with one that it takes up."""
+    return {
+        "seed": run.seed,
+        "policy": identity_of(run.controller),
+        "clients": run.federation.clients,
+        "presence": f"{run.federation.presence}",
+        "per_step": digest(run.federation.per_step),
+        "crash": run.crash,
+        "parameters": None if run.training is None else len(_flat(run)),
+    }
+
+
+def _flat(run: Run) -> NDArray[Any]:
+    assert run.training is not None
+    return run.training.task.learner.save(run.training.model)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, np.ndarray) else value.item()

@@ -1,0 +1,52 @@
+"""Federations in files: TOML tables and CSV rows to a federation, and a federation to CSV.
+
+A federation in TOML is a number of equal clients, or a preset, or a CSV file, or groups of these::
+
+    [federation]            [[federation.group]]
+    clients = 100           clients = 40
+    rate = 1.0              latency = { family = "weibull", shape = 0.8, scale = 2.0 }
+    availability = 0.9      [[federation.group]]
+    examples = 600          preset = "phones"
+    per_step = 0.02
+
+A table ``[federation.presence]`` says when the clients are present. It applies to all groups.
+
+In CSV a federation has one row per client. A row has a column ``rate``, or the columns ``family``
+and the parameters of the families. The columns ``client`` (a name), ``availability``, ``per_step``
+and ``examples`` are optional. Both formats take their names from the latency classes: a family is
+a class, its parameters are the fields of the class.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cafe.errors import FileError
+from cafe.federation import Federation
+from cafe.federation_files.clients_csv import load_csv
+from cafe.federation_files.clients_csv_writing import write_federation
+from cafe.federation_files.document import federation_in
+from cafe.federation_files.family_names import family_name
+from cafe.federation_files.federation_table import federation_from_table, latency_from_table
+from cafe.files import read_text
+
+__all__ = [
+    "family_name",
+    "federation_from_table",
+    "latency_from_table",
+    "load_federation",
+    "write_federation",
+]
+
+
+def load_federation(path: str | Path) -> Federation:
+    """Load the federation in a ``.toml`` or ``.csv`` file. The TOML file may be a scenario."""
+    path = Path(path)
+    loaders = {".toml": federation_in, ".csv": load_csv}
+    if path.suffix.lower() not in loaders:
+        raise FileError(
+            path,
+            "the name must end in .toml or .csv, which tells the format. "
+            f"Got '{path.name}': rename the file.",
+        )
+    return loaders[path.suffix.lower()](path, read_text(path))

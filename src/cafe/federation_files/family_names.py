@@ -1,0 +1,58 @@
+"""The names that files use: a family is a latency class, its parameters are the class's fields."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import MISSING, fields
+from typing import Any
+
+from cafe import latency as latencies
+from cafe.latency import Latency, Various
+from cafe.latency.base import Family
+from cafe.toml_tables.shapes import REQUIRED, Shape, Table
+
+# What TOML must hold for a field of a latency class, by the field's annotation. A field with
+# another annotation is not a parameter.
+_FIELD_TYPES: dict[str, Any] = {
+    "Parameter": float,
+    "ArrayLike": list[float],
+    "Sequence[float]": list[float],
+    "Sequence[Latency]": list[Table],
+}
+
+
+def family_name(family: type[Latency]) -> str:
+    """The name of a family in files: of ``ShiftedExponential`` it is ``shifted-exponential``."""
+    words = re.findall("[A-Z][a-z]+", family.__name__)
+    return "-".join(words).lower().replace("log-", "log")  # lognormal is one word
+
+
+def families_by_name() -> dict[str, type[Latency]]:
+    """Every latency that has a name in files: all but Various, which a federation's groups make."""
+    found = (getattr(latencies, name) for name in latencies.__all__)
+    return {
+        family_name(c): c
+        for c in found
+        if inspect.isclass(c)
+        and issubclass(c, Latency)
+        and not inspect.isabstract(c)
+        and c is not Various
+    }
+
+
+def parameters_of(family: type[Any]) -> Shape:
+    """A family's parameters: what TOML must hold for each, and its default."""
+    return {
+        field.name: (
+            _FIELD_TYPES[str(field.type)],
+            REQUIRED if field.default is MISSING else field.default,
+        )
+        for field in fields(family)
+        if field.type in _FIELD_TYPES
+    }
+
+
+def row_families() -> dict[str, type[Family]]:
+    """The families whose parameters are single numbers, so that they fit in a row."""
+    return {name: c for name, c in families_by_name().items() if issubclass(c, Family)}

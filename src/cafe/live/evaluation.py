@@ -1,0 +1,121 @@
+"""How good the global model is, found out within a time limit: by the server, or by its clients."""
+
+from __future__ import annotations
+
+import math
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from cafe.learn.base import Score
+from cafe.live.live_run import POLL, LiveRun
+from cafe.live.model_layout import Arrays
+from cafe.live.wire import Opinion
+
+Evaluate = Callable[[Arrays], Any]
+
+
+class Scorer(Protocol):
+    """Finds out how good a run's model is; None where that took too long, or failed."""
+
+    def __call__(self, run: LiveRun) -> tuple[Score | None, str]:
+        """The score, and what to say where there is none."""
+
+
+class OnServer:
+    """A function of the user's, in a thread of its own: one that hangs costs its time limit once.
+
+    Args:
+        evaluate: from the model's arrays to its loss and accuracy.
+        seconds: how long it may take.
+    """
+
+    def __init__(self, evaluate: Evaluate, seconds: float) -> None:
+        self._evaluate, self._seconds = evaluate, seconds
+        self._answers: queue.Queue[Any] = queue.Queue()
+        self._thread: threading.Thread | None = None
+
+    def __call__(self, run: LiveRun) -> tuple[Score | None, str]:
+        """Wait for the function, but not for long."""
+        if self._thread is not None and self._thread.is_alive():
+            return None, "an earlier evaluation still runs"
+        answers = self._answers = queue.Queue()
+        model = run.arrays
+        self._thread = threading.Thread(
+            target=_answer, args=(self._evaluate, model, answers), daemon=True
+        )
+        self._thread.start()
+        try:
+            answer = answers.get(timeout=self._seconds)
+        except queue.Empty:
+            return None, f"it took longer than {self._seconds:g} s"
+        if isinstance(answer, Exception):
+            return None, f"it failed: {type(answer).__name__}: {answer}"
+        return answer, ""
+
+
+def _answer(evaluate: Evaluate, model: Arrays, answers: queue.Queue[Any]) -> None:
+    try:
+        loss, accuracy = evaluate(model)
+        answers.put(_score(float(loss), None if accuracy is None else float(accuracy)))
+    except Exception as error:  # whatever a user's function raises is told, and ends nothing
+        answers.put(error)
+
+
+class ByClients:
+    """The mean of what clients find on their own examples, weighted by how many they have.
+
+    Args:
+        seconds: how long they may take.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __call__(self, run: LiveRun) -> tuple[Score | None, str]:
+        """Ask everybody who is there, and take what comes in time and can be believed."""
+        asked, until = self._present(run), run.now() + self._seconds
+        while not asked and run.now() < until:  # as after a restart of everything
+            run.wire.sleep(POLL)
+            asked = self._present(run)
+        tickets = run.wire.ask(asked, run.arrays, max(until - run.now(), POLL))
+        waiting = {ticket for ticket in tickets if ticket is not None}
+        opinions: list[Opinion] = []
+        while waiting:
+            last = run.now() >= until
+            for answer in run.wire.hear(waiting):
+                asked_for = answer.ticket in waiting
+                waiting.discard(answer.ticket)
+                if asked_for and isinstance(answer, Opinion) and self._sane(answer, run):
+                    opinions.append(answer)
+            if last:
+                break
+            run.wire.sleep(POLL)
+        if not opinions:
+            return None, f"none of {len(asked)} clients answered within {self._seconds:g} s"
+        whole = sum(opinion.examples for opinion in opinions)
+        loss = sum(o.loss * o.examples for o in opinions) / whole
+        known = [o for o in opinions if o.accuracy is not None]
+        right = sum((o.accuracy or 0.0) * o.examples for o in known)
+        accuracy = right / sum(o.examples for o in known) if known else None
+        return _score(loss, accuracy), ""
+
+    @staticmethod
+    def _present(run: LiveRun) -> list[str]:
+        run.meet()
+        return [run.roster.names[k] for k in run.ledger.idle.tolist()]
+
+    @staticmethod
+    def _sane(opinion: Opinion, run: LiveRun) -> bool:
+        accuracy = 0.0 if opinion.accuracy is None else opinion.accuracy
+        return (
+            math.isfinite(opinion.loss)
+            and 0 <= accuracy <= 1
+            and 1 <= opinion.examples <= run.desk.gate.guard.examples
+        )
+
+
+def _score(loss: float, accuracy: float | None) -> Score:
+    known = accuracy is not None and math.isfinite(loss) and math.isfinite(accuracy)
+    return Score(loss, accuracy if known else None)

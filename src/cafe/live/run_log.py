@@ -1,0 +1,112 @@
+"""A live run on disk as it goes: rounds, jobs, response times, and a checkpoint that counts them.
+
+Beside the files of any run there are ``jobs.jsonl``, a line per job when its fate is known;
+``responses.csv``, how long clients took, for ``cafe fit``; and ``arrays.npz``, the model by name.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from cafe.engine.snapshot import State
+from cafe.errors import FileError
+from cafe.live.job_records import Record
+from cafe.live.live_run import LiveRun
+from cafe.live.open_round import Response, Round
+from cafe.live.snapshot import restore, save
+from cafe.results import checkpoint, events
+from cafe.results.storage import Appended
+from cafe.rounds.outcome import Outcome
+
+JOBS, RESPONSES, ARRAYS = "jobs.jsonl", "responses.csv", "arrays.npz"
+HEADER = "client,seconds,deadline"
+REMEDY = "Copy it here again, or begin the run anew (--overwrite, or another folder)."
+
+
+class Journal:
+    """The files of a run, open at their ends."""
+
+    def __init__(self, folder: Path, run: LiveRun) -> None:
+        self._folder, self._run = folder, run
+        kept = checkpoint.read(folder / checkpoint.NAME, REMEDY)
+        lengths = (0, 0, 0)
+        self.resumed = kept is not None
+        if kept is not None:
+            events.read(folder / events.NAME, kept.events)  # refuses a log that has lost something
+            kept.put_into(lambda state: restore(run, state))
+            jobs, responses = (int(n) for n in kept.state["journal"])
+            lengths = (kept.events, jobs, responses)
+            for name, length in ((JOBS, jobs), (RESPONSES, responses)):
+                _check(folder / name, length)
+            run.responses.extend(_responses(folder / RESPONSES, responses))
+        self.events = events.Log(folder / events.NAME, lengths[0])
+        self.jobs = Appended(folder / JOBS, lengths[1])
+        self.responses = Appended(folder / RESPONSES, lengths[2])
+        if kept is None:
+            self.responses.add(HEADER)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        for file in (self.events, self.jobs, self.responses):
+            file.__exit__(None, *failure[1:])
+
+    def round(self, played: Round) -> None:
+        """Put down a round."""
+        self.events.outcome(played.outcome)
+        for record in played.records:
+            self.jobs.add(events.as_line(record.line()))
+        for response in played.responses:
+            self.responses.add(_row(response))
+
+    def save(self) -> None:
+        """Have all that was put down, and the run as it stands, safe on the disk."""
+        lengths = [file.sync() for file in (self.events, self.jobs, self.responses)]
+        state: State = save(self._run) | {"journal": np.array(lengths[1:])}
+        history = self._run.history()
+        checkpoint.write(self._folder / checkpoint.NAME, history, state, lengths[0])
+
+
+def read_jobs(folder: str | Path) -> list[Record]:
+    """The jobs of a run, in the order in which their fates became known."""
+    path = Path(folder) / JOBS
+    return [Record(**line) for _, line in events.lines(path, path.read_bytes())]
+
+
+def read_rounds(folder: str | Path) -> list[Outcome]:
+    """The rounds of a run."""
+    found = events.read(Path(folder) / events.NAME).rounds
+    return [Outcome(**line | {"fates": np.array(line["fates"])}) for line in found]
+
+
+def _check(path: Path, length: int) -> None:
+    """Refuse a file that has lost something: it would be filled up with nothing."""
+    found = path.stat().st_size if path.exists() else 0
+    if found < length:
+        raise FileError(
+            path,
+            f"the file must have at least the {length} bytes that the checkpoint counts. "
+            f"Got {found}: some were lost. {REMEDY}",
+        )
+
+
+def _row(response: Response) -> str:
+    numbers = (response.seconds, response.deadline)
+    shown = ("" if number is None else f"{number:.6f}" for number in numbers)
+    return ",".join([response.name, *shown])
+
+
+def _responses(path: Path, length: int) -> list[Response]:
+    rows = csv.DictReader(path.read_bytes()[:length].decode().splitlines())
+    return [
+        Response(row["client"], _number(row["seconds"]), _number(row["deadline"])) for row in rows
+    ]
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None

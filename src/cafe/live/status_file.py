@@ -1,0 +1,84 @@
+"""``live.json``: how a run stands at this moment, for whoever watches. Nothing is read from it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from cafe.live.live_run import LiveRun
+
+NAME = "live.json"
+_APART = 0.2  # seconds between two writings while a round is open
+
+
+class Board:
+    """Keeps ``live.json`` up to date; a disk that refuses it costs the picture, not the run."""
+
+    def __init__(self, path: Path, run: LiveRun, rounds: int | None, name: str) -> None:
+        self._path, self._run, self._rounds, self._name = path, run, rounds, name
+        self._state, self._why, self._wrote = "waiting for clients", "", 0.0
+        self._waste, self._counted = 0.0, 0  # of the rounds so far, and how many these are
+        self._open = run.open
+
+    def show(self, state: str, why: str = "") -> None:
+        """Something new."""
+        self._state, self._why = state, why
+        self._write()
+
+    def refresh(self) -> None:
+        """The same, with the figures of now: at once where a round has opened."""
+        if time.monotonic() - self._wrote > _APART or self._open is not self._run.open:
+            self._write()
+
+    def _write(self) -> None:
+        new = self._path.with_name(f".{NAME}.new")
+        self._wrote, self._open = time.monotonic(), self._run.open
+        with contextlib.suppress(OSError):
+            new.write_text(json.dumps(self._figures()) + "\n")
+            os.replace(new, self._path)
+
+    def _figures(self) -> dict[str, Any]:
+        run, ledger, open_ = self._run, self._run.ledger, self._run.open
+        now = run.now()
+        for outcome in run.outcomes[self._counted :]:
+            self._waste += outcome.waste
+        self._counted = rounds = len(run.outcomes)
+        until = math.inf if open_ is None else open_.until
+        return {
+            "run": self._name,
+            "state": self._state,
+            "why": self._why,
+            "round": ledger.round,
+            "version": ledger.version,
+            "rounds": self._rounds,
+            "deadline": until - ledger.opened if math.isfinite(until) else None,
+            "opened": ledger.opened,
+            "now": now,
+            "invited": 0 if open_ is None else open_.invited,
+            "reports": 0 if open_ is None else int((open_.jobs.arrival <= now).sum()),
+            "refused": sum(run.roster.refusals),
+            "present": int((~ledger.away).sum()),
+            "waste_per_update": self._waste / ledger.version if ledger.version else None,
+            "success": ledger.version / rounds if rounds else None,
+            "overhead": run.desk.overhead,
+            "accuracy": run.scores[-1][1].accuracy if run.scores else None,
+            "clients": [
+                {
+                    "name": name,
+                    "label": run.roster.labels[k],
+                    "present": not ledger.away[k],
+                    "busy": bool(ledger.busy[k]),
+                    "age": now - float(ledger.last_start[k]),
+                    "merged": int(ledger.merged[k]),
+                    "refused": run.roster.refusals[k],
+                }
+                for k, name in enumerate(run.roster.names)
+            ],
+            "pid": os.getpid(),
+            "wrote": time.time(),
+        }

@@ -1,0 +1,166 @@
+"""The tables ``[task]`` and ``[learner]``: what is learned, from which examples, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, is_dataclass
+from functools import cached_property, partial
+from importlib import import_module
+from inspect import signature
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from cafe.randomness import Stream
+from cafe.toml_tables.reading import Place, chosen
+from cafe.toml_tables.shapes import REQUIRED, Shape, Table
+from cafe.toml_tables.signatures import arguments, call_named, shape_of
+
+if TYPE_CHECKING:
+    from cafe.data import Dataset, Partition
+    from cafe.data.store import Fetching
+    from cafe.learn.base import Learner
+    from cafe.task import Task
+
+# By name: the module and the class, and what the name itself says about its parameters.
+_LEARNERS: dict[str, tuple[str, str, Table]] = {
+    "logistic": ("cafe.learn.linear", "Logistic", {}),
+    "mlp": ("cafe.learn.mlp", "MLP", {}),
+    "ridge": ("cafe.learn.linear", "Ridge", {}),
+    "softmax": ("cafe.learn.mlp", "MLP", {"hidden": ()}),
+}
+_FROM_EXAMPLES = ("inputs", "classes")  # what the examples decide about a learner
+_THREADS = "threads"  # what a scenario, which is read on many machines, cannot know about it
+
+
+@dataclass(frozen=True, eq=False)
+class Learning:
+    """What is learned, before the examples are dealt: how they are depends on the seed.
+
+    Attributes:
+        source: the file's name, for messages.
+        dataset: its name.
+        split: its "own" division into examples to train and to test with, or the "paper"'s.
+        partition: how its examples are spread over the clients.
+        learner: makes a learner from the numbers of inputs, of classes and of threads.
+        options: the other fields of the task.
+    """
+
+    source: str
+    dataset: str
+    split: Literal["own", "paper"]
+    partition: Partition
+    learner: Callable[[int, int, int | None], Learner]
+    options: dict[str, Any]
+
+    @cached_property
+    def data(self) -> Dataset:
+        """The examples, loaded when first asked for."""
+        return self._loaded(nullcontext)
+
+    def fetch(self, fetching: Fetching) -> None:
+        """Load now what may have to be fetched; see :func:`cafe.data.load`."""
+        from cafe.data.sources import SOURCES
+
+        if self.dataset in SOURCES and "data" not in vars(self):
+            vars(self)["data"] = self._loaded(fetching)
+
+    def _loaded(self, fetching: Fetching) -> Dataset:
+        from cafe.data import load
+
+        with Place(self.source, "task").inside("dataset").explaining():
+            found = load(self.dataset, fetching=fetching)
+        return found.paper_split() if self.split == "paper" else found
+
+    def share(self, other: Learning) -> None:
+        """Use the examples of another, which are loaded once, if they are the same."""
+        if (self.dataset, self.split) == (other.dataset, other.split):
+            vars(self)["data"] = other.data
+
+    def task(self, clients: int, seed: int, threads: int | None = None) -> Task:
+        """The task under a seed, which decides who holds what."""
+        from cafe.task import Task
+
+        train = self.data.train
+        with Place(self.source, "task").inside("partition").explaining():
+            shards = self.partition(train.y, clients, Stream(seed, "partition").at(0))
+        learner = self.learner(prod(train.x.shape[1:]), train.classes, threads)
+        return Task(train, shards, learner, self.data.test, **self.options)
+
+
+def learning_from_tables(task: Table, learner: Table, place: Place) -> Learning:
+    """What the two tables describe; ``place`` is the document's."""
+    from cafe.data import DATASETS, PARTITIONS, Examples, Shards
+    from cafe.task import Task
+
+    here = place.inside("task")
+    given = arguments(_task_shape(), task, here)
+    dataset = chosen("dataset", {name: name for name in DATASETS}, given, here)
+    partition = _named(PARTITIONS, given["partition"], here.inside("partition"))
+    options = {k: v for k, v in given.items() if k not in ("dataset", "split", "partition")}
+    if isinstance(options.get("rate"), dict):
+        options["rate"] = _falling_rate(options["rate"], here.inside("rate"))
+    if "server" in options:
+        options["server"] = _named(_servers(), options["server"], here.inside("server"))
+    maker = _learner(learner, place.inside("learner"))
+    with here.explaining():  # the smallest of tasks refuses what any would refuse
+        one = Examples(np.zeros((1, 1)), np.zeros(1))
+        Task(one, Shards.of([np.array([0])]), maker(1, 2, 1), **options)
+    split = given.get("split", "own")
+    return Learning(f"{place.where}", dataset, split, partition, maker, options)
+
+
+def _task_shape() -> Shape:
+    """A task's own fields, with names and tables for those that TOML has no values for."""
+    from cafe.task import Task
+
+    return {
+        "dataset": (str, REQUIRED),
+        "split": (Literal["own", "paper"], None),
+        "partition": (str | Table, REQUIRED),
+        **shape_of(Task),
+        "rate": (float | Table, None),
+        "server": (str | Table, None),
+    }
+
+
+def _named(known: Mapping[str, Callable[..., Any]], value: str | Table, place: Place) -> Any:
+    """What a name stands for, alone or in a table with its parameters."""
+    return call_named(known, {"name": value} if isinstance(value, str) else value, place)
+
+
+def _falling_rate(table: Table, place: Place) -> Callable[[Any], Any]:
+    from cafe.learn.schedules import LearningRate
+
+    given = arguments(shape_of(LearningRate), table, place)
+    with place.explaining():
+        return LearningRate(**given)
+
+
+def _servers() -> dict[str, type[Any]]:
+    """Every server optimiser, by the name of its class in small letters."""
+    from cafe.learn import server_optimisers
+
+    classes = (found for found in vars(server_optimisers).values() if isinstance(found, type))
+    return {found.__name__.lower(): found for found in classes if is_dataclass(found)}
+
+
+def _learner(table: Table, place: Place) -> Callable[[int, int, int | None], Learner]:
+    """Makes a learner, once the examples have said how many inputs and classes there are."""
+    module, name, said = chosen("name", _LEARNERS, table, place)
+    learner: Callable[..., Learner] = getattr(import_module(module), name)
+    shape = shape_of(learner, {*_FROM_EXAMPLES, _THREADS, *said})
+    rest = {key: value for key, value in table.items() if key != "name"}
+    given = said | arguments(shape, rest, place, ("name",))
+    with place.explaining():  # the smallest of learners refuses what any would refuse
+        learner(inputs=1, classes=2, **given)
+    return partial(_made, learner, given)
+
+
+def _made(
+    learner: Callable[..., Learner], given: Table, inputs: int, classes: int, threads: int | None
+) -> Learner:
+    own = {_THREADS: threads} if _THREADS in signature(learner).parameters else {}
+    return learner(inputs=inputs, classes=classes, **given, **own)

@@ -1,0 +1,1 @@
+"""TOML tables: reading them, validating their keys, and calling what they describe."""

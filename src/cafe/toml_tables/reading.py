@@ -1,0 +1,198 @@
+"""TOML documents and the keys of their tables: every fault in a sentence that names its place."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+from cafe.errors import FileError, InputError, did_you_mean
+from cafe.toml_tables.shapes import Shape, Table
+
+T = TypeVar("T")
+
+_WORDS: dict[Any, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text in quotes",
+    list[int]: "a list of whole numbers",
+    list[float]: "a list of numbers",
+    list[Table]: "a list of tables",
+    Table: "a table",
+}
+_VALUES: dict[Any, str] = {
+    bool: "true",
+    int: "100",
+    float: "1.0",
+    str: '"text"',
+    list[int]: "[10, 20]",
+    list[float]: "[1.0, 2.5]",
+}
+_EXAMPLES = {
+    "components": 'components = [{ family = "constant", value = 1.0 }]',
+    "dataset": 'dataset = "digits"',
+    "family": 'family = "exponential"',
+    "file": 'file = "clients.csv"',
+    "group": "[[federation.group]], with two brackets, and the lines that belong to it",
+    "kind": 'kind = "day-night"',
+    "latency": 'latency = { family = "exponential", rate = 1.0 }',
+    "name": 'name = "mcu"',
+    "partition": 'partition = { name = "classes", each = 3 }',
+    "presence": 'presence = { kind = "day-night", share = 0.5 }',
+    "preset": 'preset = "phones"',
+    "seeds": "seeds = [0, 1, 2]",
+    "server": 'server = { name = "adam", rate = 0.01 }',
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A table in a file: where a message says that something is wrong.
+
+    Attributes:
+        where: the file.
+        key: the table's full name; empty for the document.
+        advice: ends every message, where the table has a history that explains its faults.
+    """
+
+    where: str | Path
+    key: str = ""
+    advice: str = ""
+
+    def named(self, key: str) -> str:
+        """The full name of a key of this table."""
+        return f"{self.key}.{key}" if self.key else key
+
+    def inside(self, key: str) -> Place:
+        """A table in this table."""
+        return Place(self.where, self.named(key), self.advice)
+
+    def error(self, message: str) -> FileError:
+        """The message, with the file in front."""
+        return FileError(self.where, f"{message} {self.advice}".rstrip())
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Name the place in the message of a class that refuses its arguments."""
+        try:
+            yield
+        except InputError as error:
+            raise self.error(f"{self.key}: {error}" if self.key else f"{error}") from None
+
+
+def parsed(path: str | Path, text: str) -> Table:
+    """The document in the text of a TOML file."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        what, _, where = str(error).partition(" (at ")
+        found = re.match(r"line (\d+)", where)
+        line = int(found[1]) if found else len(text.splitlines())
+        raise FileError(path, f"this is not TOML. {what}: correct the line.", line) from None
+
+
+def validated(shape: Shape, table: Table, place: Place, others: Iterable[str] = ()) -> Table:
+    """A copy of the table, whose keys and their types are those of the shape.
+
+    ``others`` are keys that the reader of a message may also have meant.
+    """
+    from pydantic import ConfigDict, ValidationError, create_model
+
+    config = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
+    definitions: Table = dict(shape)
+    model = create_model("Table", __config__=config, **definitions)
+    try:
+        read = model.model_validate(table)
+    except ValidationError as error:
+        raise place.error(_sentence(error.errors(), shape, place, others)) from None
+    return read.model_dump(exclude_unset=True)
+
+
+def chosen(key: str, known: Mapping[str, T], table: Table, place: Place) -> T:
+    """What the name under ``key`` stands for."""
+    given = {key: table[key]} if key in table else {}
+    name = validated({key: (str, None)}, given, place).get(key)
+    if name is not None and name in known:
+        return known[name]
+    wrong = _misnamed(key, known, table)
+    if wrong is not None:
+        raise place.error(f"the key {place.named(wrong)} is not known. Did you mean '{key}'?")
+    if name is None:
+        raise place.error(f"{place.named(key)} is missing. {did_you_mean('', known)}")
+    raise place.error(_unknown(place.named(key), name, known))
+
+
+def example(name: str, kind: Any) -> str:
+    """A line of TOML that would be right for what has that full name."""
+    key = name.rpartition(".")[2]
+    if key in _EXAMPLES:
+        return _EXAMPLES[key]
+    if kind is Table:
+        return f"[{name}] and the lines that belong to it"
+    first = get_args(kind)[0] if get_origin(kind) not in (None, list) else kind
+    return f"{key} = {_VALUES[first] if first in _VALUES else _quoted(first)}"
+
+
+def _misnamed(key: str, known: Iterable[str], table: Table) -> str | None:
+    """The key that stands in the table in place of ``key``: it holds a known name, or looks alike.
+
+    What else the table may hold is not known before its name is.
+    """
+    others = [other for other in table if other != key]
+    names = (other for other in others if table[other] in [*known])
+    return next(names, None) or next(iter(get_close_matches(key, others, n=1)), None)
+
+
+def _sentence(faults: Sequence[Any], shape: Shape, place: Place, others: Iterable[str]) -> str:
+    """The first fault in our words; unknown keys come first, for they explain missing ones."""
+    fault = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
+    key, *within = fault["loc"]
+    name = place.named(key)
+    if fault["type"] == "extra_forbidden":
+        return f"the key {name} is not known. {did_you_mean(key, [*shape, *others])}"
+    kind = shape[key][0]
+    if fault["type"] == "missing":
+        return f"{name} is missing: add {_words(kind)}, such as {example(name, kind)}."
+    if _is_choice(kind) and isinstance(fault["input"], str):
+        return _unknown(name, fault["input"], get_args(kind))
+    got, write = _described(fault["input"]), example(name, kind)
+    entry = next((n for n in within if isinstance(n, int)), None)
+    wanted = _words(kind)
+    if entry is not None:
+        name, wanted = f"{name}, entry {entry + 1},", _words(get_args(kind)[0])
+    return f"{name} must be {wanted}. Got {got}: write {write}."
+
+
+def _unknown(name: str, got: str, known: Iterable[str]) -> str:
+    return f"{name} must be a known one. Got '{got}'. {did_you_mean(got, known)}"
+
+
+def _words(kind: Any) -> str:
+    """What a type asks for; of several, any."""
+    if kind in _WORDS:
+        return _WORDS[kind]
+    words: Callable[[Any], str] = _quoted if _is_choice(kind) else _words
+    return " or ".join(map(words, get_args(kind)))
+
+
+def _is_choice(kind: Any) -> bool:
+    origin: Any = get_origin(kind)
+    return origin is Literal
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+def _described(value: object) -> str:
+    if isinstance(value, dict | list):
+        return "a table" if isinstance(value, dict) else "a list"
+    if isinstance(value, bool):
+        return f"{value}".lower()
+    return f"the text '{value}'" if isinstance(value, str) else f"{value}"

@@ -18,14 +18,14 @@ import typer
 from cafe.errors import FileError
 
 if TYPE_CHECKING:
-    from cafe.planner.deadline_search import Progress
+    from cafe.progress import ProgressCallback
 
 Show = Callable[[float, int, str], None]  # the share that is done, how many are done, and more
 LINES_APART = 10.0  # seconds between two lines about progress where there is no terminal
 
 
 @contextmanager
-def progress_bar(label: str) -> Iterator[Progress]:
+def progress_bar(label: str) -> Iterator[ProgressCallback]:
     """A bar on the terminal for what takes more than a second; nothing in a pipe."""
     from rich.console import Console
     from rich.progress import Progress as Bar
@@ -117,7 +117,7 @@ def resumable() -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def print_shown(shown: Any) -> None:
+def print_output(shown: Any) -> None:
     """Print text or a table for people."""
     from rich.console import Console
 

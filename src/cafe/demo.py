@@ -37,7 +37,7 @@ from cafe.wording import number, share
 if TYPE_CHECKING:
     from cafe.federation import Federation
     from cafe.planner import Plan
-    from cafe.planner.deadline_search import Progress
+    from cafe.progress import ProgressCallback
     from cafe.rounds import History, Policy
 
 CLIENTS, EXAMPLES, CLASSES, ROUNDS, SEED = 200, 10, 4, 15, 7
@@ -48,11 +48,11 @@ SEEDS, BUDGET, GOAL = 3, 1800.0, 0.9
 PAGE, LOG, FITTED, PICTURE = "report.html", "responses.csv", "federation.csv", "plan.svg"
 TITLE = f"A plan for {CLIENTS} phones, and what it saves"
 
-Bar = Callable[[str], AbstractContextManager["Progress"]]
+Bar = Callable[[str], AbstractContextManager["ProgressCallback"]]
 
 
 @dataclass(frozen=True, eq=False)
-class Played:
+class DemoRun:
     """A run of the demo, for the report."""
 
     history: History
@@ -141,8 +141,8 @@ def tell(
 
 
 def train(
-    fleet: Federation, made: Plan, seeds: int, budget: float, show: Progress
-) -> tuple[list[Played], Any]:
+    fleet: Federation, made: Plan, seeds: int, budget: float, show: ProgressCallback
+) -> tuple[list[DemoRun], Any]:
     """Train under the guess and under the plan; every run meets the same phones and images."""
     digits = load("digits")
     spread = Classes(each=CLASSES, per_client=EXAMPLES)
@@ -150,7 +150,7 @@ def train(
     learner = MLP(digits.train.x.shape[1], digits.train.classes, HIDDEN)
     task = Task(digits.train, shards, learner, test=digits.test, batch=EXAMPLES, rate=RATE)
     policies = _policies(made)
-    results: list[Played] = []
+    results: list[DemoRun] = []
     for label, policy in policies.items():
         for seed in range(seeds):
             done = len(results)
@@ -164,11 +164,11 @@ def train(
             told = {"version": __version__, "label": label, "policy": f"{policy}", "seed": seed}
             about = {"fleet": f"phones({CLIENTS}, seed={SEED}, examples={EXAMPLES})"}
             about |= {"data": f"digits, {spread}", "learner": f"{learner}, rate {RATE:g}"}
-            results.append(Played(history, told | about, fleet))
+            results.append(DemoRun(history, told | about, fleet))
     return results, holdings(digits.train.y, shards)
 
 
-def _planned(federation: Federation, show: Progress | None = None) -> Plan:
+def _planned(federation: Federation, show: ProgressCallback | None = None) -> Plan:
     """The plan that keeps the operator's quorum, at the demo's prices."""
     return plan(
         federation,
@@ -255,7 +255,7 @@ def _change(now: Sequence[Spent], before: Sequence[Spent], name: str) -> str:
 
 
 @contextmanager
-def _silent(label: str) -> Iterator[Progress]:
+def _silent(label: str) -> Iterator[ProgressCallback]:
     yield lambda share: None
 
 

@@ -15,7 +15,7 @@ SOURCE = Path(cafe.__file__).parent
 
 # A module may import from its own layer's package and from any layer above it in this list.
 LAYERS = (
-    {"errors", "_version"},
+    {"errors", "_version", "progress"},
     {"files", "randomness", "wording"},
     {"latency"},
     {"presence"},

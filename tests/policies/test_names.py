@@ -14,7 +14,7 @@ import pytest
 from cafe.analysis.run_groups import _labels
 from cafe.errors import FileError, InputError
 from cafe.policies import Registered, mcu, recipes, registered, resolve
-from cafe.results import execute, planned, sweep
+from cafe.results import execute, plan_runs, sweep
 from cafe.scenario import Scenario, load_scenario
 from cafe.scenario.policy_tables import first_label, labels_for
 
@@ -337,7 +337,7 @@ def test_names_get_labels(tmp_path: Path) -> None:
     _, labels = scenario.naming(["a:fedbuff", "b:fedbuff", "own_rules:fedbuff", "a:fedbuff"])
     assert labels == ["a.fedbuff", "b.fedbuff", "fedbuff", "a.fedbuff"]
     with pytest.raises(InputError, match="compared once"):
-        planned(named, labels, tmp_path)
+        plan_runs(named, labels, tmp_path)
     again, _ = named.naming(["own_rules:mcu"])
     assert {**again.named} == {**named.named}
 
@@ -389,7 +389,7 @@ def test_code_that_cannot_be_identified_is_refused_before_it_runs(tmp_path: Path
 def test_a_comparison_in_other_processes(tmp_path: Path, jobs: int) -> None:
     scenario = scenario_in(folder_with(tmp_path / "here"))
     scenario, labels = scenario.naming(["own_rules:fedbuff", "own_rules:mcu"])
-    runs = planned(scenario, labels, tmp_path / "runs")
+    runs = plan_runs(scenario, labels, tmp_path / "runs")
     results = sweep(scenario, runs, jobs=jobs)
     assert [run.folder.name for run in runs] == ["fedbuff-seed-0", "own_rules.mcu-seed-0"]
     assert [result.provenance["label"] for result in results] == labels

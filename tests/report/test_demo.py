@@ -18,7 +18,7 @@ from cafe.analysis.repeated_runs import Repeats, repeats
 from cafe.demo import saved, tell
 from cafe.errors import FileError
 from cafe.fleet import phones
-from cafe.planner.deadline_search import Progress
+from cafe.progress import ProgressCallback
 from cafe.report import page
 from tests.report.conftest import Run, made_up
 
@@ -35,7 +35,7 @@ def test_the_demo_tells_its_story(tmp_path: Path) -> None:
     stages: dict[str, list[float]] = {}
 
     @contextmanager
-    def bar(label: str) -> Iterator[Progress]:
+    def bar(label: str) -> Iterator[ProgressCallback]:
         yield stages.setdefault(label, []).append
 
     tell(tmp_path / "demo", lines.append, bar, seeds=2, budget=1200)

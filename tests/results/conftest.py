@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cafe.results import Moment, execute
+from cafe.results import RunProgress, execute
 from cafe.scenario import Scenario, load_scenario
 
 LEDGER = """
@@ -60,7 +60,7 @@ class Lab:
     def stop_after(self, rounds: int, scenario: Scenario, folder: Path) -> None:
         """Execute a run, and stop it after so many rounds as Ctrl-C would."""
 
-        def progress(moment: Moment) -> None:
+        def progress(moment: RunProgress) -> None:
             if moment.rounds == rounds:
                 raise KeyboardInterrupt
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cafe.errors import FileError, InputError
-from cafe.results import Moment, execute, planned, sweep
+from cafe.results import RunProgress, execute, plan_runs, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_runs_side_by_side_are_the_same_runs(lab: Lab, tmp_path: Path, jobs: int) -> None:
     scenario = lab.scenario(learning=True).but(rounds=25)
-    runs = planned(scenario, ["agu", "mcu"], tmp_path / "out")
+    runs = plan_runs(scenario, ["agu", "mcu"], tmp_path / "out")
     names = ["agu-seed-0", "agu-seed-1", "mcu-seed-0", "mcu-seed-1"]
     assert [run.folder.name for run in runs] == names
     done: list[int] = []
@@ -46,7 +46,7 @@ def test_a_run_that_fails_does_not_stop_the_others(lab: Lab, tmp_path: Path) -> 
         ("quorum = 9", "quorum = 20"), ("fraction = 0.5", "fraction = 0.1"), ("crash = 0.1", "")
     )
     scenario = scenario.but(rounds=2000, seeds=[3])
-    runs = planned(scenario, ["agu", "fedavg"], tmp_path)
+    runs = plan_runs(scenario, ["agu", "fedavg"], tmp_path)
     with pytest.raises(InputError, match=r"^agu, seed 3: 1000 rounds.* Of 2 runs 1 failed"):
         sweep(scenario, runs, jobs=1)
     assert (tmp_path / "fedavg-seed-3" / "result.json").exists()
@@ -56,32 +56,32 @@ def test_a_run_that_fails_does_not_stop_the_others(lab: Lab, tmp_path: Path) -> 
 def test_all_is_refused_before_anything_is_run(lab: Lab, tmp_path: Path) -> None:
     scenario = lab.scenario()
     with pytest.raises(InputError, match=r"There is no policy 'mcuu'. Did you mean 'mcu'"):
-        planned(scenario, ["agu", "mcuu"], tmp_path)
+        plan_runs(scenario, ["agu", "mcuu"], tmp_path)
     with pytest.raises(InputError, match=r"Each policy can be compared once. Got agu, agu"):
-        planned(scenario, ["agu", "agu"], tmp_path)
+        plan_runs(scenario, ["agu", "agu"], tmp_path)
     execute(scenario, "mcu", 1, tmp_path / "mcu-seed-1")
     with pytest.raises(FileError, match="mcu-seed-1: there are results here already"):
-        planned(scenario, ["agu", "mcu"], tmp_path)
-    assert len(planned(scenario, ["agu", "mcu"], tmp_path, resume=True)) == 4
+        plan_runs(scenario, ["agu", "mcu"], tmp_path)
+    assert len(plan_runs(scenario, ["agu", "mcu"], tmp_path, resume=True)) == 4
     with pytest.raises(InputError, match="At least 1 run"):
-        sweep(scenario, planned(scenario, ["awu"], tmp_path), jobs=0)
+        sweep(scenario, plan_runs(scenario, ["awu"], tmp_path), jobs=0)
 
 
 def test_what_is_too_large_for_the_memory_is_a_sentence(lab: Lab, tmp_path: Path) -> None:
     swap = ('name = "softmax"', 'name = "mlp"\nhidden = [1000000000000]')
     scenario = lab.scenario(swap, learning=True)
     with pytest.raises(InputError, match=r"^agu, seed 0: The memory does not suffice"):
-        sweep(scenario, planned(scenario, ["agu"], tmp_path), jobs=1)
+        sweep(scenario, plan_runs(scenario, ["agu"], tmp_path), jobs=1)
 
 
 LONG = """
 import sys
 from cafe.errors import CafeError
-from cafe.results import planned, sweep
+from cafe.results import plan_runs, sweep
 from cafe.scenario import load_scenario
 scenario = load_scenario(sys.argv[1]).but(rounds=10**7)
 try:
-    sweep(scenario, planned(scenario, ["agu", "fedavg"], sys.argv[2]), jobs=2)
+    sweep(scenario, plan_runs(scenario, ["agu", "fedavg"], sys.argv[2]), jobs=2)
 except CafeError as error:
     print(error)
 """
@@ -139,7 +139,7 @@ def test_processes_end_with_the_one_that_is_killed(
         execute(scenario, "agu", 0, tmp_path / "out" / "agu-seed-0", resume=True, progress=stop)
 
 
-def stop(_: Moment) -> None:
+def stop(_: RunProgress) -> None:
     raise KeyboardInterrupt
 
 

@@ -15,7 +15,7 @@ from cafe.engine import simulate
 from cafe.errors import FileError, InputError
 from cafe.policies import mcu, resolve_controller
 from cafe.report import runs
-from cafe.results import execute, load, planned, sweep
+from cafe.results import execute, load, plan_runs, sweep
 from cafe.rounds.ledger import Ledger
 from cafe.scenario import Scenario, load_scenario
 
@@ -111,7 +111,7 @@ def test_a_policy_beside_it_is_compared_with_it(folder: Path) -> None:
     assert scenario.policy("agu").parameters == {"quorum": 3, "deadline": 0.5}
     with pytest.raises(FileError, match="Growing is a controller, which chooses a policy"):
         scenario.policy("Growing")
-    results = sweep(scenario, planned(scenario, scenario.labels, folder / "runs"), jobs=1)
+    results = sweep(scenario, plan_runs(scenario, scenario.labels, folder / "runs"), jobs=1)
     assert [run.history.rounds for run in results] == [12, 12, 12]
     assert [run.provenance["label"] for run in ordered(results[::-1])] == scenario.labels
     runs.write(folder / "page.html", results)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cafe.analysis import run_groups, statistics
-from cafe.analysis.run_groups import Result
+from cafe.analysis.run_groups import RunRecord
 from cafe.analysis.statistics import Estimate
 from cafe.errors import CafeError, InputError
 from cafe.latency.base import Floats
@@ -72,7 +72,7 @@ class Repeats:
 
     policy: str
     label: str
-    runs: Sequence[Result]
+    runs: Sequence[RunRecord]
     scenario: str = ""
 
     @cached_property
@@ -163,11 +163,11 @@ class Repeats:
         return sum(not getattr(run, "finished", True) for run in self.runs)
 
 
-def repeats(results: Sequence[Result]) -> list[Repeats]:
+def repeats(results: Sequence[RunRecord]) -> list[Repeats]:
     """The results by scenario and policy, as they first appear; the same run counts once."""
     if not results:
         raise InputError("There are no runs to report. Give at least one result.")
-    found: dict[str | None, dict[tuple[str, str], list[Result]]] = {}
+    found: dict[str | None, dict[tuple[str, str], list[RunRecord]]] = {}
     for result in run_groups.once(results):
         policy, label = result.history.policy, run_groups.label_of(result)
         if label == parsed(policy)[0]:
@@ -355,7 +355,7 @@ def _expected(group: Repeats, federation: Federation | None) -> dict[str, float]
 
 
 def _theory(
-    run: Result, federation: Federation | None, told: Mapping[str, str]
+    run: RunRecord, federation: Federation | None, told: Mapping[str, str]
 ) -> Expectation | None:
     """What a run came with, or what its federation lets expect."""
     given: Expectation | None = getattr(run, "expected", None)

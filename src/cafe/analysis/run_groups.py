@@ -18,7 +18,7 @@ from cafe.rounds import History
 from cafe.scenario.policy_tables import controller_label, first_label
 
 
-class Result(Protocol):
+class RunRecord(Protocol):
     """A run that is over, or as far as it has come.
 
     It may also have ``expected``, an :class:`~cafe.theory.Expectation` or None; ``federation``, to
@@ -37,10 +37,10 @@ class Result(Protocol):
         """
 
 
-R = TypeVar("R", bound=Result)
+R = TypeVar("R", bound=RunRecord)
 
 
-def scenario_of(run: Result) -> str | None:
+def scenario_of(run: RunRecord) -> str | None:
     """All that a run depends on but its policy and seed, as text; None where it does not say."""
     settings = run.provenance.get("settings")
     if settings is None:
@@ -49,7 +49,7 @@ def scenario_of(run: Result) -> str | None:
     return json.dumps(rest, sort_keys=True, default=str)
 
 
-def label_of(run: Result) -> str:
+def label_of(run: RunRecord) -> str:
     """What the policy is called in its scenario."""
     return f"{run.provenance.get('label') or ''}"
 
@@ -77,7 +77,7 @@ def ordered(results: Sequence[R]) -> list[R]:
     return [run for run, _ in sorted(zip(results, scenarios, strict=True), key=place)]
 
 
-def names(firsts: Sequence[Result]) -> list[str]:
+def names(firsts: Sequence[RunRecord]) -> list[str]:
     """What scenarios are called, from a run of each: its folder, as short as tells them apart."""
     folders: list[Path | None] = [getattr(run, "folder", None) for run in firsts]
     short = [
@@ -90,7 +90,7 @@ def names(firsts: Sequence[Result]) -> list[str]:
     ]
 
 
-def federation_of(run: Result) -> tuple[Federation | None, str]:
+def federation_of(run: RunRecord) -> tuple[Federation | None, str]:
     """Who took part, or why that is not known: empty where a run could not say it anyway.
 
     A file that says it is used if it still lies in the working folder, or in one that the run lies
@@ -115,7 +115,7 @@ def federation_of(run: Result) -> tuple[Federation | None, str]:
     )
 
 
-def _identity(run: Result) -> object:
+def _identity(run: RunRecord) -> object:
     """What no two runs have in common unless they are the same."""
     begun, scenario = run.provenance, scenario_of(run)
     if scenario is None:
@@ -125,7 +125,7 @@ def _identity(run: Result) -> object:
     return scenario, run.history.policy, label_of(run), run.history.seed, began
 
 
-def _outer(folder: Path, run: Result) -> Path:
+def _outer(folder: Path, run: RunRecord) -> Path:
     """The folder that was asked for: runs of a scenario have folders of their own in it."""
     own = folder.name == f"{label_of(run)}-seed-{run.history.seed}"
     return folder.parent if own else folder

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cafe.cli.options import Json, Overwrite
-from cafe.console import LINES_APART, print_json, print_shown, say, say_written
+from cafe.console import LINES_APART, print_json, print_output, say, say_written
 
 if TYPE_CHECKING:
     from cafe.flower.lab import Lab
@@ -116,9 +116,9 @@ def status(folder: App, as_json: Json = False) -> None:
     if not known["processes"]:
         say(f"No federation is up. Start one: cafe federate up {folder}")
     else:
-        print_shown(display.processes(known))
+        print_output(display.processes(known))
     if live:
-        print_shown(display.live(live))
+        print_output(display.live(live))
         if live.get("run") != known["run"]:
             say(
                 f"This is another run than {known['run']}, which was submitted last here: that has "

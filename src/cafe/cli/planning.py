@@ -13,7 +13,7 @@ from cafe.console import (
     check_page,
     check_pictures,
     print_json,
-    print_shown,
+    print_output,
     progress_bar,
     say,
     say_written,
@@ -120,7 +120,7 @@ def plan(
     else:
         from cafe.report import tables
 
-        print_shown(tables.plan(made, robustness))
+        print_output(tables.plan(made, robustness))
     if plot:
         from cafe.report import plots
 
@@ -161,7 +161,7 @@ def expect(
     else:
         from cafe.report import tables
 
-        print_shown(tables.expectation(expected))
+        print_output(tables.expectation(expected))
 
 
 def frontier(
@@ -194,7 +194,7 @@ def frontier(
     else:
         from cafe.report import tables
 
-        print_shown(tables.frontier(front))
+        print_output(tables.frontier(front))
     if plot:
         from cafe.report import plots
 
@@ -230,9 +230,9 @@ def fit(
     else:
         from cafe.report import tables
 
-        print_shown(tables.fit(found))
+        print_output(tables.fit(found))
         if each:
-            print_shown(tables.clients(each))
+            print_output(tables.clients(each))
     if plot:
         from cafe.report import plots
 
@@ -253,7 +253,7 @@ def demo(
     check_pictures(output / "plan.svg", folder=False)
     from cafe.demo import tell
 
-    tell(output, print_line=print_shown, progress=progress_bar)
+    tell(output, print_line=print_output, progress=progress_bar)
 
 
 def _federation(clients: int | None, rate: float | None, file: Path | None) -> Federation:

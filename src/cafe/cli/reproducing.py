@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cafe.console import check_pictures, print_shown, progress_line, say_written, waiting
+from cafe.console import check_pictures, print_output, progress_line, say_written, waiting
 
 if TYPE_CHECKING:
     from cafe.reproduce import Experiment, Finding
@@ -40,7 +40,7 @@ def reproduce(
     if list_:
         rows = [(e.name, e.source, e.title) for e in map(paper.experiment, paper.names())]
         columns = ("name", "in the paper", "shows")
-        print_shown(table(Cells("Experiments", columns, rows, frozenset(range(3)))))
+        print_output(table(Cells("Experiments", columns, rows, frozenset(range(3)))))
         return
     folder = output or Path("paper-quick" if quick else "paper")
     check_pictures(folder / "figure.svg", folder=False)
@@ -56,7 +56,7 @@ def reproduce(
             rows = [(claim.text, claim.verdict.value, claim.effect) for claim in finding.claims]
             columns = ("claim", "verdict", "what was seen")
             title = f"{experiment.name}: {experiment.title} ({experiment.source})"
-            print_shown(table(Cells(title, columns, rows, frozenset(range(3)))))
+            print_output(table(Cells(title, columns, rows, frozenset(range(3)))))
 
         paper.reproduce(
             names or (), folder, quick=quick, fetching=waiting, progress=progress, found=found

@@ -11,7 +11,7 @@ from cafe.cli.options import Json, Overwrite, Resume, Rounds, ScenarioFile
 from cafe.console import (
     check_page,
     print_json,
-    print_shown,
+    print_output,
     progress_line,
     resumable,
     say,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cafe.console import Show
-    from cafe.results import Moment, Planned
+    from cafe.results import PlannedRun, RunProgress
     from cafe.scenario import Scenario
 
 
@@ -41,14 +41,14 @@ def simulate(
 ) -> None:
     """Run a scenario's policy, once for every seed, and keep all that happens on disk."""
     from cafe.cli import result_tables
-    from cafe.results import execute, planned
+    from cafe.results import execute, plan_runs
     from cafe.scenario import load_scenario
 
     scenario = load_scenario(file).but(rounds=rounds, seeds=None if seed is None else [seed])
     if scenario.controllers and "policy" in scenario.tables:
         say("[controller] runs in place of [policy]. To run both, use cafe compare.")
     folder = output or Path("results") / scenario.name
-    runs = planned(scenario, [scenario.label], folder, resume=resume, overwrite=overwrite)
+    runs = plan_runs(scenario, [scenario.label], folder, resume=resume, overwrite=overwrite)
     results = []
     with resumable():
         _fetch(scenario, runs, resume=resume)
@@ -68,7 +68,7 @@ def simulate(
     if as_json:
         print_json(result_tables.as_json(results)[0])
     else:
-        print_shown(result_tables.simulated(results))
+        print_output(result_tables.simulated(results))
     _say_where(folder)
 
 
@@ -94,7 +94,7 @@ def compare(
 ) -> None:
     """Run several policies with the same seeds, and say how they differ."""
     from cafe.cli import result_tables
-    from cafe.results import planned, sweep
+    from cafe.results import plan_runs, sweep
     from cafe.scenario import load_scenario
 
     if seeds is not None and seeds < 1:
@@ -105,7 +105,7 @@ def compare(
     if policies is not None:
         scenario, labels = scenario.naming(policies.replace(" ", "").split(","))
     folder = output or Path("results") / f"{scenario.name}-compared"
-    runs = planned(scenario, labels, folder, resume=resume, overwrite=overwrite)
+    runs = plan_runs(scenario, labels, folder, resume=resume, overwrite=overwrite)
     with resumable():
         _fetch(scenario, runs, resume=resume)
         with progress_line(scenario.name, "runs") as show:
@@ -121,7 +121,7 @@ def compare(
     if as_json:
         print_json(result_tables.as_json(results))
     else:
-        print_shown(result_tables.compared(results))
+        print_output(result_tables.compared(results))
     _say_where(folder)
 
 
@@ -156,10 +156,10 @@ def policies(as_json: Json = False) -> None:
     if as_json:
         print_json(result_tables.policies_as_json(recipes(), registered()))
     else:
-        print_shown(result_tables.policies(recipes(), registered()))
+        print_output(result_tables.policies(recipes(), registered()))
 
 
-def _fetch(scenario: Scenario, runs: Sequence[Planned], *, resume: bool) -> None:
+def _fetch(scenario: Scenario, runs: Sequence[PlannedRun], *, resume: bool) -> None:
     """Fetch what the runs learn from, once for all of them; none needs it that is finished."""
     from cafe.results.loading import finished
 
@@ -167,10 +167,10 @@ def _fetch(scenario: Scenario, runs: Sequence[Planned], *, resume: bool) -> None
         scenario.fetch(waiting)
 
 
-def _shown(show: Show) -> Callable[[Moment], None]:
+def _shown(show: Show) -> Callable[[RunProgress], None]:
     """A run's progress in words."""
 
-    def moment(now: Moment) -> None:
+    def moment(now: RunProgress) -> None:
         learned = "" if now.accuracy is None else f", accuracy {now.accuracy:.1%}"
         show(now.share, now.rounds, learned)
 

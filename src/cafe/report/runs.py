@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from cafe.analysis import repeated_runs
 from cafe.analysis.repeated_runs import Repeats, repeats
-from cafe.analysis.run_groups import Result
+from cafe.analysis.run_groups import RunRecord
 from cafe.report import page, plots, run_cells, run_plots
 from cafe.report.page import bullets, paragraphs, picture, table
 from cafe.wording import counted
@@ -23,7 +23,7 @@ MOST_TEXT = 20_000  # of a scenario or a provenance, in characters
 
 def write(
     path: str | Path,
-    results: Sequence[Result],
+    results: Sequence[RunRecord],
     *,
     title: str = "Runs",
     story: Sequence[str] = (),
@@ -45,7 +45,7 @@ def write(
 
 
 def parts(
-    results: Sequence[Result],
+    results: Sequence[RunRecord],
     *,
     holdings: ArrayLike | None = None,
     accuracy: float | None = None,

@@ -18,7 +18,7 @@ from cafe.rounds import NEEDS
 from cafe.wording import QUANTITIES, counted, number
 
 if TYPE_CHECKING:
-    from cafe.analysis.run_groups import Result
+    from cafe.analysis.run_groups import RunRecord
     from cafe.fitting import ClientFits, Fit
     from cafe.planner import Frontier, Plan, Robustness
     from cafe.theory import Expectation
@@ -169,7 +169,7 @@ def clients(each: ClientFits, most: int = 12) -> RenderableType:
     return table(Cells(head, columns, rows))
 
 
-def runs(results: Sequence[Result], accuracy: float | None = None) -> RenderableType:
+def runs(results: Sequence[RunRecord], accuracy: float | None = None) -> RenderableType:
     """Runs by policy: how they went, what they cost, and each policy against the first.
 
     Args:

@@ -12,21 +12,21 @@ A run has a folder of its own::
     result.json         what it came to, written last
 """
 
-from cafe.results.execution import Moment, execute
+from cafe.results.execution import RunProgress, execute
 from cafe.results.figures import summary
 from cafe.results.loading import Result, find, load
 from cafe.results.parquet import parquet_possible
-from cafe.results.sweeps import Planned, planned, sweep
+from cafe.results.sweeps import PlannedRun, plan_runs, sweep
 
 __all__ = [
-    "Moment",
-    "Planned",
+    "PlannedRun",
     "Result",
+    "RunProgress",
     "execute",
     "find",
     "load",
     "parquet_possible",
-    "planned",
+    "plan_runs",
     "summary",
     "sweep",
 ]

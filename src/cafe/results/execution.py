@@ -36,7 +36,7 @@ _FILES = (
 )
 
 
-class Moment(NamedTuple):
+class RunProgress(NamedTuple):
     """How far a run is: the share that is done, its rounds, and the last accuracy if known."""
 
     share: float
@@ -53,7 +53,7 @@ def execute(
     resume: bool = False,
     overwrite: bool = False,
     threads: int | None = None,
-    progress: Callable[[Moment], None] | None = None,
+    progress: Callable[[RunProgress], None] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Result:
     """Run a scenario as :func:`cafe.engine.simulate` would, with every step on disk.
@@ -166,7 +166,7 @@ def _play(
     scenario: Scenario,
     folder: Path,
     log: events.Log,
-    progress: Callable[[Moment], None] | None,
+    progress: Callable[[RunProgress], None] | None,
 ) -> None:
     """Play to the end as ``simulate`` does, with checkpoints on the way and one at the end."""
     limits = Limits(*(scenario.run.get(name) for name in ("rounds", "updates", "time")))
@@ -178,7 +178,7 @@ def _play(
         saver.save_if_due()
         if progress is not None:
             accuracy = run.scores[-1][1].accuracy if run.scores else None
-            progress(Moment(min(limits.reached(run), 1.0), run.ledger.round, accuracy))
+            progress(RunProgress(min(limits.reached(run), 1.0), run.ledger.round, accuracy))
     saver.save()
 
 

@@ -20,7 +20,7 @@ from cafe.scenario import Scenario, scenario_from_text
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedRun:
     """A run to come: the policy's label, the seed, and the run's own folder."""
 
     label: str
@@ -28,21 +28,21 @@ class Planned:
     folder: Path
 
 
-def planned(
+def plan_runs(
     scenario: Scenario,
     labels: Sequence[str],
     folder: str | Path,
     *,
     resume: bool = False,
     overwrite: bool = False,
-) -> list[Planned]:
+) -> list[PlannedRun]:
     """Every policy with every seed of a scenario, once nothing speaks against any of them."""
     if len({*labels}) < len(labels):
         raise InputError(f"Each policy can be compared once. Got {', '.join(labels)}.")
     for label in labels:
         scenario.decider(label)  # refused by name where there is none
     runs = [
-        Planned(label, seed, Path(folder) / f"{label}-seed-{seed}")
+        PlannedRun(label, seed, Path(folder) / f"{label}-seed-{seed}")
         for label in labels
         for seed in scenario.seeds
     ]
@@ -52,7 +52,7 @@ def planned(
 
 def sweep(
     scenario: Scenario,
-    runs: Sequence[Planned],
+    runs: Sequence[PlannedRun],
     *,
     jobs: int | None = None,
     resume: bool = False,
@@ -67,7 +67,7 @@ def sweep(
 
     Args:
         scenario: what to run.
-        runs: from :func:`planned`.
+        runs: from :func:`plan_runs`.
         jobs: how many at a time; one per core if left out.
         resume: go on with runs that were begun.
         overwrite: begin anew.
@@ -128,7 +128,7 @@ def _scenario(told: _Text) -> Scenario:
     return replace(scenario, named=dict(told.named))
 
 
-def _one(told: _Text, run: Planned, **options: Any) -> tuple[Planned, str | None]:
+def _one(told: _Text, run: PlannedRun, **options: Any) -> tuple[PlannedRun, str | None]:
     """Execute a run; what it was refused for, if it was, as errors do not travel well."""
     try:
         execute(_scenario(told), run.label, run.seed, run.folder, **options)
@@ -140,8 +140,8 @@ def _one(told: _Text, run: Planned, **options: Any) -> tuple[Planned, str | None
 
 
 def _helped(
-    one: Callable[[Planned], tuple[Planned, str | None]], parent: int, run: Planned
-) -> tuple[Planned, str | None]:
+    one: Callable[[PlannedRun], tuple[PlannedRun, str | None]], parent: int, run: PlannedRun
+) -> tuple[PlannedRun, str | None]:
     """The same in a process of its own, which ends with the one that has asked for it."""
     _end_with(parent)
     return one(run)
@@ -164,8 +164,10 @@ def _end_with(parent: int) -> None:
 
 
 def _each(
-    one: Callable[[Planned], tuple[Planned, str | None]], runs: Sequence[Planned], workers: int
-) -> Iterator[tuple[Planned, str | None]]:
+    one: Callable[[PlannedRun], tuple[PlannedRun, str | None]],
+    runs: Sequence[PlannedRun],
+    workers: int,
+) -> Iterator[tuple[PlannedRun, str | None]]:
     """The runs as they get done."""
     if workers == 1:
         yield from map(one, runs)

@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help setup torch demo test check bench soak docs format clean
+.PHONY: help setup torch demo test quick coverage mutation check bench soak docs format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -26,11 +26,23 @@ torch: $(READY)  ## add PyTorch, for its learner, its tests and examples/cnn.py
 demo: $(READY)  ## plan for a fleet of phones, train under the plan and three policies, write a report
 	@$(BIN)/cafe demo --output demo-report
 
-# One worker more than cores: that which has the tests of real federations mostly waits.
+# One worker more than cores: the worker that runs the real federations mostly waits.
 WORKERS = $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 test: $(READY)  ## run every test
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+quick: $(READY)  ## run the fast tests: no real federation, nothing marked slow
+	$(BIN)/python -m pytest -n auto -m 'not slow and not federation'
+
+coverage: $(READY)  ## run every test and measure branch coverage; fails below 95 %
+	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term --cov-report=html:coverage-report
+
+mutation: $(READY)  ## mutation testing of theory, books and policies; takes hours (ONLY=cafe.theory.waste*: a part)
+	@$(BIN)/python -c 'import mutmut' 2>/dev/null || { echo "Installing mutmut ..."; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt mutmut; }
+	$(BIN)/mutmut run $(ONLY)
+	$(BIN)/mutmut results
 
 check: $(READY)  ## formatting, lint, types, docs with warnings as errors
 	$(BIN)/ruff format --check .
@@ -52,5 +64,5 @@ format: $(READY)  ## let ruff rewrite the files
 	$(BIN)/ruff check --fix .
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) docs/_build demo-report paper-quick build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) docs/_build demo-report paper-quick coverage-report .coverage* mutants build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -58,15 +58,15 @@ def test_the_wheel_works_in_a_clean_environment(built: Path, tmp_path: Path) -> 
     environment = tmp_path / "environment"
     venv.create(environment, with_pip=True)
     python = environment / "bin" / "python"
-    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    install += ["-c", ROOT / "constraints.txt"]
-    done = subprocess.run([*install, archive], capture_output=True, text=True)
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    install += ["-c", str(ROOT / "constraints.txt"), str(archive)]
+    done = subprocess.run(install, capture_output=True, text=True)
     if done.returncode and "No matching distribution" in done.stderr + done.stdout:
         pytest.skip("the package registry cannot be reached, so nothing can be installed")
     assert not done.returncode, done.stderr
 
     def cafe(*arguments: str) -> str:
-        command = [environment / "bin" / "cafe", *arguments]
+        command = [str(environment / "bin" / "cafe"), *arguments]
         ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
         assert not ran.returncode, ran.stderr
         return ran.stdout

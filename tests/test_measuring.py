@@ -13,13 +13,14 @@ from cafe.errors import InputError
 from cafe.federation import Federation
 from cafe.latency import Exponential
 from cafe.latency.base import Floats
-from cafe.learn.base import Learner, Weights
+from cafe.learn.base import Learner
 from cafe.learn.convex import Convex
 from cafe.learn.linear import Logistic, Ridge
+from cafe.learn.local_steps import Weights
 from cafe.learn.quadratic import Quadratic
 from cafe.learn.schedules import LearningRate
 from cafe.task import Task
-from cafe.task_constants import Gradients, Measured
+from cafe.task_constants import GradientStatistics, TaskConstants
 from cafe.task_constants import measure as measure_task
 from cafe.task_constants import measure_at as measure_task_at
 from cafe.theory import (
@@ -44,7 +45,7 @@ COUNTS = (2, 5, 5, 12)
 
 def measure(
     learner: Learner, data: Examples, shards: Shards, *, batch: int | None = None, **more: Any
-) -> Measured:
+) -> TaskConstants:
     return measure_task(Task(data, shards, learner, batch=batch), **more)
 
 
@@ -56,7 +57,7 @@ def measure_at(
     *,
     batch: int | None = None,
     **more: Any,
-) -> Gradients:
+) -> GradientStatistics:
     return measure_task_at(Task(data, shards, learner, batch=batch), model, **more)
 
 
@@ -270,7 +271,7 @@ def test_noise_at_the_end_may_be_the_larger_one() -> None:
     """Where one client is at its best, and its gradients agree, the others have yet to pull."""
     learner, (data, shards) = LEARNERS["ridge"], world("ridge")
     rows = shards[3]
-    start = learner.optimum(data, rows, np.full(len(rows), 1 / len(rows))).model
+    start = learner.minimum(data, rows, np.full(len(rows), 1 / len(rows))).model
     found = measure(learner, data, shards, batch=5, start=start)
     assert found.start.noise < found.noise == found.end.noise
 
@@ -327,7 +328,7 @@ QUORUM, DEADLINE, ROUNDS, RUNS = 2, 0.7, 120, 40
 
 def mean_gaps(
     learner: Quadratic | Ridge,
-    found: Measured,
+    found: TaskConstants,
     data: Examples,
     shards: Shards,
     start: Any,

@@ -19,7 +19,7 @@ import numpy as np
 from cafe._version import __version__
 from cafe.analysis import statistics
 from cafe.analysis.repeated_runs import Repeats, Spent, repeats
-from cafe.data import Classes, holdings, load
+from cafe.data import Classes, class_counts, load
 from cafe.engine import simulate
 from cafe.errors import FileError
 from cafe.federation_files import write_federation
@@ -165,7 +165,7 @@ def train(
             about = {"fleet": f"phones({CLIENTS}, seed={SEED}, examples={EXAMPLES})"}
             about |= {"data": f"digits, {spread}", "learner": f"{learner}, rate {RATE:g}"}
             results.append(DemoRun(history, told | about, fleet))
-    return results, holdings(digits.train.y, shards)
+    return results, class_counts(digits.train.y, shards)
 
 
 def _planned(federation: Federation, show: ProgressCallback | None = None) -> Plan:

@@ -24,7 +24,7 @@ Progress = Callable[[float], object]
 
 
 @dataclass(frozen=True, eq=False)
-class Gradients:
+class GradientStatistics:
     """How the clients' gradients differ at one model.
 
     Attributes:
@@ -49,7 +49,7 @@ class Gradients:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class TaskConstants:
     """The constants of Assumptions 1-4 for a learner, its data and who holds which of it.
 
     Attributes:
@@ -69,8 +69,8 @@ class Measured:
     model: Floats
     optimum: float
     optima: Floats
-    start: Gradients
-    end: Gradients
+    start: GradientStatistics
+    end: GradientStatistics
     distance: float
 
     @property
@@ -105,11 +105,11 @@ def measure(
     start: Model | None = None,
     scaled: bool = True,
     progress: Progress | None = None,
-) -> Measured:
+) -> TaskConstants:
     """The constants of a convex task. Takes an optimum per client and one for all.
 
     Args:
-        task: one whose learner has a ``curvature`` and an ``optimum``, such as ``Ridge`` or
+        task: one whose learner has a ``curvature`` and a ``minimum``, such as ``Ridge`` or
             ``Logistic``.
         start: the model that training starts from; left out, the learner's own.
         scaled: whether a client counts by its examples, as in the paper, or as much as any other.
@@ -119,7 +119,7 @@ def measure(
     if not isinstance(learner, Convex):
         raise InputError(
             "A bound needs a convex learner, such as Ridge or Logistic. "
-            f"Got {type(learner).__name__}, whose optimum and curvature are not known: "
+            f"Got {type(learner).__name__}, whose minimum and curvature are not known: "
             "cafe.task_constants.measure_at gives its noise and dissimilarity at a model."
         )
     first = learner.save(learner.start(np.random.default_rng(0)) if start is None else start)
@@ -130,18 +130,18 @@ def measure(
     weight = np.repeat(scales / (len(shards) * counts), counts)
     optima, low, high = np.empty(len(shards)), np.inf, 0.0
     with one_blas_thread():  # a client's matrices are small: threads cost more than they bring
-        best = learner.optimum(data, shards.rows, weight)
+        best = learner.minimum(data, shards.rows, weight)
         tell.done(len(shards.rows))
         for client, scale in enumerate(scales):
             rows = shards[client]
             even = np.full(len(rows), 1 / len(rows))
-            optima[client] = scale * learner.optimum(data, rows, even).loss
+            optima[client] = scale * learner.minimum(data, rows, even).loss
             curvature = learner.curvature(data, rows)
             low = min(low, scale * curvature.convexity)
             high = max(high, scale * curvature.smoothness)
             tell.done(len(rows))
 
-    return Measured(
+    return TaskConstants(
         smoothness=float(high),
         convexity=float(low),
         model=best.model,
@@ -161,7 +161,7 @@ def measure_at(
     probes: int = 64,
     seed: int = 0,
     progress: Progress | None = None,
-) -> Gradients:
+) -> GradientStatistics:
     """Noise and dissimilarity at one model, of any learner.
 
     The noise is that of the task's batches: drawn with replacement, and none for a client that uses
@@ -197,7 +197,7 @@ def measure_at(
         mean = mean + away / (client + 1)
         apart += float(np.sum(away * (scale * found.gradient - mean)))
         tell.done(len(rows))
-    return Gradients(noises, apart / len(shards), float(np.sum(mean**2)))
+    return GradientStatistics(noises, apart / len(shards), float(np.sum(mean**2)))
 
 
 def _probe(

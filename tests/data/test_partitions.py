@@ -22,7 +22,7 @@ from cafe.data import (
     Random,
     Shards,
     Single,
-    holdings,
+    class_counts,
     partitions,
 )
 from cafe.errors import InputError
@@ -138,7 +138,7 @@ def test_no_row_is_shared_unless_asked_for(partition: Partition) -> None:
 def test_iid_is_the_same_for_all(labels: Labels, clients: int, seed: int) -> None:
     sizes = np.bincount(labels)
     assume(sizes.min() >= clients)
-    counts = holdings(labels, spread(IID(), labels, clients, seed))
+    counts = class_counts(labels, spread(IID(), labels, clients, seed))
     assert np.all(counts == sizes.min() // clients)
 
 
@@ -147,7 +147,7 @@ def test_iid_is_the_same_for_all(labels: Labels, clients: int, seed: int) -> Non
 def test_iid_shares_rows_when_told_to(labels: Labels, clients: int, each: int, seed: int) -> None:
     sizes = np.bincount(labels)
     shards = spread(IID(per_client=each * len(sizes)), labels, clients, seed)
-    assert np.all(holdings(labels, shards) == each)
+    assert np.all(class_counts(labels, shards) == each)
     shared = labels[shards.rows[np.flatnonzero(np.bincount(shards.rows)[shards.rows] > 1)]]
     assert np.all(sizes[shared] < each * clients)
 
@@ -174,7 +174,7 @@ def test_classes_are_never_the_same_for_two(labels: Labels, each: int, data: st.
     clients = data.draw(st.integers(1, math.comb(len(sizes), each)))
     per_client = data.draw(st.integers(each, 5 * each))
     shards = spread(Classes(each, per_client), labels, clients, data.draw(seeds))
-    counts = holdings(labels, shards)
+    counts = class_counts(labels, shards)
     assert np.all(shards.counts == per_client)
     assert np.all(np.count_nonzero(counts, axis=1) == each)
     assert len({tuple(row) for row in counts > 0}) == clients
@@ -184,7 +184,7 @@ def test_classes_are_never_the_same_for_two(labels: Labels, each: int, data: st.
 
 def test_what_does_not_divide_goes_to_any_class() -> None:
     """Of three classes one has an example more: the first, second and third alike often."""
-    counts = holdings(TEN, spread(Classes(each=3, per_client=4), TEN, 120))
+    counts = class_counts(TEN, spread(Classes(each=3, per_client=4), TEN, 120))
     held = counts[counts > 0].reshape(120, 3)
     times = np.count_nonzero(held == 2, axis=0)
     assert times.sum() == 120
@@ -195,7 +195,7 @@ def test_classes_of_the_paper() -> None:
     """100 clients with 3 of 10 classes each (Sec. 8.1): as many rows as there are for all."""
     labels = labels_of(*range(900, 1000, 10))
     shards = spread(Classes(), labels, 100)
-    holders = np.count_nonzero(holdings(labels, shards), axis=0)
+    holders = np.count_nonzero(class_counts(labels, shards), axis=0)
     assert len(set(shards.counts)) == 1
     assert shards.counts[0] == 3 * min(np.bincount(labels) // holders)
     assert not doubles(shards)
@@ -228,7 +228,7 @@ def test_a_class_that_nobody_holds_does_not_count() -> None:
 @given(some_labels, some_clients, seeds)
 def test_single_goes_round_the_classes(labels: Labels, clients: int, seed: int) -> None:
     classes = len(np.bincount(labels))
-    counts = holdings(labels, spread(Single(least=2, most=5), labels, clients, seed))
+    counts = class_counts(labels, spread(Single(least=2, most=5), labels, clients, seed))
     held = np.count_nonzero(counts, axis=1)
     assert np.all(held == 1)
     np.testing.assert_array_equal(np.argmax(counts, axis=1), np.arange(clients) % classes)
@@ -244,7 +244,7 @@ def test_single_takes_every_number_in_its_range() -> None:
 
 def test_random_draws_a_number_for_every_class() -> None:
     """Two numbers of a client's out of 1 to 20 are the same one time in 20."""
-    counts = holdings(TEN, spread(Random(least=1, most=20), TEN, 400))
+    counts = class_counts(TEN, spread(Random(least=1, most=20), TEN, 400))
     several = [row[row > 0] for row in counts if np.count_nonzero(row) > 1]
     same = np.array([row[0] == row[1] for row in several])
     assert abs(same.mean() - 0.05) < 4 * np.sqrt(0.05 * 0.95 / len(same))
@@ -295,13 +295,13 @@ def test_biased_needs_others(labels: Labels, clients: int) -> None:
 @steady
 @given(some_labels, some_clients, seeds)
 def test_random_stays_in_its_range(labels: Labels, clients: int, seed: int) -> None:
-    counts = holdings(labels, spread(Random(least=2, most=5), labels, clients, seed))
+    counts = class_counts(labels, spread(Random(least=2, most=5), labels, clients, seed))
     held = counts[counts > 0]
     assert np.all((held >= 2) & (held <= 5))
 
 
 def test_random_takes_every_number_of_classes_and_of_each() -> None:
-    counts = holdings(TEN, spread(Random(least=2, most=4), TEN, 2000))
+    counts = class_counts(TEN, spread(Random(least=2, most=4), TEN, 2000))
     classes = np.count_nonzero(counts, axis=1)
     times = np.bincount(classes, minlength=11)
     assert times[0] == 0
@@ -327,7 +327,7 @@ def test_shares_vary_as_dirichlet_says(alpha: float) -> None:
     """A client's share of a class, or of all, has variance (1/n)(1 - 1/n) / (n alpha + 1)."""
     labels = labels_of(*([2000] * 10))
     expected = 0.05 * 0.95 / (20 * alpha + 1)
-    by_class = holdings(labels, spread(Dirichlet(alpha), labels, 20)) / 2000
+    by_class = class_counts(labels, spread(Dirichlet(alpha), labels, 20)) / 2000
     assert 0.6 * expected < by_class.var(axis=0).mean() < 1.6 * expected
     of_all = np.array([spread(Quantity(alpha), labels, 20, k).counts for k in range(10)]) / 20_000
     assert 0.6 * expected < of_all.var(axis=1).mean() < 1.6 * expected
@@ -361,7 +361,7 @@ def test_quantity_is_uneven_in_number_and_not_in_kind() -> None:
     labels = labels_of(*([1000] * 4))
     shards = spread(Quantity(alpha=0.5), labels, 10)
     assert shards.counts.max() > 10 * shards.counts.min()
-    share = holdings(labels, shards) / shards.counts[:, np.newaxis]
+    share = class_counts(labels, shards) / shards.counts[:, np.newaxis]
     sd = np.sqrt(0.25 * 0.75 / shards.counts)
     assert np.all(np.abs(share - 0.25) < 4 * sd[:, np.newaxis])
 

@@ -7,8 +7,8 @@ import pytest
 
 from cafe.data.examples import Examples, Shards
 from cafe.engine.batches import Batches
-from cafe.learn.base import Walks
 from cafe.learn.linear import Logistic
+from cafe.learn.local_steps import LocalSteps
 from cafe.rounds import Work
 from cafe.task import Task
 
@@ -29,27 +29,27 @@ def column(*rounds: int) -> np.ndarray:
 PLAIN = Work(scaled=False)
 
 
-def walks_of(
+def steps_of(
     made: Batches, clients: np.ndarray, invitations: np.ndarray, rates: np.ndarray, work: Work
-) -> Walks:
-    """The walks of jobs that do all their work."""
+) -> LocalSteps:
+    """The local of jobs that do all their work."""
     each = made.task.epoch_steps(clients) * work.epochs if work.epochs else work.steps
     steps = np.broadcast_to(np.reshape(each, (-1, 1)), invitations.shape)
-    return made.walks(clients, invitations, rates, steps, work)
+    return made.local_steps(clients, invitations, rates, steps, work)
 
 
 def test_rows_belong_to_their_client_and_weights_to_a_mean() -> None:
     made = batches(8)
     clients = np.array([0, 1, 2, 3])
-    walks = walks_of(made, clients, column(5, 5, 5, 5), np.full((4, 1), 0.3), PLAIN)
-    assert walks.rows.shape == (4, 1, 8)
-    np.testing.assert_allclose(walks.weight.sum(axis=2), 1.0, rtol=1e-6)
-    np.testing.assert_allclose(walks.rate, 0.3)
+    local = steps_of(made, clients, column(5, 5, 5, 5), np.full((4, 1), 0.3), PLAIN)
+    assert local.rows.shape == (4, 1, 8)
+    np.testing.assert_allclose(local.weight.sum(axis=2), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(local.rate, 0.3)
     for k in clients:
-        used = walks.rows[k][walks.weight[k] > 0]
+        used = local.rows[k][local.weight[k] > 0]
         assert np.isin(used, made.task.shards[k]).all()
     for small in (0, 1):  # no more than a batch: all of it, once
-        used = walks.rows[small][walks.weight[small] > 0]
+        used = local.rows[small][local.weight[small] > 0]
         assert sorted(used) == sorted(made.task.shards[small])
 
 
@@ -57,9 +57,9 @@ def test_rows_belong_to_their_client_and_weights_to_a_mean() -> None:
 def test_a_job_has_the_same_batches_whoever_else_reports(work: Work) -> None:
     made = batches(6)
     clients = np.array([0, 1, 2, 3])
-    together = walks_of(made, clients, column(4, 9, 4, 2), np.full((4, 1), 0.1), work)
+    together = steps_of(made, clients, column(4, 9, 4, 2), np.full((4, 1), 0.1), work)
     for k in clients:
-        alone = walks_of(
+        alone = steps_of(
             made, clients[k : k + 1], column(4, 9, 4, 2)[k : k + 1], np.ones((1, 1)), work
         )
         steps = alone.rate.shape[1]
@@ -68,63 +68,63 @@ def test_a_job_has_the_same_batches_whoever_else_reports(work: Work) -> None:
             np.testing.assert_array_equal(
                 alone.rows[0, s][mine], together.rows[k, s][together.weight[k, s] > 0]
             )
-    other = walks_of(batches(6, seed=2), clients, column(4, 9, 4, 2), np.full((4, 1), 0.1), work)
+    other = steps_of(batches(6, seed=2), clients, column(4, 9, 4, 2), np.full((4, 1), 0.1), work)
     assert not np.array_equal(other.rows[3], together.rows[3])
-    later = walks_of(made, clients, column(5, 9, 4, 3), np.full((4, 1), 0.1), work)
+    later = steps_of(made, clients, column(5, 9, 4, 3), np.full((4, 1), 0.1), work)
     assert not np.array_equal(later.rows[3], together.rows[3])
 
 
 def test_steps_are_drawn_uniformly_with_replacement() -> None:
     made = batches(10)
     rounds = np.arange(3000, dtype=np.int64)[:, None]
-    walks = walks_of(made, np.full(3000, 3), rounds, np.ones((3000, 1)), Work(2, scaled=False))
-    counts = np.bincount(np.searchsorted(np.sort(made.task.shards[3]), walks.rows.ravel()))
+    local = steps_of(made, np.full(3000, 3), rounds, np.ones((3000, 1)), Work(2, scaled=False))
+    counts = np.bincount(np.searchsorted(np.sort(made.task.shards[3]), local.rows.ravel()))
     assert len(counts) == 50
-    expected = walks.rows.size / 50
+    expected = local.rows.size / 50
     assert abs(((counts - expected) ** 2 / expected).sum() - 49) < 5 * np.sqrt(2 * 49)
-    repeats = [len(np.unique(rows)) < 10 for rows in walks.rows[:, 0]]
+    repeats = [len(np.unique(rows)) < 10 for rows in local.rows[:, 0]]
     chance = 1 - np.prod(1 - np.arange(10) / 50)
     assert np.mean(repeats) == pytest.approx(chance, abs=5 * np.sqrt(chance * (1 - chance) / 3000))
 
 
 def test_epochs_go_over_everything_in_new_orders() -> None:
     made = batches(8)
-    walks = walks_of(made, np.array([2, 0]), column(1, 1), np.full((2, 1), 0.5), Work(epochs=3))
-    assert walks.rows.shape == (2, 9, 8)  # 20 examples: 8, 8 and 4, three times
+    local = steps_of(made, np.array([2, 0]), column(1, 1), np.full((2, 1), 0.5), Work(epochs=3))
+    assert local.rows.shape == (2, 9, 8)  # 20 examples: 8, 8 and 4, three times
     passes = []
     for epoch in range(3):
         part = slice(3 * epoch, 3 * epoch + 3)
-        used = walks.rows[0, part][walks.weight[0, part] > 0]
+        used = local.rows[0, part][local.weight[0, part] > 0]
         assert sorted(used) == sorted(made.task.shards[2])
         passes.append(tuple(used))
     assert len(set(passes)) == 3
-    np.testing.assert_array_equal(walks.rate[1] > 0, [True] * 3 + [False] * 6)
+    np.testing.assert_array_equal(local.rate[1] > 0, [True] * 3 + [False] * 6)
 
 
 def test_the_scaled_objective_weighs_by_examples() -> None:
     """Sum over clients of weights, over N, is 1: the mean loss over all examples (eq. 1)."""
     made = batches(None)
-    walks = walks_of(made, np.arange(4), column(0, 0, 0, 0), np.ones((4, 1)), Work())
-    by_client = walks.weight.sum(axis=(1, 2))
+    local = steps_of(made, np.arange(4), column(0, 0, 0, 0), np.ones((4, 1)), Work())
+    by_client = local.weight.sum(axis=(1, 2))
     np.testing.assert_allclose(by_client, 4 * np.array(COUNTS) / sum(COUNTS), rtol=1e-6)
-    np.testing.assert_allclose(walks.weight[walks.weight > 0], 4 / sum(COUNTS), rtol=1e-6)
+    np.testing.assert_allclose(local.weight[local.weight > 0], 4 / sum(COUNTS), rtol=1e-6)
 
 
 def test_walks_through_several_jobs_are_the_jobs_in_a_row() -> None:
     made = batches(6)
     rounds = np.array([[3, 8], [5, -1]], dtype=np.int64)
-    walks = walks_of(made, np.array([2, 3]), rounds, np.array([[0.1, 0.2], [0.3, 0.0]]), Work(2))
-    np.testing.assert_allclose(walks.rate, [[0.1, 0.1, 0.2, 0.2], [0.3, 0.3, 0, 0]], rtol=1e-6)
-    second = walks_of(made, np.array([2]), column(8), np.full((1, 1), 0.2), Work(2))
-    np.testing.assert_array_equal(walks.rows[0, 2:], second.rows[0])
+    local = steps_of(made, np.array([2, 3]), rounds, np.array([[0.1, 0.2], [0.3, 0.0]]), Work(2))
+    np.testing.assert_allclose(local.rate, [[0.1, 0.1, 0.2, 0.2], [0.3, 0.3, 0, 0]], rtol=1e-6)
+    second = steps_of(made, np.array([2]), column(8), np.full((1, 1), 0.2), Work(2))
+    np.testing.assert_array_equal(local.rows[0, 2:], second.rows[0])
 
 
 @pytest.mark.parametrize("work", [Work(), Work(epochs=1)], ids=["steps", "epochs"])
 def test_a_job_with_fewer_steps_takes_the_first_of_them(work: Work) -> None:
     made, clients, rates = batches(6), np.array([2, 3]), np.full((2, 1), 0.1)
     invitations = column(4, 4)
-    both = made.walks(clients, invitations, rates, column(7, 7), work)
-    fewer = made.walks(clients, invitations, rates, column(2, 7), work)
+    both = made.local_steps(clients, invitations, rates, column(7, 7), work)
+    fewer = made.local_steps(clients, invitations, rates, column(2, 7), work)
     taken = np.array([[1, 1, 0, 0, 0, 0, 0], [1] * 7])
     np.testing.assert_allclose(fewer.rate, 0.1 * taken, rtol=1e-6)
     for k, s in np.argwhere(taken):

@@ -88,11 +88,11 @@ class Linear:
     def gradient(self, model: Any, data: Examples, rows: Any, weight: Any) -> Any:
         return np.array([weight.sum()], dtype=np.float32)
 
-    def update(self, model: Any, data: Examples, walks: Any, coefficient: Any) -> Any:
-        return coefficient @ self.updates(model, data, walks)
+    def update(self, model: Any, data: Examples, local: Any, coefficient: Any) -> Any:
+        return coefficient @ self.updates(model, data, local)
 
-    def updates(self, model: Any, data: Examples, walks: Any) -> Any:
-        return -(walks.rate * walks.weight.sum(axis=2)).sum(axis=1, keepdims=True)
+    def updates(self, model: Any, data: Examples, local: Any) -> Any:
+        return -(local.rate * local.weight.sum(axis=2)).sum(axis=1, keepdims=True)
 
     def score(self, model: Any, data: Examples) -> Any:
         return cafe.learn.Score(float(model[0]), None)

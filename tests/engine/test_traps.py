@@ -13,8 +13,8 @@ import cafe
 from cafe.data.examples import Examples, Rows, Shards
 from cafe.engine import Run
 from cafe.errors import CafeError, InfeasibleError, InputError
-from cafe.learn.base import Walks, Weights
 from cafe.learn.linear import Logistic
+from cafe.learn.local_steps import LocalSteps, Weights
 from cafe.policies import agu, awu, fedavg, mcu
 from cafe.rounds import COMMIT, Ledger, Verdict, Wait, Waiting
 
@@ -84,7 +84,7 @@ def test_carried_work_is_computed_once_it_counts() -> None:
     jobs = history.fates["fresh"]
     assert jobs > history.reports_used  # chains of several jobs were merged
     taken = learner.counted()
-    assert taken <= 5 * 14 * jobs  # plain loops pad short walks to the longest
+    assert taken <= 5 * 14 * jobs  # plain loops pad short local to the longest
     plain = Counting(3, 2, l2=0.1)
     cafe.simulate(who, mcu(quorum=14, deadline=0.5), task(30, plain), rounds=200, seed=1)
     assert plain.counted() < taken
@@ -324,10 +324,10 @@ def test_a_model_that_did_not_move_is_not_measured_again() -> None:
 
 
 def test_walks_have_the_promised_shape() -> None:
-    walks = Walks(np.zeros((2, 3, 4), dtype=np.intp), np.ones((2, 3, 4), dtype=np.float32),
+    local = LocalSteps(np.zeros((2, 3, 4), dtype=np.intp), np.ones((2, 3, 4), dtype=np.float32),
                   np.ones((2, 3), dtype=np.float32))  # fmt: skip
-    longer = walks.then(
-        Walks(np.zeros((2, 1, 6), dtype=np.intp), np.ones((2, 1, 6), dtype=np.float32),
+    longer = local.then(
+        LocalSteps(np.zeros((2, 1, 6), dtype=np.intp), np.ones((2, 1, 6), dtype=np.float32),
               np.ones((2, 1), dtype=np.float32))
     )  # fmt: skip
     assert longer.rows.shape == (2, 4, 6)

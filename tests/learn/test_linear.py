@@ -14,9 +14,9 @@ import cafe.learn.linear
 from cafe.data.examples import Examples
 from cafe.errors import InputError
 from cafe.latency.base import Floats
-from cafe.learn.base import Walks
 from cafe.learn.convex import Convex
 from cafe.learn.linear import Linear, Logistic, Ridge
+from cafe.learn.local_steps import LocalSteps
 
 steady = settings(derandomize=True, deadline=None, max_examples=40, database=None)
 
@@ -122,43 +122,43 @@ def test_images_are_taken_as_they_are() -> None:
 
 def test_walks_are_gradient_descent(learner: Linear) -> None:
     data, rng = examples(learner), np.random.default_rng(4)
-    walks = Walks(
+    local = LocalSteps(
         rng.integers(0, 30, (3, 4, 5)),
         rng.uniform(0, 0.4, (3, 4, 5)).astype(np.float32),
         rng.uniform(0.1, 0.3, (3, 4)).astype(np.float32),
     )
-    walks.rate[1, 2] = 0
+    local.rate[1, 2] = 0
     model = models(learner, 1)[0]
     ends = np.repeat(model[None].astype(float), 3, axis=0)
     for k in range(3):
         for s in range(4):
-            each = gradients(learner, ends[k], data)[walks.rows[k, s]]
-            ends[k] -= walks.rate[k, s] * (walks.weight[k, s] @ each)
-    np.testing.assert_allclose(learner.updates(model, data, walks), ends - model, atol=1e-4)
+            each = gradients(learner, ends[k], data)[local.rows[k, s]]
+            ends[k] -= local.rate[k, s] * (local.weight[k, s] @ each)
+    np.testing.assert_allclose(learner.updates(model, data, local), ends - model, atol=1e-4)
     share = np.array([0.5, 2.0, 0.0], dtype=np.float32)
     np.testing.assert_allclose(
-        learner.update(model, data, walks, share), share @ (ends - model), atol=2e-4
+        learner.update(model, data, local, share), share @ (ends - model), atol=2e-4
     )
 
 
 def test_one_step_is_the_same_fused_or_not(learner: Linear) -> None:
     data, rng = examples(learner), np.random.default_rng(5)
-    walks = Walks(
+    local = LocalSteps(
         rng.integers(0, 30, (4, 1, 6)),
         (rng.uniform(0, 1, (4, 1, 6)) * (rng.random((4, 1, 6)) < 0.7)).astype(np.float32),
         rng.uniform(0.1, 1, (4, 1)).astype(np.float32),
     )
     share, model = rng.normal(size=4).astype(np.float32), models(learner, 1)[0]
     np.testing.assert_allclose(
-        learner.update(model, data, walks, share),
-        share @ learner.updates(model, data, walks),
+        learner.update(model, data, local, share),
+        share @ learner.updates(model, data, local),
         atol=1e-4,
     )
 
 
 def test_nothing_to_do_moves_nothing(learner: Linear) -> None:
     data, model = examples(learner), models(learner, 1)[0]
-    nobody = Walks(
+    nobody = LocalSteps(
         np.empty((0, 1, 2), dtype=np.intp),
         np.empty((0, 1, 2), np.float32),
         np.empty((0, 1), np.float32),
@@ -173,7 +173,7 @@ def test_blocks_of_rows_change_nothing(learner: Linear, monkeypatch: pytest.Monk
     weight = np.random.default_rng(6).uniform(0, 1, 30)
 
     def everything() -> list[Floats]:
-        best = learner.optimum(data, rows, weight)
+        best = learner.minimum(data, rows, weight)
         return [
             learner.gradient(model, data, rows, weight.astype(np.float32)),
             learner.losses(model, data, rows),
@@ -251,7 +251,7 @@ def test_ridge_optimum_is_the_lowest(
     x = rng.normal(size=(number, inputs)).astype(np.float32)
     data = Examples(x, rng.integers(0, classes, number) if classes else rng.normal(size=number))
     rows, weight = rng.integers(0, number, number), rng.uniform(0.1, 2, number)
-    best = learner.optimum(data, rows, weight)
+    best = learner.minimum(data, rows, weight)
 
     def total(model: Floats) -> float:
         return float(weight @ losses(learner, model, data)[rows])
@@ -271,7 +271,7 @@ def test_logistic_optimum_is_the_lowest(classes: int, number: int, inputs: int) 
     x = rng.normal(0.5, 2.0, (number, inputs)).astype(np.float32)
     data = Examples(x, rng.integers(0, classes, number))
     rows, weight = rng.integers(0, number, 50), rng.uniform(0.1, 2, 50)
-    best = learner.optimum(data, rows, weight)
+    best = learner.minimum(data, rows, weight)
     assert best.loss == pytest.approx(weight @ losses(learner, best.model, data)[rows], rel=1e-12)
 
     def slope(model: Floats) -> Floats:
@@ -288,15 +288,15 @@ def test_logistic_optimum_is_the_lowest(classes: int, number: int, inputs: int) 
 def test_weights_are_as_good_as_repetitions(learner: Linear) -> None:
     data = examples(learner)
     once, twice = np.arange(10), np.repeat(np.arange(10), np.arange(10) % 2 + 1)
-    one = learner.optimum(data, once, (np.arange(10) % 2 + 1) / 15.0)
-    other = learner.optimum(data, twice, np.full(15, 1 / 15))
+    one = learner.minimum(data, once, (np.arange(10) % 2 + 1) / 15.0)
+    other = learner.minimum(data, twice, np.full(15, 1 / 15))
     np.testing.assert_allclose(one.model, other.model, atol=1e-6)
     assert one.loss == pytest.approx(other.loss, rel=1e-10)
 
 
 def test_no_gradient_at_zero_is_an_optimum() -> None:
     data = Examples(np.array([[1.0], [1.0]]), np.array([0, 1]))
-    best = Logistic(1, 2, 0.1).optimum(data, np.arange(2), np.full(2, 0.5))
+    best = Logistic(1, 2, 0.1).minimum(data, np.arange(2), np.full(2, 0.5))
     np.testing.assert_array_equal(best.model, np.zeros(4))
     assert best.loss == pytest.approx(np.log(2))
 
@@ -305,7 +305,7 @@ def test_inputs_of_all_scales_are_solved() -> None:
     rng = np.random.default_rng(0)
     x = (rng.normal(size=(40, 5)) * [1e-3, 1, 1, 1e3, 1e6]).astype(np.float32)
     data, learner = Examples(x, rng.integers(0, 2, 40)), Logistic(5, 2, 1e-4)
-    best = learner.optimum(data, np.arange(40), np.full(40, 1 / 40))
+    best = learner.minimum(data, np.arange(40), np.full(40, 1 / 40))
     slope = learner.spread(best.model, data, np.arange(40)).gradient
     assert slope @ slope / (2 * learner.l2) <= 1e-9 * best.loss
 
@@ -314,7 +314,7 @@ def test_an_optimum_that_is_not_found_is_not_returned(monkeypatch: pytest.Monkey
     monkeypatch.setattr(cafe.learn.linear, "MOST_STEPS", 1)
     learner = LEARNERS["logistic of 3"]
     with pytest.raises(InputError, match=r"after 1 steps .* scale near 1, or raise l2"):
-        learner.optimum(examples(learner), np.arange(30), np.full(30, 1 / 30))
+        learner.minimum(examples(learner), np.arange(30), np.full(30, 1 / 30))
 
 
 @pytest.mark.parametrize(("classes", "l2"), [(2, 1e-1), (2, 1e-3), (10, 1e-2)])
@@ -330,7 +330,7 @@ def test_logistic_agrees_with_scikit_learn(classes: int, l2: float) -> None:
     data = Examples((x[keep][:600] / 16).astype(np.float32), y[keep][:600])
     number = len(data)
     learner = Logistic(64, classes, l2)
-    best = learner.optimum(data, np.arange(number), np.full(number, 1 / number))
+    best = learner.minimum(data, np.arange(number), np.full(number, 1 / number))
 
     strength = (2 if classes == 2 else 1) / (number * l2)
     theirs = model(C=strength, fit_intercept=False, tol=1e-7, max_iter=10_000)

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from cafe.data.examples import Examples
 from cafe.errors import InputError
 from cafe.learn import mlp as mlp_module
-from cafe.learn.base import Learner, Walks
+from cafe.learn.base import Learner
 from cafe.learn.linear import Logistic, Ridge
+from cafe.learn.local_steps import LocalSteps
 from cafe.learn.mlp import MLP
 from cafe.learn.quadratic import Quadratic
 
@@ -70,8 +71,8 @@ def a_model(learner: Learner) -> NDArray[np.float32]:
     return start + 0.3 * rng.standard_normal(start.size, np.float32)
 
 
-def ragged_walks(clients: int = 5, steps: int = 7, batch: int = 4, seed: int = 3) -> Walks:
-    """Batches and walks of many lengths.
+def ragged_steps(clients: int = 5, steps: int = 7, batch: int = 4, seed: int = 3) -> LocalSteps:
+    """Batches and local of many lengths.
 
     One client takes no step, one leaves its first one out, one has a step without an example.
     """
@@ -85,36 +86,36 @@ def ragged_walks(clients: int = 5, steps: int = 7, batch: int = 4, seed: int = 3
     rate[-1] = 0.0
     weight[0, steps // 2] = 0.0  # nothing but prox and offset, and a decay of nothing
     weight[0, -1] = 0.0
-    return Walks(rng.integers(0, ROWS, shape), weight, rate)
+    return LocalSteps(rng.integers(0, ROWS, shape), weight, rate)
 
 
-def with_terms(walks: Walks, size: int, *names: str, seed: int = 5) -> Walks:
+def with_terms(local: LocalSteps, size: int, *names: str, seed: int = 5) -> LocalSteps:
     rng = np.random.default_rng(seed)
     terms: dict[str, Any] = {
-        "prox": rng.uniform(0.0, 4.0, walks.rate.shape).astype(np.float32),
-        "offset": rng.standard_normal((len(walks), size), np.float32),
+        "prox": rng.uniform(0.0, 4.0, local.rate.shape).astype(np.float32),
+        "offset": rng.standard_normal((len(local), size), np.float32),
         "frozen": rng.random(size) < 0.4,
     }
-    return replace(walks, **{name: terms[name] for name in names})
+    return replace(local, **{name: terms[name] for name in names})
 
 
 def slow_updates(
-    learner: Learner, model: NDArray[np.float32], data: Examples, walks: Walks
+    learner: Learner, model: NDArray[np.float32], data: Examples, local: LocalSteps
 ) -> Vector:
     """One client and one step at a time, in float64."""
-    moves = np.zeros((len(walks), model.size))
+    moves = np.zeros((len(local), model.size))
     for k, d in enumerate(moves):
-        for s in range(walks.rate.shape[1]):
+        for s in range(local.rate.shape[1]):
             at = learner.load((model + d).astype(np.float32))
-            rows, weight = walks.rows[k, s], walks.weight[k, s]
+            rows, weight = local.rows[k, s], local.weight[k, s]
             step = learner.save(learner.gradient(at, data, rows, weight)).astype(float)
-            if walks.prox is not None:
-                step += float(walks.prox[k, s]) * d
-            if walks.offset is not None:
-                step += walks.offset[k]
-            if walks.frozen is not None:
-                step[walks.frozen] = 0.0
-            d -= float(walks.rate[k, s]) * step
+            if local.prox is not None:
+                step += float(local.prox[k, s]) * d
+            if local.offset is not None:
+                step += local.offset[k]
+            if local.frozen is not None:
+                step[local.frozen] = 0.0
+            d -= float(local.rate[k, s]) * step
     return moves
 
 
@@ -124,19 +125,19 @@ def near(found: NDArray[np.float32], wanted: Vector, tolerance: float = 3e-5) ->
     np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance * np.abs(wanted).max() + 1e-12)
 
 
-def agrees(learner: Learner, walks: Walks, tolerance: float = 3e-5) -> None:
+def agrees(learner: Learner, local: LocalSteps, tolerance: float = 3e-5) -> None:
     """Update and updates are those of the plain loop, and frozen parameters stay to the byte."""
     data, model = examples(), a_model(learner)
-    coefficient = np.random.default_rng(6).standard_normal(len(walks)).astype(np.float32)
-    coefficient[1 % len(walks)] = 0.0
-    wanted = slow_updates(learner, model, data, walks)
-    updates = np.asarray(learner.updates(learner.load(model), data, walks))
-    update = learner.save(learner.update(learner.load(model), data, walks, coefficient))
+    coefficient = np.random.default_rng(6).standard_normal(len(local)).astype(np.float32)
+    coefficient[1 % len(local)] = 0.0
+    wanted = slow_updates(learner, model, data, local)
+    updates = np.asarray(learner.updates(learner.load(model), data, local))
+    update = learner.save(learner.update(learner.load(model), data, local, coefficient))
     near(updates, wanted, tolerance)
     near(update, coefficient.astype(float) @ wanted, tolerance)
-    if walks.frozen is not None:
-        assert not updates[:, walks.frozen].any()
-        assert not update[walks.frozen].any()
+    if local.frozen is not None:
+        assert not updates[:, local.frozen].any()
+        assert not update[local.frozen].any()
 
 
 TERMS = [
@@ -156,15 +157,15 @@ def test_every_learner_takes_the_steps_of_a_plain_loop(
     learner: Learner, terms: tuple[str, ...], steps: int
 ) -> None:
     size = a_model(learner).size
-    agrees(learner, with_terms(ragged_walks(steps=steps), size, *terms))
+    agrees(learner, with_terms(ragged_steps(steps=steps), size, *terms))
 
 
 def test_the_terms_change_the_result(learner: Learner) -> None:
     """So that the comparison above compares something."""
-    data, model, walks = examples(), a_model(learner), ragged_walks()
-    plain = slow_updates(learner, model, data, walks)
+    data, model, local = examples(), a_model(learner), ragged_steps()
+    plain = slow_updates(learner, model, data, local)
     for term in ("prox", "offset", "frozen"):
-        other = slow_updates(learner, model, data, with_terms(walks, model.size, term))
+        other = slow_updates(learner, model, data, with_terms(local, model.size, term))
         assert np.abs(other - plain).max() > 0.05 * np.abs(plain).max()
 
 
@@ -190,8 +191,8 @@ def test_mlps_of_any_shape(
     seed: int,
 ) -> None:
     net = MLP(INPUTS, CLASSES, tuple(hidden), l2, threads)
-    walks = ragged_walks(clients, steps, batch, seed)
-    agrees(net, with_terms(walks, net.size, *terms, seed=seed), 1e-4)
+    local = ragged_steps(clients, steps, batch, seed)
+    agrees(net, with_terms(local, net.size, *terms, seed=seed), 1e-4)
 
 
 def test_mlps_in_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +200,7 @@ def test_mlps_in_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("mlp in one window, l2", "mlp in windows of steps, l2"):
         net = MAKE[name]()
         for terms in TERMS:
-            agrees(net, with_terms(ragged_walks(), a_model(net).size, *terms))
+            agrees(net, with_terms(ragged_steps(), a_model(net).size, *terms))
 
 
 # --- Worked out by hand: one parameter, one example x = 1, from w = 0, rate 1/2 ---
@@ -208,15 +209,15 @@ def test_mlps_in_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 def by_hand(steps: int, inputs: int = 1, **terms: Any) -> NDArray[np.float32]:
     """Where a client ends that takes ``steps`` steps from 0 on (w - 1)^2 / 2."""
     learner, data = Quadratic(inputs), Examples(np.ones((1, inputs)), np.zeros(1))
-    walks = Walks(
+    local = LocalSteps(
         np.zeros((1, steps, 1), dtype=np.intp),
         np.ones((1, steps, 1), np.float32),
         np.full((1, steps), 0.5, np.float32),
         **terms,
     )
     model, one = np.zeros(inputs, np.float32), np.ones(1, np.float32)
-    found: NDArray[np.float32] = learner.updates(model, data, walks)[0]
-    np.testing.assert_array_equal(learner.update(model, data, walks, one), found)
+    found: NDArray[np.float32] = learner.updates(model, data, local)[0]
+    np.testing.assert_array_equal(learner.update(model, data, local, one), found)
     return found
 
 
@@ -244,23 +245,23 @@ def test_frozen_by_hand() -> None:
 
 
 def test_one_step_from_the_model_knows_no_prox(learner: Learner) -> None:
-    data, model, walks = examples(), learner.load(a_model(learner)), ragged_walks(steps=1)
-    coefficient = np.ones(len(walks), np.float32)
-    other = with_terms(walks, a_model(learner).size, "prox")
+    data, model, local = examples(), learner.load(a_model(learner)), ragged_steps(steps=1)
+    coefficient = np.ones(len(local), np.float32)
+    other = with_terms(local, a_model(learner).size, "prox")
     assert (
-        learner.save(learner.update(model, data, walks, coefficient)).tobytes()
+        learner.save(learner.update(model, data, local, coefficient)).tobytes()
         == learner.save(learner.update(model, data, other, coefficient)).tobytes()
     )
 
 
 def test_a_prox_of_zero_changes_no_byte(learner: Learner) -> None:
-    data, model, walks = examples(), learner.load(a_model(learner)), ragged_walks()
-    walks = replace(walks, weight=np.maximum(walks.weight, np.float32(0.01)))
-    coefficient = np.linspace(-1, 1, len(walks)).astype(np.float32)
-    zero = replace(walks, prox=np.zeros(walks.rate.shape, np.float32))
+    data, model, local = examples(), learner.load(a_model(learner)), ragged_steps()
+    local = replace(local, weight=np.maximum(local.weight, np.float32(0.01)))
+    coefficient = np.linspace(-1, 1, len(local)).astype(np.float32)
+    zero = replace(local, prox=np.zeros(local.rate.shape, np.float32))
     found, wanted = (
         np.vstack([learner.updates(model, data, w), learner.update(model, data, w, coefficient)])
-        for w in (zero, walks)
+        for w in (zero, local)
     )
     if isinstance(learner, MLP) and learner.l2:  # these are rounded in another order
         near(found, wanted.astype(float), 1e-6)
@@ -270,17 +271,17 @@ def test_a_prox_of_zero_changes_no_byte(learner: Learner) -> None:
 
 def test_the_same_bytes_every_time_and_nothing_given_is_changed(learner: Learner) -> None:
     data, saved = examples(), a_model(learner)
-    walks = with_terms(ragged_walks(), saved.size, "prox", "offset", "frozen")
-    model, coefficient = learner.load(saved), np.ones(len(walks), np.float32)
-    given_ = [array for array in vars(walks).values() if array is not None]
+    local = with_terms(ragged_steps(), saved.size, "prox", "offset", "frozen")
+    model, coefficient = learner.load(saved), np.ones(len(local), np.float32)
+    given_ = [array for array in vars(local).values() if array is not None]
     before = [array.tobytes() for array in given_]
     for array in given_:
         array.setflags(write=False)
 
     def both() -> list[bytes]:
         return [
-            np.asarray(learner.updates(model, data, walks)).tobytes(),
-            learner.save(learner.update(model, data, walks, coefficient)).tobytes(),
+            np.asarray(learner.updates(model, data, local)).tobytes(),
+            learner.save(learner.update(model, data, local, coefficient)).tobytes(),
         ]
 
     assert both() == both()
@@ -291,12 +292,12 @@ def test_the_same_bytes_every_time_and_nothing_given_is_changed(learner: Learner
 def test_a_walk_that_counts_for_nothing_is_not_walked(learner: Learner) -> None:
     data, saved = examples(), a_model(learner)
     for steps in (1, 3):
-        walks = with_terms(ragged_walks(steps=steps), saved.size, "prox", "offset", "frozen")
-        assert walks.offset is not None
-        walks.offset[1] = np.inf
-        coefficient = np.ones(len(walks), np.float32)
+        local = with_terms(ragged_steps(steps=steps), saved.size, "prox", "offset", "frozen")
+        assert local.offset is not None
+        local.offset[1] = np.inf
+        coefficient = np.ones(len(local), np.float32)
         coefficient[1] = 0.0
-        found = learner.save(learner.update(learner.load(saved), data, walks, coefficient))
+        found = learner.save(learner.update(learner.load(saved), data, local, coefficient))
         assert np.isfinite(found).all()
 
 
@@ -304,14 +305,14 @@ def test_torch_in_many_parts_and_one_by_one(monkeypatch: pytest.MonkeyPatch) -> 
     learner = torch_learner(5)
     from cafe.learn import torch as torch_module
 
-    walks = with_terms(ragged_walks(), a_model(learner).size, "prox", "offset", "frozen")
+    local = with_terms(ragged_steps(), a_model(learner).size, "prox", "offset", "frozen")
     monkeypatch.setattr(torch_module, "FEWEST_TO_STACK", 100)
-    agrees(learner, walks)
+    agrees(learner, local)
     monkeypatch.setattr(torch_module, "FLOATS_AT_ONCE", 1)
-    agrees(learner, walks)
+    agrees(learner, local)
 
 
-# --- Walks ---
+# --- LocalSteps ---
 
 
 def test_terms_are_kept_as_the_learners_use_them() -> None:
@@ -320,34 +321,34 @@ def test_terms_are_kept_as_the_learners_use_them() -> None:
         "offset": np.ones((5, 2)).tolist(),
         "frozen": [True, False],
     }
-    walks = replace(ragged_walks(), **terms)
-    kinds = [a.dtype for a in (walks.prox, walks.offset, walks.frozen) if a is not None]
+    local = replace(ragged_steps(), **terms)
+    kinds = [a.dtype for a in (local.prox, local.offset, local.frozen) if a is not None]
     assert kinds == [np.float32, np.float32, np.bool_]
 
 
 def test_plain_is_where_there_is_no_term() -> None:
-    walks = ragged_walks()
-    assert walks.plain
+    local = ragged_steps()
+    assert local.plain
     for term in ("prox", "offset", "frozen"):
-        assert not with_terms(walks, 4, term).plain
+        assert not with_terms(local, 4, term).plain
 
 
 @pytest.mark.parametrize(
     "clients", [slice(1, 3), np.array([3, 0]), np.array([True, False, True, False, False])], ids=str
 )
 def test_take(clients: Any) -> None:
-    walks = with_terms(ragged_walks(), 4, "prox", "offset", "frozen")
-    some = walks.take(clients)
+    local = with_terms(ragged_steps(), 4, "prox", "offset", "frozen")
+    some = local.take(clients)
     for name in ("rows", "weight", "rate", "prox", "offset"):
-        np.testing.assert_array_equal(getattr(some, name), getattr(walks, name)[clients])
-    assert some.frozen is walks.frozen
-    assert ragged_walks().take(clients).plain
+        np.testing.assert_array_equal(getattr(some, name), getattr(local, name)[clients])
+    assert some.frozen is local.frozen
+    assert ragged_steps().take(clients).plain
 
 
 def test_then_joins_the_terms() -> None:
     learner = MAKE["logistic"]()
     size = a_model(learner).size
-    first = with_terms(ragged_walks(steps=2), size, "prox", "offset", "frozen")
+    first = with_terms(ragged_steps(steps=2), size, "prox", "offset", "frozen")
     second = replace(first, rows=first.rows[:, ::-1], prox=None)
     joined = first.then(second)
     assert first.prox is not None
@@ -356,12 +357,12 @@ def test_then_joins_the_terms() -> None:
     np.testing.assert_array_equal(second.then(first).prox, np.hstack([0 * first.prox, first.prox]))
     assert joined.offset is first.offset
     assert joined.frozen is first.frozen
-    assert ragged_walks().then(ragged_walks()).plain
+    assert ragged_steps().then(ragged_steps()).plain
     agrees(learner, joined)
 
 
 def test_then_refuses_terms_that_differ() -> None:
-    plain = ragged_walks()
+    plain = ragged_steps()
     offset = with_terms(plain, 4, "offset")
     with pytest.raises(InputError, match="where offset is the same in both"):
         plain.then(offset)
@@ -389,16 +390,16 @@ def test_then_refuses_terms_that_differ() -> None:
 )
 def test_refused_terms(terms: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        replace(ragged_walks(), **terms)
+        replace(ragged_steps(), **terms)
 
 
 @pytest.mark.parametrize("term", ["offset", "frozen"])
 @pytest.mark.parametrize("steps", [1, 3])
 def test_terms_of_another_model_are_refused(learner: Learner, term: str, steps: int) -> None:
     data, model = examples(), a_model(learner)
-    walks = with_terms(ragged_walks(steps=steps), model.size + 1, term)
+    local = with_terms(ragged_steps(steps=steps), model.size + 1, term)
     why = f"{term} needs an entry for each of the model's {model.size} parameters"
     with pytest.raises(InputError, match=why):
-        learner.updates(learner.load(model), data, walks)
+        learner.updates(learner.load(model), data, local)
     with pytest.raises(InputError, match=why):
-        learner.update(learner.load(model), data, walks, np.ones(len(walks), np.float32))
+        learner.update(learner.load(model), data, local, np.ones(len(local), np.float32))

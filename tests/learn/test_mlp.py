@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from cafe.data.examples import Examples
 from cafe.errors import InputError
 from cafe.learn import mlp as module
-from cafe.learn.base import Learner, Walks
+from cafe.learn.base import Learner
+from cafe.learn.local_steps import LocalSteps
 from cafe.learn.mlp import MLP
 from cafe.learn.threads import side_by_side
 
@@ -63,9 +64,9 @@ def slow_sum(
     return total
 
 
-def slow_updates(net: MLP, model: Vector, data: Examples, walks: Walks) -> Vector:
+def slow_updates(net: MLP, model: Vector, data: Examples, local: LocalSteps) -> Vector:
     moves = []
-    for rows, weight, rate in zip(walks.rows, walks.weight, walks.rate, strict=True):
+    for rows, weight, rate in zip(local.rows, local.weight, local.rate, strict=True):
         own = model.copy()
         for step in range(len(rate)):
             own -= float(rate[step]) * slow_sum(net, own, data, rows[step], weight[step])
@@ -89,29 +90,29 @@ def a_model(net: MLP, seed: int = 2) -> NDArray[np.float32]:
     return net.start(rng) + noise
 
 
-def some_walks(
+def some_steps(
     rows: int, clients: int = 5, steps: int = 3, batch: int = 4, seed: int = 3
-) -> tuple[Walks, NDArray[np.float32]]:
+) -> tuple[LocalSteps, NDArray[np.float32]]:
     rng = np.random.default_rng(seed)
     shape = (clients, steps, batch)
-    walks = Walks(
+    local = LocalSteps(
         rng.integers(0, rows, shape),
         rng.uniform(0.1, 0.5, shape).astype(np.float32),
         rng.uniform(0.05, 0.2, shape[:2]).astype(np.float32),
     )
-    return walks, rng.standard_normal(clients).astype(np.float32)
+    return local, rng.standard_normal(clients).astype(np.float32)
 
 
-def ragged(walks: Walks, seed: int = 4) -> Walks:
-    """The same walks with batches and walks of many lengths, one of them of no step at all."""
+def ragged(local: LocalSteps, seed: int = 4) -> LocalSteps:
+    """The same local with batches and local of many lengths, one of them of no step at all."""
     rng = np.random.default_rng(seed)
-    clients, steps, batch = walks.rows.shape
-    weight, rate = walks.weight.copy(), walks.rate.copy()
+    clients, steps, batch = local.rows.shape
+    weight, rate = local.weight.copy(), local.rate.copy()
     weight[np.arange(batch) >= rng.integers(1, batch + 1, (clients, steps, 1))] = 0.0
     rate[np.arange(steps) >= rng.integers(1, steps + 1, (clients, 1))] = 0.0
     rate[-1] = 0.0
     rate[0, 0] = 0.0  # a step left out in the middle of a walk
-    return Walks(walks.rows, weight, rate)
+    return LocalSteps(local.rows, weight, rate)
 
 
 def near(got: NDArray[np.float32], wanted: Vector, tolerance: float = 1e-5) -> None:
@@ -181,11 +182,11 @@ def test_accuracy_is_the_share_of_labels_foretold() -> None:
 @pytest.mark.parametrize("padded", [False, True])
 def test_walks(net: MLP, steps: int, padded: bool) -> None:
     data, model = examples(net), a_model(net)
-    walks, coefficient = some_walks(len(data), steps=steps)
-    walks = ragged(walks) if padded else walks
-    wanted = slow_updates(net, model.astype(float), data, walks)
-    near(net.updates(model, data, walks), wanted, 2e-5)
-    near(net.update(model, data, walks, coefficient), coefficient.astype(float) @ wanted, 2e-5)
+    local, coefficient = some_steps(len(data), steps=steps)
+    local = ragged(local) if padded else local
+    wanted = slow_updates(net, model.astype(float), data, local)
+    near(net.updates(model, data, local), wanted, 2e-5)
+    near(net.update(model, data, local, coefficient), coefficient.astype(float) @ wanted, 2e-5)
 
 
 @settings(max_examples=40, deadline=None)
@@ -199,7 +200,7 @@ def test_walks(net: MLP, steps: int, padded: bool) -> None:
     l2=st.sampled_from([0.0, 0.2]),
     threads=st.integers(1, 3),
 )
-def test_walks_of_any_shape(
+def test_steps_of_any_shape(
     hidden: list[int],
     inputs: int,
     classes: int,
@@ -211,10 +212,10 @@ def test_walks_of_any_shape(
 ) -> None:
     net = MLP(inputs, classes, tuple(hidden), l2, threads)
     data, model = examples(net), a_model(net)
-    walks, coefficient = some_walks(len(data), clients, steps, batch)
-    walks = ragged(walks)
-    wanted = coefficient.astype(float) @ slow_updates(net, model.astype(float), data, walks)
-    near(net.update(model, data, walks, coefficient), wanted, 1e-4)
+    local, coefficient = some_steps(len(data), clients, steps, batch)
+    local = ragged(local)
+    wanted = coefficient.astype(float) @ slow_updates(net, model.astype(float), data, local)
+    near(net.update(model, data, local, coefficient), wanted, 1e-4)
 
 
 def test_walks_in_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,10 +229,10 @@ def test_walks_in_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_step_of_everyone_is_the_gradient() -> None:
     net = MLP(20, 5)
     data, model = examples(net), a_model(net)
-    walks, coefficient = some_walks(len(data), steps=1)
-    weight = -(coefficient[:, None] * walks.rate)[..., None] * walks.weight
-    gradient = net.gradient(model, data, walks.rows.ravel(), weight.ravel())
-    near(net.update(model, data, walks, coefficient), gradient.astype(float))
+    local, coefficient = some_steps(len(data), steps=1)
+    weight = -(coefficient[:, None] * local.rate)[..., None] * local.weight
+    gradient = net.gradient(model, data, local.rows.ravel(), weight.ravel())
+    near(net.update(model, data, local, coefficient), gradient.astype(float))
 
 
 @pytest.mark.parametrize("hidden", [(), (30, 20)])
@@ -239,7 +240,7 @@ def test_torch_finds_the_same(hidden: tuple[int, ...]) -> None:
     torch = pytest.importorskip("torch")
     net = MLP(12, 4, hidden)
     data, model = examples(net), a_model(net)
-    walks, coefficient = some_walks(len(data), clients=3, steps=4)
+    local, coefficient = some_steps(len(data), clients=3, steps=4)
     inner = [[torch.nn.Linear(a, b), torch.nn.ReLU()] for a, b in pairwise(net.widths)]
     twin = torch.nn.Sequential(*[layer for pair in inner for layer in pair][:-1])
     vector = torch.nn.utils.parameters_to_vector
@@ -247,19 +248,19 @@ def test_torch_finds_the_same(hidden: tuple[int, ...]) -> None:
     for k in range(3):
         torch.nn.utils.vector_to_parameters(torch.tensor(model), twin.parameters())
         for s in range(4):
-            rows = walks.rows[k, s]
+            rows = local.rows[k, s]
             loss = torch.nn.functional.cross_entropy(
                 twin(torch.tensor(data.x[rows])), torch.tensor(data.y[rows]), reduction="none"
             )
             twin.zero_grad()
-            (loss * torch.tensor(walks.weight[k, s])).sum().backward()
+            (loss * torch.tensor(local.weight[k, s])).sum().backward()
             with torch.no_grad():
                 for p in twin.parameters():
-                    p -= float(walks.rate[k, s]) * p.grad
+                    p -= float(local.rate[k, s]) * p.grad
         moves.append(vector(twin.parameters()).detach().numpy() - model)
     wanted = np.array(moves, float)
-    near(net.updates(model, data, walks), wanted, 3e-5)
-    near(net.update(model, data, walks, coefficient), coefficient.astype(float) @ wanted, 3e-5)
+    near(net.updates(model, data, local), wanted, 3e-5)
+    near(net.update(model, data, local, coefficient), coefficient.astype(float) @ wanted, 3e-5)
 
 
 # --- Promises ---
@@ -275,13 +276,13 @@ def test_the_same_bytes_every_time_and_the_same_numbers_with_other_threads() -> 
     net = MLP(30, 5, (40, 20))
     data, model = examples(net, 500), a_model(net)
     rows, weight = np.arange(500), np.full(500, 1 / 500, np.float32)
-    walks, coefficient = some_walks(len(data), clients=11, batch=8)
+    local, coefficient = some_steps(len(data), clients=11, batch=8)
 
     def all_of(net: MLP) -> list[NDArray[np.float32]]:
         return [
             net.gradient(model, data, rows, weight),
-            net.update(model, data, walks, coefficient),
-            net.updates(model, data, walks),
+            net.update(model, data, local, coefficient),
+            net.updates(model, data, local),
             net.losses(model, data, rows),
         ]
 
@@ -297,16 +298,16 @@ def test_the_same_bytes_every_time_and_the_same_numbers_with_other_threads() -> 
 def test_changes_nothing_it_is_given() -> None:
     net = MLP(6, 3, (5,), l2=0.1)
     data, model = examples(net), a_model(net)
-    walks, coefficient = some_walks(len(data))
-    given_ = [model, data.x, data.y, walks.rows, walks.weight, walks.rate, coefficient]
+    local, coefficient = some_steps(len(data))
+    given_ = [model, data.x, data.y, local.rows, local.weight, local.rate, coefficient]
     for array in given_:
         array.setflags(write=False)
     before = [array.tobytes() for array in given_]
-    rows, weight = walks.rows[0, 0], walks.weight[0, 0]
+    rows, weight = local.rows[0, 0], local.weight[0, 0]
     results = [
         net.gradient(model, data, rows, weight),
-        net.update(model, data, walks, coefficient),
-        net.updates(model, data, walks),
+        net.update(model, data, local, coefficient),
+        net.updates(model, data, local),
         net.losses(model, data, rows),
         net.save(model),
         net.load(model),
@@ -314,7 +315,7 @@ def test_changes_nothing_it_is_given() -> None:
     net.score(model, data)
     assert [array.tobytes() for array in given_] == before
     kept = [result.copy() for result in results]
-    net.update(model, data, walks, 2 * coefficient)
+    net.update(model, data, local, 2 * coefficient)
     net.gradient(model, data, rows, 2 * weight)
     for result, copy in zip(results, kept, strict=True):  # nor does it hand out its own arrays
         assert result.flags.writeable
@@ -324,12 +325,12 @@ def test_changes_nothing_it_is_given() -> None:
 def test_arrays_of_any_layout() -> None:
     net = MLP(6, 3, (5,))
     data, model = examples(net), a_model(net)
-    walks, coefficient = some_walks(len(data), clients=4, steps=4)
+    local, coefficient = some_steps(len(data), clients=4, steps=4)
     spread = np.repeat(model, 2)[::2]
-    turned = Walks(*map(np.asfortranarray, (walks.rows, walks.weight, walks.rate)))
+    turned = LocalSteps(*map(np.asfortranarray, (local.rows, local.weight, local.rate)))
     near(
         net.update(spread, data, turned, np.repeat(coefficient, 3)[::3]),
-        net.update(model, data, walks, coefficient).astype(float),
+        net.update(model, data, local, coefficient).astype(float),
         1e-6,
     )
     pictures = Examples(data.x.reshape(-1, 2, 3), data.y)
@@ -350,8 +351,8 @@ def test_few_rows_or_none() -> None:
     )
     assert not net.gradient(model, data, row, 0 * one).any()
     assert not net.gradient(model, data, row[:0], one[:0]).any()
-    walks, _ = some_walks(1)
-    nobody = Walks(walks.rows[:0], walks.weight[:0], walks.rate[:0])
+    local, _ = some_steps(1)
+    nobody = LocalSteps(local.rows[:0], local.weight[:0], local.rate[:0])
     assert not net.update(model, data, nobody, one[:0]).any()
     assert net.updates(model, data, nobody).shape == (0, net.size)
     assert net.losses(model, data, row[:0]).shape == (0,)
@@ -368,10 +369,10 @@ def test_learns() -> None:
     before = net.score(model, data)
     for _ in range(30):
         rows = rng.integers(0, 400, (5, 4, 16))
-        walks = Walks(
+        local = LocalSteps(
             rows, np.full(rows.shape, 1 / 16, np.float32), np.full((5, 4), 0.1, np.float32)
         )
-        model = model + net.update(model, data, walks, np.full(5, 0.2, np.float32))
+        model = model + net.update(model, data, local, np.full(5, 0.2, np.float32))
     after = net.score(model, data)
     assert before.loss > 1.0
     assert after.loss < 0.1
@@ -391,10 +392,10 @@ def test_starts_as_he_et_al() -> None:
 def test_a_model_that_diverged_is_no_warning() -> None:
     net = MLP(6, 3, (5,))
     data, model = examples(net), a_model(net) * np.float32(1e30)
-    walks, coefficient = some_walks(len(data))
+    local, coefficient = some_steps(len(data))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert not np.isfinite(net.update(model, data, walks, coefficient)).all()
+        assert not np.isfinite(net.update(model, data, local, coefficient)).all()
         assert not np.isfinite(net.score(model, data).loss)
 
 
@@ -430,7 +431,7 @@ def test_refuses_what_does_not_fit() -> None:
     net = MLP(6, 3, (5,))
     data, model = examples(net), a_model(net)
     rows, weight = np.arange(4), np.ones(4, np.float32)
-    walks, coefficient = some_walks(len(data))
+    local, coefficient = some_steps(len(data))
     with pytest.raises(InputError, match=r"takes 6 inputs\. Got examples of 4"):
         net.score(model, Examples(data.x[:, :4], data.y))
     with pytest.raises(InputError, match=r"model must be of shape \(53,\). Got shape \(52,\)"):
@@ -447,11 +448,11 @@ def test_refuses_what_does_not_fit() -> None:
     with pytest.raises(InputError, match=r"weight must be of shape \(4,\)"):
         net.gradient(model, data, rows, weight[1:])
     with pytest.raises(InputError, match=r"coefficient must be of shape \(5,\)"):
-        net.update(model, data, walks, coefficient[1:])
+        net.update(model, data, local, coefficient[1:])
     with pytest.raises(InputError, match=r"rate must be of shape \(5, 3\)"):
-        net.updates(model, data, Walks(walks.rows, walks.weight, walks.rate[1:]))
+        net.updates(model, data, LocalSteps(local.rows, local.weight, local.rate[1:]))
     with pytest.raises(InputError, match=r"\(clients, steps, batch\)"):
-        net.updates(model, data, Walks(walks.rows[0], walks.weight[0], walks.rate[0]))
+        net.updates(model, data, LocalSteps(local.rows[0], local.weight[0], local.rate[0]))
 
 
 def test_large_sums_are_no_trouble() -> None:
@@ -474,8 +475,8 @@ def test_a_walk_that_counts_for_nothing_is_not_walked() -> None:
     model = net.start(np.random.default_rng(0))
     rows = np.arange(4).reshape(2, 2, 1)
     rate = np.array([[0.1, 0.1], [1e38, 1e38]], np.float32)
-    walks = Walks(rows, np.ones(rows.shape, np.float32), rate)
-    alone = net.update(model, data, walks, np.array([1.0, 0.0], np.float32))
+    local = LocalSteps(rows, np.ones(rows.shape, np.float32), rate)
+    alone = net.update(model, data, local, np.array([1.0, 0.0], np.float32))
     assert np.isfinite(alone).all()
     assert alone.any()
 

@@ -7,8 +7,8 @@ import pytest
 
 from cafe.data.examples import Examples, Rows
 from cafe.errors import InputError
-from cafe.learn.base import Walks
 from cafe.learn.convex import Convex
+from cafe.learn.local_steps import LocalSteps
 from cafe.learn.quadratic import Quadratic
 
 BEND = np.array([0.5, 1.0, 3.0])
@@ -54,7 +54,7 @@ def test_steps_towards_one_point_shrink_the_distance() -> None:
     data, learner = points(), Quadratic(3, BEND)
     rate = np.array([0.1, 0.2], dtype=np.float32)
     rows = np.array([4, 9])
-    walks = Walks(
+    local = LocalSteps(
         np.repeat(rows[:, None, None], 5, axis=1),
         np.ones((2, 5, 1), dtype=np.float32),
         np.repeat(rate[:, None], 5, axis=1),
@@ -62,25 +62,25 @@ def test_steps_towards_one_point_shrink_the_distance() -> None:
     model = np.array([3.0, -1.0, 0.5], dtype=np.float32)
     before = model.copy()
     ends = data.x[rows] + (1 - rate[:, None] * BEND) ** 5 * (model - data.x[rows])
-    np.testing.assert_allclose(learner.updates(model, data, walks), ends - model, rtol=1e-5)
+    np.testing.assert_allclose(learner.updates(model, data, local), ends - model, rtol=1e-5)
     share = np.array([0.3, 0.9], dtype=np.float32)
     np.testing.assert_allclose(
-        learner.update(model, data, walks, share), share @ (ends - model), rtol=1e-5
+        learner.update(model, data, local, share), share @ (ends - model), rtol=1e-5
     )
     np.testing.assert_array_equal(model, before)
 
 
 def test_one_step_is_the_same_fused_or_not() -> None:
     rng, data, learner = np.random.default_rng(2), points(), Quadratic(3, BEND)
-    walks = Walks(
+    local = LocalSteps(
         rng.integers(0, 20, (4, 1, 6)),
         rng.uniform(0, 1, (4, 1, 6)).astype(np.float32),
         rng.uniform(0.1, 1, (4, 1)).astype(np.float32),
     )
     share, model = rng.normal(size=4).astype(np.float32), np.ones(3, dtype=np.float32)
     np.testing.assert_allclose(
-        learner.update(model, data, walks, share),
-        share @ learner.updates(model, data, walks),
+        learner.update(model, data, local, share),
+        share @ learner.updates(model, data, local),
         rtol=1e-4,
     )
 
@@ -89,14 +89,14 @@ def test_padding_changes_nothing() -> None:
     rng, data, learner = np.random.default_rng(3), points(), Quadratic(3, BEND)
     rows, weight = rng.integers(0, 20, (3, 2, 4)), np.full((3, 2, 4), 0.25, dtype=np.float32)
     rate = np.full((3, 2), 0.3, dtype=np.float32)
-    padded = Walks(
+    padded = LocalSteps(
         np.pad(rows, ((0, 0), (0, 1), (0, 2))),
         np.pad(weight, ((0, 0), (0, 1), (0, 2))),
         np.pad(rate, ((0, 0), (0, 1))),
     )
     padded.weight[:, 2] = 1.0  # steps that are not taken: their rate is 0
     model, share = np.ones(3, dtype=np.float32), np.array([1, 0, 2], dtype=np.float32)
-    plain = Walks(rows, weight, rate)
+    plain = LocalSteps(rows, weight, rate)
     np.testing.assert_array_equal(
         learner.updates(model, data, plain), learner.updates(model, data, padded)
     )
@@ -112,7 +112,7 @@ def test_what_it_knows_of_itself() -> None:
     assert learner.curvature(data, rows) == (0.5, 3.0)
 
     weight = np.array([0.5, 1.0, 1.0, 0.2, 0.4])
-    best = learner.optimum(data, rows, weight)
+    best = learner.minimum(data, rows, weight)
     np.testing.assert_allclose(best.model, np.average(x, axis=0, weights=weight), rtol=1e-12)
     assert best.loss == pytest.approx(loss(best.model, data, rows, weight), rel=1e-12)
 

@@ -10,9 +10,9 @@ import pytest
 
 from cafe.data.examples import Examples
 from cafe.errors import InputError
-from cafe.learn.base import Walks
 from cafe.learn.convex import Convex
 from cafe.learn.linear import Linear, Logistic, Ridge
+from cafe.learn.local_steps import LocalSteps
 from cafe.learn.mlp import MLP
 from cafe.learn.quadratic import Quadratic
 
@@ -50,17 +50,17 @@ def examples(learner: Any) -> Examples:
 def test_rows_are_among_the_examples(learner: Any, wrong: int) -> None:
     data, model = examples(learner), learner.start(np.random.default_rng(0))
     rows, weight = np.array([0, wrong, 2]), np.ones(3, np.float32)
-    walks = Walks(
+    local = LocalSteps(
         np.resize(rows, (1, 2, 3)), np.ones((1, 2, 3), np.float32), np.ones((1, 2), np.float32)
     )
     calls: dict[str, Callable[[], object]] = {
         "gradient": lambda: learner.gradient(model, data, rows, weight),
         "losses": lambda: learner.losses(model, data, rows),
-        "update": lambda: learner.update(model, data, walks, np.ones(1, np.float32)),
-        "updates": lambda: learner.updates(model, data, walks),
+        "update": lambda: learner.update(model, data, local, np.ones(1, np.float32)),
+        "updates": lambda: learner.updates(model, data, local),
     }
     if isinstance(learner, Convex):
-        calls["optimum"] = lambda: learner.optimum(data, rows, np.ones(3))
+        calls["minimum"] = lambda: learner.minimum(data, rows, np.ones(3))
         calls["spread"] = lambda: learner.spread(model, data, rows)
     if isinstance(learner, Linear):
         calls["curvature"] = lambda: learner.curvature(data, rows)

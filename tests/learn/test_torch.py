@@ -15,7 +15,8 @@ import pytest
 
 from cafe.data.examples import Examples
 from cafe.errors import InputError
-from cafe.learn.base import Learner, Walks
+from cafe.learn.base import Learner
+from cafe.learn.local_steps import LocalSteps
 
 pytest.importorskip("torch")
 
@@ -143,7 +144,7 @@ CASES = {
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
 
-def ragged_walks(steps: int = 3, clients: int = 6) -> Walks:
+def ragged_steps(steps: int = 3, clients: int = 6) -> LocalSteps:
     """Batches of 1 to 4 examples with weights of their own, and clients that stop early."""
     rng = np.random.default_rng(3)
     rows = rng.integers(40, size=(clients, steps, 4))
@@ -152,7 +153,7 @@ def ragged_walks(steps: int = 3, clients: int = 6) -> Walks:
     rate = rng.uniform(0.05, 0.3, size=(clients, steps)).astype(np.float32)
     if steps > 1:
         rate[1, 1:], rate[4] = 0, 0
-    return Walks(rows, weight, rate)
+    return LocalSteps(rows, weight, rate)
 
 
 def coefficients(clients: int = 6) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -174,11 +175,11 @@ def vector_of(module: nn.Module) -> Tensor:
     return nn.utils.parameters_to_vector(trained).detach()
 
 
-def plain_updates(case: Case, learner: TorchLearner, model: Tensor, walks: Walks) -> Tensor:
+def plain_updates(case: Case, learner: TorchLearner, model: Tensor, local: LocalSteps) -> Tensor:
     data = case.data()
     x, y = torch.from_numpy(data.x).reshape(40, *(case.shape or (12,))), torch.from_numpy(data.y)
     moved = []
-    for rows, weight, rate in zip(walks.rows, walks.weight, walks.rate, strict=True):
+    for rows, weight, rate in zip(local.rows, local.weight, local.rate, strict=True):
         module = module_of(learner, model)
         for step in np.flatnonzero(rate):
             real = weight[step] > 0
@@ -200,20 +201,20 @@ def close(found: Tensor, expected: Tensor) -> None:
 
 @every_case
 def test_updates_are_those_of_a_plain_loop(case: Case) -> None:
-    learner, walks = case.learner(), ragged_walks()
+    learner, local = case.learner(), ragged_steps()
     model = learner.start(np.random.default_rng(1))
-    expected = plain_updates(case, learner, model, walks)
-    close(learner.updates(model, case.data(), walks), expected)
+    expected = plain_updates(case, learner, model, local)
+    close(learner.updates(model, case.data(), local), expected)
     assert not expected[4].any()
 
 
 @every_case
 @pytest.mark.parametrize("steps", [1, 3])
 def test_update_is_the_weighted_sum_of_updates(case: Case, steps: int) -> None:
-    learner, walks, weights = case.learner(), ragged_walks(steps), coefficients()
+    learner, local, weights = case.learner(), ragged_steps(steps), coefficients()
     model = learner.start(np.random.default_rng(1))
-    expected = torch.from_numpy(weights) @ plain_updates(case, learner, model, walks)
-    close(learner.update(model, case.data(), walks, weights), expected)
+    expected = torch.from_numpy(weights) @ plain_updates(case, learner, model, local)
+    close(learner.update(model, case.data(), local, weights), expected)
 
 
 @every_case
@@ -222,7 +223,7 @@ def test_gradient_is_that_of_the_weighted_loss(case: Case) -> None:
     model, rows = learner.start(rng), rng.integers(40, size=9)
     weight = rng.normal(size=9).astype(np.float32)
     weight[3] = 0
-    step = Walks(rows[None, None], weight[None, None], np.ones((1, 1), dtype=np.float32))
+    step = LocalSteps(rows[None, None], weight[None, None], np.ones((1, 1), dtype=np.float32))
     found = learner.gradient(model, case.data(), rows, weight)
     # By differences of the losses, in the direction where they change most.
     along, h = found / found.norm(), 1e-2
@@ -238,7 +239,7 @@ def test_what_cannot_be_stacked_is_found_out_without_a_word() -> None:
         for name, case in CASES.items():
             learner = case.learner()
             assert learner._stackable is None
-            learner.updates(learner.start(np.random.default_rng(1)), case.data(), ragged_walks())
+            learner.updates(learner.start(np.random.default_rng(1)), case.data(), ragged_steps())
             assert learner._stackable is (name != "old function"), name
     assert not seen
 
@@ -246,20 +247,20 @@ def test_what_cannot_be_stacked_is_found_out_without_a_word() -> None:
 def test_stacking_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES["old function"]
     learner, model = case.learner(), case.learner().start(np.random.default_rng(1))
-    before = learner.updates(model, case.data(), ragged_walks())
+    before = learner.updates(model, case.data(), ragged_steps())
     monkeypatch.setattr(learner, "_stacked", None)
-    assert torch.equal(learner.updates(model, case.data(), ragged_walks()), before)
+    assert torch.equal(learner.updates(model, case.data(), ragged_steps()), before)
 
 
 def test_an_error_that_is_not_of_stacking_is_the_users_to_see() -> None:
     case, learner = CASES["mlp"], CASES["mlp"].learner()
-    model, walks = learner.start(np.random.default_rng(1)), ragged_walks()
-    walks.rows[0, 0, 0] = 40
+    model, local = learner.start(np.random.default_rng(1)), ragged_steps()
+    local.rows[0, 0, 0] = 40
     with pytest.raises(InputError, match="Rows must be from 0 to 39"):
-        learner.updates(model, case.data(), walks)
+        learner.updates(model, case.data(), local)
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         learner.updates(
-            model, Examples(np.ones((40, 11), dtype=np.float32), case.data().y), ragged_walks()
+            model, Examples(np.ones((40, 11), dtype=np.float32), case.data().y), ragged_steps()
         )
 
 
@@ -273,36 +274,36 @@ def watched() -> tuple[TorchLearner, Tensor, Examples, list[int]]:
 
     learner, data = TorchLearner(Mlp, noted), CASES["mlp"].data()
     model = learner.start(np.random.default_rng(1))
-    learner.updates(model, data, ragged_walks())
+    learner.updates(model, data, ragged_steps())
     passes.clear()
     return learner, model, data, passes
 
 
 def test_a_round_of_single_steps_is_one_pass() -> None:
     learner, model, data, passes = watched()
-    walks, weights = ragged_walks(steps=1), coefficients()
-    learner.update(model, data, walks, weights)
-    assert passes == [np.count_nonzero(weights[:, None, None] * walks.weight)]
+    local, weights = ragged_steps(steps=1), coefficients()
+    learner.update(model, data, local, weights)
+    assert passes == [np.count_nonzero(weights[:, None, None] * local.weight)]
 
 
 def test_steps_that_are_not_taken_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(under_test, "FEWEST_TO_STACK", 100)  # so that a step of one is a pass
     learner, model, data, passes = watched()
-    walks = ragged_walks()
-    learner.updates(model, data, walks)
-    assert len(passes) == np.count_nonzero(walks.rate) < walks.rate.size
+    local = ragged_steps()
+    learner.updates(model, data, local)
+    assert len(passes) == np.count_nonzero(local.rate) < local.rate.size
 
 
 @every_case
 def test_memory_bounds_change_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    learner, walks, weights = case.learner(), ragged_walks(), coefficients()
+    learner, local, weights = case.learner(), ragged_steps(), coefficients()
     data, model = case.data(), learner.start(np.random.default_rng(1))
-    rows, one = np.arange(40), ragged_walks(steps=1)
+    rows, one = np.arange(40), ragged_steps(steps=1)
 
     def all_of_it() -> list[Any]:
         return [
-            learner.updates(model, data, walks),
-            learner.update(model, data, walks, weights),
+            learner.updates(model, data, local),
+            learner.update(model, data, local, weights),
             learner.update(model, data, one, weights),
             learner.losses(model, data, rows),
             torch.tensor(learner.score(model, data)[0]),
@@ -310,7 +311,7 @@ def test_memory_bounds_change_nothing(case: Case, monkeypatch: pytest.MonkeyPatc
 
     whole = all_of_it()
     each = 4 * len(model) + 4 * learner._row_floats
-    for floats in (1, 4 * each):  # one at a time; four walks at a time, then two
+    for floats in (1, 4 * each):  # one at a time; four local at a time, then two
         monkeypatch.setattr(under_test, "FLOATS_AT_ONCE", floats)
         for found, expected in zip(all_of_it(), whole, strict=True):
             close(torch.as_tensor(found), torch.as_tensor(expected))
@@ -362,25 +363,25 @@ def test_nothing_given_is_changed_and_bytes_repeat(case: Case) -> None:
     net = case.make()
     net_before = copy.deepcopy(net.state_dict())
     learner = TorchLearner(lambda: net, case.loss, l2=case.l2, shape=case.shape)
-    data, walks, weights = case.data(), ragged_walks(), coefficients()
+    data, local, weights = case.data(), ragged_steps(), coefficients()
     model = learner.start(np.random.default_rng(1))
     assert torch.equal(model, vector_of(net))
-    before = (model.clone(), data.x.copy(), walks.rows.copy(), walks.weight.copy())
+    before = (model.clone(), data.x.copy(), local.rows.copy(), local.weight.copy())
     seed = torch.get_rng_state()
 
     def once() -> list[bytes]:
         return [
-            learner.updates(model, data, walks).numpy().tobytes(),
-            learner.update(model, data, walks, weights).numpy().tobytes(),
-            learner.gradient(model, data, walks.rows[0, 0], walks.weight[0, 0]).numpy().tobytes(),
+            learner.updates(model, data, local).numpy().tobytes(),
+            learner.update(model, data, local, weights).numpy().tobytes(),
+            learner.gradient(model, data, local.rows[0, 0], local.weight[0, 0]).numpy().tobytes(),
             learner.losses(model, data, np.arange(40)).tobytes(),
             repr(learner.score(model, data)).encode(),
         ]
 
     assert once() == once()
     again = TorchLearner(lambda: net, case.loss, l2=case.l2, shape=case.shape)
-    assert again.updates(model, case.data(), walks).numpy().tobytes() == once()[0]
-    for now, then in zip((model, data.x, walks.rows, walks.weight), before, strict=True):
+    assert again.updates(model, case.data(), local).numpy().tobytes() == once()[0]
+    for now, then in zip((model, data.x, local.rows, local.weight), before, strict=True):
         np.testing.assert_array_equal(now, then)
     assert all(torch.equal(net_before[name], now) for name, now in net.state_dict().items())
     assert all(p.grad is None for p in net.parameters())
@@ -457,12 +458,12 @@ def test_nothing_to_do() -> None:
     assert not learner.gradient(model, case.data(), rows, none).any()
     assert learner.losses(model, case.data(), rows).shape == (0,)
     for steps in (1, 2):
-        walks = ragged_walks(steps).take(slice(0))
-        assert learner.updates(model, case.data(), walks).shape == (0, len(model))
-        assert not learner.update(model, case.data(), walks, none).any()
-    walks = ragged_walks()
-    walks.rate[:] = 0
-    assert not learner.updates(model, case.data(), walks).any()
+        local = ragged_steps(steps).take(slice(0))
+        assert learner.updates(model, case.data(), local).shape == (0, len(model))
+        assert not learner.update(model, case.data(), local, none).any()
+    local = ragged_steps()
+    local.rate[:] = 0
+    assert not learner.updates(model, case.data(), local).any()
 
 
 def test_a_loss_may_hold_tensors_and_keep_a_column() -> None:
@@ -533,7 +534,7 @@ def test_refused_when_tried(make: Callable[[], nn.Module], loss: Loss, why: str)
     model = learner.start(np.random.default_rng(4))
     for _ in range(2):  # and not only at the first try
         with pytest.raises(InputError, match=why):
-            learner.updates(model, data, ragged_walks())
+            learner.updates(model, data, ragged_steps())
 
 
 def test_random_layers_that_are_switched_off_are_welcome() -> None:
@@ -541,10 +542,10 @@ def test_random_layers_that_are_switched_off_are_welcome() -> None:
         return nn.Sequential(Noisy(), nn.BatchNorm1d(5), nn.Dropout(0.5)).eval()
 
     case = Case(make)
-    learner, walks = case.learner(), ragged_walks()
+    learner, local = case.learner(), ragged_steps()
     model = learner.start(np.random.default_rng(4))
-    expected = plain_updates(case, learner, model, walks)
-    close(learner.updates(model, case.data(), walks), expected)
+    expected = plain_updates(case, learner, model, local)
+    close(learner.updates(model, case.data(), local), expected)
     TorchLearner(lambda: nn.Sequential(Mlp(), nn.Dropout(0.0)), PER_CLASS)
 
 
@@ -578,7 +579,7 @@ def test_a_gpu_gives_the_same(case: Case) -> None:
         case.learner(),
         TorchLearner(case.make, case.loss, device="cuda", l2=case.l2, shape=case.shape),
     )
-    model, walks, data = here.start(np.random.default_rng(1)), ragged_walks(), case.data()
+    model, local, data = here.start(np.random.default_rng(1)), ragged_steps(), case.data()
     assert torch.equal(model, there.start(np.random.default_rng(1)).cpu())
-    found = there.updates(there.load(here.save(model)), data, walks)
-    np.testing.assert_allclose(found.cpu(), here.updates(model, data, walks), rtol=0.02, atol=1e-3)
+    found = there.updates(there.load(here.save(model)), data, local)
+    np.testing.assert_allclose(found.cpu(), here.updates(model, data, local), rtol=0.02, atol=1e-3)

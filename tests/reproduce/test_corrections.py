@@ -9,7 +9,7 @@ import pytest
 import cafe
 from cafe import theory
 from cafe.analysis.statistics import Estimate
-from cafe.data import Single, holdings, load
+from cafe.data import Single, class_counts, load
 from cafe.reproduce.experiments import convergence_bound, corrections
 from cafe.reproduce.experiments import corrections_age as age
 from cafe.reproduce.experiments import corrections_bias as bias
@@ -126,7 +126,7 @@ def test_the_gap_is_below_the_corrected_bound_and_falls_with_the_deadline() -> N
 def test_slow_clients_are_those_that_hold_the_last_five_classes() -> None:
     labels = np.repeat(np.arange(10), 50)
     shards = Single(5, 5)(labels, bias.CLIENTS, np.random.default_rng(0))
-    late = holdings(labels, shards)[:, 5:].sum(axis=1) > 0
+    late = class_counts(labels, shards)[:, 5:].sum(axis=1) > 0
     np.testing.assert_array_equal(late, bias.slow())
     report = bias.federation("mcu").by_client(bias.federation("mcu").report(bias.DEADLINE))
     assert report[late] == pytest.approx(1 - np.exp(-0.15))

@@ -1,7 +1,7 @@
 """Datasets, and how their examples are spread over clients."""
 
+from cafe.data.allocation import allocate, class_counts
 from cafe.data.datasets import DATASETS, Dataset, load
-from cafe.data.dealing import deal, holdings
 from cafe.data.examples import Examples, Rows, Shards
 from cafe.data.partitions import (
     IID,
@@ -30,7 +30,7 @@ __all__ = [
     "Rows",
     "Shards",
     "Single",
-    "deal",
-    "holdings",
+    "allocate",
+    "class_counts",
     "load",
 ]

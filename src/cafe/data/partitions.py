@@ -1,7 +1,7 @@
 """Partitions: how the examples are spread over the clients.
 
 A partition is a value, called with the labels, the number of clients and a generator. It decides
-how many examples of each class every client holds; :func:`cafe.data.deal` decides which ones,
+how many examples of each class every client holds; :func:`cafe.data.allocate` decides which ones,
 and there it says when two clients share a row. Where an option is left out it is as large as lets
 every client have rows of its own.
 
@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cafe.data.dealing import Counts, classes_of, deal
+from cafe.data.allocation import Counts, allocate, classes_of
 from cafe.data.examples import Rows, Shards
 from cafe.errors import InputError, is_finite_number
 
@@ -65,7 +65,7 @@ class IID:
             )
         else:
             number = self.per_client // classes
-        return deal(y, number * held, rng)
+        return allocate(y, number * held, rng)
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,12 @@ class Classes:
         held = np.zeros((clients, len(sizes)), dtype=bool)
         np.put_along_axis(held, chosen, True, axis=1)
         if self.per_client is None:
-            return deal(y, _goes_round(sizes, held, "per_client") * held, rng)
+            return allocate(y, _goes_round(sizes, held, "per_client") * held, rng)
         number, extra = divmod(self.per_client, self.each)
         counts = number * held
         more = rng.permuted(chosen, axis=1)[:, :extra]
         np.put_along_axis(counts, more, number + 1, axis=1)
-        return deal(y, counts, rng)
+        return allocate(y, counts, rng)
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Single:
         """Draw how many each client holds."""
         y, sizes = _ready(labels, clients)
         held = _one_each(np.arange(clients) % len(sizes), len(sizes))
-        return deal(y, _between(self.least, self.most, sizes, held, rng), rng)
+        return allocate(y, _between(self.least, self.most, sizes, held, rng), rng)
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Biased:
         number = self.per_client or _goes_round(sizes, held, "per_client", self.points)
         counts = number * held
         counts[biased, 0] = self.points
-        dealt, few = deal(y, counts, rng).rows, np.count_nonzero(biased) * self.points
+        dealt, few = allocate(y, counts, rng).rows, np.count_nonzero(biased) * self.points
         repeated = dealt[:few].reshape(-1, self.points)[:, np.arange(number) % self.points]
         return Shards(
             np.concatenate([repeated.ravel(), dealt[few:]]), np.arange(clients + 1) * number
@@ -208,7 +208,7 @@ class Random:
         y, sizes = _ready(labels, clients)
         number = rng.integers(1, len(sizes), size=(clients, 1), endpoint=True)
         held = _shuffled(len(sizes), clients, rng) < number
-        return deal(y, _between(self.least, self.most, sizes, held, rng), rng)
+        return allocate(y, _between(self.least, self.most, sizes, held, rng), rng)
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ class Dirichlet:
         shares = rng.dirichlet(np.full(clients, self.alpha), size=len(sizes))
         counts = rng.multinomial(sizes, shares).T.astype(np.int64)
         _fill_up(counts, self.least)
-        return deal(y, counts, rng)
+        return allocate(y, counts, rng)
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ class Quantity:
         _check_enough(self, len(y), clients, self.least)
         shares = rng.dirichlet(np.full(clients, self.alpha))
         counts = self.least + rng.multinomial(len(y) - self.least * clients, shares)
-        return deal(y, counts[:, np.newaxis], rng)
+        return allocate(y, counts[:, np.newaxis], rng)
 
 
 PARTITIONS: dict[str, type[Any]] = {

@@ -10,7 +10,7 @@ import numpy as np
 from cafe.data.examples import Rows
 from cafe.federation import Indices
 from cafe.latency.base import Floats
-from cafe.learn.base import Walks
+from cafe.learn.local_steps import LocalSteps
 from cafe.randomness import Words, below, key, mixed
 from cafe.rounds.jobs import Whole, Work
 from cafe.task import Task
@@ -25,29 +25,29 @@ class Batches:
     task: Task
     seed: int
 
-    def walks(
+    def local_steps(
         self, clients: Indices, invitations: Whole, rates: Floats, steps: Whole, work: Work
-    ) -> Walks:
-        """The walks of clients, each through its own jobs.
+    ) -> LocalSteps:
+        """The local steps of clients, each through its own jobs.
 
         Args:
-            clients: one per walk.
-            invitations: of shape (walks, jobs), the number of the invitation that started each
-                job; -1 where a walk has fewer.
-            rates: the learning rate of each job, same shape; 0 where a walk has fewer.
+            clients: one per row of the arrays below.
+            invitations: of shape (clients, jobs), the number of the invitation that started each
+                job; -1 where a client has fewer jobs.
+            rates: the learning rate of each job, same shape; 0 where a client has fewer jobs.
             steps: how many steps each job takes, same shape.
             work: what each job does.
         """
         words = mixed(mixed(self._key, invitations), clients[:, None])
         pick = self._steps if work.epochs is None else self._epochs
-        if invitations.shape[1] > 1:  # walks may have fewer jobs than others
+        if invitations.shape[1] > 1:  # some clients may have fewer jobs than others
             steps = np.where(invitations >= 0, steps, 0)
         rows, weight, rate = pick(clients, words, rates, steps)
         if work.scaled:
             weight = weight * self.task.scale[clients][:, None, None]
         shared = np.broadcast_to(weight.astype(np.float32), rows.shape)
         prox = np.full(rate.shape, work.prox, dtype=np.float32) if work.prox else None
-        return Walks(rows, shared, rate.astype(np.float32), prox)
+        return LocalSteps(rows, shared, rate.astype(np.float32), prox)
 
     @cached_property
     def _key(self) -> np.uint64:

@@ -21,7 +21,8 @@ from cafe.engine.batches import Batches
 from cafe.engine.job_chains import NO_LINK, Call, Chain, Link, Paths, kind_of
 from cafe.federation import Indices
 from cafe.latency.base import Floats
-from cafe.learn.base import Model, Score, Walks, Weights
+from cafe.learn.base import Model, Score
+from cafe.learn.local_steps import LocalSteps, Weights
 from cafe.rounds.jobs import Jobs, Mask, Reports, Whole, Work, pick
 from cafe.rounds.policy import Merge
 from cafe.rounds.vectors import Vectors
@@ -171,7 +172,7 @@ class Training:
         whole: Model = None
         for version, works, some in self._alike(paths):
             model, share = self.models[version], coefficient[some]
-            part = self._walked(model, self._pushed(paths.take(some), works), share)
+            part = self._weighted_update(model, self._pushed(paths.take(some), works), share)
             if merge.of == "model":
                 part = part + model * float(share.sum())
             whole = part if whole is None else whole + part
@@ -187,15 +188,15 @@ class Training:
                 whole = whole + model * float(merge.coefficient[k])
         return whole
 
-    def _walked(self, model: Model, walks: Walks, coefficient: Weights) -> Model:
-        """The sum of coefficient times update, of walks from one model."""
+    def _weighted_update(self, model: Model, local: LocalSteps, coefficient: Weights) -> Model:
+        """The sum of coefficient times update, of clients that start from one model."""
         learner, data = self.task.learner, self.task.data
         with np.errstate(all="ignore"):
-            if walks.rate.shape[1] > 1 or not walks.plain:
-                return learner.update(model, data, walks, coefficient)
+            if local.rate.shape[1] > 1 or not local.plain:
+                return learner.update(model, data, local, coefficient)
             # One step each from one model: a single weighted loss over all batches.
-            weight = walks.weight[:, 0] * (walks.rate * -coefficient[:, None])
-            return learner.gradient(model, data, walks.rows.ravel(), weight.ravel())
+            weight = local.weight[:, 0] * (local.rate * -coefficient[:, None])
+            return learner.gradient(model, data, local.rows.ravel(), weight.ravel())
 
     def updates(self, paths: Paths) -> NDArray[np.float32]:
         """Each path's own update, for a policy that needs to see them."""
@@ -203,9 +204,9 @@ class Training:
             return self.reported(paths)
         rows: dict[int, NDArray[np.float32]] = {}
         for version, works, some in self._alike(paths):
-            walks, learner = self._pushed(paths.take(some), works), self.task.learner
+            local, learner = self._pushed(paths.take(some), works), self.task.learner
             with np.errstate(all="ignore"):
-                found = learner.updates(self.models[version], self.task.data, walks)
+                found = learner.updates(self.models[version], self.task.data, local)
             rows |= {int(k): learner.save(row) for k, row in zip(some, found, strict=True)}
         if not rows:
             return np.empty((0, len(self.task.learner.save(self.model))), dtype=np.float32)
@@ -215,8 +216,8 @@ class Training:
         """The loss on the first batch of each path, before any step: its mean, and mean square."""
         mean, rms = np.empty(len(paths)), np.empty(len(paths))
         for version, works, some in self._alike(paths):
-            walks = self._walks(paths.take(some), works)
-            rows, weight = walks.rows[:, 0], walks.weight[:, 0]
+            local = self._local_steps(paths.take(some), works)
+            rows, weight = local.rows[:, 0], local.weight[:, 0]
             share = weight / weight.sum(axis=1, keepdims=True)
             with np.errstate(all="ignore"):  # of a model that diverges it may not be finite
                 loss = self.task.learner.losses(self.models[version], self.task.data, rows.ravel())
@@ -226,7 +227,7 @@ class Training:
         return mean, rms
 
     def _alike(self, paths: Paths) -> list[tuple[int, tuple[Work, ...], Indices]]:
-        """Which paths can be walked side by side: those from one version with the same work.
+        """Which paths can be trained together: those from one version with the same work.
 
         One kind of work for all their jobs, however many these are, or one for each.
         """
@@ -248,11 +249,11 @@ class Training:
             kinds.setdefault(kind, []).append(k)
         return [(version, each, np.array(some)) for (version, each), some in kinds.items()]
 
-    def _pushed(self, paths: Paths, works: tuple[Work, ...]) -> Walks:
-        """The walks of paths that are alike, with the vectors that held when they began."""
-        walks, vectors = self._walks(paths, works), self.vectors
+    def _pushed(self, paths: Paths, works: tuple[Work, ...]) -> LocalSteps:
+        """The local steps of paths that are alike, with the vectors in force when they began."""
+        local, vectors = self._local_steps(paths, works), self.vectors
         if not vectors.begun:
-            return walks
+            return local
         # Only paths of one job add vectors: then nobody goes on from a local model. Jobs that began
         # from one version have one mask: both change in the same merge.
         numbers = paths.invitations[:, 0]
@@ -260,15 +261,17 @@ class Training:
         offset = None
         if any(each.common is not None or each.own for each in used):
             offset = vectors.offsets(paths.client, numbers, self.parameters)
-        return replace(walks, offset=offset, frozen=used[0].frozen)
+        return replace(local, offset=offset, frozen=used[0].frozen)
 
-    def _walks(self, paths: Paths, works: tuple[Work, ...]) -> Walks:
+    def _local_steps(self, paths: Paths, works: tuple[Work, ...]) -> LocalSteps:
         rates = np.zeros(paths.invitations.shape)
         if paths.one_job:
             number, version = int(paths.invitations[0, 0]), int(paths.versions[0, 0])
             updates = version - bisect_right(self.given, version)
             rates[:] = self.task.rate_at(self.calls[number].round, updates)
-            return self.batches.walks(paths.client, paths.invitations, rates, paths.steps, works[0])
+            return self.batches.local_steps(
+                paths.client, paths.invitations, rates, paths.steps, works[0]
+            )
         columns = (paths.invitations.ravel().tolist(), paths.versions.ravel().tolist())
         jobs = set(zip(*columns, strict=True))
         for number, version in jobs:
@@ -281,12 +284,14 @@ class Training:
             else:
                 rates[(paths.invitations == number) & (paths.versions == version)] = rate
         if len(works) == 1:
-            return self.batches.walks(paths.client, paths.invitations, rates, paths.steps, works[0])
+            return self.batches.local_steps(
+                paths.client, paths.invitations, rates, paths.steps, works[0]
+            )
         parts = []
         for at, work in enumerate(works):
             job = slice(at, at + 1)
             parts.append(
-                self.batches.walks(
+                self.batches.local_steps(
                     paths.client,
                     paths.invitations[:, job],
                     rates[:, job],
@@ -294,7 +299,7 @@ class Training:
                     work,
                 )
             )
-        return reduce(Walks.then, parts)
+        return reduce(LocalSteps.then, parts)
 
     def keep(self, jobs: Jobs) -> None:
         """Remember the local models that jobs have reported, as the way to them."""

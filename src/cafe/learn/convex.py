@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from cafe.data.examples import Examples, Rows, check_rows
 from cafe.errors import InputError
-from cafe.learn.base import Learner, Score, Walks, Weights, check_parameters, completed
+from cafe.learn.base import Learner, Score
+from cafe.learn.local_steps import LocalSteps, Weights, check_parameters, completed
 
 Vector = NDArray[np.float32]
 Exact = NDArray[np.float64]
@@ -31,7 +32,7 @@ class Curvature(NamedTuple):
     smoothness: float
 
 
-class Optimum(NamedTuple):
+class Minimum(NamedTuple):
     """The best model, and the loss that remains."""
 
     model: Exact
@@ -52,7 +53,7 @@ class Convex(Learner, Protocol):
     def curvature(self, data: Examples, rows: Rows) -> Curvature:
         """Of the mean loss over the rows."""
 
-    def optimum(self, data: Examples, rows: Rows, weight: Exact) -> Optimum:
+    def minimum(self, data: Examples, rows: Rows, weight: Exact) -> Minimum:
         """Where the sum over i of ``weight[i] * loss(data[rows[i]])`` is least."""
 
     def spread(self, model: Vector | Exact, data: Examples, rows: Rows) -> Spread:
@@ -86,38 +87,40 @@ class Plain(ABC):
         """Zeros."""
         return np.zeros(self.size, dtype=np.float32)
 
-    def update(self, model: Vector, data: Examples, walks: Walks, coefficient: Weights) -> Vector:
+    def update(
+        self, model: Vector, data: Examples, local: LocalSteps, coefficient: Weights
+    ) -> Vector:
         """The sum over k of ``coefficient[k] * (where walk k ends - model)``."""
-        check_parameters(walks, self.size)
-        if walks.rows.shape[1] == 1:  # all gradients are taken at the model: one sum does it
-            share = coefficient[:, None] * walks.rate
-            slope = self.gradient(model, data, *used(walks.rows, share[:, :, None] * walks.weight))
-            return -slope if walks.plain else -completed(slope, walks, share[:, 0])
+        check_parameters(local, self.size)
+        if local.rows.shape[1] == 1:  # all gradients are taken at the model: one sum does it
+            share = coefficient[:, None] * local.rate
+            slope = self.gradient(model, data, *used(local.rows, share[:, :, None] * local.weight))
+            return -slope if local.plain else -completed(slope, local, share[:, 0])
         moved = np.zeros(self.size, dtype=np.float32)
         for client in np.flatnonzero(coefficient):
-            moved += coefficient[client] * self._walk(model, data, walks, int(client))
+            moved += coefficient[client] * self._walk(model, data, local, int(client))
         return moved
 
-    def updates(self, model: Vector, data: Examples, walks: Walks) -> Vector:
+    def updates(self, model: Vector, data: Examples, local: LocalSteps) -> Vector:
         """Where each walk ends minus the model, a row per walk."""
-        check_parameters(walks, self.size)
-        moved = np.empty((len(walks), self.size), dtype=np.float32)
-        for client in range(len(walks)):
-            moved[client] = self._walk(model, data, walks, client)
+        check_parameters(local, self.size)
+        moved = np.empty((len(local), self.size), dtype=np.float32)
+        for client in range(len(local)):
+            moved[client] = self._walk(model, data, local, client)
         return moved
 
-    def _walk(self, model: Vector, data: Examples, walks: Walks, client: int) -> Vector:
+    def _walk(self, model: Vector, data: Examples, local: LocalSteps, client: int) -> Vector:
         moved = np.zeros(self.size, dtype=np.float32)
-        for step in np.flatnonzero(walks.rate[client]):
-            rows, weight = used(walks.rows[client, step], walks.weight[client, step])
+        for step in np.flatnonzero(local.rate[client]):
+            rows, weight = used(local.rows[client, step], local.weight[client, step])
             slope = self.gradient(model + moved, data, rows, weight)
-            if walks.prox is not None:
-                slope = slope + walks.prox[client, step] * moved
-            if walks.offset is not None:
-                slope = slope + walks.offset[client]
-            if walks.frozen is not None:
-                slope = np.where(walks.frozen, np.float32(0.0), slope)
-            moved -= walks.rate[client, step] * slope
+            if local.prox is not None:
+                slope = slope + local.prox[client, step] * moved
+            if local.offset is not None:
+                slope = slope + local.offset[client]
+            if local.frozen is not None:
+                slope = np.where(local.frozen, np.float32(0.0), slope)
+            moved -= local.rate[client, step] * slope
         return moved
 
     def score(self, model: Vector, data: Examples) -> Score:

@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 
 from cafe.data.examples import Examples, Rows, check_rows
 from cafe.errors import InputError, is_finite_number
-from cafe.learn.base import Weights
 from cafe.learn.convex import (
     BLOCK_BYTES,
     Array,
     Curvature,
     Exact,
-    Optimum,
+    Minimum,
     Plain,
     Spread,
     Vector,
@@ -31,6 +30,7 @@ from cafe.learn.convex import (
     check_whole,
     flat,
 )
+from cafe.learn.local_steps import Weights
 
 CLOSE = 1e-8  # an optimum's gradient, as a share of the one at zero
 SURE = 1e-10  # by how much of its value an optimum may be too high
@@ -54,7 +54,7 @@ class Linear(Plain):
         """Each example's loss but for its l2 part, and the gradient of it in the outputs."""
 
     @abstractmethod
-    def optimum(self, data: Examples, rows: Rows, weight: Exact) -> Optimum:
+    def minimum(self, data: Examples, rows: Rows, weight: Exact) -> Minimum:
         """Where the sum over i of ``weight[i] * loss(data[rows[i]])`` is least."""
 
     @property
@@ -189,7 +189,7 @@ class Ridge(Linear):
         residual = outputs - self._targets(y, outputs.dtype)
         return np.einsum("ij,ij->i", residual, residual) / 2, residual
 
-    def optimum(self, data: Examples, rows: Rows, weight: Exact) -> Optimum:
+    def minimum(self, data: Examples, rows: Rows, weight: Exact) -> Minimum:
         """By the normal equations, or their dual where there are fewer rows than inputs."""
         self._check(data)
         gram, a = self._gram(data, rows, weight)
@@ -208,7 +208,7 @@ class Ridge(Linear):
         for part in self._blocks(len(rows)):
             x = flat(data, rows[part], self.inputs).astype(np.float64)
             loss += weight[part] @ self.errors(_forward(x, matrix), data.y[rows[part]])[0]
-        return Optimum(matrix.ravel(), float(loss))
+        return Minimum(matrix.ravel(), float(loss))
 
     def _targets(self, y: Array, kind: np.dtype[Any]) -> Array:
         if self.classes:
@@ -252,7 +252,7 @@ class Logistic(Linear):
         p[each, y] -= 1
         return np.log(total[:, 0]) - shifted[each, y], p
 
-    def optimum(self, data: Examples, rows: Rows, weight: Exact) -> Optimum:
+    def minimum(self, data: Examples, rows: Rows, weight: Exact) -> Minimum:
         """By Newton's method, each step by conjugate gradients.
 
         Products with the Hessian are in float32: they only decide how many steps it takes.
@@ -292,7 +292,7 @@ class Logistic(Linear):
 
         zero = np.zeros((self.inputs + 1, self.classes))
         matrix, loss = _newton(at, zero, self.l2 * whole)
-        return Optimum(matrix.ravel(), loss)
+        return Minimum(matrix.ravel(), loss)
 
     def _axes(self, data: Examples, rows: Rows, weight: Exact) -> tuple[Exact, Exact | None]:
         """The inputs' principal axes, which the Hessian roughly shares; worth it for many rows."""

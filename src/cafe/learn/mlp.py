@@ -4,7 +4,7 @@ ReLU between layers, softmax and cross entropy at the end; without hidden layers
 regression. A round's examples, whichever clients they belong to, go through the layers together, a
 share of them in each thread, copied and passed in pieces that stay in the processor's cache, into
 arrays that are there from last time. How clients that take several steps share products all the
-same is told in ``cafe.learn.walks``.
+same is told in ``cafe.learn.mlp_steps``.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from cafe.data.examples import Examples, Rows, check_rows
 from cafe.errors import InputError, is_finite_number, whole
-from cafe.learn.base import Score, Walks, Weights, check_parameters, completed
+from cafe.learn.base import Score
 from cafe.learn.layers import Labels, Tape, Widths, gather, layers, parameters, read
+from cafe.learn.local_steps import LocalSteps, Weights, check_parameters, completed
+from cafe.learn.mlp_steps import Cohort, dealt, merge, move
 from cafe.learn.threads import Floats, cores, scratch, shares, side_by_side, summed
-from cafe.learn.walks import Cohort, dealt, merge, move
 
 CACHE = 2**22  # numbers in a piece's arrays: 16 MiB, as large as the gain from larger pieces lasts
 FEWEST = 64  # rows that are worth a thread of their own
@@ -109,17 +110,19 @@ class MLP:
         total = summed(of_piece, self._shares_of_rows(weight.size), self.size)
         return total + self.l2 * weight.sum() * model if self.l2 else total
 
-    def update(self, model: Floats, data: Examples, walks: Walks, coefficient: Weights) -> Floats:
+    def update(
+        self, model: Floats, data: Examples, local: LocalSteps, coefficient: Weights
+    ) -> Floats:
         """The sum over k of ``coefficient[k] * (where walk k ends - model)``."""
-        model, cohort = self._model(model), self._cohort(data, walks)
-        coefficient = _floats("coefficient", coefficient, (len(walks),))
+        model, cohort = self._model(model), self._cohort(data, local)
+        coefficient = _floats("coefficient", coefficient, (len(local),))
         lengths = np.where(coefficient == 0.0, 0, cohort.lengths())
         if lengths.max(initial=0) <= 1:  # no walk leaves the model before its only gradient
             pull = coefficient[:, None] * cohort.pull[:, 0]
             found = self.gradient(model, data, cohort.rows[:, 0].ravel(), pull.ravel())
             if cohort.rate is None:
                 return found
-            return completed(found, walks, -coefficient * cohort.rate[:, 0])
+            return completed(found, local, -coefficient * cohort.rate[:, 0])
         order = dealt(lengths, self._threads)
 
         def of_piece(piece: slice, out: Floats) -> None:
@@ -128,11 +131,11 @@ class MLP:
 
         return summed(of_piece, self._shares_of_walks(order.size, cohort, apart=False), self.size)
 
-    def updates(self, model: Floats, data: Examples, walks: Walks) -> Floats:
+    def updates(self, model: Floats, data: Examples, local: LocalSteps) -> Floats:
         """Where each walk ends minus the model, a row per walk."""
-        model, cohort = self._model(model), self._cohort(data, walks)
+        model, cohort = self._model(model), self._cohort(data, local)
         order = dealt(cohort.lengths(), self._threads)
-        found = np.zeros((len(walks), self.size), np.float32)
+        found = np.zeros((len(local), self.size), np.float32)
 
         def of_share(pieces: list[slice]) -> None:
             for clients in (order[piece] for piece in pieces):
@@ -229,24 +232,24 @@ class MLP:
         labels: Labels = data.y[rows]
         return labels
 
-    def _cohort(self, data: Examples, walks: Walks) -> Cohort:
-        shape = np.shape(walks.rows)
+    def _cohort(self, data: Examples, local: LocalSteps) -> Cohort:
+        shape = np.shape(local.rows)
         if len(shape) != 3 or not shape[1] * shape[2]:
             raise InputError(
-                "Walks need rows of shape (clients, steps, batch), with a step and an example at "
-                f"least. Got shape {shape}."
+                "LocalSteps.rows must be of shape (clients, steps, batch), with at least one step "
+                f"and one example. Got shape {shape}."
             )
-        weight = _floats("weight", walks.weight, shape)
-        rate = _floats("rate", walks.rate, shape[:2])
+        weight = _floats("weight", local.weight, shape)
+        rate = _floats("rate", local.rate, shape[:2])
         decay = np.float32(self.l2) * rate * weight.sum(axis=2) if self.l2 else None
-        labels, pull = self._labels(data, walks.rows), -rate[..., None] * weight
-        if walks.plain:
-            return Cohort(self._inputs(data), walks.rows, labels, pull, decay)
-        check_parameters(walks, self.size)
-        prox = None if walks.prox is None else rate * walks.prox
-        frozen = None if walks.frozen is None else np.flatnonzero(walks.frozen)
-        x, offset = self._inputs(data), walks.offset
-        return Cohort(x, walks.rows, labels, pull, decay, prox, rate, offset, frozen)
+        labels, pull = self._labels(data, local.rows), -rate[..., None] * weight
+        if local.plain:
+            return Cohort(self._inputs(data), local.rows, labels, pull, decay)
+        check_parameters(local, self.size)
+        prox = None if local.prox is None else rate * local.prox
+        frozen = None if local.frozen is None else np.flatnonzero(local.frozen)
+        x, offset = self._inputs(data), local.offset
+        return Cohort(x, local.rows, labels, pull, decay, prox, rate, offset, frozen)
 
 
 def _floats(name: str, given: Weights, shape: tuple[int, ...]) -> Floats:

@@ -10,12 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from cafe.data.examples import Examples, Rows
 from cafe.errors import InputError
-from cafe.learn.base import Weights
 from cafe.learn.convex import (
     Array,
     Curvature,
     Exact,
-    Optimum,
+    Minimum,
     Plain,
     Spread,
     Vector,
@@ -23,6 +22,7 @@ from cafe.learn.convex import (
     check_whole,
     flat,
 )
+from cafe.learn.local_steps import Weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class Quadratic(Plain):
         """The smallest and the largest bend, whatever the rows."""
         return Curvature(float(self._bend().min()), float(self._bend().max()))
 
-    def optimum(self, data: Examples, rows: Rows, weight: Exact) -> Optimum:
+    def minimum(self, data: Examples, rows: Rows, weight: Exact) -> Minimum:
         """The weighted mean of the points."""
         total = np.zeros(self.inputs)
         for part, points in self._points(data, rows):
@@ -87,12 +87,12 @@ class Quadratic(Plain):
         apart = np.zeros(self.inputs)
         for part, points in self._points(data, rows):
             apart += weight[part] @ (points - mean) ** 2
-        return Optimum(mean, float(self._bend() @ apart) / 2)
+        return Minimum(mean, float(self._bend() @ apart) / 2)
 
     def spread(self, model: Vector | Exact, data: Examples, rows: Rows) -> Spread:
         """The bend times the points' own mean and spread."""
         even = np.full(len(rows), 1 / len(rows))
-        mean = self.optimum(data, rows, even).model
+        mean = self.minimum(data, rows, even).model
         apart = np.zeros(self.inputs)
         for part, points in self._points(data, rows):
             apart += even[part] @ (points - mean) ** 2

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from cafe.data.examples import Examples, Rows, check_rows
 from cafe.errors import InputError, is_finite_number
-from cafe.learn.base import Score, Walks, Weights, check_parameters
+from cafe.learn.base import Score
+from cafe.learn.local_steps import LocalSteps, Weights, check_parameters
 
 try:
     import torch
@@ -112,28 +113,30 @@ class TorchLearner:
             total += self._gradient(model, x[where[part]], y[where[part]], weights[part])
         return total
 
-    def update(self, model: Tensor, data: Examples, walks: Walks, coefficient: Weights) -> Tensor:
+    def update(
+        self, model: Tensor, data: Examples, local: LocalSteps, coefficient: Weights
+    ) -> Tensor:
         """The sum over k of ``coefficient[k] * (where walk k ends - model)``.
 
-        Walks of one step all take their gradient at the same model: they are one gradient.
+        LocalSteps of one step all take their gradient at the same model: they are one gradient.
         """
-        if walks.rate.shape[1] == 1:
-            check_parameters(walks, len(model))
-            share = -(coefficient * walks.rate[:, 0])
-            weight = share[:, None, None] * walks.weight
-            total = self.gradient(model, data, walks.rows.ravel(), weight.ravel())
-            return total if walks.plain else self._completed(total, walks, share)
+        if local.rate.shape[1] == 1:
+            check_parameters(local, len(model))
+            share = -(coefficient * local.rate[:, 0])
+            weight = share[:, None, None] * local.weight
+            total = self.gradient(model, data, local.rows.ravel(), weight.ravel())
+            return total if local.plain else self._completed(total, local, share)
         used = np.flatnonzero(coefficient)
-        walks = walks.take(used)
+        local = local.take(used)
         total = torch.zeros_like(model)
-        for part, moved in self._walk(model, data, walks):
+        for part, moved in self._walk(model, data, local):
             total += self._floats(coefficient[used[part]]) @ moved
         return total
 
-    def updates(self, model: Tensor, data: Examples, walks: Walks) -> Tensor:
+    def updates(self, model: Tensor, data: Examples, local: LocalSteps) -> Tensor:
         """Where each walk ends minus the model, a row per walk."""
-        moved = torch.empty(len(walks), len(model), device=self.device)
-        for part, ends in self._walk(model, data, walks):
+        moved = torch.empty(len(local), len(model), device=self.device)
+        for part, ends in self._walk(model, data, local):
             moved[part] = ends
         return moved
 
@@ -211,35 +214,37 @@ class TorchLearner:
             at = model.detach().requires_grad_()
             return torch.autograd.grad(self._total(self._named(at), x, y, weight), at)[0]
 
-    def _completed(self, total: Tensor, walks: Walks, share: Weights) -> Tensor:
+    def _completed(self, total: Tensor, local: LocalSteps, share: Weights) -> Tensor:
         """A sum of gradients at the model, with offsets and without the frozen parameters."""
-        if walks.offset is not None:
+        if local.offset is not None:
             used = np.flatnonzero(share)
-            total += self._floats(share[used]) @ self._floats(walks.offset[used])
-        if walks.frozen is not None:
-            total[self._mask(walks.frozen)] = 0.0
+            total += self._floats(share[used]) @ self._floats(local.offset[used])
+        if local.frozen is not None:
+            total[self._mask(local.frozen)] = 0.0
         return total
 
-    def _walk(self, model: Tensor, data: Examples, walks: Walks) -> Iterator[tuple[slice, Tensor]]:
+    def _walk(
+        self, model: Tensor, data: Examples, local: LocalSteps
+    ) -> Iterator[tuple[slice, Tensor]]:
         """Where some of the walks end minus the model, as many at a time as fit."""
-        check_rows(walks.rows, data)
-        check_parameters(walks, len(model))
+        check_rows(local.rows, data)
+        check_parameters(local, len(model))
         x, y = self._on_device(data)
-        copies = 4 if walks.plain else 7  # of the model, for each walk
-        each = copies * len(model) + walks.rows.shape[2] * self._row_floats
-        frozen = None if walks.frozen is None else self._mask(walks.frozen)
-        for part in _parts(len(walks), FLOATS_AT_ONCE // each):
-            offset = None if walks.offset is None else self._floats(walks.offset[part])
-            ends = model.repeat(len(walks.rate[part]), 1)
-            for step in range(walks.rate.shape[1]):
-                taken = np.flatnonzero(walks.rate[part, step])
-                rows = self._indices(walks.rows[part, step][taken])
-                weight = self._floats(walks.weight[part, step][taken])
-                rate = self._floats(walks.rate[part, step][taken])
+        copies = 4 if local.plain else 7  # of the model, for each walk
+        each = copies * len(model) + local.rows.shape[2] * self._row_floats
+        frozen = None if local.frozen is None else self._mask(local.frozen)
+        for part in _parts(len(local), FLOATS_AT_ONCE // each):
+            offset = None if local.offset is None else self._floats(local.offset[part])
+            ends = model.repeat(len(local.rate[part]), 1)
+            for step in range(local.rate.shape[1]):
+                taken = np.flatnonzero(local.rate[part, step])
+                rows = self._indices(local.rows[part, step][taken])
+                weight = self._floats(local.weight[part, step][taken])
+                rate = self._floats(local.rate[part, step][taken])
                 at = ends if len(taken) == len(ends) else ends[self._indices(taken)]
                 extra = None if offset is None else offset[self._indices(taken)]
-                if walks.prox is not None:  # at the point before the step, as the gradient is
-                    prox = self._floats(walks.prox[part, step][taken])
+                if local.prox is not None:  # at the point before the step, as the gradient is
+                    prox = self._floats(local.prox[part, step][taken])
                     pull = (at - model) * prox[:, None]
                     extra = pull if extra is None else pull + extra
                 self._step(at, x[rows], y[rows], weight, rate)

@@ -64,20 +64,22 @@ class Trainer:
         model = job.base if job.before is None else job.before.model
         updates = job.version - sum(version <= job.version for version in self.given)
         rate = task.rate_at(job.round, updates)
-        walk = Batches(task, self.seed).walks(
+        local = Batches(task, self.seed).local_steps(
             client, np.array([[job.invitation]]), np.array([[rate]]), np.array([[job.steps]]),
             job.work,
         )  # fmt: skip
         if job.before is None:
-            share = walk.weight[0, 0] / walk.weight[0, 0].sum()
+            share = local.weight[0, 0] / local.weight[0, 0].sum()
             with np.errstate(all="ignore"):  # of a model that diverges it may not be finite
-                loss = task.learner.losses(model, task.data, walk.rows[0, 0])
-                job.loss = float((loss * walk.weight[0, 0]).sum() / walk.weight[0, 0].sum())
+                loss = task.learner.losses(model, task.data, local.rows[0, 0])
+                job.loss = float((loss * local.weight[0, 0]).sum() / local.weight[0, 0].sum())
                 job.rms_loss = float(np.sqrt((loss.astype(float) ** 2 * share).sum()))
         else:
             job.loss, job.rms_loss = job.before.loss, job.before.rms_loss
         with np.errstate(all="ignore"):  # a model that is not finite is never merged
-            for rows, weight, step in zip(walk.rows[0], walk.weight[0], walk.rate[0], strict=True):
+            for rows, weight, step in zip(
+                local.rows[0], local.weight[0], local.rate[0], strict=True
+            ):
                 slope = task.learner.gradient(model, task.data, rows, weight)
                 if job.work.prox:
                     slope = slope + (model - job.base) * job.work.prox

@@ -31,11 +31,11 @@ def trains(task: Task, seed: int) -> Train:
         layout, at = Layout.of(model), dict(model)
         rate = np.array([[task.rate_at(job.round, job.version)]])
         steps, address = np.array([[job.settings["steps"]]]), np.array([[job.invitation]])
-        walk = batches.walks(np.array([job.number]), address, rate, steps, job.work)
+        local = batches.local_steps(np.array([job.number]), address, rate, steps, job.work)
         start = learner.load(layout.flat(at))
-        losses = np.asarray(learner.losses(start, task.data, walk.rows[0, 0]), dtype=float)
-        share = walk.weight[0, 0] / walk.weight[0, 0].sum()
-        for rows, weight, step in zip(walk.rows[0], walk.weight[0], walk.rate[0], strict=True):
+        losses = np.asarray(learner.losses(start, task.data, local.rows[0, 0]), dtype=float)
+        share = local.weight[0, 0] / local.weight[0, 0].sum()
+        for rows, weight, step in zip(local.rows[0], local.weight[0], local.rate[0], strict=True):
             flat = learner.load(layout.flat(at))
             slopes = layout.parts(learner.save(learner.gradient(flat, task.data, rows, weight)))
             for name, slope in slopes.items():

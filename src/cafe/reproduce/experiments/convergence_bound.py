@@ -44,7 +44,7 @@ from cafe.reproduce.findings import Claim, Effort, Experiment, Finding, Rows, Ve
 from cafe.reproduce.pictures import figure
 from cafe.reproduce.trials import Job, Progress, Row, column, side_by_side
 from cafe.task import Task
-from cafe.task_constants import Measured, measure
+from cafe.task_constants import TaskConstants, measure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,7 +77,7 @@ def task(l2: float) -> Task:
 
 
 @lru_cache(maxsize=2)
-def _measured(l2: float) -> Measured:
+def _measured(l2: float) -> TaskConstants:
     return measure(task(l2))
 
 

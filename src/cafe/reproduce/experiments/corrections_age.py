@@ -41,7 +41,7 @@ from cafe.reproduce.findings import Claim, Effort, Finding, Rows, Verdict, shown
 from cafe.reproduce.pictures import figure, tidy
 from cafe.reproduce.trials import Job, Row, column
 from cafe.task import Task
-from cafe.task_constants import Measured, measure
+from cafe.task_constants import TaskConstants, measure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,7 +78,7 @@ def _bend() -> Floats:
 
 
 @lru_cache(maxsize=2)
-def _measured(apart: bool) -> Measured:
+def _measured(apart: bool) -> TaskConstants:
     return measure(task(apart))
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from cafe.data import Shards, deal, holdings
+from cafe.data import Shards, allocate, class_counts
 from cafe.errors import InputError
 
 steady = settings(derandomize=True, deadline=None, max_examples=50, database=None)
@@ -30,8 +30,8 @@ def tables(draw: st.DrawFn) -> tuple[Any, Any]:
 @given(tables(), st.integers(0, 9))
 def test_what_was_asked_for_is_held(table: tuple[Any, Any], seed: int) -> None:
     labels, counts = table
-    shards = deal(labels, counts, np.random.default_rng(seed))
-    np.testing.assert_array_equal(holdings(labels, shards), counts)
+    shards = allocate(labels, counts, np.random.default_rng(seed))
+    np.testing.assert_array_equal(class_counts(labels, shards), counts)
     np.testing.assert_array_equal(shards.counts, counts.sum(axis=1))
     for client in range(len(shards)):
         assert len(set(shards[client].tolist())) == len(shards[client])
@@ -41,7 +41,7 @@ def test_what_was_asked_for_is_held(table: tuple[Any, Any], seed: int) -> None:
 @given(tables(), st.integers(0, 9))
 def test_rows_are_shared_only_when_there_are_too_few(table: tuple[Any, Any], seed: int) -> None:
     labels, counts = table
-    shards = deal(labels, counts, np.random.default_rng(seed))
+    shards = allocate(labels, counts, np.random.default_rng(seed))
     enough = counts.sum(axis=0) <= np.bincount(labels)
     rows = shards.rows[enough[labels[shards.rows]]]
     assert len(np.unique(rows)) == len(rows)
@@ -51,7 +51,7 @@ def test_every_row_is_as_likely_as_any_other() -> None:
     """Clients 0 and 1 share a deck of 5, client 2 cannot be served from it: all the same."""
     rng = np.random.default_rng(0)
     counts = [[2], [2], [2]]
-    dealt = [deal(np.zeros(5, dtype=int), counts, rng) for _ in range(4000)]
+    dealt = [allocate(np.zeros(5, dtype=int), counts, rng) for _ in range(4000)]
     for client in range(3):
         held = np.bincount(np.concatenate([shards[client] for shards in dealt]), minlength=5)
         sd = np.sqrt(4000 * 0.4 * 0.6)
@@ -60,23 +60,23 @@ def test_every_row_is_as_likely_as_any_other() -> None:
 
 def test_holdings_count_repetitions() -> None:
     shards = Shards.of([np.array([0, 0, 3]), np.array([2])])
-    counts = holdings([1, 0, 3, 1], shards)
+    counts = class_counts([1, 0, 3, 1], shards)
     assert counts.tolist() == [[0, 3, 0, 0], [0, 0, 0, 1]]
 
 
 @pytest.mark.parametrize("count", [3, -1])
 def test_a_class_has_only_so_many(count: int) -> None:
     with pytest.raises(InputError, match=f"Client 1 is to hold {count} of one that has 2"):
-        deal([0, 0, 1], [[1, 0], [count, 1]], np.random.default_rng(0))
+        allocate([0, 0, 1], [[1, 0], [count, 1]], np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("counts", [[[1]], [[1, 1, 1]], [1, 1], [[1.0, 1.0]]])
 def test_a_table_has_a_column_per_class(counts: Any) -> None:
     with pytest.raises(InputError, match=r"a column per class \(2\)"):
-        deal([0, 1], counts, np.random.default_rng(0))
+        allocate([0, 1], counts, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("labels", [[0.0, 1.0], [[0, 1]], [-1, 0], [], ["0"]])
 def test_labels_are_classes(labels: Any) -> None:
     with pytest.raises(InputError, match="labels must be a flat array of whole numbers"):
-        deal(labels, [[1, 1]], np.random.default_rng(0))
+        allocate(labels, [[1, 1]], np.random.default_rng(0))

@@ -11,7 +11,7 @@ from cafe.errors import InputError
 Counts = NDArray[np.int64]
 
 
-def deal(labels: ArrayLike, counts: ArrayLike, rng: np.random.Generator) -> Shards:
+def allocate(labels: ArrayLike, counts: ArrayLike, rng: np.random.Generator) -> Shards:
     """Shards in which client k holds ``counts[k, c]`` examples of class c, drawn at random.
 
     The rows of a class are shuffled like a deck of cards and dealt client by client; a deck that
@@ -43,7 +43,7 @@ def deal(labels: ArrayLike, counts: ArrayLike, rng: np.random.Generator) -> Shar
     return Shards(np.concatenate(rows)[by_client], starts)
 
 
-def holdings(labels: ArrayLike, shards: Shards) -> Counts:
+def class_counts(labels: ArrayLike, shards: Shards) -> Counts:
     """How many examples of each class every client holds, of shape (clients, classes)."""
     y = classes_of(labels)
     classes = int(y.max()) + 1

@@ -127,7 +127,7 @@ def test_experiments_announce_a_fetch_too(shelf: Any, monkeypatch: pytest.Monkey
         said.append(sentence)
         yield
 
-    monkeypatch.setattr(trials, "scenario_of", trials.scenario_of.__wrapped__)
+    monkeypatch.setattr(trials, "load_scenario", trials.load_scenario.__wrapped__)
     trials.fetch("fig-age-cycle", fetching)
     trials.fetch("search", fetching)
     assert not said

@@ -12,14 +12,14 @@ import pytest
 
 import cafe
 from cafe.analysis.statistics import mean
-from cafe.reproduce.agreement import Compared, Fit
+from cafe.reproduce.agreement import Agreement, Comparison
 from cafe.reproduce.experiments import age_cycle, closed_forms, iid_rate, objective
-from cafe.reproduce.findings import Claim, Effort, Experiment, Finding, Verdict
-from cafe.reproduce.folder import as_csv, from_csv, readme
+from cafe.reproduce.findings import Claim, ClaimVerdict, Effort, Experiment, Finding
+from cafe.reproduce.folder import readme, rows_from_csv, rows_to_csv
 from cafe.reproduce.trials import Row
-from cafe.reproduce.warmup import settled, settled_trials
+from cafe.reproduce.warmup import settled, steady_trials
 
-HOLDS, IN_PART, FAILS = Verdict.HOLDS, Verdict.IN_PART, Verdict.FAILS
+HOLDS, IN_PART, FAILS = ClaimVerdict.HOLDS, ClaimVerdict.IN_PART, ClaimVerdict.FAILS
 NAMES: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
     for module in (age_cycle, objective, iid_rate, closed_forms)
@@ -29,11 +29,11 @@ NAMES: dict[str, Experiment] = {
 @cache
 def _kept(name: str) -> str:
     """The rows of a quick run, as they are kept."""
-    return as_csv(NAMES[name].run(Effort(quick=True), lambda done, of: None))
+    return rows_to_csv(NAMES[name].run(Effort(quick=True), lambda done, of: None))
 
 
 def _rows(name: str) -> list[Row]:
-    return from_csv(_kept(name))
+    return rows_from_csv(_kept(name))
 
 
 def _doctored(name: str, doctor: Callable[[Row], Row]) -> Finding:
@@ -45,7 +45,7 @@ def _claim(finding: Finding, part: str) -> Claim:
     return found
 
 
-def _verdict(finding: Finding, part: str) -> Verdict:
+def _verdict(finding: Finding, part: str) -> ClaimVerdict:
     return _claim(finding, part).verdict
 
 
@@ -84,7 +84,7 @@ def test_ages_after_the_warm_up_are_those_of_the_books() -> None:
     federation = cafe.Federation(20, cafe.Exponential(1.0))
     policy = cafe.policies.mcu(quorum=9, deadline=0.5)
     history = cafe.simulate(federation, policy, seed=3, rounds=50)
-    trial = settled_trials("theory", {"quorum": 9, "deadline": 0.5, "warmup": 1}, [3], 49, {})
+    trial = steady_trials("theory", {"quorum": 9, "deadline": 0.5, "warmup": 1}, [3], 49, {})
     (row,) = settled(trial[0], history)
     # In round 0 every age grows from 0 to T.
     assert row["age"] * 24.5 + 0.5**2 / 2 == pytest.approx(history.mean_age * 25)
@@ -199,7 +199,7 @@ def test_searches_that_look_too_near_end_in_the_wrong_basin() -> None:
     ],
 )
 def test_verdicts_on_the_objective_follow_the_rows(
-    part: str, now: Verdict, doctor: Callable[[Row], Row], then: Verdict
+    part: str, now: ClaimVerdict, doctor: Callable[[Row], Row], then: ClaimVerdict
 ) -> None:
     assert _verdict(NAMES["fig-objective"].conclude(_rows("fig-objective")), part) is now
     assert _verdict(_doctored("fig-objective", doctor), part) is then
@@ -261,7 +261,7 @@ def _off(row: Row) -> Row:
     ],
 )
 def test_verdicts_on_g_follow_the_rows(
-    part: str, now: Verdict, doctor: Callable[[Row], Row], then: Verdict
+    part: str, now: ClaimVerdict, doctor: Callable[[Row], Row], then: ClaimVerdict
 ) -> None:
     assert _verdict(NAMES["fig-iid-rate"].conclude(_rows("fig-iid-rate")), part) is now
     assert _verdict(_doctored("fig-iid-rate", doctor), part) is then
@@ -347,7 +347,7 @@ def test_corollary_1_fails_where_quorum_1_wastes_most() -> None:
     ("used", "verdict"), [(lambda r: r["used"], IN_PART), (lambda r: 1, HOLDS)]
 )
 def test_efficiency_depends_on_the_denominator(
-    used: Callable[[Row], float], verdict: Verdict
+    used: Callable[[Row], float], verdict: ClaimVerdict
 ) -> None:
     """Were all three alike the claim would hold."""
 
@@ -363,9 +363,9 @@ def test_chance_alone_passes_and_a_bias_does_not() -> None:
     """The chi-square rule on made-up measurements of which the truth is known."""
     rng = np.random.default_rng(5)
 
-    def fit(bias: float) -> Fit:
+    def fit(bias: float) -> Agreement:
         drawn = 1 + bias + 0.01 * rng.standard_normal((40, 10))
-        return Fit.of([Compared(mean(row), 1.0) for row in drawn])
+        return Agreement.of([Comparison(mean(row), 1.0) for row in drawn])
 
     fair = [fit(0.0) for _ in range(200)]
     assert np.mean([one.chance < 0.05 for one in fair]) == pytest.approx(0.05, abs=0.045)

@@ -23,8 +23,8 @@ from cafe.reproduce.experiments.corrections_work import (
     share_of,
     within,
 )
-from cafe.reproduce.findings import Finding, Verdict
-from cafe.reproduce.folder import as_csv, from_csv
+from cafe.reproduce.findings import ClaimVerdict, Finding
+from cafe.reproduce.folder import rows_from_csv, rows_to_csv
 
 CACHED = (convergence_bound.task, convergence_bound._measured, bias.images)
 
@@ -41,11 +41,11 @@ def _small_images(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         cached.cache_clear()
 
 
-def verdicts(finding: Finding) -> dict[str, Verdict]:
+def verdicts(finding: Finding) -> dict[str, ClaimVerdict]:
     return {claim.text: claim.verdict for claim in finding.claims}
 
 
-def verdict(finding: Finding, part_of_text: str) -> Verdict:
+def verdict(finding: Finding, part_of_text: str) -> ClaimVerdict:
     (found,) = [v for text, v in verdicts(finding).items() if part_of_text in text]
     return found
 
@@ -56,10 +56,10 @@ def verdict(finding: Finding, part_of_text: str) -> Verdict:
 def test_a_prediction_is_judged_by_its_worst_factor() -> None:
     assert off([1.1, 0.5, 1.0]) == pytest.approx(2.0)
     assert [within(f) for f in (1.2, 1.3, 2.1)] == [
-        Verdict.HOLDS, Verdict.IN_PART, Verdict.FAILS
+        ClaimVerdict.HOLDS, ClaimVerdict.IN_PART, ClaimVerdict.FAILS
     ]  # fmt: skip
     assert [share_of(good) for good in ([True, True], [True, False], [False])] == [
-        Verdict.HOLDS, Verdict.IN_PART, Verdict.FAILS
+        ClaimVerdict.HOLDS, ClaimVerdict.IN_PART, ClaimVerdict.FAILS
     ]  # fmt: skip
 
 
@@ -67,12 +67,12 @@ def test_a_formula_that_follows_the_gap_holds_and_a_flat_one_does_not() -> None:
     gaps = {t: Estimate(1 / t, 0.01, 30) for t in (0.1, 0.5, 2.0)}
     lines = {"follows": {t: 30 / t for t in gaps}, "flat": dict.fromkeys(gaps, 30.0)}
     first, second = predicting({"follows": "a", "flat": "b"}, gaps, lines)
-    assert (first.verdict, second.verdict) == (Verdict.HOLDS, Verdict.FAILS)
+    assert (first.verdict, second.verdict) == (ClaimVerdict.HOLDS, ClaimVerdict.FAILS)
     assert "20-fold" in first.effect
     assert "1.0-fold" in second.effect
     unsure = {t: Estimate(gap.mean, 0.5 * gap.mean, 30) for t, gap in gaps.items()}
     (third,) = predicting({"flat": "b"}, unsure, lines)
-    assert third.verdict is Verdict.HOLDS  # nothing measured speaks against it
+    assert third.verdict is ClaimVerdict.HOLDS  # nothing measured speaks against it
 
 
 # ---------------------------------------------------------------------------------------- books
@@ -93,9 +93,9 @@ def test_what_is_counted_is_what_theory_expects() -> None:
 def test_the_share_fails_where_counts_contradict_it() -> None:
     rows = [row for at in ((100, 1, 0.5), (100, 42, 0.5), books.SMALL) for seed in range(6)
             for row in books._counted(at, seed, 150)]  # fmt: skip
-    assert verdict(books.found(rows), "exactly (1 - q)/N") is Verdict.HOLDS
+    assert verdict(books.found(rows), "exactly (1 - q)/N") is ClaimVerdict.HOLDS
     wrong = [{**row, "weight": row["weight"] * 0.7} for row in rows]
-    assert verdict(books.found(wrong), "exactly (1 - q)/N") is Verdict.FAILS
+    assert verdict(books.found(wrong), "exactly (1 - q)/N") is ClaimVerdict.FAILS
 
 
 # ------------------------------------------------------------------------------------------ age
@@ -163,10 +163,10 @@ def test_the_whole_of_corrections_follows_from_its_rows_as_kept() -> None:
             rows += age._run(age.QUORUM, False, m, 0.5, seed, 20)
         for scheme in bias.SCHEMES:
             rows += bias._toy(scheme, seed, 60) + bias._mnist("softmax", scheme, seed, 5)
-    finding = corrections.conclude(from_csv(as_csv(rows)))
-    assert verdict(finding, "age sets the rate") is Verdict.FAILS
-    assert verdict(finding, "a quorum above 1") is Verdict.FAILS
-    assert verdict(finding, "over N, not over their sum") is not Verdict.FAILS
+    finding = corrections.conclude(rows_from_csv(rows_to_csv(rows)))
+    assert verdict(finding, "age sets the rate") is ClaimVerdict.FAILS
+    assert verdict(finding, "a quorum above 1") is ClaimVerdict.FAILS
+    assert verdict(finding, "over N, not over their sum") is not ClaimVerdict.FAILS
     for draw in finding.pictures.values():
         assert draw().axes
 
@@ -197,19 +197,21 @@ def test_bounds_are_judged_by_what_was_measured() -> None:
     for t in (0.1, 0.5):
         for seed in range(2):
             rows += convergence_bound._gaps(
-                convergence_bound.Place(convergence_bound.L2, t), seed, 30
+                convergence_bound.BoundPoint(convergence_bound.L2, t), seed, 30
             )
-    found = convergence_bound.conclude(from_csv(as_csv(rows)))
-    assert verdict(found, "Theorem 3 bounds the gap") is Verdict.HOLDS
-    assert verdict(found, "the corrected theorem bounds") is Verdict.HOLDS
+    found = convergence_bound.conclude(rows_from_csv(rows_to_csv(rows)))
+    assert verdict(found, "Theorem 3 bounds the gap") is ClaimVerdict.HOLDS
+    assert verdict(found, "the corrected theorem bounds") is ClaimVerdict.HOLDS
     large = [{**row, "gap": row["gap"] * 1e6} if "gap" in row else row for row in rows]
-    assert verdict(convergence_bound.conclude(large), "Theorem 3 bounds the gap") is Verdict.FAILS
+    assert (
+        verdict(convergence_bound.conclude(large), "Theorem 3 bounds the gap") is ClaimVerdict.FAILS
+    )
     for draw in found.pictures.values():
         assert draw().axes
 
 
 def test_gaps_are_of_the_objective_and_fall() -> None:
-    rows = convergence_bound._gaps(convergence_bound.Place(convergence_bound.L2, 0.5), 0, 40)
+    rows = convergence_bound._gaps(convergence_bound.BoundPoint(convergence_bound.L2, 0.5), 0, 40)
     gaps = [row["gap"] for row in rows]
     assert rows[-1]["round"] == 40
     assert gaps[0] < np.log(10)  # the loss of the start, which knows nothing

@@ -14,25 +14,25 @@ import numpy as np
 import pytest
 
 import cafe
-from cafe.reproduce import Finding, Verdict, folder
+from cafe.reproduce import ClaimVerdict, Finding, folder
 from cafe.reproduce.experiments import deadline, iid_quorum, iid_rounds, noniid_quorum
 from cafe.reproduce.findings import Effort, Rows
-from cafe.reproduce.trials import Row, Trial, play, scenario_of, text_of
+from cafe.reproduce.trials import Row, Trial, load_scenario, play, scenario_text
 
 MNIST = Path(os.environ.get("CAFE_DATA", "-")) / "mnist"
 needs_mnist = pytest.mark.skipif(not MNIST.is_dir(), reason="MNIST is not in CAFE_DATA")
 
-HOLDS, IN_PART, FAILS = Verdict.HOLDS, Verdict.IN_PART, Verdict.FAILS
+HOLDS, IN_PART, FAILS = ClaimVerdict.HOLDS, ClaimVerdict.IN_PART, ClaimVerdict.FAILS
 SEEDS = range(5)
 
 
-def verdicts(module: ModuleType, rows: Rows) -> list[Verdict]:
+def verdicts(module: ModuleType, rows: Rows) -> list[ClaimVerdict]:
     """What an experiment concludes from rows that were kept as text and read again."""
     return [claim.verdict for claim in concluded(module, rows).claims]
 
 
 def concluded(module: ModuleType, rows: Rows) -> Finding:
-    found: Finding = module.conclude(folder.from_csv(folder.as_csv(rows)))
+    found: Finding = module.conclude(folder.rows_from_csv(folder.rows_to_csv(rows)))
     return found
 
 
@@ -110,7 +110,7 @@ def test_a_lead_that_grows_with_the_deadline_is_seen() -> None:
 
 
 def test_quorums_are_where_rounds_succeed_as_often_as_said() -> None:
-    federation = scenario_of(noniid_quorum.NAME).federation
+    federation = load_scenario(noniid_quorum.NAME).federation
     for t, quorums in noniid_quorum.QUORUMS.items():
         for wanted, quorum in zip(noniid_quorum.SUCCESS, quorums, strict=True):
             share = cafe.expect(federation, quorum=quorum, deadline=t).success_probability
@@ -212,7 +212,7 @@ def test_a_quorum_of_30_on_top_is_seen() -> None:
 
 
 def test_both_iid_figures_are_of_one_setting() -> None:
-    one, other = (tomllib.loads(text_of(m.NAME)) for m in (iid_quorum, iid_rounds))
+    one, other = (tomllib.loads(scenario_text(m.NAME)) for m in (iid_quorum, iid_rounds))
     for table in ("federation", "policy", "task", "learner"):
         assert one[table] == other[table]
     assert one["run"]["rounds"] == other["run"]["rounds"]
@@ -272,7 +272,7 @@ def test_deadlines_as_theory_has_them() -> None:
     ],
 )
 def test_other_rows_turn_the_verdict(
-    name: str, of: Callable[[float], float], claim: int, verdict: Verdict
+    name: str, of: Callable[[float], float], claim: int, verdict: ClaimVerdict
 ) -> None:
     assert verdicts(deadline, at_deadlines(**{name: of}))[claim] is verdict
 

@@ -13,12 +13,21 @@ import cafe
 from cafe.analysis.statistics import Estimate
 from cafe.cli import app
 from cafe.errors import FileError, InputError
-from cafe.reproduce import Claim, Experiment, Finding, Verdict, experiment, names, reproduce, trials
+from cafe.reproduce import (
+    Claim,
+    ClaimVerdict,
+    Experiment,
+    Finding,
+    experiment,
+    names,
+    reproduce,
+    trials,
+)
 from cafe.reproduce import folder as folders
 from cafe.reproduce.experiments import table_agu
-from cafe.reproduce.findings import judged, strays
+from cafe.reproduce.findings import judge_differences, outlier_notes
 from cafe.reproduce.parameter_search import CELLS, changes, chosen
-from cafe.reproduce.trials import Row, Trial, column, play, points, scenario_of, text_of
+from cafe.reproduce.trials import Row, Trial, column, load_scenario, play, points, scenario_text
 
 PAPER = Path(__file__).parents[2] / "paper"
 MNIST = Path(os.environ.get("CAFE_DATA", "-")) / "mnist"
@@ -37,16 +46,18 @@ def test_what_is_committed_follows_from_the_runs(name: str) -> None:
     one, folder = experiment(name), PAPER / name
     finding = one.conclude(folders.read(folder))
     kept = json.loads((folder / folders.RESULTS).read_text(encoding="utf-8"))
-    assert json.loads(folders.as_json(one, finding)) == kept
+    assert json.loads(folders.results_json(one, finding)) == kept
     assert (folder / folders.README).read_text(encoding="utf-8") == folders.readme(one, finding)
     for table in finding.tables:
         assert len({*table.columns}) == len(table.columns), table.title
     for picture in finding.pictures:
         assert (folder / f"{picture}.svg").stat().st_size < 300_000
     if one.scenario:
-        assert (folder / "scenario.toml").read_text(encoding="utf-8") == text_of(name)
+        assert (folder / "scenario.toml").read_text(encoding="utf-8") == scenario_text(name)
     if one.printed:
-        assert folders.from_csv((folder / folders.PRINTED).read_text("utf-8")) == list(one.printed)
+        assert folders.rows_from_csv((folder / folders.PRINTED).read_text("utf-8")) == list(
+            one.printed
+        )
 
 
 @pytest.mark.parametrize("name", [n for n in names() if n != "search"])
@@ -62,7 +73,7 @@ def test_experiments_have_the_rounds_and_seeds_of_the_paper(name: str) -> None:
     rows = folders.read(PAPER / name)
     assert len({row["seed"] for row in rows if "seed" in row}) >= 5
     if experiment(name).scenario:
-        assert scenario_of(name).run["rounds"] == 1000
+        assert load_scenario(name).run["rounds"] == 1000
 
 
 def test_the_index_has_every_claim() -> None:
@@ -76,7 +87,7 @@ def test_the_index_has_every_claim() -> None:
 @pytest.mark.parametrize("name", CELLS)
 def test_settings_are_those_that_the_rule_chooses(name: str) -> None:
     best = chosen(folders.read(PAPER / "search"), name)
-    scenario = scenario_of(name)
+    scenario = load_scenario(name)
     for key, value in changes(name, best["mcu"]).items():
         table, *path = key.split(".")
         found = scenario.tables[table]
@@ -105,7 +116,7 @@ def test_everything_runs(name: str, tmp_path: Path) -> None:
 def test_a_trial_is_its_scenario_played_by_anybody() -> None:
     """A trial's run is what ``cafe.simulate`` gives for the varied scenario, on any threads."""
     trial = Trial("table-agu", {}, 3, "agu", {"policies.agu.quorum": 25}, rounds=12)
-    scenario = scenario_of("table-agu").varied(trial.changes).but(rounds=12)
+    scenario = load_scenario("table-agu").varied(trial.changes).but(rounds=12)
     again = cafe.simulate(
         scenario.federation, scenario.policy("agu"), scenario.task(3, 1), seed=3, **scenario.run
     )
@@ -139,9 +150,9 @@ def test_rows_survive_their_file() -> None:
         {"policy": "mcu", "share": 0.05, "seed": 0, "accuracy": 1 / 3},
         {"policy": "awu", "share": 0.3, "seed": 1},
     ]
-    again = folders.from_csv(folders.as_csv(rows))
+    again = folders.rows_from_csv(folders.rows_to_csv(rows))
     assert again == [rows[0] | {"accuracy": 0.3333333}, rows[1]]
-    assert folders.from_csv(folders.as_csv(again)) == again
+    assert folders.rows_from_csv(folders.rows_to_csv(again)) == again
 
 
 def test_columns_come_in_the_order_of_seeds() -> None:
@@ -155,20 +166,20 @@ def test_columns_come_in_the_order_of_seeds() -> None:
 @pytest.mark.parametrize(
     ("leads", "verdict"),
     [
-        ([(0.1, 0.01), (0.2, 0.01)], Verdict.HOLDS),
-        ([(0.1, 0.01), (0.2, 0.01), (0.01, 0.1)], Verdict.HOLDS),
-        ([(0.1, 0.01), (-0.01, 0.1)], Verdict.IN_PART),
-        ([(0.1, 0.01), (0.01, 0.1)], Verdict.IN_PART),
-        ([(0.01, 0.1), (0.01, 0.1)], Verdict.FAILS),
-        ([(-0.1, 0.01)], Verdict.FAILS),
+        ([(0.1, 0.01), (0.2, 0.01)], ClaimVerdict.HOLDS),
+        ([(0.1, 0.01), (0.2, 0.01), (0.01, 0.1)], ClaimVerdict.HOLDS),
+        ([(0.1, 0.01), (-0.01, 0.1)], ClaimVerdict.IN_PART),
+        ([(0.1, 0.01), (0.01, 0.1)], ClaimVerdict.IN_PART),
+        ([(0.01, 0.1), (0.01, 0.1)], ClaimVerdict.FAILS),
+        ([(-0.1, 0.01)], ClaimVerdict.FAILS),
     ],
 )
-def test_leads_are_judged(leads: list[tuple[float, float]], verdict: Verdict) -> None:
-    assert judged([Estimate(mean, error, 5) for mean, error in leads]) is verdict
+def test_leads_are_judged(leads: list[tuple[float, float]], verdict: ClaimVerdict) -> None:
+    assert judge_differences([Estimate(mean, error, 5) for mean, error in leads]) is verdict
 
 
 def test_a_folder_says_what_was_found(tmp_path: Path) -> None:
-    claim = Claim("Two is more than one", Verdict.IN_PART, "By 1.000 ± 0.100.")
+    claim = Claim("Two is more than one", ClaimVerdict.IN_PART, "By 1.000 ± 0.100.")
     one = Experiment(
         "some", "Fig. 0", "a test", lambda *_: [], lambda rows: Finding([claim]), scenario=False
     )
@@ -211,18 +222,18 @@ def test_missing_data_are_missed_before_processes_start(
     def missing(name: str, **more: object) -> None:
         raise InputError(f"There is no {name}.")
 
-    scenario_of.cache_clear()
+    load_scenario.cache_clear()
     monkeypatch.setattr("cafe.data.load", missing)
-    monkeypatch.setattr(trials, "side_by_side", lambda *_: pytest.fail("processes were started"))
+    monkeypatch.setattr(trials, "run_parallel", lambda *_: pytest.fail("processes were started"))
     with pytest.raises(InputError, match="There is no mnist"):
         reproduce(["table-agu"], tmp_path, quick=True)
-    scenario_of.cache_clear()
+    load_scenario.cache_clear()
 
 
 def test_strays_are_owned_up_to() -> None:
     rows = [{"m": m, "accuracy": 0.95} for m in (1, 2) for _ in range(5)]
-    assert strays(rows, "m") == []
-    (note,) = strays([*rows, {"m": 2, "accuracy": 0.7}], "m")
+    assert outlier_notes(rows, "m") == []
+    (note,) = outlier_notes([*rows, {"m": 2, "accuracy": 0.7}], "m")
     assert "Of 11 runs 1 ended" in note
     assert "0.700" in note
 
@@ -231,9 +242,9 @@ def test_scenarios_are_what_the_experiments_play() -> None:
     """Those that an experiment does not vary itself, but sets up anew in Python."""
     from cafe.reproduce.experiments import convergence_bound, corrections_bias, iid_rate, objective
 
-    assert scenario_of("fig-objective").federation.clients == objective.CLIENTS
-    assert scenario_of("fig-iid-rate").policy("mcu").parameters["deadline"] == iid_rate.DEADLINE
-    unequal = scenario_of("corrections").federation
+    assert load_scenario("fig-objective").federation.clients == objective.CLIENTS
+    assert load_scenario("fig-iid-rate").policy("mcu").parameters["deadline"] == iid_rate.DEADLINE
+    unequal = load_scenario("corrections").federation
     theirs = corrections_bias.federation("mcu")
     for t in (0.1, 0.5, 2.0):
         ours = unequal.by_client(unequal.latency.cdf(t))
@@ -242,10 +253,10 @@ def test_scenarios_are_what_the_experiments_play() -> None:
         r for r in folders.read(PAPER / "bound") if r.get("part") == "constants" and r["l2"] == 1
     )
     problem = cafe.Problem(**{name: float(row[name]) for name in convergence_bound.PROBLEM})
-    federation = scenario_of("bound").federation
+    federation = load_scenario("bound").federation
     expected = cafe.expect(federation, quorum=1, deadline=0.5).variance
     rate = cafe.theory.learning_rate(problem, expected)
-    given = scenario_of("bound").tables["task"]["rate"]
+    given = load_scenario("bound").tables["task"]["rate"]
     assert given == {
         "beta": pytest.approx(rate.beta, 1e-4),
         "gamma": pytest.approx(rate.gamma, 1e-4),

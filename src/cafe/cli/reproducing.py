@@ -11,7 +11,7 @@ from cafe.console import check_pictures, print_output, progress_line, say_writte
 
 if TYPE_CHECKING:
     from cafe.reproduce import Experiment, Finding
-    from cafe.reproduce.trials import Progress
+    from cafe.reproduce.trials import TrialProgress
 
 
 def reproduce(
@@ -46,12 +46,12 @@ def reproduce(
     check_pictures(folder / "figure.svg", folder=False)
     with ExitStack() as stack:
 
-        def progress(name: str) -> Progress:
+        def progress(name: str) -> TrialProgress:
             stack.close()
             show = stack.enter_context(progress_line(name, "runs"))
             return lambda done, of: show(done / of, done, f" of {of:,}")
 
-        def found(experiment: Experiment, finding: Finding) -> None:
+        def show_finding(experiment: Experiment, finding: Finding) -> None:
             stack.close()
             rows = [(claim.text, claim.verdict.value, claim.effect) for claim in finding.claims]
             columns = ("claim", "verdict", "what was seen")
@@ -59,6 +59,11 @@ def reproduce(
             print_output(table(Cells(title, columns, rows, frozenset(range(3)))))
 
         paper.reproduce(
-            names or (), folder, quick=quick, fetching=waiting, progress=progress, found=found
+            names or (),
+            folder,
+            quick=quick,
+            fetching=waiting,
+            progress=progress,
+            on_finding=show_finding,
         )
     say_written(folder)

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cafe.errors import InputError, did_you_mean
-from cafe.reproduce.findings import Claim, Effort, Experiment, Finding, Verdict
-from cafe.reproduce.trials import Progress, fetch
+from cafe.reproduce.findings import Claim, ClaimVerdict, Effort, Experiment, Finding
+from cafe.reproduce.trials import TrialProgress, fetch
 
 if TYPE_CHECKING:
     from cafe.data.store import Fetching
 
-__all__ = ["Claim", "Experiment", "Finding", "Verdict", "experiment", "names", "reproduce"]
+__all__ = ["Claim", "ClaimVerdict", "Experiment", "Finding", "experiment", "names", "reproduce"]
 
-# By name: the module in cafe.reproduce that has it as ``EXPERIMENT``, in the paper's order.
-_HOMES = {
+# The module in cafe.reproduce that defines each experiment as ``EXPERIMENT``, in the paper's order.
+_MODULES = {
     "fig-age-cycle": "experiments.age_cycle",
     "fig-objective": "experiments.objective",
     "fig-noniid-quorum": "experiments.noniid_quorum",
@@ -34,54 +34,59 @@ _HOMES = {
     "bound": "experiments.convergence_bound",
     "search": "parameter_search",
 }
-_ON_REQUEST = ("search",)  # what "all" leaves out: it takes longer than all the others
+_ON_REQUEST = ("search",)  # runs only when named: it takes longer than all the others together
 
 
 def names() -> tuple[str, ...]:
-    """What there is to reproduce, in the paper's order."""
-    return tuple(_HOMES)
+    """The names of all experiments, in the paper's order."""
+    return tuple(_MODULES)
 
 
 def experiment(name: str) -> Experiment:
-    """The experiment of that name."""
-    if name not in _HOMES:
-        raise InputError(f"There is no experiment '{name}'. {did_you_mean(name, _HOMES)}")
-    found: Experiment = import_module(f"cafe.reproduce.{_HOMES[name]}").EXPERIMENT
-    return found
+    """The experiment of a name."""
+    if name not in _MODULES:
+        raise InputError(f"There is no experiment '{name}'. {did_you_mean(name, _MODULES)}")
+    defined: Experiment = import_module(f"cafe.reproduce.{_MODULES[name]}").EXPERIMENT
+    return defined
 
 
 def reproduce(
-    chosen: Sequence[str] = (),
+    selection: Sequence[str] = (),
     folder: str | Path = "paper",
     *,
     quick: bool = False,
     fetching: Fetching = nullcontext,
-    progress: Callable[[str], Progress] | None = None,
-    found: Callable[[Experiment, Finding], None] | None = None,
+    progress: Callable[[str], TrialProgress] | None = None,
+    on_finding: Callable[[Experiment, Finding], None] | None = None,
 ) -> dict[str, Finding]:
-    """Run experiments anew and write a folder for each.
+    """Run experiments and write a folder with the results of each.
 
     Args:
-        chosen: names; all but ``search`` if there are none.
-        folder: in which their folders are.
-        quick: only enough to see that everything works; says nothing about the paper.
+        selection: names of experiments; empty: all but ``search``.
+        folder: the parent of the experiments' folders.
+        quick: run a few rounds only, to test that everything works. The verdicts of a quick run
+            mean nothing.
         fetching: see :func:`cafe.data.load`.
-        progress: asked for each experiment who is to be told how far it is.
-        found: told of each experiment when it is done.
-    """
-    from cafe.reproduce.folder import make_ready, write, write_index
+        progress: called with an experiment's name before it starts; returns the function that is
+            called with the number of finished trials and of all trials.
+        on_finding: called with each experiment and its finding as soon as its folder is written.
 
-    every = chosen or [name for name in _HOMES if name not in _ON_REQUEST]
-    wanted = [experiment(name) for name in dict.fromkeys(every)]
-    for one in wanted:
-        make_ready(Path(folder) / one.name)
+    Returns:
+        The findings by the experiments' names.
+    """
+    from cafe.reproduce.folder import check_writable, write, write_index
+
+    selected = selection or [name for name in _MODULES if name not in _ON_REQUEST]
+    experiments = [experiment(name) for name in dict.fromkeys(selected)]
+    for one in experiments:
+        check_writable(Path(folder) / one.name)
     findings = {}
-    for one in wanted:
+    for one in experiments:
         fetch(one.name, fetching)
-        tell: Progress = (lambda done, of: None) if progress is None else progress(one.name)
-        rows = one.run(Effort(quick), tell)
+        show: TrialProgress = (lambda done, of: None) if progress is None else progress(one.name)
+        rows = one.run(Effort(quick), show)
         findings[one.name] = write(one, rows, Path(folder) / one.name, quick)
         write_index(Path(folder), names())
-        if found is not None:
-            found(one, findings[one.name])
+        if on_finding is not None:
+            on_finding(one, findings[one.name])
     return findings

@@ -10,14 +10,14 @@ from statistics import median
 import numpy as np
 
 from cafe.analysis.statistics import Estimate
-from cafe.reproduce.findings import Verdict
+from cafe.reproduce.findings import ClaimVerdict
 
 LEVEL = 0.01  # of the whole family of tests: how often it may reject what is true
 CLOSE = 0.01  # relatively, what would not matter even if it were real
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """A quantity at a place.
 
     Attributes:
@@ -47,7 +47,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Fit:
+class Agreement:
     """How well a formula does at many places.
 
     Attributes:
@@ -67,7 +67,7 @@ class Fit:
     exact: bool
 
     @classmethod
-    def of(cls, compared: Sequence[Compared]) -> Fit:
+    def of(cls, compared: Sequence[Comparison]) -> Agreement:
         """Tests of independent places, together."""
         from scipy.special import chdtrc
 
@@ -83,11 +83,11 @@ class Fit:
             exact=all(abs(one.off) < CLOSE for one in compared if one.sure),
         )
 
-    def verdict(self, family: int) -> Verdict:
+    def verdict(self, family: int) -> ClaimVerdict:
         """It holds where chance explains it, in part where it is off by next to nothing."""
         if self.exact and self.chance >= LEVEL / family:
-            return Verdict.HOLDS
-        return Verdict.IN_PART if self.exact and self.off < CLOSE else Verdict.FAILS
+            return ClaimVerdict.HOLDS
+        return ClaimVerdict.IN_PART if self.exact and self.off < CLOSE else ClaimVerdict.FAILS
 
     def __str__(self) -> str:
         return (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cafe.analysis.statistics import Estimate
 from cafe.report.cells import Cells
-from cafe.reproduce.trials import Progress, Row
+from cafe.reproduce.trials import Row, TrialProgress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ TRAINED, FAR = 0.9, 0.02  # accuracy of a model that has learned, and more than 
 LEVEL = 0.05  # how often chance alone may look like an effect
 
 
-class Verdict(Enum):
+class ClaimVerdict(Enum):
     """Whether a claim of the paper holds here."""
 
     HOLDS = "holds"
@@ -40,7 +40,7 @@ class Claim:
     """
 
     text: str
-    verdict: Verdict
+    verdict: ClaimVerdict
     effect: str
 
 
@@ -104,7 +104,7 @@ class Experiment:
     name: str
     source: str
     title: str
-    run: Callable[[Effort, Progress], list[Row]]
+    run: Callable[[Effort, TrialProgress], list[Row]]
     conclude: Callable[[Rows], Finding]
     printed: Rows = ()
     scenario: bool = True
@@ -120,7 +120,7 @@ def below(lead: Estimate, level: float = LEVEL) -> bool:
     return lead.mean < 0 and lead.chance(0.0) < level
 
 
-def judged(leads: Sequence[Estimate]) -> Verdict:
+def judge_differences(leads: Sequence[Estimate]) -> ClaimVerdict:
     """Whether every one of some differences is above 0: beyond chance, or at least in part.
 
     It holds where all are positive and those beyond chance are more than half, holds in part where
@@ -128,11 +128,11 @@ def judged(leads: Sequence[Estimate]) -> Verdict:
     """
     beyond = [above(lead) for lead in leads]
     if all(lead.mean > 0 for lead in leads) and sum(beyond) * 2 > len(beyond):
-        return Verdict.HOLDS
-    return Verdict.IN_PART if any(beyond) else Verdict.FAILS
+        return ClaimVerdict.HOLDS
+    return ClaimVerdict.IN_PART if any(beyond) else ClaimVerdict.FAILS
 
 
-def strays(rows: Rows, *place: str) -> list[str]:
+def outlier_notes(rows: Rows, *place: str) -> list[str]:
     """A note on runs that ended far below the others at their place; none if there are none."""
     found: dict[tuple[object, ...], list[float]] = {}
     for row in rows:

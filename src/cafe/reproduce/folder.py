@@ -12,8 +12,8 @@ from typing import Any
 from cafe.errors import FileError
 from cafe.files import read_text
 from cafe.report import plots
-from cafe.reproduce.findings import Experiment, Finding, Rows, Verdict
-from cafe.reproduce.trials import Row, text_of
+from cafe.reproduce.findings import ClaimVerdict, Experiment, Finding, Rows
+from cafe.reproduce.trials import Row, scenario_text
 from cafe.results import storage
 from cafe.results.storage import make_folder, writing_to
 
@@ -26,7 +26,7 @@ QUICK = (
 FIGURES = 7  # digits that are kept of a number: more than any standard error leaves
 
 
-def make_ready(folder: Path) -> None:
+def check_writable(folder: Path) -> None:
     """Make the folder and try to write in it, before anything long is run."""
     make_folder(folder)
     with writing_to(folder):
@@ -38,18 +38,18 @@ def make_ready(folder: Path) -> None:
 def write(experiment: Experiment, rows: Rows, folder: Path, quick: bool = False) -> Finding:
     """Write all files of an experiment, and what follows from its rows."""
     # From the text, so that what is kept gives what was found.
-    text = as_csv(rows)
-    finding = experiment.conclude(from_csv(text))
+    text = rows_to_csv(rows)
+    finding = experiment.conclude(rows_from_csv(text))
     make_folder(folder)
     page = readme(experiment, finding)
     if quick:
         heading, rest = page.split("\n\n", 1)
         page = f"{heading}\n\n{QUICK}\n\n{rest}"
-    files = {RUNS: text, RESULTS: as_json(experiment, finding), README: page}
+    files = {RUNS: text, RESULTS: results_json(experiment, finding), README: page}
     if experiment.printed:
-        files[PRINTED] = as_csv(experiment.printed)
+        files[PRINTED] = rows_to_csv(experiment.printed)
     if experiment.scenario:
-        files["scenario.toml"] = text_of(experiment.name)
+        files["scenario.toml"] = scenario_text(experiment.name)
     for name, content in files.items():
         storage.write(folder / name, content.encode())
     for name, draw in finding.pictures.items():
@@ -61,10 +61,10 @@ def write(experiment: Experiment, rows: Rows, folder: Path, quick: bool = False)
 
 def read(folder: Path) -> list[Row]:
     """The rows that a folder keeps."""
-    return from_csv(read_text(folder / RUNS))
+    return rows_from_csv(read_text(folder / RUNS))
 
 
-def as_csv(rows: Rows) -> str:
+def rows_to_csv(rows: Rows) -> str:
     """Rows as text; numbers with as many digits as mean anything."""
     text = io.StringIO()
     columns = list(dict.fromkeys(name for row in rows for name in row))
@@ -74,7 +74,7 @@ def as_csv(rows: Rows) -> str:
     return text.getvalue()
 
 
-def from_csv(text: str) -> list[Row]:
+def rows_from_csv(text: str) -> list[Row]:
     """The rows back: what looks like a number is one, an empty cell is not there."""
     return [
         {name: _value(cell) for name, cell in row.items() if cell != ""}
@@ -95,7 +95,7 @@ def _value(cell: str) -> Any:
     return cell
 
 
-def as_json(experiment: Experiment, finding: Finding) -> str:
+def results_json(experiment: Experiment, finding: Finding) -> str:
     """Claims and tables for programs."""
     found = {
         "name": experiment.name,
@@ -165,7 +165,7 @@ def index(folder: Path, order: Sequence[str]) -> str:
 
 
 def _counted(lines: Sequence[Sequence[str]]) -> str:
-    counts = [sum(line[3] == f"**{verdict.value}**" for line in lines) for verdict in Verdict]
+    counts = [sum(line[3] == f"**{verdict.value}**" for line in lines) for verdict in ClaimVerdict]
     return "{} hold, {} hold in part and {} do not hold".format(*counts)
 
 

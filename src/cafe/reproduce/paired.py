@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cafe.analysis.statistics import Estimate, mean, paired
 from cafe.report.cells import Cells
-from cafe.reproduce.findings import Claim, Rows, Verdict, shown
+from cafe.reproduce.findings import Claim, ClaimVerdict, Rows, shown
 from cafe.reproduce.pictures import one
 from cafe.reproduce.trials import column
 
@@ -21,7 +21,7 @@ CLOSE, NEAR = 0.03, 0.1  # of accuracy: to what is printed
 
 
 @dataclass(frozen=True)
-class Contest:
+class PairedComparison:
     """A table of the paper, and the runs that reproduce it.
 
     Attributes:
@@ -81,11 +81,11 @@ class Contest:
         error = self.accuracy(place, scheme).error
         return Claim(
             f"The printed accuracies come out, within {CLOSE:g} everywhere (in part: {NEAR:g})",
-            Verdict.HOLDS
+            ClaimVerdict.HOLDS
             if worst <= CLOSE
-            else Verdict.IN_PART
+            else ClaimVerdict.IN_PART
             if worst <= NEAR
-            else Verdict.FAILS,
+            else ClaimVerdict.FAILS,
             f"The largest difference is {worst:.3f}, of {scheme.upper()} at {self.named(place)}, "
             f"where the mean has a standard error of {error:.3f}.",
         )

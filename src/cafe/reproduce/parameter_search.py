@@ -24,7 +24,7 @@ import numpy as np
 from cafe.report.cells import Cells
 from cafe.reproduce.findings import Effort, Experiment, Finding, Rows
 from cafe.reproduce.paper_tables import TABLE_AGU, TABLE_AWU
-from cafe.reproduce.trials import Progress, Row, Trial, measured, points
+from cafe.reproduce.trials import Row, Trial, TrialProgress, measured, points
 
 SEED = 1000  # of every trial; experiments use 0, 1, ...
 # By local steps. Five cost five times as much, so they are played at fewer rates.
@@ -93,7 +93,7 @@ WANTED = {
 }
 
 
-def run(effort: Effort, progress: Progress) -> list[Row]:
+def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """Play every cell of every experiment in every setting."""
     return measured(list(_trials(effort)), progress, _accuracy)
 

@@ -24,7 +24,7 @@ Row = dict[str, Any]  # a line of a table: numbers and texts by column
 Point = Mapping[str, Any]
 Measure = Callable[["Trial", History], list[Row]]
 Job = Callable[[], list[Row]]
-Progress = Callable[[int, int], None]  # trials done, trials in all
+TrialProgress = Callable[[int, int], None]  # trials done, trials in all
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def points(**axes: Sequence[Any]) -> list[dict[str, Any]]:
     return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
-def text_of(name: str) -> str:
+def scenario_text(name: str) -> str:
     """The scenario of an experiment, as its file has it."""
     return _file_of(name).read_text("utf-8")
 
@@ -61,7 +61,7 @@ def text_of(name: str) -> str:
 def fetch(name: str, fetching: Fetching) -> None:
     """Have an experiment's examples here before its trials ask for them, if it has any."""
     if _file_of(name).is_file():
-        scenario_of(name).fetch(fetching)
+        load_scenario(name).fetch(fetching)
 
 
 def _file_of(name: str) -> Traversable:
@@ -69,21 +69,21 @@ def _file_of(name: str) -> Traversable:
 
 
 @lru_cache(maxsize=1)
-def scenario_of(name: str) -> Scenario:
+def load_scenario(name: str) -> Scenario:
     """The scenario of an experiment; its examples are loaded once in a process."""
-    return scenario_from_text(f"{name}.toml", text_of(name))
+    return scenario_from_text(f"{name}.toml", scenario_text(name))
 
 
 def expected_updates(name: str, quorum: int, deadline: float) -> float:
     """How many rounds of an experiment's run succeed on average."""
-    scenario = scenario_of(name)
+    scenario = load_scenario(name)
     expected = expect(scenario.federation, quorum=quorum, deadline=deadline)
     return float(scenario.run["rounds"] * expected.success_probability)
 
 
 def play(trial: Trial) -> History:
     """Run a trial in this process, on one thread: trials run side by side."""
-    scenario = scenario_of(trial.scenario).varied(trial.changes).but(rounds=trial.rounds)
+    scenario = load_scenario(trial.scenario).varied(trial.changes).but(rounds=trial.rounds)
     policy = scenario.policy(trial.policy or scenario.label)
     task = scenario.task(trial.seed, threads=1)
     return simulate(scenario.federation, policy, task, seed=trial.seed, **scenario.run)
@@ -104,20 +104,22 @@ def summary(trial: Trial, history: History) -> list[Row]:
     ]
 
 
-def measured(trials: Sequence[Trial], progress: Progress, measure: Measure = summary) -> list[Row]:
+def measured(
+    trials: Sequence[Trial], progress: TrialProgress, measure: Measure = summary
+) -> list[Row]:
     """The rows of all trials."""
     for name in {trial.scenario for trial in trials}:
-        learning = scenario_of(name).learning
+        learning = load_scenario(name).learning
         if learning is not None:
             _ = learning.data  # what is missing is said here, not by many processes at once
-    return side_by_side([partial(_played, measure, trial) for trial in trials], progress)
+    return run_parallel([partial(_played, measure, trial) for trial in trials], progress)
 
 
 def _played(measure: Measure, trial: Trial) -> list[Row]:
     return measure(trial, play(trial))
 
 
-def side_by_side(jobs: Sequence[Job], progress: Progress) -> list[Row]:
+def run_parallel(jobs: Sequence[Job], progress: TrialProgress) -> list[Row]:
     """The rows of all jobs, in their order; a job at a time in a process per core."""
     from joblib import Parallel, delayed
 

@@ -23,7 +23,7 @@ def warmup(e: Expectation) -> int:
     return ceil(INTERVALS / float(e.participation_by_client.min())) if e.age < inf else 1
 
 
-def settled_trials(
+def steady_trials(
     scenario: str,
     point: Mapping[str, Any],
     seeds: Sequence[int],

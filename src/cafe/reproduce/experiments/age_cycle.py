@@ -14,10 +14,10 @@ from cafe.engine import Run
 from cafe.report.cells import Cells
 from cafe.report.run_plots import COLOURS
 from cafe.reproduce.agreement import LEVEL
-from cafe.reproduce.findings import Claim, Effort, Experiment, Finding, Rows, Verdict, shown
+from cafe.reproduce.findings import Claim, ClaimVerdict, Effort, Experiment, Finding, Rows, shown
 from cafe.reproduce.pictures import GREY, figure, tidy
-from cafe.reproduce.trials import Progress, Row, Trial, column, measured, points, scenario_of
-from cafe.reproduce.warmup import per, settled, settled_trials, warmup
+from cafe.reproduce.trials import Row, Trial, TrialProgress, column, load_scenario, measured, points
+from cafe.reproduce.warmup import per, settled, steady_trials, warmup
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ ALMOST = 0.01  # share of rounds that may be shorter than T if they last T "almo
 At = tuple[int, float]  # quorum, deadline
 
 
-def run(effort: Effort, progress: Progress) -> list[Row]:
+def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """One client's age, round by round; mean ages; and rounds that close once everybody is in."""
     rounds = ROUNDS if effort.rounds is None else 10 * effort.rounds
     trials: list[Trial] = []
@@ -42,7 +42,7 @@ def run(effort: Effort, progress: Progress) -> list[Row]:
         # The same seeds at every quorum: the same clients report, and differences are paired.
         seeds = [round(1000 * deadline) + seed for seed in effort.seeds(SEEDS)]
         point = _point(kind, quorum, deadline)
-        trials.extend(settled_trials(NAME, point, seeds, rounds, changes))
+        trials.extend(steady_trials(NAME, point, seeds, rounds, changes))
 
     for deadline, quorums in QUORUMS.items():
         for quorum in effort.thin(quorums):
@@ -54,7 +54,7 @@ def run(effort: Effort, progress: Progress) -> list[Row]:
 
 def _point(kind: str, quorum: int, deadline: float) -> dict[str, Any]:
     """A place, with what theory says of rounds that last T and of those that close early."""
-    federation = scenario_of(NAME).federation
+    federation = load_scenario(NAME).federation
     early = federation.clients if kind == "early" else None
     e = cafe.expect(federation, quorum=quorum, deadline=deadline, target=early)
     return {
@@ -71,7 +71,7 @@ def _point(kind: str, quorum: int, deadline: float) -> dict[str, Any]:
 
 def path() -> list[Row]:
     """One client's age before and after the close of each round, as the engine has it."""
-    scenario = scenario_of(NAME)
+    scenario = load_scenario(NAME)
     simulated = Run(scenario.federation, scenario.policy(scenario.label), seed=0)
     ledger, rows, client = simulated.ledger, [], np.array([CLIENT])
     for _ in range(SHOWN):
@@ -141,7 +141,7 @@ def _cycle(walk: Rows) -> Claim:
     share = sum(right) / len(right)
     return Claim(
         "Age grows with time, and falls to T at an update that uses the client (Sec. 4.3)",
-        Verdict.HOLDS if share == 1 else Verdict.FAILS,
+        ClaimVerdict.HOLDS if share == 1 else ClaimVerdict.FAILS,
         f"So it does in {share:.0%} of {len(right)} rounds; {sum(used)} of them use the client.",
     )
 
@@ -153,7 +153,7 @@ def _theorem(rows: Rows, ages: Mapping[At, Estimate]) -> Claim:
     expected = _at(rows, at)[0]["printed_age"]
     return Claim(
         "Theorem 2: the mean age is T/2 + T / (p Pr(ñ ≥ M-1))",
-        Verdict.HOLDS if joint >= LEVEL else Verdict.FAILS,
+        ClaimVerdict.HOLDS if joint >= LEVEL else ClaimVerdict.FAILS,
         f"Of {len(chances)} settings M={at[0]}, T={at[1]:g} is farthest off: {shown(ages[at], 4)} "
         f"measured, {expected:.4f} expected; with all of them in mind p = {joint:.2g}.",
     )
@@ -168,11 +168,11 @@ def _corollary(rows: Rows) -> Claim:
     }
     younger = [at for at, lead in more.items() if lead.mean < 0 and lead.chance(0.0) < 0.05]
     beyond = [at for at, lead in more.items() if lead.mean > 0 and lead.chance(0.0) < 0.05]
-    verdict = Verdict.HOLDS if 2 * len(beyond) > len(more) else Verdict.IN_PART
+    verdict = ClaimVerdict.HOLDS if 2 * len(beyond) > len(more) else ClaimVerdict.IN_PART
     listed = ", ".join(f"{shown(lead)} (M={m}, T={t:g})" for (m, t), lead in more.items())
     return Claim(
         "Corollary 2: at a fixed deadline quorum 1 has the least age",
-        Verdict.FAILS if younger else verdict,
+        ClaimVerdict.FAILS if younger else verdict,
         f"How much older clients are than at quorum 1: {listed}.",
     )
 
@@ -192,7 +192,11 @@ def _lasts(rows: Rows) -> Claim:
     listed = ", ".join(f"{share.mean:.3f} at T={t:g}" for (_, t), share in shares.items())
     return Claim(
         "A round lasts T almost surely (Sec. 4.3)",
-        Verdict.HOLDS if all(few) else Verdict.IN_PART if any(few) else Verdict.FAILS,
+        ClaimVerdict.HOLDS
+        if all(few)
+        else ClaimVerdict.IN_PART
+        if any(few)
+        else ClaimVerdict.FAILS,
         f"Rounds in which everybody is in before T, N=100 and M=1: {listed}. The deadlines that "
         "Sec. 8.2 compares are 0.5 and 2.",
     )
@@ -209,10 +213,10 @@ def _reason(rows: Rows) -> Claim:
     small = shares[most].mean <= ALMOST
     widest = max(abs(lead.mean) for lead in apart.values())
     exact = _at(rows, most)[0]["expected_all_in"]
-    verdict = Verdict.IN_PART if small or grows else Verdict.FAILS
+    verdict = ClaimVerdict.IN_PART if small or grows else ClaimVerdict.FAILS
     return Claim(
         "It does so because N is far above 2M",
-        Verdict.HOLDS if small and grows else verdict,
+        ClaimVerdict.HOLDS if small and grows else verdict,
         f"The chance that everybody is in is p^N, whatever the quorum: measured shares at M={low} "
         f"and M={high} differ by {widest:.3f} at most. At M={low}, with N {100 / (2 * low):g} "
         f"times 2M, it is {shown(shares[most])} at T={most[1]:g} (p^N = {exact:.3f}).",

@@ -11,17 +11,17 @@ from cafe.analysis.statistics import Estimate, mean, paired
 from cafe.report.cells import Cells
 from cafe.reproduce.findings import (
     Claim,
+    ClaimVerdict,
     Effort,
     Experiment,
     Finding,
     Rows,
-    Verdict,
-    judged,
+    judge_differences,
     shown,
 )
 from cafe.reproduce.parameter_search import awu_changes
 from cafe.reproduce.pictures import figure
-from cafe.reproduce.trials import Progress, Row, Trial, column, measured, points
+from cafe.reproduce.trials import Row, Trial, TrialProgress, column, measured, points
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +39,7 @@ SHORT = 10.0  # a total step with which the model is still on its way
 LEAD = 0.02  # of accuracy: less is no gain that anybody would notice
 
 
-def run(effort: Effort, progress: Progress) -> list[Row]:
+def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """Both schemes everywhere, on the same seeds, with a fixed rate that sums to the total."""
     trials = []
     rounds = effort.rounds or 1000
@@ -81,17 +81,17 @@ def conclude(rows: Rows) -> Finding:
             Claim(
                 f"Beyond the paper: with {most:.0%} biased clients and a small total step "
                 f"({SHORT:g} at most) AWU is ahead",
-                judged([*short.values()]),
+                judge_differences([*short.values()]),
                 f"AWU minus MCU: {_list(short)}.",
             ),
             Claim(
                 "Beyond the paper: AWU is ahead of a well tuned MCU too, one with the total step "
                 "that suits it best",
-                Verdict.FAILS
+                ClaimVerdict.FAILS
                 if gone == len(tuned)
-                else Verdict.IN_PART
+                else ClaimVerdict.IN_PART
                 if gone
-                else judged([*tuned.values()]),
+                else judge_differences([*tuned.values()]),
                 f"AWU minus MCU where MCU is best: {_list(tuned)}. Less than {LEAD:g} counts "
                 "as no lead.",
             ),

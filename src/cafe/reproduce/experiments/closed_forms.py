@@ -10,21 +10,21 @@ import cafe
 from cafe.analysis.statistics import Estimate, mean
 from cafe.report.cells import Cells
 from cafe.report.run_plots import COLOURS, MARKERS
-from cafe.reproduce.agreement import CLOSE, LEVEL, Compared, Fit
+from cafe.reproduce.agreement import CLOSE, LEVEL, Agreement, Comparison
 from cafe.reproduce.findings import (
     Claim,
+    ClaimVerdict,
     Effort,
     Experiment,
     Finding,
     Rows,
-    Verdict,
-    judged,
+    judge_differences,
     shown,
 )
 from cafe.reproduce.paper_tables import TABLE_AGU
 from cafe.reproduce.pictures import GREY, figure, tidy
-from cafe.reproduce.trials import Progress, Row, column, measured, scenario_of
-from cafe.reproduce.warmup import per, settled, settled_trials, warmup
+from cafe.reproduce.trials import Row, TrialProgress, column, load_scenario, measured
+from cafe.reproduce.warmup import per, settled, steady_trials, warmup
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,13 +71,13 @@ def federation_of(fleet: str, clients: int) -> dict[str, Any]:
     return table if "group" in table else {**table, "clients": clients}
 
 
-def run(effort: Effort, progress: Progress) -> list[Row]:
+def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """Every place of the grid, with seeds that no other place has: errors are independent."""
     rounds = ROUNDS if effort.rounds is None else 10 * effort.rounds
     trials = []
     for number, place in enumerate(_places(effort)):
         point = {"fleet": place[0], "clients": place[1], "quorum": place[2], "deadline": place[3]}
-        trials += settled_trials(
+        trials += steady_trials(
             NAME,
             {**point, **_expected(*place)},
             [1000 * number + seed for seed in effort.seeds(SEEDS)],
@@ -100,7 +100,7 @@ def _places(effort: Effort) -> list[tuple[str, int, int, float]]:
 def _expected(fleet: str, clients: int, quorum: int, deadline: float) -> dict[str, float]:
     """What theory says of a place, and how seldom a client is heard there."""
     changes = {"federation": federation_of(fleet, clients), "policy.quorum": quorum}
-    federation = scenario_of(NAME).varied(changes).federation
+    federation = load_scenario(NAME).varied(changes).federation
     e = cafe.expect(federation, quorum=quorum, deadline=deadline)
     found = {f"expected_{name}": float(getattr(e, source)) for name, source in QUANTITIES.items()}
     return {
@@ -131,7 +131,7 @@ def conclude(rows: Rows) -> Finding:
     found = {place: _compared(_at(rows, place)) for place in places}
     equal, unlike = ([p for p in places if (p[0] == EQUAL) == same] for same in (True, False))
     fits = {
-        (name, group is equal): Fit.of([found[p][name] for p in group if name in found[p]])
+        (name, group is equal): Agreement.of([found[p][name] for p in group if name in found[p]])
         for group in (equal, unlike)
         for name in QUANTITIES
     }
@@ -186,7 +186,7 @@ def _at(rows: Rows, place: Place) -> list[Row]:
     return [row for row in rows if tuple(row[key] for key in PLACE) == place]
 
 
-def _compared(rows: Rows) -> dict[str, Compared]:
+def _compared(rows: Rows) -> dict[str, Comparison]:
     first = rows[0]
     estimates = {
         "waste": per(rows, "waste", "updates"),
@@ -205,16 +205,16 @@ def _compared(rows: Rows) -> dict[str, Compared]:
         sure = name == "broadcasts" and (1 - success) * rounds < 1
         if name == "broadcasts":
             enough &= (1 - success) * rounds >= RARE
-        found[name] = Compared(estimate, expected, enough and estimate.error > 0, sure)
+        found[name] = Comparison(estimate, expected, enough and estimate.error > 0, sure)
     return found
 
 
-def _all(verdicts: Sequence[Verdict]) -> Verdict:
+def _all(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
     """The worst of some."""
-    for worst in (Verdict.FAILS, Verdict.IN_PART):
+    for worst in (ClaimVerdict.FAILS, ClaimVerdict.IN_PART):
         if worst in verdicts:
             return worst
-    return Verdict.HOLDS
+    return ClaimVerdict.HOLDS
 
 
 def apart(first: Estimate, second: Estimate) -> Estimate:
@@ -230,14 +230,14 @@ def _name(place: Place) -> str:
 
 def _misses(
     rows: Rows, places: Sequence[Place], over: str, under: str
-) -> tuple[list[Place], Place, Compared]:
+) -> tuple[list[Place], Place, Comparison]:
     """Where a ratio is not what Theorem 1 gives, by more than chance and by more than a little.
 
     Returns:
         These places, and the one with the largest difference, with it.
     """
     found = {
-        place: Compared(per(_at(rows, place), over, under), row["expected_waste"])
+        place: Comparison(per(_at(rows, place), over, under), row["expected_waste"])
         for place in places
         for row in _at(rows, place)[:1]
     }
@@ -270,11 +270,11 @@ def _processing(rows: Rows, places: Sequence[Place]) -> Claim:
     )
 
 
-def _rule(missed: Sequence[Place], places: Sequence[Place]) -> Verdict:
+def _rule(missed: Sequence[Place], places: Sequence[Place]) -> ClaimVerdict:
     """It holds where nothing is missed, in part where less than half is."""
     if not missed:
-        return Verdict.HOLDS
-    return Verdict.IN_PART if 2 * len(missed) < len(places) else Verdict.FAILS
+        return ClaimVerdict.HOLDS
+    return ClaimVerdict.IN_PART if 2 * len(missed) < len(places) else ClaimVerdict.FAILS
 
 
 def _least(rows: Rows, places: Sequence[Place]) -> Claim:
@@ -287,7 +287,7 @@ def _least(rows: Rows, places: Sequence[Place]) -> Claim:
     least = min(leads, key=lambda place: leads[place].mean)
     return Claim(
         "Corollary 1: at a fixed deadline quorum 1 has the least waste",
-        judged([*leads.values()]),
+        judge_differences([*leads.values()]),
         f"All {len(leads)} larger quorums waste more; the least difference is "
         f"{shown(leads[least], 2)} at {_name(least)}."
         if leads[least].mean > 0
@@ -314,10 +314,10 @@ def _efficiency(rows: Rows) -> Claim:
         words.append(
             f"{name} {first.mean:.3g} and {second.mean:.3g} ({times:.3f} ± {error:.3f} times)"
         )
-    verdict = Verdict.FAILS if not any(similar) else Verdict.IN_PART
+    verdict = ClaimVerdict.FAILS if not any(similar) else ClaimVerdict.IN_PART
     return Claim(
         f"T={BRIEF:g} is about as efficient as T={LONG:g}, within {SIMILAR - 1:.0%} (Sec. 8.2)",
-        Verdict.HOLDS if all(similar) else verdict,
+        ClaimVerdict.HOLDS if all(similar) else verdict,
         f"The waste at T={BRIEF:g} and T={LONG:g}: {'; '.join(words)}.",
     )
 
@@ -329,7 +329,7 @@ def _successes(rows: Rows) -> Cells:
         here = _at(rows, (EQUAL, 100, quorum, 0.3))
         if not here:
             continue
-        compared = Compared(per(here, "updates", "rounds"), here[0]["expected_success"])
+        compared = Comparison(per(here, "updates", "rounds"), here[0]["expected_success"])
         accuracy = next(
             row["accuracy"]
             for row in TABLE_AGU
@@ -361,7 +361,7 @@ def _denominators(rows: Rows) -> Cells:
     )
 
 
-def _table(found: Mapping[Place, Mapping[str, Compared]]) -> Cells:
+def _table(found: Mapping[Place, Mapping[str, Comparison]]) -> Cells:
     lines = []
     for place, by_name in found.items():
         fleet, clients, quorum, deadline = place
@@ -374,12 +374,12 @@ def _table(found: Mapping[Place, Mapping[str, Compared]]) -> Cells:
     return Cells("Measured ± standard error, expected (z)", header, lines)
 
 
-def _cell(one: Compared) -> str:
+def _cell(one: Comparison) -> str:
     z = f"{one.z:+.1f}" if one.tested else "not tested"
     return f"{one.found.mean:.4g} ± {one.found.error:.2g}, {one.expected:.4g} ({z})"
 
 
-def _drawn(found: Mapping[Place, Mapping[str, Compared]]) -> Figure:
+def _drawn(found: Mapping[Place, Mapping[str, Comparison]]) -> Figure:
     """Measured over expected at every place, a panel per quantity, with two standard errors."""
     drawn = figure(9.6, 6.4)
     panels = drawn.subplots(2, 2, sharex=True).flat

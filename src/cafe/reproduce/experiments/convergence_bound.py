@@ -40,9 +40,9 @@ from cafe.reproduce.experiments.corrections_work import (
     predicting,
     two_views,
 )
-from cafe.reproduce.findings import Claim, Effort, Experiment, Finding, Rows, Verdict
+from cafe.reproduce.findings import Claim, ClaimVerdict, Effort, Experiment, Finding, Rows
 from cafe.reproduce.pictures import figure
-from cafe.reproduce.trials import Job, Progress, Row, column, side_by_side
+from cafe.reproduce.trials import Job, Row, TrialProgress, column, run_parallel
 from cafe.task import Task
 from cafe.task_constants import TaskConstants, measure
 
@@ -61,7 +61,7 @@ VARIANCE = "variance at the optimum"
 LINES = (PRINTED, PRINTED_AGE, CORRECTED, STEPS)
 
 
-class Place(NamedTuple):
+class BoundPoint(NamedTuple):
     """Where a run was: its weight of l2 and its deadline."""
 
     l2: float
@@ -81,16 +81,16 @@ def _measured(l2: float) -> TaskConstants:
     return measure(task(l2))
 
 
-def run(effort: Effort, progress: Progress) -> list[Row]:
+def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """Runs over deadlines, runs with other l2 at one deadline, and the constants of each."""
-    places = [Place(L2, t) for t in effort.thin(DEADLINES)]
+    places = [BoundPoint(L2, t) for t in effort.thin(DEADLINES)]
     weights = [L2] if effort.quick else L2S
-    places += [Place(l2, HALF) for l2 in weights if l2 != L2]
+    places += [BoundPoint(l2, HALF) for l2 in weights if l2 != L2]
     rounds = 100 if effort.quick else ROUNDS
     task(L2)  # what is missing is said here, not by many processes at once
     jobs: list[Job] = [partial(_constants, l2) for l2 in weights]
     jobs += [partial(_gaps, at, seed, rounds) for at in places for seed in effort.seeds(SEEDS)]
-    return side_by_side(jobs, progress)
+    return run_parallel(jobs, progress)
 
 
 def _constants(l2: float) -> list[Row]:
@@ -102,7 +102,7 @@ def _constants(l2: float) -> list[Row]:
     ]  # fmt: skip
 
 
-def _gaps(at: Place, seed: int, rounds: int) -> list[Row]:
+def _gaps(at: BoundPoint, seed: int, rounds: int) -> list[Row]:
     """F(w) - F* at rounds that are even on a logarithmic scale."""
     found, federation = _measured(at.l2), _equal()
     expected = cafe.expect(federation, quorum=1, deadline=at.deadline)
@@ -220,9 +220,9 @@ def conclude(rows: Rows) -> Finding:
     )
 
 
-def _means(rows: Rows) -> dict[Place, dict[int, Estimate]]:
-    found: dict[Place, dict[int, Estimate]] = {}
-    for at in dict.fromkeys(Place(row["l2"], row["deadline"]) for row in rows):
+def _means(rows: Rows) -> dict[BoundPoint, dict[int, Estimate]]:
+    found: dict[BoundPoint, dict[int, Estimate]] = {}
+    for at in dict.fromkeys(BoundPoint(row["l2"], row["deadline"]) for row in rows):
         mine = [row for row in rows if (row["l2"], row["deadline"]) == at]
         rounds = sorted({row["round"] for row in mine})
         found[at] = {t: mean([*column(mine, "gap", round=t)]) for t in rounds}
@@ -230,7 +230,8 @@ def _means(rows: Rows) -> dict[Place, dict[int, Estimate]]:
 
 
 def _valid(
-    gaps: Mapping[Place, Mapping[int, Estimate]], said: Mapping[Place, Mapping[str, Floats]]
+    gaps: Mapping[BoundPoint, Mapping[int, Estimate]],
+    said: Mapping[BoundPoint, Mapping[str, Floats]],
 ) -> list[Claim]:
     """Whether any bound is ever below the mean of what was measured."""
     texts = {
@@ -246,7 +247,7 @@ def _valid(
             for at, line in gaps.items()
         ])  # fmt: skip
         claims.append(Claim(
-            text, Verdict.HOLDS if loose.min() >= 1 else Verdict.FAILS,
+            text, ClaimVerdict.HOLDS if loose.min() >= 1 else ClaimVerdict.FAILS,
             f"It is {_plain(loose.min())} to {_plain(loose.max())} times the mean gap, over "
             f"{loose.size} rounds and settings; after the last round at least "
             f"{_plain(loose[:, -1].min())} times.",
@@ -259,18 +260,18 @@ def _plain(value: float) -> str:
     return f"{float(f'{value:.2g}'):,.10g}"
 
 
-def _tighter(said: Mapping[Place, Mapping[str, Floats]]) -> Claim:
+def _tighter(said: Mapping[BoundPoint, Mapping[str, Floats]]) -> Claim:
     """The corrected bound against the printed one, everywhere."""
     factors = np.concatenate([by[PRINTED] / by[CORRECTED] for by in said.values()])
     steps = np.array([by[PRINTED][-1] / by[STEPS][-1] for by in said.values()])
     return Claim(
         "Beyond the paper: the corrected bound is never above the printed one, and tighter by a "
         "factor 2 at least",
-        Verdict.HOLDS
+        ClaimVerdict.HOLDS
         if factors.min() >= 2
-        else Verdict.IN_PART
+        else ClaimVerdict.IN_PART
         if factors.min() >= 1
-        else Verdict.FAILS,
+        else ClaimVerdict.FAILS,
         f"The printed one is {factors.min():.1f} to {factors.max():.1f} times as large, and after "
         f"the last round {steps.min():.0f} to {steps.max():.0f} times as large as the recursion.",
     )
@@ -292,13 +293,13 @@ def _deadline_table(ends: Gaps, last: Lines, rounds: int) -> Cells:
 
 
 def _l2_table(
-    gaps: Mapping[Place, Mapping[int, Estimate]],
-    said: Mapping[Place, Mapping[str, Floats]],
+    gaps: Mapping[BoundPoint, Mapping[int, Estimate]],
+    said: Mapping[BoundPoint, Mapping[str, Floats]],
     constants: Mapping[float, Row],
 ) -> Cells:
     lines = []
     for l2, row in sorted(constants.items()):
-        at = Place(l2, HALF)
+        at = BoundPoint(l2, HALF)
         gap = [*gaps[at].values()][-1]
         lines.append(
             [f"{l2:g}", *(f"{row[name]:.3g}" for name in ("optimum", *PROBLEM)), precise(gap)]

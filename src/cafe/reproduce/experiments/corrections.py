@@ -5,15 +5,15 @@ from __future__ import annotations
 from cafe.reproduce.experiments import corrections_age, corrections_bias, corrections_books
 from cafe.reproduce.experiments.corrections_work import part
 from cafe.reproduce.findings import Effort, Experiment, Finding, Rows
-from cafe.reproduce.trials import Progress, Row, side_by_side
+from cafe.reproduce.trials import Row, TrialProgress, run_parallel
 
 PARTS = (corrections_books, corrections_age, corrections_bias)
 
 
-def run(effort: Effort, progress: Progress) -> list[Row]:
+def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """Every part's runs, side by side."""
     corrections_bias.images()  # what is missing is said here, not by many processes at once
-    return side_by_side([job for one in PARTS for job in one.jobs(effort)], progress)
+    return run_parallel([job for one in PARTS for job in one.jobs(effort)], progress)
 
 
 def conclude(rows: Rows) -> Finding:

@@ -37,7 +37,7 @@ from cafe.reproduce.experiments.corrections_work import (
     predicting,
     two_views,
 )
-from cafe.reproduce.findings import Claim, Effort, Finding, Rows, Verdict, shown
+from cafe.reproduce.findings import Claim, ClaimVerdict, Effort, Finding, Rows, shown
 from cafe.reproduce.pictures import figure, tidy
 from cafe.reproduce.trials import Job, Row, column
 from cafe.task import Task
@@ -185,7 +185,7 @@ def _valid(gaps: Gaps, bounds: Lines) -> Claim:
     return Claim(
         "Theorem 3 and Corollary 3 bound the gap to the optimum from above, and so does the "
         "corrected theorem",
-        Verdict.FAILS if any(below) else Verdict.HOLDS,
+        ClaimVerdict.FAILS if any(below) else ClaimVerdict.HOLDS,
         f"Over T from {min(gaps):g} to {max(gaps):g} the bounds are above the measured gap by "
         f"{spans}.",
     )
@@ -225,7 +225,7 @@ def _best_quorum(quorums: Mapping[int, Estimate]) -> Claim:
     return Claim(
         f"Remark 4: where noise is large, a quorum of {PEAK} converges best (N={CLIENTS}, "
         f"T={HALF:g})",
-        Verdict.HOLDS if better else Verdict.FAILS,
+        ClaimVerdict.HOLDS if better else ClaimVerdict.FAILS,
         f"By the remark the gap at M={PEAK} is {said:.3f} of that at M=1; exactly it is "
         f"{exact:.3f}, and {shown(peak)} was measured. No quorum is better than 1 by more than "
         f"{1 - min(exact_merit(m) for m in range(1, 60)) / exact_merit(1):.0e}, relatively.",

@@ -28,7 +28,15 @@ from cafe.randomness import Stream
 from cafe.report.cells import Cells
 from cafe.report.run_plots import COLOURS
 from cafe.reproduce.experiments.corrections_work import legend_above, part, precise
-from cafe.reproduce.findings import Claim, Effort, Finding, Rows, Verdict, judged, shown
+from cafe.reproduce.findings import (
+    Claim,
+    ClaimVerdict,
+    Effort,
+    Finding,
+    Rows,
+    judge_differences,
+    shown,
+)
 from cafe.reproduce.pictures import GREY, figure, tidy
 from cafe.reproduce.trials import Job, Row, column
 from cafe.rounds import History, Policy
@@ -222,10 +230,10 @@ def _mcu_claim(
     gaps: Mapping[str, Estimate],
 ) -> Claim:
     """Slow clients have less than their half of the weight, and the model knows less of theirs."""
-    behind = judged([replace(by["mcu"], mean=-by["mcu"].mean) for by in lean.values()])
+    behind = judge_differences([replace(by["mcu"], mean=-by["mcu"].mean) for by in lean.values()])
     return Claim(
         "Sec. 7: where some clients are slow, fast ones dominate MCU at quorum 1",
-        behind if share["mcu"].mean < 0.5 - LIMIT else Verdict.FAILS,
+        behind if share["mcu"].mean < 0.5 - LIMIT else ClaimVerdict.FAILS,
         _effect("mcu", share, lean, gaps),
     )
 
@@ -239,9 +247,9 @@ def _claim(
 ) -> Claim:
     """Undone: slow clients, half of all, have half of the weight. In part: closer than with MCU."""
     away, before = (abs(share[which].mean - 0.5) for which in (scheme, "mcu"))
-    verdict = Verdict.HOLDS if away < LIMIT else Verdict.FAILS
-    if verdict is Verdict.FAILS and away < before:
-        verdict = Verdict.IN_PART
+    verdict = ClaimVerdict.HOLDS if away < LIMIT else ClaimVerdict.FAILS
+    if verdict is ClaimVerdict.FAILS and away < before:
+        verdict = ClaimVerdict.IN_PART
     return Claim(text, verdict, _effect(scheme, share, lean, gaps))
 
 
@@ -270,9 +278,9 @@ def _quorum_claim() -> Claim:
     succeed = expected[QUORUMS[-1]].success_probability
     gain = max(shares.values()) - shares[1]
     texts = ", ".join(f"{value:.1%} at M={m}" for m, value in shares.items())
-    verdict = Verdict.HOLDS if abs(max(shares.values()) - 0.5) < LIMIT else Verdict.FAILS
-    if verdict is Verdict.FAILS and gain > 5 * LIMIT:
-        verdict = Verdict.IN_PART
+    verdict = ClaimVerdict.HOLDS if abs(max(shares.values()) - 0.5) < LIMIT else ClaimVerdict.FAILS
+    if verdict is ClaimVerdict.FAILS and gain > 5 * LIMIT:
+        verdict = ClaimVerdict.IN_PART
     return Claim(
         "Sec. 7: a quorum above 1 keeps fast clients from dominating MCU",
         verdict,

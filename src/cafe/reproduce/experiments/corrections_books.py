@@ -17,7 +17,7 @@ from cafe.latency import Exponential
 from cafe.policies import mcu
 from cafe.report.cells import Cells
 from cafe.reproduce.experiments.corrections_work import off, share_of, within
-from cafe.reproduce.findings import Claim, Effort, Finding, Rows, Verdict, shown
+from cafe.reproduce.findings import Claim, ClaimVerdict, Effort, Finding, Rows, shown
 from cafe.reproduce.pictures import GREY, figure, ticks, tidy
 from cafe.reproduce.trials import Job, Row, column
 from cafe.theory import Expectation
@@ -94,7 +94,7 @@ def _share_claim(rows: Rows) -> Claim:
     chance = _chance([(_counts(rows, at, "weight"), at[0] * exact[at]) for at in places])
     return Claim(
         "Beyond the paper: the sum S̃ of Theorem 3 is exactly (1 - q)/N, whatever the deadline",
-        Verdict.HOLDS if apart < 1e-9 and chance >= LEVEL else Verdict.FAILS,
+        ClaimVerdict.HOLDS if apart < 1e-9 and chance >= LEVEL else ClaimVerdict.FAILS,
         f"The largest relative difference to the printed sum is {apart:.0e}; the weights given in "
         f"{len(places)} simulated settings differ from it no more than by chance "
         f"(p = {chance:.2f} for all together).",

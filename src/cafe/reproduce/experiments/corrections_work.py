@@ -9,7 +9,7 @@ import numpy as np
 
 from cafe.analysis.statistics import Estimate
 from cafe.report.run_plots import look
-from cafe.reproduce.findings import Claim, Rows, Verdict
+from cafe.reproduce.findings import Claim, ClaimVerdict, Rows
 from cafe.reproduce.pictures import figure, ticks, tidy
 from cafe.reproduce.trials import Row
 
@@ -44,18 +44,18 @@ def off(ratios: Iterable[float]) -> float:
     return float(np.exp(max(abs(np.log(ratio)) for ratio in ratios)))
 
 
-def within(factor: float, good: float = 1.25, fair: float = 2.0) -> Verdict:
+def within(factor: float, good: float = 1.25, fair: float = 2.0) -> ClaimVerdict:
     """Whether a prediction that is off by a factor holds: within a quarter, or within twofold."""
     if factor <= good:
-        return Verdict.HOLDS
-    return Verdict.IN_PART if factor <= fair else Verdict.FAILS
+        return ClaimVerdict.HOLDS
+    return ClaimVerdict.IN_PART if factor <= fair else ClaimVerdict.FAILS
 
 
-def share_of(good: Sequence[bool]) -> Verdict:
+def share_of(good: Sequence[bool]) -> ClaimVerdict:
     """A claim about several places holds in all of them, in some, or in none."""
     if all(good):
-        return Verdict.HOLDS
-    return Verdict.IN_PART if any(good) else Verdict.FAILS
+        return ClaimVerdict.HOLDS
+    return ClaimVerdict.IN_PART if any(good) else ClaimVerdict.FAILS
 
 
 def precise(estimate: Estimate) -> str:

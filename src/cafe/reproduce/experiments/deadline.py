@@ -14,25 +14,25 @@ from cafe.report.cells import Cells
 from cafe.report.run_plots import COLOURS
 from cafe.reproduce.findings import (
     Claim,
+    ClaimVerdict,
     Effort,
     Experiment,
     Finding,
     Rows,
-    Verdict,
     above,
-    judged,
+    judge_differences,
+    outlier_notes,
     shown,
-    strays,
 )
 from cafe.reproduce.pictures import GREY, figure, lines, ticks, tidy
 from cafe.reproduce.trials import (
-    Progress,
     Row,
     Trial,
+    TrialProgress,
     column,
+    load_scenario,
     measured,
     points,
-    scenario_of,
     summary,
 )
 from cafe.rounds import History
@@ -60,7 +60,7 @@ WASTES = {
 Values = Mapping[float, Sequence[float]]  # by deadline: a value per seed
 
 
-def run(effort: Effort, progress: Progress) -> list[Row]:
+def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """Every deadline, on the same seeds."""
     trials = [
         Trial(NAME, at, seed, None, _changes(at["deadline"]), effort.rounds)
@@ -106,7 +106,7 @@ def conclude(rows: Rows) -> Finding:
         [
             Claim(
                 f"Hardly any round fails: broadcasts per update stay near 1 (within {NEAR:g})",
-                Verdict.HOLDS if most <= 1 + NEAR else Verdict.FAILS,
+                ClaimVerdict.HOLDS if most <= 1 + NEAR else ClaimVerdict.FAILS,
                 f"At most {most:.5f}.",
             ),
             _rising(by["accuracy"]),
@@ -128,7 +128,7 @@ def conclude(rows: Rows) -> Finding:
             "the search, which was made at a deadline of 0.5.",
             "Ages are means from time 0 on, when all are 0: with a short deadline that makes them "
             "a little low.",
-            *strays(rows, "deadline"),
+            *outlier_notes(rows, "deadline"),
             "In 1000 rounds a deadline of 2 takes four times as long as one of 0.5. The "
             "accuracies at equal virtual times are from the same runs.",
         ],
@@ -142,7 +142,7 @@ def _values(rows: Rows, name: str) -> dict[float, list[float]]:
 
 
 def _expected(deadline: float) -> Expectation:
-    return cafe.expect(scenario_of(NAME).federation, quorum=1, deadline=deadline)
+    return cafe.expect(load_scenario(NAME).federation, quorum=1, deadline=deadline)
 
 
 def _theory(name: str, deadline: float) -> float:
@@ -173,9 +173,9 @@ def _rising(accuracy: Values) -> Claim:
     whole = paired(accuracy[last], accuracy[first])
     down = [pair for pair, step in steps.items() if step.mean < 0]
     best = max(accuracy, key=lambda t: mean(accuracy[t]).mean)
-    verdict = Verdict.FAILS
+    verdict = ClaimVerdict.FAILS
     if above(whole):
-        verdict = Verdict.IN_PART if down else Verdict.HOLDS
+        verdict = ClaimVerdict.IN_PART if down else ClaimVerdict.HOLDS
     parts = ", ".join(f"{shown(step, 4)} from {a:g} to {b:g}" for (a, b), step in steps.items())
     return Claim(
         "Accuracy after 1000 rounds rises with the deadline",
@@ -188,11 +188,11 @@ def _rising(accuracy: Values) -> Claim:
 def _ageing(age: Values) -> Claim:
     falls = [
         Estimate(-step.mean, step.error, step.count) for step in _steps(age).values()
-    ]  # judged wants what is to be positive
+    ]  # judge_differences wants what is to be positive
     first, last = min(age), max(age)
     return Claim(
         "Age in deadlines, E[Δ]/T, falls with the deadline",
-        judged(falls),
+        judge_differences(falls),
         f"It falls from {shown(mean(age[first]), 2)} at T={first:g} to {shown(mean(age[last]), 2)} "
         f"at T={last:g}, at {sum(fall.mean > 0 for fall in falls)} of {len(falls)} steps.",
     )
@@ -206,7 +206,7 @@ def _hump(waste: Values) -> Claim:
     right = above(up) + above(down)
     return Claim(
         "Waste per update rises with the deadline and then falls",
-        (Verdict.FAILS, Verdict.IN_PART, Verdict.HOLDS)[right],
+        (ClaimVerdict.FAILS, ClaimVerdict.IN_PART, ClaimVerdict.HOLDS)[right],
         f"It is {shown(mean(waste[first]), 2)} at T={first:g}, highest at T={top:g} with "
         f"{shown(mean(waste[top]), 2)}, and {shown(mean(waste[last]), 2)} at T={last:g}.",
     )
@@ -217,9 +217,9 @@ def _similar(by: Mapping[str, Values]) -> Claim:
     gain = paired(by["accuracy"][LONG], by["accuracy"][SHORT])
     ratios = {name: mean(by[name][SHORT]).mean / mean(by[name][LONG]).mean for name in WASTES}
     alike = {name: 1 / ALIKE <= ratio <= ALIKE for name, ratio in ratios.items()}
-    verdict = Verdict.FAILS
+    verdict = ClaimVerdict.FAILS
     if abs(gain.mean) <= SIMILAR and alike["waste"]:
-        verdict = Verdict.HOLDS if all(alike.values()) else Verdict.IN_PART
+        verdict = ClaimVerdict.HOLDS if all(alike.values()) else ClaimVerdict.IN_PART
     wastes = ", ".join(f"{WASTES[name]} {ratio:.2f} times" for name, ratio in ratios.items())
     return Claim(
         f"A deadline of {SHORT:g} is about as accurate (within {SIMILAR:g}) and wastes about as "
@@ -246,7 +246,7 @@ def _quicker(timed: Mapping[int, Values]) -> list[Claim]:
         Claim(
             f"Beyond the paper: at equal virtual time a deadline of {SHORT:g} is ahead of one of "
             f"{LONG:g}",
-            judged([*leads.values()]),
+            judge_differences([*leads.values()]),
             f"T={SHORT:g} minus T={LONG:g}: {parts}. Of the deadlines that got so far the best "
             f"are {tops}.",
         )

@@ -14,25 +14,25 @@ from cafe.reproduce.experiments.noniid_quorum import quorum_changes
 from cafe.reproduce.findings import (
     LEVEL,
     Claim,
+    ClaimVerdict,
     Effort,
     Experiment,
     Finding,
     Rows,
-    Verdict,
     above,
+    outlier_notes,
     shown,
-    strays,
 )
 from cafe.reproduce.pictures import figure, lines, tidy
 from cafe.reproduce.trials import (
-    Progress,
     Row,
     Trial,
+    TrialProgress,
     column,
     expected_updates,
+    load_scenario,
     measured,
     points,
-    scenario_of,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ SHARP = 0.02  # of accuracy: a sharp fall
 Leads = Mapping[int, Estimate]
 
 
-def run(effort: Effort, progress: Progress) -> list[Row]:
+def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """Every quorum, on the same seeds."""
     trials = [
         Trial(NAME, at, seed, None, quorum_changes(at["quorum"], DEADLINE), effort.rounds)
@@ -94,7 +94,7 @@ def conclude(rows: Rows) -> Finding:
             "the difference is exactly 0: there the quorum cannot matter.",
             "Why g(M) does not tell what training does: it comes from bounding 1/n by 1/M, while "
             "all n reports are averaged whatever the quorum is (see Remark 4 in docs/paper.md).",
-            *strays(rows, "quorum"),
+            *outlier_notes(rows, "quorum"),
             "The paper gives no numbers of this figure, and no rate, batch, widths, local work or "
             "samples per client; they are those of the search. It says "
             "itself that the rise may not show for all iid data.",
@@ -104,7 +104,7 @@ def conclude(rows: Rows) -> Finding:
 
 def _merit(quorum: int) -> float:
     """The paper's g(M)."""
-    federation = scenario_of(NAME).federation
+    federation = load_scenario(NAME).federation
     return cafe.expect(federation, quorum=quorum, deadline=DEADLINE).merit
 
 
@@ -128,21 +128,21 @@ def _at_most(gain: Estimate) -> float:
     return gain.mean + (gain.interval() if gain.error > 0 else 0.0)
 
 
-def _rise(gains: Sequence[Estimate]) -> Verdict:
+def _rise(gains: Sequence[Estimate]) -> ClaimVerdict:
     """Holds if some gain is beyond chance at a shared level; in part if so only at the plain one.
 
     One of several gains is above 0 by chance more often than one alone.
     """
     if any(above(gain, LEVEL / len(gains)) for gain in gains):
-        return Verdict.HOLDS
-    return Verdict.IN_PART if any(above(gain) for gain in gains) else Verdict.FAILS
+        return ClaimVerdict.HOLDS
+    return ClaimVerdict.IN_PART if any(above(gain) for gain in gains) else ClaimVerdict.FAILS
 
 
-def _small(gains: Sequence[Estimate]) -> Verdict:
+def _small(gains: Sequence[Estimate]) -> ClaimVerdict:
     """Holds if no gain can be large; in part if none is, though chance leaves it open."""
     if all(_at_most(gain) < SMALL for gain in gains):
-        return Verdict.HOLDS
-    return Verdict.IN_PART if all(gain.mean < SMALL for gain in gains) else Verdict.FAILS
+        return ClaimVerdict.HOLDS
+    return ClaimVerdict.IN_PART if all(gain.mean < SMALL for gain in gains) else ClaimVerdict.FAILS
 
 
 def _falling(values: Mapping[int, Sequence[float]], gains: Leads) -> Claim:
@@ -159,11 +159,11 @@ def _falling(values: Mapping[int, Sequence[float]], gains: Leads) -> Claim:
     )
 
 
-def sharp(fall: Estimate) -> Verdict:
+def sharp(fall: Estimate) -> ClaimVerdict:
     """A fall beyond chance; holds if it is large, too."""
     if not above(fall):
-        return Verdict.FAILS
-    return Verdict.HOLDS if fall.mean >= SHARP else Verdict.IN_PART
+        return ClaimVerdict.FAILS
+    return ClaimVerdict.HOLDS if fall.mean >= SHARP else ClaimVerdict.IN_PART
 
 
 def _peak(
@@ -177,7 +177,7 @@ def _peak(
     right = above(rise) + above(fall)
     return Claim(
         f"Accuracy follows g(M), which rises up to {top} and falls from there (Remark 4, Fig. 6)",
-        (Verdict.FAILS, Verdict.IN_PART, Verdict.HOLDS)[right],
+        (ClaimVerdict.FAILS, ClaimVerdict.IN_PART, ClaimVerdict.HOLDS)[right],
         f"From {first} to {top} g(M) goes from {merit[first]:.1f} to {merit[top]:.1f} and accuracy "
         f"changes by {shown(rise, 4)}. From {top} to {last} g(M) falls to {merit[last]:.1f}, "
         f"updates from {updates[top]:.0f} to {updates[last]:.0f}, and accuracy by "
@@ -190,9 +190,9 @@ def _by_updates(found: Leads, merit: Mapping[int, float], updates: Mapping[int, 
     accuracy = [found[m].mean for m in found]
     by_updates = _ranks_agree(accuracy, [updates[m] for m in found])
     by_merit = _ranks_agree(accuracy, [merit[m] for m in found])
-    verdict = Verdict.FAILS
+    verdict = ClaimVerdict.FAILS
     if by_updates > by_merit:
-        verdict = Verdict.HOLDS if by_updates >= 0.7 else Verdict.IN_PART
+        verdict = ClaimVerdict.HOLDS if by_updates >= 0.7 else ClaimVerdict.IN_PART
     return Claim(
         "Beyond the paper: it is rather the number of updates that accuracy follows",
         verdict,

@@ -12,9 +12,9 @@ import cafe
 from cafe.analysis.statistics import Estimate, mean
 from cafe.report.cells import Cells
 from cafe.report.run_plots import COLOURS
-from cafe.reproduce.findings import Claim, Effort, Experiment, Finding, Rows, Verdict, shown
+from cafe.reproduce.findings import Claim, ClaimVerdict, Effort, Experiment, Finding, Rows, shown
 from cafe.reproduce.pictures import figure, tidy
-from cafe.reproduce.trials import Progress, Row
+from cafe.reproduce.trials import Row, TrialProgress
 from cafe.theory import merit_as_printed
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ ROUNDING = 1e-9  # a gain over quorum 1 that is none
 WORSE = 0.01  # of the figure of merit: more is a loss
 
 
-def run(effort: Effort, progress: Progress) -> list[Row]:
+def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """Both figures of merit at every quorum, and the exact one from simulated rounds."""
     rows = [row for deadline in DEADLINES for row in exact(deadline)]
     rounds = ROUNDS if effort.rounds is None else 10 * effort.rounds
@@ -147,7 +147,7 @@ def _peak(curve: Curve) -> Claim:
     best, (stated, _) = _best(curve, "g"), STATED
     return Claim(
         f"M Pr(ñ ≥ M-1) is largest around M={stated} (Sec. 8.1)",
-        Verdict.HOLDS if abs(best - stated) <= 1 else Verdict.FAILS,
+        ClaimVerdict.HOLDS if abs(best - stated) <= 1 else ClaimVerdict.FAILS,
         f"The peak is g({best}) = {curve[best]['g']:.2f}; g({best - 1}) = "
         f"{curve[best - 1]['g']:.2f} and g({best + 1}) = {curve[best + 1]['g']:.2f}.",
     )
@@ -158,7 +158,7 @@ def _fall(curve: Curve) -> Claim:
     lost = 1 - curve[end]["g"] / curve[best]["g"]
     return Claim(
         f"It falls rapidly towards M={end} (by {RAPID:.0%} of the peak at least)",
-        Verdict.HOLDS if lost >= RAPID else Verdict.FAILS,
+        ClaimVerdict.HOLDS if lost >= RAPID else ClaimVerdict.FAILS,
         f"g({end}) = {curve[end]['g']:.2f}, {lost:.0%} below the peak.",
     )
 
@@ -175,7 +175,7 @@ def _ranks(curve: Curve, found: Mapping[int, Estimate]) -> Claim:
     measured = f" ({seen:.1f} % in simulated rounds)" if top in found else ""
     return Claim(
         "With noisy gradients the speed of convergence goes with M Pr(ñ ≥ M-1) (Remark 4)",
-        Verdict.HOLDS if right else Verdict.FAILS,
+        ClaimVerdict.HOLDS if right else ClaimVerdict.FAILS,
         f"The peak of g, M={top}, has {100 * loss:.1f} % more error than quorum 1{measured}, and "
         f"M={end} {100 * late:.0f} % more, where g is {curve[top]['g'] / curve[1]['g']:.0f} and "
         f"{curve[end]['g'] / curve[1]['g']:.0f} times that of quorum 1. The exact figure is flat "
@@ -203,7 +203,11 @@ def _indicates(curve: Curve) -> Claim:
     near = abs(half["g"] - half["merit"]) <= 3
     return Claim(
         "The graph of g shows from which quorum on a model suffers (Sec. 8.1)",
-        Verdict.IN_PART if near and early else Verdict.HOLDS if near else Verdict.FAILS,
+        ClaimVerdict.IN_PART
+        if near and early
+        else ClaimVerdict.HOLDS
+        if near
+        else ClaimVerdict.FAILS,
         f"g is down to half of its peak at M={half['g']}, and the exact figure to half of quorum 1 "
         f"at M={half['merit']}; but at the peak of g {100 * (1 - curve[top]['merit']):.1f} % are "
         "already lost.",
@@ -224,7 +228,7 @@ def _agrees(rows: Rows, curve: Curve) -> Claim:
     joint = min(1.0, len(chances) * chances[at])
     return Claim(
         "Beyond the paper: simulated rounds have the exact E[1/n; n ≥ M] and success",
-        Verdict.HOLDS if joint >= 0.01 else Verdict.FAILS,
+        ClaimVerdict.HOLDS if joint >= 0.01 else ClaimVerdict.FAILS,
         f"Of {len(chances)} figures the {at[1]} at M={at[0]} is farthest off; with all of them in "
         f"mind p = {joint:.2g} (Bonferroni; less than 0.01 would be too far).",
     )

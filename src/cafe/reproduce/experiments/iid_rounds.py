@@ -14,17 +14,17 @@ from cafe.report.run_plots import look
 from cafe.reproduce.experiments.iid_quorum import INNER, SHARP, sharp
 from cafe.reproduce.findings import (
     Claim,
+    ClaimVerdict,
     Effort,
     Experiment,
     Finding,
     Rows,
-    Verdict,
     above,
     below,
     shown,
 )
 from cafe.reproduce.pictures import figure, tidy
-from cafe.reproduce.trials import Progress, Row, Trial, column, measured, points
+from cafe.reproduce.trials import Row, Trial, TrialProgress, column, measured, points
 from cafe.rounds import History
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ SHOWN = 5  # rounds of the table
 Curves = Mapping[int, Mapping[str, Floats]]  # by quorum: a row per seed, a column per round
 
 
-def run(effort: Effort, progress: Progress) -> list[Row]:
+def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """Every quorum, on the same seeds, with a row each time the model is measured."""
     trials = [
         Trial(NAME, at, seed, None, {"policy.quorum": at["quorum"]}, effort.rounds)
@@ -75,7 +75,11 @@ def conclude(rows: Rows) -> Finding:
         [
             Claim(
                 f"In the end quorum {inner} is at or above quorum {first}",
-                Verdict.HOLDS if above(gain) else Verdict.FAILS if below(gain) else Verdict.IN_PART,
+                ClaimVerdict.HOLDS
+                if above(gain)
+                else ClaimVerdict.FAILS
+                if below(gain)
+                else ClaimVerdict.IN_PART,
                 f"Quorum {inner} minus quorum {first} after {rounds[-1]} rounds: {shown(gain, 4)}"
                 f"{'.' if above(gain) or below(gain) else ', which chance alone can bring.'}",
             ),
@@ -131,7 +135,7 @@ def _order(curves: Curves, inner: int) -> Claim:
     return Claim(
         f"Over the whole run the curve of quorum {inner} is above that of {first}, and that of "
         f"{last} is the lowest",
-        (Verdict.FAILS, Verdict.IN_PART, Verdict.HOLDS)[above(gain) + lowest],
+        (ClaimVerdict.FAILS, ClaimVerdict.IN_PART, ClaimVerdict.HOLDS)[above(gain) + lowest],
         f"Averaged over the curve, highest first: {order}. Quorum {inner} minus quorum {first}: "
         f"{shown(gain, 4)}; the next lowest minus quorum {last}: "
         f"{shown(min(falls.values(), key=lambda fall: fall.mean), 4)}.",
@@ -143,9 +147,9 @@ def _together(curves: Curves) -> Claim:
     first, last = min(curves), max(curves)
     at_rounds, at_updates = (mean(_gaps(curves, last, by)) for by in ("round", "updates"))
     left = abs(at_updates.mean) / at_rounds.mean if at_rounds.mean > 0 else float("nan")
-    verdict = Verdict.FAILS
+    verdict = ClaimVerdict.FAILS
     if left <= 0.5:
-        verdict = Verdict.HOLDS if left <= 0.2 else Verdict.IN_PART
+        verdict = ClaimVerdict.HOLDS if left <= 0.2 else ClaimVerdict.IN_PART
     return Claim(
         "Beyond the paper: against updates instead of rounds the curves fall together (a fifth of "
         "the gap is left at most)",

@@ -15,26 +15,26 @@ from cafe.report.cells import Cells
 from cafe.reproduce.findings import (
     LEVEL,
     Claim,
+    ClaimVerdict,
     Effort,
     Experiment,
     Finding,
     Rows,
-    Verdict,
     above,
     below,
-    judged,
+    judge_differences,
+    outlier_notes,
     shown,
-    strays,
 )
 from cafe.reproduce.pictures import figure, lines, ticks, tidy
 from cafe.reproduce.trials import (
-    Progress,
     Row,
     Trial,
+    TrialProgress,
     column,
     expected_updates,
+    load_scenario,
     measured,
-    scenario_of,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ At = tuple[float, float]  # deadline, share of rounds that are to succeed
 Leads = Mapping[At, Estimate]
 
 
-def run(effort: Effort, progress: Progress) -> list[Row]:
+def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """Every quorum at every deadline, on the same seeds."""
     places = effort.thin(range(len(SUCCESS)))
     grid: list[dict[str, Any]] = [
@@ -100,7 +100,7 @@ def conclude(rows: Rows) -> Finding:
             "The clients' response times are the same for all quorums of a seed. Where no round "
             "of a run has fewer reports than the quorum, the run is that of quorum 1 itself and "
             "the difference is exactly 0.",
-            *strays(rows, "deadline", "quorum"),
+            *outlier_notes(rows, "deadline", "quorum"),
             "The paper gives no numbers of this figure, nor the quorums and deadlines it has. It "
             "states no rate, batch, widths, local work or samples per client either; they are "
             "those of the search.",
@@ -112,7 +112,7 @@ def _accuracies(rows: Rows, at: At) -> list[float]:
     return [*column(rows, "accuracy", deadline=at[0], success=at[1])]
 
 
-def _best(leads: Leads) -> Verdict:
+def _best(leads: Leads) -> ClaimVerdict:
     """Holds: all larger quorums are worse, some at every deadline beyond chance.
 
     In part: none is better beyond chance, and some are worse.
@@ -121,13 +121,13 @@ def _best(leads: Leads) -> Verdict:
     """
     level = LEVEL / len(leads)
     if any(below(lead, level) for lead in leads.values()):
-        return Verdict.FAILS
+        return ClaimVerdict.FAILS
     worse = {at[0] for at, lead in leads.items() if above(lead, level)}
     if not worse:
-        return Verdict.FAILS
+        return ClaimVerdict.FAILS
     everywhere = worse == {at[0] for at in leads}
     everywhere = everywhere and all(lead.mean > 0 for lead in leads.values())
-    return Verdict.HOLDS if everywhere else Verdict.IN_PART
+    return ClaimVerdict.HOLDS if everywhere else ClaimVerdict.IN_PART
 
 
 def _ahead(leads: Leads, quorums: Mapping[At, int]) -> str:
@@ -177,7 +177,7 @@ def _growing(rows: Rows, leads: Leads) -> Claim:
     parts = ", ".join(f"{shown(lead, 4)} at {share:.0%}" for share, lead in growth.items())
     return Claim(
         "The lead of quorum 1 grows with the deadline (compared where equally many rounds succeed)",
-        judged([*growth.values()]),
+        judge_differences([*growth.values()]),
         f"Lead at T={long:g} minus lead at T={short:g}, by the share of rounds that succeed: "
         f"{parts}; {shown(whole, 4)} on average. {_at_equal_quorums(rows, leads, short, long)}",
     )
@@ -187,7 +187,7 @@ def _at_equal_quorums(rows: Rows, leads: Leads, short: float, long: float) -> st
     """The other comparison one could make: theory alone decides it."""
     most = max(row["quorum"] for row in rows if row["deadline"] == short)
     success = cafe.expect(
-        scenario_of(NAME).federation, quorum=most, deadline=long
+        load_scenario(NAME).federation, quorum=most, deadline=long
     ).success_probability
     lead = leads[short, min(at[1] for at in leads)]
     return (
@@ -211,7 +211,11 @@ def _by_updates(rows: Rows, found: Mapping[At, Estimate]) -> Claim:
     return Claim(
         "Beyond the paper: accuracy goes with the number of updates, whatever the deadline (a "
         "tenth as much at most comes from the deadline; in part: a half)",
-        Verdict.HOLDS if part <= 0.1 else Verdict.IN_PART if part <= 0.5 else Verdict.FAILS,
+        ClaimVerdict.HOLDS
+        if part <= 0.1
+        else ClaimVerdict.IN_PART
+        if part <= 0.5
+        else ClaimVerdict.FAILS,
         f"Where equally many rounds succeed deadlines are at most {apart:.4f} apart; from all "
         f"rounds to {min(SHARES):.0%} of them accuracy falls by {whole:.4f}.",
     )

@@ -12,9 +12,9 @@ import cafe
 from cafe.analysis.statistics import Estimate, mean, ratio
 from cafe.report.cells import Cells
 from cafe.report.run_plots import COLOURS
-from cafe.reproduce.findings import Claim, Effort, Experiment, Finding, Rows, Verdict, shown
+from cafe.reproduce.findings import Claim, ClaimVerdict, Effort, Experiment, Finding, Rows, shown
 from cafe.reproduce.pictures import GREY, figure, tidy
-from cafe.reproduce.trials import Progress, Row, column
+from cafe.reproduce.trials import Row, TrialProgress, column
 from cafe.theory import (
     age_as_printed,
     broadcasts_as_printed,
@@ -63,7 +63,7 @@ def early(x: float) -> dict[str, float]:
     }
 
 
-def run(effort: Effort, progress: Progress) -> list[Row]:
+def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """The curve and what is on it, searches for its least value, and rounds at the minima."""
     rows: list[Row] = [
         {"kind": "curve", "x": x, "J": objective(x), **parts(x), **early(x), **curvatures(x)}
@@ -168,7 +168,7 @@ def ranges() -> list[tuple[float, float]]:
     return found
 
 
-def _simulated(minima: Sequence[float], effort: Effort, progress: Progress) -> list[Row]:
+def _simulated(minima: Sequence[float], effort: Effort, progress: TrialProgress) -> list[Row]:
     """Rounds at the minima, which last T or close once everybody is in."""
     federation = cafe.Federation(CLIENTS, cafe.Exponential(RATE))
     rounds = ROUNDS if effort.rounds is None else 10 * effort.rounds
@@ -234,7 +234,7 @@ def _not_convex(rows: Rows) -> Claim:
     bend = min(_of(rows, "curve"), key=_bend)
     return Claim(
         "J is not convex (Sec. 6)",
-        Verdict.HOLDS if _bend(bend) < 0 else Verdict.FAILS,
+        ClaimVerdict.HOLDS if _bend(bend) < 0 else ClaimVerdict.FAILS,
         f"It has {len(minima)} minima, {listed},{tops}. Its second derivative is "
         f"{_bend(bend):.0f} at x={bend['x']:.2g}.",
     )
@@ -258,8 +258,8 @@ def _terms(rows: Rows) -> Claim:
     convex = min(bends) > -1e-6
     return Claim(
         "The broadcasts' and the age's terms are convex, and the waste's is bounded (Sec. 6)",
-        Verdict.HOLDS if convex and inside else Verdict.IN_PART if convex or inside
-        else Verdict.FAILS,
+        ClaimVerdict.HOLDS if convex and inside else ClaimVerdict.IN_PART if convex or inside
+        else ClaimVerdict.FAILS,
         f"Their second derivative, in units of term / x², is nowhere below {min(bends):.1g}; the "
         f"waste's term has its largest value, {most['waste']:.0f}, at x={most['x']:.2g}.",
     )  # fmt: skip
@@ -271,7 +271,11 @@ def _nearly_convex(rows: Rows) -> Claim:
     even = _of(rows, "tie")[0]["weight"]
     return Claim(
         "For a small alpha_w the problem is nearly convex (up to 1, the weight of age; Sec. 6)",
-        Verdict.HOLDS if limit >= 1 else Verdict.IN_PART if limit > 0 else Verdict.FAILS,
+        ClaimVerdict.HOLDS
+        if limit >= 1
+        else ClaimVerdict.IN_PART
+        if limit > 0
+        else ClaimVerdict.FAILS,
         f"J is convex up to alpha_w={limit:.3f}. There are two minima from alpha_w={two:g} on (of "
         f"those tried), and from alpha_w={even:.3f} on the one at the long deadline is deeper.",
     )
@@ -282,10 +286,10 @@ def _exhaustive(rows: Rows, best: Row) -> Claim:
     good = [row["to"] for row in tried if _found(row, best)]
     leaves = _of(rows, "crossing")[0]["x"]
     poor = ", ".join(f"x={r['x']:.3g} up to {r['to']:g}" for r in tried if not _found(r, best))
-    verdict = Verdict.IN_PART if good else Verdict.FAILS
+    verdict = ClaimVerdict.IN_PART if good else ClaimVerdict.FAILS
     return Claim(
         "An exhaustive search in a reasonable range finds the optimum (Sec. 6)",
-        Verdict.HOLDS if len(good) == len(tried) else verdict,
+        ClaimVerdict.HOLDS if len(good) == len(tried) else verdict,
         f"It does if it looks far enough: ranges up to {', '.join(f'{to:g}' for to in good)} have "
         f"it; others end elsewhere ({poor}). Up to x={leaves:.2f} the least J is in the wrong "
         "basin.",
@@ -303,7 +307,7 @@ def _descent(rows: Rows, best: Row) -> Claim:
     lost = max(row["J"] for row in tried) / best["J"] - 1
     return Claim(
         "Beyond the paper: a walk downhill finds the optimum from wherever it starts",
-        Verdict.FAILS if poor else Verdict.HOLDS,
+        ClaimVerdict.FAILS if poor else ClaimVerdict.HOLDS,
         f"Of {len(tried)} starts {len(good)} end there. Those at "
         f"x={', '.join(f'{x:g}' for x in poor)} end where J is up to {lost:.0%} higher.",
     )
@@ -317,7 +321,7 @@ def _lasts(rows: Rows, best: Row) -> Claim:
     least = min(_of(rows, "curve"), key=lambda row: float(row["early"]))
     return Claim(
         "At the optimum a round lasts T",
-        Verdict.HOLDS if share.mean <= SHORT else Verdict.FAILS,
+        ClaimVerdict.HOLDS if share.mean <= SHORT else ClaimVerdict.FAILS,
         f"Everybody is in before T in {shown(share)} of the rounds (theory: {best['all_in']:.3f})."
         f" A round that closes then lasts {shown(length)} of T={best['x']:.3f}, and J is "
         f"{best['early']:.2f} instead of {best['J']:.2f}. With such rounds no long deadline costs "

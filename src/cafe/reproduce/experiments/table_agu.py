@@ -9,16 +9,16 @@ from cafe.reproduce.findings import (
     Experiment,
     Finding,
     Rows,
-    judged,
+    judge_differences,
     shown,
 )
-from cafe.reproduce.paired import Contest
+from cafe.reproduce.paired import PairedComparison
 from cafe.reproduce.paper_tables import TABLE_AGU
 from cafe.reproduce.parameter_search import agu_changes
 from cafe.reproduce.trials import (
-    Progress,
     Row,
     Trial,
+    TrialProgress,
     column,
     expected_updates,
     measured,
@@ -33,7 +33,7 @@ MANY = 31  # from this quorum on the paper has AGU ahead
 AGU_RATE = 0.1  # fixed; the scenario has MCU's, which decays
 
 
-def run(effort: Effort, progress: Progress) -> list[Row]:
+def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """Both schemes at every quorum, on the same seeds; AGU's rate is fixed, as in the paper."""
     own = {"mcu": {}, "agu": {"task.rate": AGU_RATE}}
     trials = [
@@ -53,7 +53,7 @@ def run(effort: Effort, progress: Progress) -> list[Row]:
 
 def conclude(rows: Rows) -> Finding:
     """MCU falls with the number of rounds that succeed, AGU less so."""
-    contest = Contest(rows, TABLE_AGU, "quorum", SCHEMES, str)
+    contest = PairedComparison(rows, TABLE_AGU, "quorum", SCHEMES, str)
     few = [quorum for quorum in contest.places if quorum < MANY]
     many = [quorum for quorum in contest.places if quorum >= MANY]
     less = paired(contest.lost("mcu"), contest.lost("agu"))
@@ -61,17 +61,17 @@ def conclude(rows: Rows) -> Finding:
         [
             Claim(
                 "At high quorums (31 and more) AGU is more accurate than MCU",
-                judged([contest.lead(quorum, "agu", "mcu") for quorum in many]),
+                judge_differences([contest.lead(quorum, "agu", "mcu") for quorum in many]),
                 contest.leads(many),
             ),
             Claim(
                 "At the lower ones (27 and 29) the two are close, MCU slightly ahead",
-                judged([contest.lead(quorum, "mcu", "agu") for quorum in few]),
+                judge_differences([contest.lead(quorum, "mcu", "agu") for quorum in few]),
                 contest.leads(few),
             ),
             Claim(
                 "As the quorum rises MCU loses more accuracy than AGU",
-                judged([less]),
+                judge_differences([less]),
                 f"From {contest.places[0]} to {contest.places[-1]} MCU loses "
                 f"{shown(mean(contest.lost('mcu')))} and AGU {shown(mean(contest.lost('agu')))}: "
                 f"{shown(less)} less.",

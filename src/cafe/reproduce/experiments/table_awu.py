@@ -5,19 +5,19 @@ from __future__ import annotations
 from cafe.analysis.statistics import Estimate, mean
 from cafe.reproduce.findings import (
     Claim,
+    ClaimVerdict,
     Effort,
     Experiment,
     Finding,
     Rows,
-    Verdict,
     above,
-    judged,
+    judge_differences,
     shown,
 )
-from cafe.reproduce.paired import Contest
+from cafe.reproduce.paired import PairedComparison
 from cafe.reproduce.paper_tables import TABLE_AWU
 from cafe.reproduce.parameter_search import awu_changes
-from cafe.reproduce.trials import Progress, Row, Trial, measured, points
+from cafe.reproduce.trials import Row, Trial, TrialProgress, measured, points
 
 NAME, SEEDS = "table-awu", 5
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.3)
@@ -26,7 +26,7 @@ MANY = 0.15  # from this share on the paper has AWU ahead
 GUESSING = 0.2  # accuracy below which a model knows next to nothing
 
 
-def run(effort: Effort, progress: Progress) -> list[Row]:
+def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """Both schemes at every share, on the same seeds."""
     trials = [
         Trial(NAME, at, seed, at["policy"], awu_changes(at["share"]), effort.rounds)
@@ -38,7 +38,7 @@ def run(effort: Effort, progress: Progress) -> list[Row]:
 
 def conclude(rows: Rows) -> Finding:
     """MCU falls, AWU holds; and MCU is ahead where few are biased."""
-    contest = Contest(rows, TABLE_AWU, "share", SCHEMES, "{:.0%}".format)
+    contest = PairedComparison(rows, TABLE_AWU, "share", SCHEMES, "{:.0%}".format)
     few = [share for share in contest.places if share < MANY]
     many = [share for share in contest.places if share >= MANY]
     mcu, awu = (mean(contest.lost(scheme)) for scheme in SCHEMES)
@@ -47,12 +47,12 @@ def conclude(rows: Rows) -> Finding:
         [
             Claim(
                 "With many biased clients (15 % and more) AWU is more accurate than MCU",
-                judged([contest.lead(share, "awu", "mcu") for share in many]),
+                judge_differences([contest.lead(share, "awu", "mcu") for share in many]),
                 contest.leads(many),
             ),
             Claim(
                 "With few biased clients (5 and 10 %) MCU is better than AWU",
-                judged([contest.lead(share, "mcu", "awu") for share in few]),
+                judge_differences([contest.lead(share, "mcu", "awu") for share in few]),
                 contest.leads(few),
             ),
             Claim(
@@ -63,7 +63,9 @@ def conclude(rows: Rows) -> Finding:
             ),
             Claim(
                 "MCU is down to guessing (0.1) at 30 % biased clients",
-                Verdict.HOLDS if contest.accuracy(last, "mcu").mean < GUESSING else Verdict.FAILS,
+                ClaimVerdict.HOLDS
+                if contest.accuracy(last, "mcu").mean < GUESSING
+                else ClaimVerdict.FAILS,
                 f"MCU has {shown(contest.accuracy(last, 'mcu'))} there; the paper prints "
                 f"{contest.theirs(last, 'mcu'):g}.",
             ),
@@ -82,13 +84,13 @@ def conclude(rows: Rows) -> Finding:
     )
 
 
-def _falling(mcu: Estimate, awu: Estimate) -> Verdict:
+def _falling(mcu: Estimate, awu: Estimate) -> ClaimVerdict:
     """MCU falls beyond chance. AWU loses a fifth of that at most; in part: half of it at most."""
     if not above(mcu):
-        return Verdict.FAILS
+        return ClaimVerdict.FAILS
     if awu.mean <= 0.2 * mcu.mean:
-        return Verdict.HOLDS
-    return Verdict.IN_PART if awu.mean <= 0.5 * mcu.mean else Verdict.FAILS
+        return ClaimVerdict.HOLDS
+    return ClaimVerdict.IN_PART if awu.mean <= 0.5 * mcu.mean else ClaimVerdict.FAILS
 
 
 EXPERIMENT = Experiment(

@@ -368,7 +368,7 @@ def test_limits_are_listed() -> None:
 
 def test_every_warning_has_a_section() -> None:
     sections = re.findall(r"^## ", text("how-to/read-the-warnings.md"), re.MULTILINE)
-    assert len(sections) == inspect.getsource(explain.warnings).count("found.append(")
+    assert len(sections) == inspect.getsource(explain.plan_warnings).count("found.append(")
 
 
 def test_the_tree_is_drawn() -> None:

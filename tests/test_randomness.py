@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from cafe.errors import InputError
-from cafe.randomness import Stream, below, check_seed, key, mixed, uniform
+from cafe.randomness import Stream, check_seed, integers_below, mix, stream_key, uniform
 
 
 def test_a_stream_is_a_function_of_seed_name_and_index() -> None:
@@ -38,15 +38,15 @@ def test_words_are_those_of_splitmix64() -> None:
         z = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & mask
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
         expected.append(z ^ (z >> 31))
-    words = mixed(np.uint64(1234567), np.arange(5))
+    words = mix(np.uint64(1234567), np.arange(5))
     assert [int(word) for word in words] == expected
     assert expected[0] == 6457827717110365317  # the published first number for this seed
 
 
 @pytest.mark.parametrize("bound", [1, 2, 7, 600, 60_000])
 def test_below_is_uniform(bound: int) -> None:
-    words = mixed(mixed(key(3, "batches"), np.arange(500)[:, None]), np.arange(400))
-    drawn = below(words, np.array(bound))
+    words = mix(mix(stream_key(3, "batches"), np.arange(500)[:, None]), np.arange(400))
+    drawn = integers_below(words, np.array(bound))
     assert drawn.min() >= 0
     assert drawn.max() < bound
     cells = min(bound, 50)
@@ -59,13 +59,13 @@ def test_below_is_uniform(bound: int) -> None:
 def test_uniform_numbers_are_from_0_to_below_1() -> None:
     ends = np.array([0, 2**63, 2**64 - 1], dtype=np.uint64)
     assert uniform(ends).tolist() == [0.0, 0.5, 1 - 2.0**-53]
-    found = uniform(mixed(key(1, "presence"), np.arange(20_000)))
+    found = uniform(mix(stream_key(1, "presence"), np.arange(20_000)))
     assert stats.kstest(found, "uniform").pvalue > 1e-3
 
 
 def test_words_of_neighbouring_addresses_do_not_correlate() -> None:
-    base = mixed(key(0, "batches"), np.arange(200))
-    words = mixed(base[:, None], np.arange(300)) / 2.0**64
+    base = mix(stream_key(0, "batches"), np.arange(200))
+    words = mix(base[:, None], np.arange(300)) / 2.0**64
     for a, b in ((words[:-1], words[1:]), (words[:, :-1], words[:, 1:])):
         assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 5 / np.sqrt(a.size)
     assert len(np.unique(words)) == words.size

@@ -23,7 +23,7 @@ from cafe.data import Classes, class_counts, load
 from cafe.engine import simulate
 from cafe.errors import FileError
 from cafe.federation_files import write_federation
-from cafe.files import reason, writing
+from cafe.files import explain_os_error, writing
 from cafe.fitting import fit, read_observations
 from cafe.fleet import phones
 from cafe.learn.mlp import MLP
@@ -80,7 +80,7 @@ def tell(
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(output, f"the folder cannot be made: {reason(error)}.") from None
+        raise FileError(output, f"the folder cannot be made: {explain_os_error(error)}.") from None
     _refuse_strays(output)
     bar = progress or _silent
     fleet = phones(CLIENTS, seed=SEED, examples=EXAMPLES)

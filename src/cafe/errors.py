@@ -52,14 +52,14 @@ def is_finite_number(value: object) -> bool:
     return isinstance(value, Real) and math.isfinite(float(value))
 
 
-def whole(what: str, value: Any, least: int = 1) -> int:
+def check_whole(what: str, value: Any, least: int = 1) -> int:
     """The value as an int, or a refusal: ``what`` begins the sentence."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise InputError(f"{what} must be a whole number from {least} up. Got {value!r}.")
     return int(value)
 
 
-def positive(what: str, value: Any, why: str = "") -> float:
+def check_positive(what: str, value: Any, why: str = "") -> float:
     """The value as a positive, finite float, or a refusal: ``what`` begins the sentence."""
     if isinstance(value, bool) or not is_finite_number(value) or value <= 0:
         raise InputError(f"{what} must be a positive number. Got {value!r}{why}.")
@@ -75,6 +75,6 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     return f"Known: {', '.join(choices)}."
 
 
-def too_large(error: MemoryError) -> str:
+def memory_error_message(error: MemoryError) -> str:
     """What to say when the memory does not suffice."""
     return f"The memory does not suffice. {error}: ask for less of it, or for fewer at a time."

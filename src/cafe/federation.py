@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cafe.errors import InputError
 from cafe.latency import Exponential, Latency, Various
-from cafe.latency.base import Floats, numbers
+from cafe.latency.base import Floats, to_floats
 from cafe.latency.shifted import shifted
 from cafe.presence import Presence
 
@@ -91,7 +91,7 @@ class Federation:
             )
 
     def _availability(self) -> float | Floats:
-        value = numbers(self.availability)
+        value = to_floats(self.availability)
         if value is None or value.size == 0:
             raise InputError(
                 "Availability must be one number or one per kind of client. "
@@ -111,7 +111,7 @@ class Federation:
         return value if value.ndim else float(value)
 
     def _per_step(self) -> float | Floats:
-        value = numbers(self.per_step)
+        value = to_floats(self.per_step)
         if value is None or value.size == 0:
             raise InputError(
                 f"per_step must be one number or one per kind of client. Got {self.per_step!r}."

@@ -17,7 +17,7 @@ def read_text(path: str | Path) -> str:
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise FileError(path, f"the file cannot be read: {reason(error)}.") from None
+        raise FileError(path, f"the file cannot be read: {explain_os_error(error)}.") from None
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -53,16 +53,16 @@ def replacing(path: str | Path) -> Iterator[Path]:
         if _is_written_in_place(Path(path), target.parent):
             yield Path(path)
             return
-        with complete(target) as new:
+        with atomic_replacement(target) as new:
             yield new
             if target.exists():
                 copymode(target, new)
     except OSError as error:
-        raise FileError(path, f"the file cannot be written: {reason(error)}.") from None
+        raise FileError(path, f"the file cannot be written: {explain_os_error(error)}.") from None
 
 
 @contextmanager
-def complete(target: Path) -> Iterator[Path]:
+def atomic_replacement(target: Path) -> Iterator[Path]:
     """A path to write to, whose file becomes ``target`` when all is on the disk, or never.
 
     Whoever reads the target sees the old file or the new one, after a crash too.
@@ -89,7 +89,7 @@ def _is_written_in_place(path: Path, folder: Path) -> bool:
     return path.absolute().is_relative_to("/dev") or not os.access(folder, os.W_OK)
 
 
-def reason(error: OSError) -> str:
+def explain_os_error(error: OSError) -> str:
     """Why, and what to do."""
     reasons = {
         FileNotFoundError: "there is no such file or folder; check the path",

@@ -37,13 +37,13 @@ def check_seed(seed: object) -> int:
     return int(seed)
 
 
-def key(seed: int, name: str) -> np.uint64:
+def stream_key(seed: int, name: str) -> np.uint64:
     """A word that stands for a seed and a name, to be mixed with indices."""
     sequence = np.random.SeedSequence(seed, spawn_key=(zlib.crc32(name.encode()),))
     return np.uint64(sequence.generate_state(1, np.uint64)[0])
 
 
-def mixed(word: Words | np.uint64, index: ArrayLike) -> Words:
+def mix(word: Words | np.uint64, index: ArrayLike) -> Words:
     """Words that look independent for every pair of a word and an index; they broadcast.
 
     The finaliser of SplitMix64 (Steele, Lea and Flood, 2014) on a Weyl sequence that begins at
@@ -61,7 +61,7 @@ def uniform(words: Words) -> NDArray[np.float64]:
     return (words >> _11).astype(float) * 2.0**-53
 
 
-def below(words: Words, bound: NDArray[Any]) -> NDArray[np.intp]:
+def integers_below(words: Words, bound: NDArray[Any]) -> NDArray[np.intp]:
     """Words as whole numbers from 0 to below ``bound``, uniform to one part in 2^32 / bound."""
     high = words >> _32
     return ((high * np.asarray(bound).astype(np.uint64)) >> _32).astype(np.intp)

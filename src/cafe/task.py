@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.data.examples import Examples, Shards
-from cafe.errors import InputError, did_you_mean, is_finite_number, positive, whole
+from cafe.errors import InputError, check_positive, check_whole, did_you_mean, is_finite_number
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Learner, Model
@@ -48,12 +48,12 @@ class Task:
 
     def __post_init__(self) -> None:
         if self.batch is not None:
-            object.__setattr__(self, "batch", whole("A batch", self.batch))
+            object.__setattr__(self, "batch", check_whole("A batch", self.batch))
         if self.per not in ("round", "update"):
             hint = did_you_mean(self.per, ["round", "update"])
             raise InputError(f"A rate may decay per round or per update. Got '{self.per}'. {hint}")
         if not callable(self.rate):
-            object.__setattr__(self, "rate", positive("The learning rate", self.rate))
+            object.__setattr__(self, "rate", check_positive("The learning rate", self.rate))
         rows = self.shards.rows
         wrong = rows[(rows < 0) | (rows >= len(self.data))]
         if wrong.size:

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cafe.errors import InputError
-from cafe.fitting.censored_sample import Sample
-from cafe.fitting.families import RECIPES, natural
+from cafe.fitting.censored_sample import CensoredSample
+from cafe.fitting.families import FAMILY_FITTERS, estimated_parameters
 from cafe.fitting.fit import FamilyFit, Fit, fit
 from cafe.fitting.observations import Observations
 from cafe.latency import (
@@ -55,7 +55,7 @@ def fit_one(family: str, times: Floats, deadline: Any = None) -> FamilyFit:
 
 def deviations(truth: Latency, found: FamilyFit) -> list[float]:
     """How many standard errors each estimate is off."""
-    expected = natural(truth)
+    expected = estimated_parameters(truth)
     return [
         (value - expected[name]) / found.standard_errors[name]
         for name, value in found.parameters.items()
@@ -162,7 +162,7 @@ def test_at_least_as_likely_as_scipys(family: str, missed: float) -> None:
         shape, _, scale = theirs
         same = {"weibull": Weibull, "gamma": Gamma}.get(family)
         latency = same(shape, scale) if same else LogNormal(np.log(scale), shape)
-        likelihood = Sample.of(Observations(times, deadline)).log_likelihood(latency)
+        likelihood = CensoredSample.of(Observations(times, deadline)).log_likelihood(latency)
         assert found.log_likelihood >= likelihood - 1e-6
         # Equal up to scipy's slack: the likelihood is the same function.
         assert found.log_likelihood == pytest.approx(likelihood, abs=0.1)
@@ -175,7 +175,7 @@ def test_no_neighbour_is_more_likely(family: str) -> None:
     drawn = TWO.sample(rng, 200)
     times = np.where(drawn <= deadline, drawn, NAN)
     found = fit_one(family, times, deadline)
-    sample = Sample.of(Observations(times, deadline))
+    sample = CensoredSample.of(Observations(times, deadline))
     assert sample.log_likelihood(found.latency) == pytest.approx(found.log_likelihood)
     for name, value in found.parameters.items():
         for factor in (0.999, 1.001):
@@ -284,7 +284,7 @@ def test_candidates_are_sorted_by_the_criterion() -> None:
         assert scores == sorted(scores)
     assert by_aic.latency is by_aic.best.latency
     assert by_aic.criterion == "aic"
-    assert {f.family for f in by_aic.candidates} | set(by_aic.skipped) == set(RECIPES) - {
+    assert {f.family for f in by_aic.candidates} | set(by_aic.skipped) == set(FAMILY_FITTERS) - {
         "constant"
     }
 
@@ -297,7 +297,7 @@ def test_units_do_not_matter(truth: Latency, factor: float) -> None:
     shift = 2 * int(np.sum(~np.isnan(times))) * np.log(factor)
     assert [f.family for f in plain.candidates] == [f.family for f in scaled.candidates]
     for a, b in zip(plain.candidates, scaled.candidates, strict=True):
-        expected = natural(a.latency.scaled(factor))
+        expected = estimated_parameters(a.latency.scaled(factor))
         assert b.parameters == pytest.approx(expected, rel=1e-4, abs=1e-5)
         assert b.aic - a.aic == pytest.approx(shift, abs=1e-6 * abs(shift))
         assert b.distance == pytest.approx(a.distance, abs=1e-4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cafe.fitting.families import natural
+from cafe.fitting.families import estimated_parameters
 from cafe.fitting.fit import fit
 from cafe.fitting.pooling import ClientFits
 from cafe.latency import Constant, Exponential, Gamma, Latency, LogNormal, Uniform, Weibull
@@ -41,7 +41,9 @@ def test_finds_pool_spread_and_clients(family: str, deadline: float) -> None:
     log_s, seen, found = fleet(pool, 400, 8, 0.5, 1, deadline)
     assert found.family == family
     assert found.spread == pytest.approx(0.5, rel=0.15)
-    assert natural(found.pooled) == pytest.approx(natural(pool), rel=0.15, abs=0.08)
+    assert estimated_parameters(found.pooled) == pytest.approx(
+        estimated_parameters(pool), rel=0.15, abs=0.08
+    )
     z = (np.log(found.scale) - log_s) / found.standard_error
     assert 0.8 < np.sqrt(np.mean(z**2)) < 1.2
     assert found.reports.tolist() == np.sum(~np.isnan(seen), axis=1).tolist()
@@ -54,7 +56,7 @@ def test_clients_that_do_not_differ_share_the_pool() -> None:
     assert found.spread == 0
     assert np.all(found.scale == 1)
     assert np.all(found.standard_error == 0)
-    assert natural(found.pooled) == pytest.approx(
+    assert estimated_parameters(found.pooled) == pytest.approx(
         fit(times, families=found.family).best.parameters, rel=1e-4
     )
 
@@ -69,7 +71,7 @@ def test_the_pools_shape_is_one_clients_not_that_of_all_together() -> None:
     _, seen, found = fleet(LogNormal(0.0, 0.3), 300, 6, 0.6, 2)
     together = fit(seen.ravel(), families="lognormal").best.parameters["sigma"]
     assert together > 0.6
-    assert natural(found.pooled)["sigma"] == pytest.approx(0.3, abs=0.03)
+    assert estimated_parameters(found.pooled)["sigma"] == pytest.approx(0.3, abs=0.03)
 
 
 def test_beats_both_extremes() -> None:
@@ -105,12 +107,12 @@ def test_the_fewer_the_observations_the_closer_to_the_pool() -> None:
     names = np.repeat(np.arange(45), [each.size for each in times])
     found = fit(np.concatenate(times), client=names, families="lognormal").by_client()
     slow = np.log(found.scale[:5])
-    limit = np.log(3.0) - natural(found.pooled)["mu"]
+    limit = np.log(3.0) - estimated_parameters(found.pooled)["mu"]
     assert np.all(np.diff(slow) > 0)
     assert 0 < slow[0] < slow[4] < limit
     assert np.all(np.diff(found.standard_error[:5]) < 0)
     # The log-normal's own answer: a mean weighted by precisions.
-    n, tau, sigma = 2.0 ** np.arange(5), found.spread, natural(found.pooled)["sigma"]
+    n, tau, sigma = 2.0 ** np.arange(5), found.spread, estimated_parameters(found.pooled)["sigma"]
     np.testing.assert_allclose(slow, limit * n / (n + sigma**2 / tau**2), rtol=1e-4)
     np.testing.assert_allclose(
         found.standard_error[:5], (n / sigma**2 + tau**-2) ** -0.5, rtol=1e-4

@@ -10,7 +10,7 @@ from cafe.federation import Federation
 from cafe.latency import Exponential
 from cafe.planner import Plan
 from cafe.planner import plan as make_plan
-from cafe.planner.limits import WITH_QUORUM, allowed_quorums, limits
+from cafe.planner.limits import WITH_QUORUM, allowed_quorums, build_limits
 from cafe.theory import Expectation, expect
 
 WHO = Federation(30, Exponential(1.0))
@@ -130,7 +130,7 @@ def test_unknown_and_unusable_limits() -> None:
 
 
 def test_allowed_quorums_by_trying_all() -> None:
-    kept = limits({"waste": 40.0}, {"reports_per_update": 18.0})
+    kept = build_limits({"waste": 40.0}, {"reports_per_update": 18.0})
 
     def at(m: int) -> Expectation:
         return expect(WHO, quorum=m, deadline=0.8)

@@ -11,7 +11,7 @@ from cafe.errors import InfeasibleError
 from cafe.federation import Federation
 from cafe.latency import Constant, Empirical, Exponential, LogNormal, Mixture, ShiftedExponential
 from cafe.planner import Prices
-from cafe.planner.deadline_search import Search, deadline_grid, reach
+from cafe.planner.deadline_search import DeadlineSearch, deadline_grid, deadline_range
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -20,9 +20,9 @@ def test_bounds_hold_the_optimum(
     clients: int, rate: float, waste_price: float, broadcast_price: float
 ) -> None:
     who = Federation(clients, Exponential(rate))
-    search = Search(who, Prices(waste_price, broadcast_price))
+    search = DeadlineSearch(who, Prices(waste_price, broadcast_price))
     low, high = search.deadlines
-    wide = reach(who)
+    wide = deadline_range(who)
     best = min(
         (o for t in np.geomspace(*wide, 400) if (o := search.at(float(t)))), key=lambda o: o.cost
     )
@@ -30,10 +30,10 @@ def test_bounds_hold_the_optimum(
 
 
 def test_reach_starts_at_a_jump() -> None:
-    assert reach(Federation(5, Constant(2.0))) == pytest.approx((2.0, 2.0))
-    low, high = reach(Federation(5, Empirical([1.0, 3.0])))
+    assert deadline_range(Federation(5, Constant(2.0))) == pytest.approx((2.0, 2.0))
+    low, high = deadline_range(Federation(5, Empirical([1.0, 3.0])))
     assert (low, high) == pytest.approx((1.0, 3.0))
-    low, _ = reach(Federation(5, ShiftedExponential(4.0, 1.0)))
+    low, _ = deadline_range(Federation(5, ShiftedExponential(4.0, 1.0)))
     assert low == pytest.approx(4.0, rel=1e-3)
 
 
@@ -48,8 +48,8 @@ def test_the_grid_has_both_ends_and_every_jump() -> None:
 
 def test_observed_times_do_not_make_a_basin_of_every_step() -> None:
     times = np.random.default_rng(0).exponential(1.0, 300)
-    stairs = Search(Federation(50, Empirical(times)), Prices(20, 100)).optima()
-    smooth = Search(Federation(50, Exponential(1.0)), Prices(20, 100)).optima()
+    stairs = DeadlineSearch(Federation(50, Empirical(times)), Prices(20, 100)).optima()
+    smooth = DeadlineSearch(Federation(50, Exponential(1.0)), Prices(20, 100)).optima()
     assert 1 <= len(stairs) <= len(smooth) + 2
     assert stairs[0].deadline in times
 
@@ -57,13 +57,13 @@ def test_observed_times_do_not_make_a_basin_of_every_step() -> None:
 def test_a_hopeless_quorum_is_explained() -> None:
     who = Federation(3000, Exponential(1.0), availability=0.5)
     with pytest.raises(InfeasibleError, match="No round can succeed with the quorum 3000"):
-        Search(who, Prices(1, 1), quorum=3000).optima()
+        DeadlineSearch(who, Prices(1, 1), quorum=3000).optima()
 
 
 def test_a_plateau_ends_where_longer_gains_nothing() -> None:
     who = Federation(50, Exponential(1.0))
-    best, *_ = Search(who, Prices(20, 100), close_when_all=True).optima()
-    longest = Search(who, Prices(20, 100), close_when_all=True).at(100.0)
+    best, *_ = DeadlineSearch(who, Prices(20, 100), close_when_all=True).optima()
+    longest = DeadlineSearch(who, Prices(20, 100), close_when_all=True).at(100.0)
     assert longest is not None
     assert best.deadline < 30
     assert best.cost == pytest.approx(longest.cost, rel=2e-6)
@@ -73,7 +73,7 @@ def test_a_plateau_ends_where_longer_gains_nothing() -> None:
 def test_deadlines_longer_than_any_one_client_needs(clients: int) -> None:
     """With everybody needed, the last of many decides, far in the tail of each."""
     who = Federation(clients, Exponential(1.0))
-    search = Search(who, Prices(1, 1), quorum=clients)
+    search = DeadlineSearch(who, Prices(1, 1), quorum=clients)
     best, *_ = search.optima()
     for deadline in np.linspace(0.8, 1.3, 21) * best.deadline:
         other = search.at(float(deadline))
@@ -87,7 +87,7 @@ def test_narrow_components_are_not_overlooked() -> None:
         who = Federation(
             int(rng.integers(1, 20)), Mixture(parts, rng.dirichlet(np.ones(3)).tolist())
         )
-        search = Search(who, Prices(10 ** rng.uniform(-2, 2), 10 ** rng.uniform(-2, 2)))
+        search = DeadlineSearch(who, Prices(10 ** rng.uniform(-2, 2), 10 ** rng.uniform(-2, 2)))
         best, *_ = search.optima()
         tried = (search.at(float(t)) for t in best.deadline * np.geomspace(0.05, 20, 1500))
         assert best.cost <= min(o.cost for o in tried if o) * (1 + 1e-6)

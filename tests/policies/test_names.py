@@ -16,7 +16,7 @@ from cafe.errors import FileError, InputError
 from cafe.policies import Registered, mcu, recipes, registered, resolve
 from cafe.results import execute, plan_runs, sweep
 from cafe.scenario import Scenario, load_scenario
-from cafe.scenario.policy_tables import first_label, labels_for
+from cafe.scenario.policy_tables import labels_for, policy_label
 
 FEDBUFF = '''
 from helpers_of_mine import damped
@@ -298,7 +298,7 @@ def test_a_scenario_finds_the_file_beside_it(tmp_path: Path) -> None:
     assert [*scenario.policies] == ["fedbuff", "big"]
     assert str(scenario.policy("fedbuff")).startswith("buffered(goal=3, power=0.5, code=")
     assert str(scenario.policy("big")).startswith("buffered(goal=9, power=1.0, code=")
-    varied = scenario.varied({"policy.goal": 5})
+    varied = scenario.with_values({"policy.goal": 5})
     assert str(varied.policy("fedbuff")).startswith("buffered(goal=5,")
     other = scenario_in(tmp_path / "here", SCENARIO.replace("fedbuff", "takes_anything"))
     assert other.label == "takes_anything"
@@ -316,35 +316,39 @@ def test_reports_order_policies_by_their_labels() -> None:
 
 
 def test_labels() -> None:
-    assert first_label("mcu") == "mcu"
-    assert first_label("fancy") == "fancy"
-    assert first_label("my_policies:fedbuff") == "fedbuff"
-    assert first_label("my_policies:mcu") == "my_policies.mcu"
-    assert first_label("my_policies:Family._größe") == "Family._gr-e"
+    assert policy_label("mcu") == "mcu"
+    assert policy_label("fancy") == "fancy"
+    assert policy_label("my_policies:fedbuff") == "fedbuff"
+    assert policy_label("my_policies:mcu") == "my_policies.mcu"
+    assert policy_label("my_policies:Family._größe") == "Family._gr-e"
     free = labels_for("a.b:_c", {"c"})
     assert [next(free), next(free)] == ["a.b._c", "a.b._c-2"]
-    assert len(first_label("m:" + "x" * 300)) == 100
+    assert len(policy_label("m:" + "x" * 300)) == 100
 
 
 def test_names_get_labels(tmp_path: Path) -> None:
     scenario = scenario_in(folder_with(tmp_path / "here"))
     names = ["own_rules:fedbuff", "mcu", "own_rules:mcu", "own_rules:Family.member"]
-    named, labels = scenario.naming(names)
+    named, labels = scenario.with_labels_for(names)
     assert labels == ["fedbuff", "mcu", "own_rules.mcu", "Family.member"]
     assert named.policy("fedbuff") is scenario.policy("fedbuff")
     assert str(named.policy("own_rules.mcu")).startswith("buffered(goal=3,")
     assert named.settings("own_rules.mcu")["policy"]["name"] == "own_rules:mcu"
-    _, labels = scenario.naming(["a:fedbuff", "b:fedbuff", "own_rules:fedbuff", "a:fedbuff"])
+    _, labels = scenario.with_labels_for(
+        ["a:fedbuff", "b:fedbuff", "own_rules:fedbuff", "a:fedbuff"]
+    )
     assert labels == ["a.fedbuff", "b.fedbuff", "fedbuff", "a.fedbuff"]
     with pytest.raises(InputError, match="compared once"):
         plan_runs(named, labels, tmp_path)
-    again, _ = named.naming(["own_rules:mcu"])
-    assert {**again.named} == {**named.named}
+    again, _ = named.with_labels_for(["own_rules:mcu"])
+    assert {**again.names_by_label} == {**named.names_by_label}
 
 
 def test_a_name_without_a_table_that_lacks_a_parameter(tmp_path: Path) -> None:
     text = SCENARIO.replace("own_rules:fedbuff", "mcu").replace("goal = 3", "quorum=1\ndeadline=1")
-    scenario, [label] = scenario_in(folder_with(tmp_path / "here"), text).naming(["own_rules:mcu"])
+    scenario, [label] = scenario_in(folder_with(tmp_path / "here"), text).with_labels_for(
+        ["own_rules:mcu"]
+    )
     said = r'policies.own_rules.mcu.goal is missing.* add that table, name = "own_rules:mcu", with'
     with pytest.raises(FileError, match=said):
         scenario.policy(label)
@@ -388,7 +392,7 @@ def test_code_that_cannot_be_identified_is_refused_before_it_runs(tmp_path: Path
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_comparison_in_other_processes(tmp_path: Path, jobs: int) -> None:
     scenario = scenario_in(folder_with(tmp_path / "here"))
-    scenario, labels = scenario.naming(["own_rules:fedbuff", "own_rules:mcu"])
+    scenario, labels = scenario.with_labels_for(["own_rules:fedbuff", "own_rules:mcu"])
     runs = plan_runs(scenario, labels, tmp_path / "runs")
     results = sweep(scenario, runs, jobs=jobs)
     assert [run.folder.name for run in runs] == ["fedbuff-seed-0", "own_rules.mcu-seed-0"]

@@ -295,7 +295,7 @@ def test_settings_hold_the_presence_and_its_checksum(tmp_path: Path, trace: Path
     trace.write_text("client,from,to\n0,1,3\n1,0,2\n2,5,7\n")
     second = load_scenario(file).settings("mcu")
     assert second["files"]["trace.csv"] != first["files"]["trace.csv"]
-    varied = scenario.varied({"federation.presence.repeat": 20.0})
+    varied = scenario.with_values({"federation.presence.repeat": 20.0})
     assert varied.federation.presence == Trace([[0, 1, 3], [1, 0, 2], [2, 5, 7]], 20.0)
 
 

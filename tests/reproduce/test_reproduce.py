@@ -116,7 +116,7 @@ def test_everything_runs(name: str, tmp_path: Path) -> None:
 def test_a_trial_is_its_scenario_played_by_anybody() -> None:
     """A trial's run is what ``cafe.simulate`` gives for the varied scenario, on any threads."""
     trial = Trial("table-agu", {}, 3, "agu", {"policies.agu.quorum": 25}, rounds=12)
-    scenario = load_scenario("table-agu").varied(trial.changes).but(rounds=12)
+    scenario = load_scenario("table-agu").with_values(trial.changes).with_run(rounds=12)
     again = cafe.simulate(
         scenario.federation, scenario.policy("agu"), scenario.task(3, 1), seed=3, **scenario.run
     )

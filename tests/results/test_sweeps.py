@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_runs_side_by_side_are_the_same_runs(lab: Lab, tmp_path: Path, jobs: int) -> None:
-    scenario = lab.scenario(learning=True).but(rounds=25)
+    scenario = lab.scenario(learning=True).with_run(rounds=25)
     runs = plan_runs(scenario, ["agu", "mcu"], tmp_path / "out")
     names = ["agu-seed-0", "agu-seed-1", "mcu-seed-0", "mcu-seed-1"]
     assert [run.folder.name for run in runs] == names
@@ -45,7 +45,7 @@ def test_a_run_that_fails_does_not_stop_the_others(lab: Lab, tmp_path: Path) -> 
     scenario = lab.scenario(
         ("quorum = 9", "quorum = 20"), ("fraction = 0.5", "fraction = 0.1"), ("crash = 0.1", "")
     )
-    scenario = scenario.but(rounds=2000, seeds=[3])
+    scenario = scenario.with_run(rounds=2000, seeds=[3])
     runs = plan_runs(scenario, ["agu", "fedavg"], tmp_path)
     with pytest.raises(InputError, match=r"^agu, seed 3: 1000 rounds.* Of 2 runs 1 failed"):
         sweep(scenario, runs, jobs=1)
@@ -79,7 +79,7 @@ import sys
 from cafe.errors import CafeError
 from cafe.results import plan_runs, sweep
 from cafe.scenario import load_scenario
-scenario = load_scenario(sys.argv[1]).but(rounds=10**7)
+scenario = load_scenario(sys.argv[1]).with_run(rounds=10**7)
 try:
     sweep(scenario, plan_runs(scenario, ["agu", "fedavg"], sys.argv[2]), jobs=2)
 except CafeError as error:
@@ -134,7 +134,7 @@ def test_processes_end_with_the_one_that_is_killed(
     assert len(workers) == 2
     long.kill()
     wait_until(lambda: not any(map(alive, workers)))
-    scenario = lab.scenario().but(rounds=10**7)
+    scenario = lab.scenario().with_run(rounds=10**7)
     with pytest.raises(KeyboardInterrupt):  # and not refused: nobody is at work there any more
         execute(scenario, "agu", 0, tmp_path / "out" / "agu-seed-0", resume=True, progress=stop)
 

@@ -89,7 +89,7 @@ def refused(folder: Path, text: str) -> str:
 def test_a_controller_stands_in_for_the_policy(folder: Path) -> None:
     scenario = loaded(folder, GROWING)
     assert (scenario.labels, scenario.label) == (["Growing"], "Growing")
-    history = simulate(scenario.federation, scenario.decider("Growing"), rounds=12)
+    history = simulate(scenario.federation, scenario.policy_or_controller("Growing"), rounds=12)
     lasted = history.by_round["closed"] - history.by_round["opened"]
     assert lasted == pytest.approx([0.1 * min(n, 10) for n in range(1, 13)])
     result = execute(scenario, "Growing", 0, folder / "run")
@@ -99,7 +99,7 @@ def test_a_controller_stands_in_for_the_policy(folder: Path) -> None:
 
 def test_functions_make_controllers_too(folder: Path) -> None:
     scenario = loaded(folder, controlled('name = "growing:doubling"\nfirst = 0.5'))
-    history = simulate(scenario.federation, scenario.decider("doubling"), rounds=3)
+    history = simulate(scenario.federation, scenario.policy_or_controller("doubling"), rounds=3)
     assert history.by_round["closed"].tolist() == [0.5, 1.5, 3.5]
 
 
@@ -107,7 +107,11 @@ def test_a_policy_beside_it_is_compared_with_it(folder: Path) -> None:
     policy = '[policy]\nname = "mcu"\nquorum = 3\ndeadline = 0.5\n[policies.awu]\ndeadline = 0.4\n'
     scenario = loaded(folder, GROWING + policy)
     assert scenario.labels == ["Growing", "mcu", "awu"]
-    assert scenario.policy("mcu") == scenario.decider("mcu") == mcu(quorum=3, deadline=0.5)
+    assert (
+        scenario.policy("mcu")
+        == scenario.policy_or_controller("mcu")
+        == mcu(quorum=3, deadline=0.5)
+    )
     assert scenario.policy("agu").parameters == {"quorum": 3, "deadline": 0.5}
     with pytest.raises(FileError, match="Growing is a controller, which chooses a policy"):
         scenario.policy("Growing")

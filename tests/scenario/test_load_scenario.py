@@ -225,14 +225,14 @@ def test_an_unknown_policy_is_refused(tmp_path: Path) -> None:
 
 
 def test_rounds_and_seeds_may_be_others(tmp_path: Path) -> None:
-    scenario = loaded(tmp_path, LEDGER).but(rounds=99, seeds=range(3))
+    scenario = loaded(tmp_path, LEDGER).with_run(rounds=99, seeds=range(3))
     assert scenario.run == {"rounds": 99}
     assert scenario.seeds == (0, 1, 2)
     with pytest.raises(InputError, match="rounds must be"):
-        scenario.but(rounds=0)
+        scenario.with_run(rounds=0)
     for wrong in ([], [1, 1], [-1]):
         with pytest.raises(InputError, match="seed"):
-            scenario.but(seeds=wrong)
+            scenario.with_run(seeds=wrong)
 
 
 def test_a_scenario_has_a_federation(tmp_path: Path) -> None:
@@ -469,7 +469,9 @@ def test_what_is_inherited_and_does_not_fit_says_where_it_is_from(tmp_path: Path
 
 def test_a_scenario_may_be_varied(tmp_path: Path) -> None:
     scenario = loaded(tmp_path, WHOLE)
-    other = scenario.varied({"policy.quorum": 7, "task.rate": 0.5, "policies.awu.deadline": 2.0})
+    other = scenario.with_values(
+        {"policy.quorum": 7, "task.rate": 0.5, "policies.awu.deadline": 2.0}
+    )
     assert other.policy("mcu") == mcu(quorum=7, deadline=0.5)
     assert other.policy("awu") == awu(deadline=2.0)
     task = other.task(0)
@@ -482,17 +484,17 @@ def test_a_scenario_may_be_varied(tmp_path: Path) -> None:
 def test_a_group_may_be_varied(tmp_path: Path) -> None:
     groups = "[[federation.group]]\nclients = 5\nrate = 1.0\n" * 2
     scenario = loaded(tmp_path, groups + POLICY + RUN)
-    assert scenario.varied({"federation.group.1.clients": 9}).federation.clients == 14
+    assert scenario.with_values({"federation.group.1.clients": 9}).federation.clients == 14
 
 
 def test_what_is_varied_is_checked(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"quorums.*not known.*quorum"):
-        loaded(tmp_path, LEDGER).varied({"policy.quorums": 7})
+        loaded(tmp_path, LEDGER).with_values({"policy.quorums": 7})
 
 
 def test_varied_scenarios_share_their_examples(tmp_path: Path) -> None:
     scenario = loaded(tmp_path, WHOLE)
-    same, split = (scenario.varied(change) for change in ({}, {"task.split": "paper"}))
+    same, split = (scenario.with_values(change) for change in ({}, {"task.split": "paper"}))
     first, second, third = (s.task(0) for s in (scenario, same, split))
     assert first is not None
     assert second is not None

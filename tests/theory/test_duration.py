@@ -22,7 +22,7 @@ from cafe.latency import (
 )
 from cafe.latency.base import Floats
 from cafe.theory import Setting, expect
-from cafe.theory.duration import early_close, overtaken
+from cafe.theory.duration import early_close, overtaken_probability
 
 if TYPE_CHECKING:
     from tests.theory.conftest import Game
@@ -165,7 +165,7 @@ def test_overtaken_adds_up() -> None:
         Federation(3, Uniform(0.1, 1.0)),
     )
     for target, deadline in ((2, 0.4), (5, 0.8), (9, 3.0)):
-        late = overtaken(federation, target, deadline)
+        late = overtaken_probability(federation, target, deadline)
         full = Setting(federation, target, deadline).turnout
         beyond = full.used - target * full.success
         assert float(federation.number @ late) == pytest.approx(beyond, rel=1e-8)
@@ -176,7 +176,7 @@ def test_the_slow_are_overtaken_long_after_the_round_has_closed() -> None:
     federation = Federation.join(
         Federation(30, Exponential(1.0)), Federation(10, ShiftedExponential(30.0, 0.01))
     )
-    fast, slow = overtaken(federation, 5, 200.0)
+    fast, slow = overtaken_probability(federation, 5, 200.0)
     assert slow == pytest.approx(1 - np.exp(-1.7), rel=1e-9)
     assert fast == pytest.approx(25 / 30, rel=1e-9)
 

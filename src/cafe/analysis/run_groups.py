@@ -15,7 +15,7 @@ from cafe.federation import Federation
 from cafe.federation_files import federation_from_table
 from cafe.files import read_text
 from cafe.rounds import History
-from cafe.scenario.policy_tables import controller_label, first_label
+from cafe.scenario.policy_tables import controller_label, policy_label
 
 
 class RunRecord(Protocol):
@@ -136,7 +136,7 @@ def _labels(text: str) -> dict[str, int]:
     """The place of all that run in a scenario's text: controller, ``[policy]``, then the others."""
     try:
         tables = tomllib.loads(text)
-        found = {"controller": controller_label, "policy": first_label}
+        found = {"controller": controller_label, "policy": policy_label}
         labels = [of(tables[name]["name"]) for name, of in found.items() if name in tables]
         labels += tables.get("policies", ())
     except (ValueError, KeyError, TypeError):  # no scenario, or one that was refused

@@ -16,8 +16,8 @@ import typer
 
 from cafe._version import __version__
 from cafe.cli import federating, planning, reproducing, running
-from cafe.errors import CafeError, too_large
-from cafe.files import reason
+from cafe.errors import CafeError, memory_error_message
+from cafe.files import explain_os_error
 
 app = typer.Typer(
     name="cafe",
@@ -69,9 +69,9 @@ def main() -> None:
     except CafeError as error:
         _refuse(f"{error}")
     except MemoryError as error:
-        _refuse(too_large(error))
+        _refuse(memory_error_message(error))
     except OSError as error:
-        _refuse(f"{error.filename or 'The output'}: {reason(error)}.")
+        _refuse(f"{error.filename or 'The output'}: {explain_os_error(error)}.")
 
 
 def _refuse(sentence: str) -> NoReturn:

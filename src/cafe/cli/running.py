@@ -44,7 +44,7 @@ def simulate(
     from cafe.results import execute, plan_runs
     from cafe.scenario import load_scenario
 
-    scenario = load_scenario(file).but(rounds=rounds, seeds=None if seed is None else [seed])
+    scenario = load_scenario(file).with_run(rounds=rounds, seeds=None if seed is None else [seed])
     if scenario.controllers and "policy" in scenario.tables:
         say("[controller] runs in place of [policy]. To run both, use cafe compare.")
     folder = output or Path("results") / scenario.name
@@ -100,10 +100,10 @@ def compare(
     if seeds is not None and seeds < 1:
         raise InputError(f"--seeds must be at least 1. Got {seeds}: there would be no run.")
     chosen = None if seeds is None else range(seeds)
-    scenario = load_scenario(file).but(rounds=rounds, seeds=chosen)
+    scenario = load_scenario(file).with_run(rounds=rounds, seeds=chosen)
     labels = scenario.labels
     if policies is not None:
-        scenario, labels = scenario.naming(policies.replace(" ", "").split(","))
+        scenario, labels = scenario.with_labels_for(policies.replace(" ", "").split(","))
     folder = output or Path("results") / f"{scenario.name}-compared"
     runs = plan_runs(scenario, labels, folder, resume=resume, overwrite=overwrite)
     with resumable():

@@ -15,7 +15,7 @@ from cafe.data import idx
 from cafe.data.fetch import NotFetchedError
 from cafe.data.sources import Source
 from cafe.errors import FileError, InputError
-from cafe.files import reason
+from cafe.files import explain_os_error
 
 Arrays = dict[str, idx.Bytes]
 Fetching = Callable[[str], AbstractContextManager[object]]  # entered while something is fetched
@@ -94,7 +94,7 @@ def _uncompressed(path: Path) -> bytes:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise FileError(path, f"the file cannot be read: {reason(error)}.") from None
+        raise FileError(path, f"the file cannot be read: {explain_os_error(error)}.") from None
     if not data.startswith(b"\x1f\x8b"):
         return data
     try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cafe.errors import InputError, positive, whole
+from cafe.errors import InputError, check_positive, check_whole
 from cafe.rounds.ledger import Ledger, Waiting
 from cafe.rounds.policy import COMMIT, FAIL, Verdict, Wait
 
@@ -28,9 +28,9 @@ class DeadlineQuorum:
     all_in: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "quorum", whole("The quorum", self.quorum))
+        object.__setattr__(self, "quorum", check_whole("The quorum", self.quorum))
         if self.target is not None:
-            object.__setattr__(self, "target", whole("The target", self.target))
+            object.__setattr__(self, "target", check_whole("The target", self.target))
             if self.target < self.quorum:
                 raise InputError(
                     f"The target must be at least the quorum ({self.quorum}). Got {self.target}: "
@@ -42,7 +42,9 @@ class DeadlineQuorum:
                 "Leave it out if the policy can do without, else give a large number."
             )
         if self.deadline is not None:
-            deadline = positive("The deadline", self.deadline, ": no report could arrive by it")
+            deadline = check_positive(
+                "The deadline", self.deadline, ": no report could arrive by it"
+            )
             object.__setattr__(self, "deadline", deadline)
 
     def __call__(self, ledger: Ledger, waiting: Waiting) -> Wait | Verdict:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cafe.errors import InputError, is_finite_number, whole
+from cafe.errors import InputError, check_whole, is_finite_number
 from cafe.federation import Indices
 from cafe.rounds.jobs import ONE_STEP, Invitation, Work
 from cafe.rounds.ledger import Ledger
@@ -33,7 +33,7 @@ class Sample:
     work: Work = ONE_STEP
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cohort", whole("A cohort", self.cohort))
+        object.__setattr__(self, "cohort", check_whole("A cohort", self.cohort))
 
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
         """A uniform draw."""
@@ -74,7 +74,7 @@ class Refill:
     work: Work = ONE_STEP
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "concurrency", whole("concurrency", self.concurrency))
+        object.__setattr__(self, "concurrency", check_whole("concurrency", self.concurrency))
 
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
         """For ``invite``: the missing clients; none where enough are at work."""

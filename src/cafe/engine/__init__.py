@@ -8,7 +8,7 @@ from typing import Protocol
 
 from cafe.control import Controller
 from cafe.engine.run import Run
-from cafe.errors import InputError, positive, whole
+from cafe.errors import InputError, check_positive, check_whole
 from cafe.federation import Federation
 from cafe.learn.base import Score
 from cafe.rounds.history import History
@@ -80,7 +80,7 @@ def play(
     It is measured after every so many rounds, or at every hundredth part of the run; and after the
     last round.
     """
-    every = None if evaluate_every is None else whole("evaluate_every", evaluate_every)
+    every = None if evaluate_every is None else check_whole("evaluate_every", evaluate_every)
     trained = run.training is not None
     with _one_blas_thread_if(trained):
         while (before := limits.reached(run)) < 1:
@@ -108,9 +108,9 @@ class Limits:
     def __init__(self, rounds: int | None, updates: int | None, time: float | None) -> None:
         if rounds is None and updates is None and time is None:
             raise InputError("Say when to stop: give rounds, updates or time.")
-        rounds = None if rounds is None else whole("rounds", rounds)
-        updates = None if updates is None else whole("updates", updates)
-        time = None if time is None else positive("time", time)
+        rounds = None if rounds is None else check_whole("rounds", rounds)
+        updates = None if updates is None else check_whole("updates", updates)
+        time = None if time is None else check_positive("time", time)
         self.rounds, self.updates, self.time = rounds, updates, time
 
     def reached(self, run: _HasLedger) -> float:

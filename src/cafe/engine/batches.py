@@ -11,7 +11,7 @@ from cafe.data.examples import Rows
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.learn.local_steps import LocalSteps
-from cafe.randomness import Words, below, key, mixed
+from cafe.randomness import Words, integers_below, mix, stream_key
 from cafe.rounds.jobs import Whole, Work
 from cafe.task import Task
 
@@ -38,7 +38,7 @@ class Batches:
             steps: how many steps each job takes, same shape.
             work: what each job does.
         """
-        words = mixed(mixed(self._key, invitations), clients[:, None])
+        words = mix(mix(self._key, invitations), clients[:, None])
         pick = self._steps if work.epochs is None else self._epochs
         if invitations.shape[1] > 1:  # some clients may have fewer jobs than others
             steps = np.where(invitations >= 0, steps, 0)
@@ -51,7 +51,7 @@ class Batches:
 
     @cached_property
     def _key(self) -> np.uint64:
-        return key(self.seed, "batches")
+        return stream_key(self.seed, "batches")
 
     def _steps(self, clients: Indices, words: Words, rates: Floats, steps: Whole) -> Picked:
         """Independent batches, with replacement: the gradient's noise is exactly sigma^2 / batch.
@@ -67,7 +67,7 @@ class Batches:
         if whole.all():
             index = np.broadcast_to(np.arange(batch), shape)
         else:
-            index = below(mixed(words[..., None], place), held[:, None, None]).reshape(shape)
+            index = integers_below(mix(words[..., None], place), held[:, None, None]).reshape(shape)
             if whole.any():
                 index = np.where(whole[:, None, None], np.arange(batch), index)
         weight = np.full((1, 1, 1), 1.0 / batch)
@@ -102,7 +102,7 @@ class Batches:
                 rate[k, at:end] = rates[k, job]
                 epoch = 0
                 while at < end:
-                    order = np.argsort(mixed(mixed(words[k, job], epoch), np.arange(len(mine))))
+                    order = np.argsort(mix(mix(words[k, job], epoch), np.arange(len(mine))))
                     for begin in range(0, min(len(mine), (end - at) * batch), batch):
                         some = mine[order[begin : begin + batch]]
                         rows[k, at, : len(some)] = some

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cafe.errors import InputError, is_finite_number, whole
+from cafe.errors import InputError, check_whole, is_finite_number
 from cafe.federation import Federation
 from cafe.rounds.policy import HOLD, SINGLE, Carried, Policy
 from cafe.task import Task
@@ -35,7 +35,7 @@ def check_hazards(crash: float, patience: int) -> None:
     """Refuse a crash probability outside [0, 1), and a patience below 1."""
     if not is_finite_number(crash) or not 0 <= crash < 1:
         raise InputError(f"crash is a probability, at least 0 and below 1. Got {crash!r}.")
-    whole("patience", patience)
+    check_whole("patience", patience)
 
 
 def check_setting(federation: Federation, task: Task | None, crash: float, patience: int) -> None:

@@ -28,7 +28,7 @@ from cafe.federation import Federation
 from cafe.latency import Constant, Latency
 from cafe.latency.base import TINY
 from cafe.learn.base import Model
-from cafe.randomness import check_seed, key, mixed
+from cafe.randomness import check_seed, mix, stream_key
 from cafe.rounds.history import History
 from cafe.rounds.jobs import Invitation, Mask, Running
 from cafe.rounds.ledger import Ledger
@@ -326,7 +326,7 @@ def build(
 
 def cluster_seed(seed: int, cluster: int) -> int:
     """The seed of a cluster's own run."""
-    return int(mixed(key(seed, "cluster"), cluster))
+    return int(mix(stream_key(seed, "cluster"), cluster))
 
 
 def _check(clusters: Sequence[Cluster]) -> None:

@@ -25,9 +25,9 @@ from cafe.errors import FileError
 from cafe.federation import Federation
 from cafe.federation_files.clients_csv import load_csv
 from cafe.federation_files.clients_csv_writing import write_federation
-from cafe.federation_files.document import federation_in
 from cafe.federation_files.family_names import family_name
 from cafe.federation_files.federation_table import federation_from_table, latency_from_table
+from cafe.federation_files.federation_toml import load_toml
 from cafe.files import read_text
 
 __all__ = [
@@ -42,7 +42,7 @@ __all__ = [
 def load_federation(path: str | Path) -> Federation:
     """Load the federation in a ``.toml`` or ``.csv`` file. The TOML file may be a scenario."""
     path = Path(path)
-    loaders = {".toml": federation_in, ".csv": load_csv}
+    loaders = {".toml": load_toml, ".csv": load_csv}
     if path.suffix.lower() not in loaders:
         raise FileError(
             path,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cafe.errors import FileError, InputError, did_you_mean
 from cafe.federation import Federation, Indices
-from cafe.federation_files.family_names import families_by_name, parameters_of, row_families
+from cafe.federation_files.family_names import csv_families, families_by_name, parameters_of
 from cafe.latency import Constant, Various
 from cafe.latency.base import Family, Floats
 from cafe.toml_tables.shapes import REQUIRED
@@ -108,7 +108,7 @@ def _columns(path: Path, lines: Iterator[tuple[int, list[str]]]) -> _Rows:
 
 def _header(path: Path, cells: list[str]) -> list[str]:
     header = [cell.strip() for cell in cells]
-    parameters = {name for family in row_families().values() for name in parameters_of(family)}
+    parameters = {name for family in csv_families().values() for name in parameters_of(family)}
     known = {"client", "family"} | _OF_EVERY_FAMILY | parameters
     if not header:
         raise FileError(path, "the first line must name the columns, such as rate. Got nothing.")
@@ -160,7 +160,7 @@ def _check_unique(path: Path, lines: list[int], names: Sequence[str], seen: dict
 
 def _codes(path: Path, lines: list[int], cells: Sequence[str]) -> Indices:
     """Each row's family as a position among ``row_families()``."""
-    codes = {name: code for code, name in enumerate(row_families())}
+    codes = {name: code for code, name in enumerate(csv_families())}
     names = [cell.strip() for cell in cells]
     try:
         return np.array([codes[name] for name in names], dtype=np.intp)
@@ -241,7 +241,7 @@ def _parts(rows: _Rows) -> tuple[list[Family], Indices]:
     """One latency per family in the file, and the rows of the first, then of the second, ..."""
     parts: list[Family] = []
     order: list[Indices] = []
-    for code, name in enumerate(row_families()):
+    for code, name in enumerate(csv_families()):
         own = np.flatnonzero(rows.families == code)
         if own.size:
             parts.append(_part(rows, own, name))
@@ -251,7 +251,7 @@ def _parts(rows: _Rows) -> tuple[list[Family], Indices]:
 
 def _part(rows: _Rows, own: Indices, name: str) -> Family:
     """The latency of the rows of one family."""
-    family = row_families()[name]
+    family = csv_families()[name]
     shape = parameters_of(family)
     others = _OF_EVERY_FAMILY | shape.keys()
     for column in [name for name in rows.numbers if name not in others]:

@@ -53,6 +53,6 @@ def parameters_of(family: type[Any]) -> Shape:
     }
 
 
-def row_families() -> dict[str, type[Family]]:
+def csv_families() -> dict[str, type[Family]]:
     """The families whose parameters are single numbers, so that they fit in a row."""
     return {name: c for name, c in families_by_name().items() if issubclass(c, Family)}

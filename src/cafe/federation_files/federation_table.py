@@ -13,7 +13,7 @@ from cafe.federation_files.presence_table import presence_from_table
 from cafe.files import read_text
 from cafe.fleet import phones
 from cafe.latency import Exponential, Latency
-from cafe.toml_tables.reading import Place, chosen, example, validated
+from cafe.toml_tables.reading import TableLocation, example_line, look_up_name, validate_table
 from cafe.toml_tables.shapes import REQUIRED, Shape, Table
 from cafe.toml_tables.signatures import call_named
 
@@ -31,88 +31,90 @@ _OTHER_KEYS = ("file", "group", "preset", "presence")  # keys that stand for oth
 
 def federation_from_table(table: Table, where: str | Path = "scenario") -> Federation:
     """The federation described by the table ``[federation]``; ``where`` begins its messages."""
-    place = Place(where, "federation")
+    location = TableLocation(where, "federation")
     if "presence" not in table:
-        return _everybody(table, place)
-    given = validated({"presence": (Table, REQUIRED)}, {"presence": table["presence"]}, place)
+        return _everybody(table, location)
+    given = validate_table(
+        {"presence": (Table, REQUIRED)}, {"presence": table["presence"]}, location
+    )
     rest = {key: value for key, value in table.items() if key != "presence"}
-    federation = _everybody(rest, place)
-    inside = place.inside("presence")
+    federation = _everybody(rest, location)
+    inside = location.inside("presence")
     presence = presence_from_table(given["presence"], inside)
-    with inside.explaining():
+    with inside.add_to_errors():
         return replace(federation, presence=presence)
 
 
-def _everybody(table: Table, place: Place) -> Federation:
+def _everybody(table: Table, location: TableLocation) -> Federation:
     """All clients, whenever they are present."""
     if "group" not in table:
-        return _members(table, place)
+        return _members(table, location)
     for key in table:
         if key in (*_MEMBERS, "preset", "file"):
-            raise place.error(
-                f"{place.named(key)} cannot stand beside federation.group, which describes all "
-                "clients: move it into a group, or take the groups out."
+            raise location.error(
+                f"{location.full_key(key)} cannot stand beside federation.group, which describes "
+                "all clients: move it into a group, or remove the groups."
             )
-    groups = validated({"group": (list[Table], REQUIRED)}, table, place)["group"]
+    groups = validate_table({"group": (list[Table], REQUIRED)}, table, location)["group"]
     if not groups:
-        raise place.error("federation.group must hold at least one group. Got none: add one.")
-    parts = [_members(group, place.inside(f"group {n}")) for n, group in enumerate(groups, 1)]
+        raise location.error("federation.group must hold at least one group. Got none: add one.")
+    parts = [_members(group, location.inside(f"group {n}")) for n, group in enumerate(groups, 1)]
     return Federation.join(*parts)
 
 
 def latency_from_table(table: Table, where: str | Path = "latency") -> Latency:
     """The latency described by ``{ family = ..., ... }``; ``where`` begins its messages."""
-    return _latency(table, Place(where))
+    return _latency(table, TableLocation(where))
 
 
-def file_of(table: Table, place: Place) -> Path:
+def csv_path(table: Table, location: TableLocation) -> Path:
     """The CSV file that a table names, which stands beside the table's own file."""
-    name: str = validated({"file": (str, REQUIRED)}, table, place)["file"]
-    return Path(place.where).parent / name
+    name: str = validate_table({"file": (str, REQUIRED)}, table, location)["file"]
+    return Path(location.where).parent / name
 
 
-def _members(table: Table, place: Place) -> Federation:
+def _members(table: Table, location: TableLocation) -> Federation:
     """Clients that are alike, or a preset, or those of a CSV file."""
     if "presence" in table:
-        raise place.error(
-            f"{place.named('presence')} cannot stand in a group: a presence belongs to the whole "
-            "federation. Move it to [federation.presence]; its parameters may be lists with one "
-            "number per client."
+        raise location.error(
+            f"{location.full_key('presence')} cannot stand in a group: a presence belongs to the "
+            "whole federation. Move it to [federation.presence]; its parameters may be lists with "
+            "one number per client."
         )
     if "preset" in table:
-        return call_named(_PRESETS, table, place, "preset")
+        return call_named(_PRESETS, table, location, "preset")
     if "file" in table:
-        path = file_of(table, place)
+        path = csv_path(table, location)
         return load_csv(path, read_text(path))
     if "family" in table:
-        raise place.error(
-            f"the key {place.named('family')} is not known. "
-            f"A family belongs into the latency: {example('latency', Table)}."
+        raise location.error(
+            f"the key {location.full_key('family')} is not known. "
+            f"A family belongs into the latency: {example_line('latency', Table)}."
         )
-    given = validated(_MEMBERS, table, place, _OTHER_KEYS)
+    given = validate_table(_MEMBERS, table, location, _OTHER_KEYS)
     if ("rate" in given) == ("latency" in given):
-        raise place.error(
-            f"{place.key} needs either a rate or a latency. "
+        raise location.error(
+            f"{location.key} needs either a rate or a latency. "
             f"Got {'both' if 'rate' in given else 'neither'}: write rate = 1.0, or "
-            f"{example('latency', Table)}."
+            f"{example_line('latency', Table)}."
         )
     if "rate" in given:
-        with place.explaining():
+        with location.add_to_errors():
             latency: Latency = Exponential(given.pop("rate"))
     else:
-        latency = _latency(given.pop("latency"), place.inside("latency"))
-    with place.explaining():
+        latency = _latency(given.pop("latency"), location.inside("latency"))
+    with location.add_to_errors():
         return Federation(latency=latency, **given)
 
 
-def _latency(table: Table, place: Place) -> Latency:
-    family = chosen("family", families_by_name(), table, place)
+def _latency(table: Table, location: TableLocation) -> Latency:
+    family = look_up_name("family", families_by_name(), table, location)
     shape = parameters_of(family)
-    given = validated({"family": (str, REQUIRED), **shape}, table, place)
+    given = validate_table({"family": (str, REQUIRED), **shape}, table, location)
     del given["family"]
     for key in [key for key in given if shape[key][0] == list[Table]]:
         given[key] = [
-            _latency(inner, place.inside(f"{key} {n}")) for n, inner in enumerate(given[key], 1)
+            _latency(inner, location.inside(f"{key} {n}")) for n, inner in enumerate(given[key], 1)
         ]
-    with place.explaining():
+    with location.add_to_errors():
         return family(**given)

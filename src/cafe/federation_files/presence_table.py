@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cafe.errors import positive
+from cafe.errors import check_positive
 from cafe.presence import Battery, DayNight, OnOff, Presence, read_trace
-from cafe.toml_tables.reading import Place, chosen, validated
+from cafe.toml_tables.reading import TableLocation, look_up_name, validate_table
 from cafe.toml_tables.shapes import REQUIRED, Shape, Table
 from cafe.toml_tables.signatures import call_named
 
@@ -21,15 +21,15 @@ _KINDS: dict[str, Callable[..., Any]] = {
 _TRACE: Shape = {"kind": (str, REQUIRED), "file": (str, REQUIRED), "repeat": (float, None)}
 
 
-def presence_from_table(table: Table, place: Place) -> Presence:
+def presence_from_table(table: Table, location: TableLocation) -> Presence:
     """The presence described by ``{ kind = ..., ... }``; a trace's file stands beside the table's.
 
     A file's own faults are told with its name and line.
     """
-    if chosen("kind", _KINDS, table, place) is not read_trace:
-        made: Presence = call_named(_KINDS, table, place, "kind")
+    if look_up_name("kind", _KINDS, table, location) is not read_trace:
+        made: Presence = call_named(_KINDS, table, location, "kind")
         return made
-    given = validated(_TRACE, table, place)
-    with place.explaining():
-        repeat = positive("repeat", given["repeat"]) if "repeat" in given else None
-    return read_trace(Path(place.where).parent / given["file"], repeat)
+    given = validate_table(_TRACE, table, location)
+    with location.add_to_errors():
+        repeat = check_positive("repeat", given["repeat"]) if "repeat" in given else None
+    return read_trace(Path(location.where).parent / given["file"], repeat)

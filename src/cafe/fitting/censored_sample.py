@@ -16,7 +16,7 @@ _ENOUGH = 4000
 
 
 @dataclass(frozen=True, eq=False)
-class Times:
+class WeightedTimes:
     """Times of the clients ``code``, each standing for ``weight`` observations."""
 
     seconds: Floats
@@ -28,15 +28,15 @@ class Times:
         """How many observations these are."""
         return float(self.weight.sum())
 
-    def scaled(self, factor: float) -> Times:
+    def scaled(self, factor: float) -> WeightedTimes:
         """The same with every time multiplied."""
-        return Times(self.seconds * factor, self.weight, self.code)
+        return WeightedTimes(self.seconds * factor, self.weight, self.code)
 
-    def pooled(self) -> Times:
+    def pooled(self) -> WeightedTimes:
         """The same as if of one client."""
-        return Times(self.seconds, self.weight, np.zeros_like(self.code))
+        return WeightedTimes(self.seconds, self.weight, np.zeros_like(self.code))
 
-    def thinned(self, most: int) -> Times:
+    def thinned(self, most: int) -> WeightedTimes:
         """Equal times of a client as one, and where it has more than ``most``, neighbours too.
 
         Neighbours merge into their geometric mean.
@@ -54,31 +54,31 @@ class Times:
         together = np.add.reduceat(weight, first)
         logs = np.add.reduceat(weight * np.log(seconds), first) / together
         alone = np.diff(first, append=code.size) == 1
-        return Times(np.where(alone, seconds[first], np.exp(logs)), together, code[first])
+        return WeightedTimes(np.where(alone, seconds[first], np.exp(logs)), together, code[first])
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class CensoredSample:
     """Times of reports and deadlines missed: observations in the form a likelihood wants."""
 
-    reports: Times
-    misses: Times
+    reports: WeightedTimes
+    misses: WeightedTimes
 
     @classmethod
-    def of(cls, seen: Observations, *, by_client: bool = False) -> Sample:
+    def of(cls, seen: Observations, *, by_client: bool = False) -> CensoredSample:
         """The observations, with their clients or all as if of one."""
         code = seen.code if by_client else np.zeros(len(seen), dtype=np.intp)
         came = seen.reported
         halves = ((seen.seconds[came], code[came]), (seen.deadline[~came], code[~came]))
-        return cls(*(Times(seconds, np.ones(seconds.size), own) for seconds, own in halves))
+        return cls(*(WeightedTimes(seconds, np.ones(seconds.size), own) for seconds, own in halves))
 
-    def scaled(self, factor: float) -> Sample:
+    def scaled(self, factor: float) -> CensoredSample:
         """The same with every time multiplied."""
-        return Sample(self.reports.scaled(factor), self.misses.scaled(factor))
+        return CensoredSample(self.reports.scaled(factor), self.misses.scaled(factor))
 
-    def thinned(self, most: int = _ENOUGH) -> Sample:
+    def thinned(self, most: int = _ENOUGH) -> CensoredSample:
         """At most ``most`` reports and ``most`` misses per client."""
-        return Sample(self.reports.thinned(most), self.misses.thinned(most))
+        return CensoredSample(self.reports.thinned(most), self.misses.thinned(most))
 
     def log_likelihood(self, latency: Latency) -> float:
         """How well the latency explains the sample; -inf where it cannot."""

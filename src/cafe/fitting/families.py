@@ -13,15 +13,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cafe.fitting.censored_sample import Sample
-from cafe.fitting.optimisation import REACH, Height, climb, guarded, slopes
+from cafe.fitting.censored_sample import CensoredSample
+from cafe.fitting.optimisation import (
+    REACH,
+    Objective,
+    gradient_and_hessian,
+    maximise,
+    minus_inf_on_error,
+)
 from cafe.fitting.starts import (
     Builder,
-    Starts,
-    gamma_from,
-    lognormal_from,
-    mixture_from,
-    weibull_from,
+    StartingPoints,
+    gamma_starts,
+    lognormal_starts,
+    mixture_starts,
+    weibull_starts,
 )
 from cafe.latency.base import Family, Floats, Latency
 from cafe.latency.constant import Constant
@@ -40,7 +46,7 @@ class UnfittableError(Exception):
 
 
 @dataclass(frozen=True)
-class Estimate:
+class FamilyEstimate:
     """A family's latency of maximum likelihood and its parameters' standard errors.
 
     ``complexity`` is the number of regular parameters that would raise the likelihood as much by
@@ -55,10 +61,10 @@ class Estimate:
     complexity: int
 
 
-def natural(latency: Latency) -> dict[str, float]:
+def estimated_parameters(latency: Latency) -> dict[str, float]:
     """The parameters that a fit estimates, by name."""
     if isinstance(latency, Mixture):
-        parts = [natural(part) for part in latency.components]
+        parts = [estimated_parameters(part) for part in latency.components]
         named = {f"{k}_{i}": v for i, part in enumerate(parts, 1) for k, v in part.items()}
         return {"weight_1": latency.weights[0], **named}
     if isinstance(latency, LogNormal):
@@ -71,14 +77,14 @@ def natural(latency: Latency) -> dict[str, float]:
 # Families whose likelihood is solved by hand.
 
 
-def _exponential(sample: Sample) -> Estimate:
+def _exponential(sample: CensoredSample) -> FamilyEstimate:
     """Reports per unit of time waited."""
     n = sample.reports.total
     waited = sample.waited()
-    return Estimate(Exponential(n / waited), {"rate": math.sqrt(n) / waited}, 1)
+    return FamilyEstimate(Exponential(n / waited), {"rate": math.sqrt(n) / waited}, 1)
 
 
-def _shifted_exponential(sample: Sample) -> Estimate:
+def _shifted_exponential(sample: CensoredSample) -> FamilyEstimate:
     """The shift is the smallest report time: the likelihood rises up to it and is 0 beyond.
 
     That is not a regular maximum: the estimate is always too high, by about its standard error,
@@ -92,10 +98,10 @@ def _shifted_exponential(sample: Sample) -> Estimate:
     rate = n / waited
     competing = n + float(sample.misses.weight[sample.misses.seconds > shift].sum())
     errors = {"shift": 1 / (competing * rate), "rate": rate / math.sqrt(n)}
-    return Estimate(ShiftedExponential(shift, rate), errors, complexity=3)
+    return FamilyEstimate(ShiftedExponential(shift, rate), errors, complexity=3)
 
 
-def _uniform(sample: Sample) -> Estimate:
+def _uniform(sample: CensoredSample) -> FamilyEstimate:
     """From the smallest report time to the largest, or beyond it as far as the misses ask.
 
     With n reports and deadlines c missed after ``low``, the likelihood (high - low)^-(n + misses)
@@ -111,10 +117,10 @@ def _uniform(sample: Sample) -> Estimate:
     if high > last:
         curvature = weight @ (high - low - to_miss) ** -2.0 - (n + weight.sum()) / (high - low) ** 2
         errors = {"low": math.nan, "high": float(curvature) ** -0.5}
-        return Estimate(Uniform(low, high), errors, complexity=3)
+        return FamilyEstimate(Uniform(low, high), errors, complexity=3)
     if last <= low:
         raise UnfittableError(_alike(sample))
-    return Estimate(Uniform(low, last), {"low": math.nan, "high": math.nan}, complexity=4)
+    return FamilyEstimate(Uniform(low, last), {"low": math.nan, "high": math.nan}, complexity=4)
 
 
 def _uniform_width(n: float, to_miss: Floats, weight: Floats) -> float:
@@ -134,39 +140,39 @@ def _uniform_width(n: float, to_miss: Floats, weight: Floats) -> float:
     return longest * (1 + float(x))
 
 
-def _constant(sample: Sample) -> Estimate:
+def _constant(sample: CensoredSample) -> FamilyEstimate:
     value = float(sample.reports.seconds.max())
-    if not all_alike(sample):
+    if not all_times_equal(sample):
         raise UnfittableError("the reported times are not all the same")
     if np.any(sample.misses.seconds >= value):
         raise UnfittableError(
             f"some deadline was missed at or after {value:g}, when all reports came"
         )
-    return Estimate(Constant(value), {"value": math.nan}, 1)
+    return FamilyEstimate(Constant(value), {"value": math.nan}, 1)
 
 
-def all_alike(sample: Sample) -> bool:
+def all_times_equal(sample: CensoredSample) -> bool:
     """Whether there are several reports, and all took the same time but for rounding."""
     times = sample.reports.seconds
     return times.size > 1 and float(np.ptp(times)) <= _ALIKE * float(times.min())
 
 
-def _alike(sample: Sample) -> str:
+def _alike(sample: CensoredSample) -> str:
     n, value = sample.reports.total, sample.reports.seconds[0]
     return f"all {n:.0f} reported times are {value:g}: they show no spread to fit"
 
 
-def _searched(sample: Sample, starts: Starts, size: int) -> Estimate:
+def _searched(sample: CensoredSample, starts: StartingPoints, size: int) -> FamilyEstimate:
     """The best of the maxima found from each start, but for those where a coordinate ran away."""
     last = float(sample.reports.seconds.max())
-    if all_alike(sample) and not np.any(sample.misses.seconds > last):
+    if all_times_equal(sample) and not np.any(sample.misses.seconds > last):
         raise UnfittableError(_alike(sample))
     unit = float(np.median(sample.reports.seconds))
     small = sample.scaled(1 / unit).thinned()
     found: list[tuple[float, Floats, Builder]] = []
     for start in starts(small):
         height = _height(small, start.build)
-        point = climb(height, size, small.reports.total, start.slope)
+        point = maximise(height, size, small.reports.total, start.slope)
         inside = math.isfinite(height(point)) and np.all(np.abs(point) < 0.99 * REACH)
         if inside and _supported(small, start.build(point)):
             found.append((height(point), point, start.build))
@@ -176,11 +182,11 @@ def _searched(sample: Sample, starts: Starts, size: int) -> Estimate:
     return _with_errors(small, build, point, unit)
 
 
-def _height(sample: Sample, build: Builder) -> Height:
-    return guarded(lambda z: sample.log_likelihood(build(z)))
+def _height(sample: CensoredSample, build: Builder) -> Objective:
+    return minus_inf_on_error(lambda z: sample.log_likelihood(build(z)))
 
 
-def _supported(sample: Sample, latency: Latency) -> bool:
+def _supported(sample: CensoredSample, latency: Latency) -> bool:
     """Whether each part of a mixture explains its share of the reports.
 
     A narrow part that sits on a few close times raises the likelihood of any sample and means
@@ -196,15 +202,17 @@ def _supported(sample: Sample, latency: Latency) -> bool:
     return bool(min(owned) >= max(5.0, sample.reports.total / 20))
 
 
-def _with_errors(sample: Sample, build: Builder, point: Floats, unit: float) -> Estimate:
+def _with_errors(
+    sample: CensoredSample, build: Builder, point: Floats, unit: float
+) -> FamilyEstimate:
     """One last Newton step, and standard errors from the observed information."""
 
     def parameters(z: Floats) -> Floats:
-        return np.array(list(natural(build(z).scaled(unit)).values()))
+        return np.array(list(estimated_parameters(build(z).scaled(unit)).values()))
 
     height = _height(sample, build)
     with np.errstate(invalid="ignore"):  # next to a point of likelihood 0
-        gradient, hessian = slopes(height, point)
+        gradient, hessian = gradient_and_hessian(height, point)
     errors = np.full(point.size, np.nan)
     if np.all(np.isfinite(hessian)) and np.all(np.linalg.eigvalsh(hessian) < 0):
         better = point - np.linalg.solve(hessian, gradient)
@@ -213,35 +221,40 @@ def _with_errors(sample: Sample, build: Builder, point: Floats, unit: float) -> 
         jacobian = np.array([parameters(point + m) - parameters(point - m) for m in moves]) / 2e-5
         errors = np.sqrt(np.diag(jacobian.T @ np.linalg.solve(-hessian, jacobian)))
     latency = build(point).scaled(unit)
-    return Estimate(latency, dict(zip(natural(latency), errors.tolist(), strict=True)), point.size)
+    return FamilyEstimate(
+        latency, dict(zip(estimated_parameters(latency), errors.tolist(), strict=True)), point.size
+    )
 
 
-def _mixture(sample: Sample) -> Estimate:
+def _mixture(sample: CensoredSample) -> FamilyEstimate:
     """Two log-normals, the fastest first."""
-    found = _searched(sample, mixture_from, 5)
+    found = _searched(sample, mixture_starts, 5)
     latency, errors = found.latency, found.standard_errors
-    if isinstance(latency, Mixture) and natural(latency)["mu_1"] > natural(latency)["mu_2"]:
+    if (
+        isinstance(latency, Mixture)
+        and estimated_parameters(latency)["mu_1"] > estimated_parameters(latency)["mu_2"]
+    ):
         turn = {"mu_1": "mu_2", "mu_2": "mu_1", "sigma_1": "sigma_2", "sigma_2": "sigma_1"}
         errors = {name: errors[turn.get(name, name)] for name in errors}
         latency = Mixture(latency.components[::-1], latency.weights[::-1])
-    return Estimate(latency, errors, complexity=8)
+    return FamilyEstimate(latency, errors, complexity=8)
 
 
 @dataclass(frozen=True)
-class Recipe:
+class FamilyFitter:
     """How a family is fitted, and the fewest reports that can tell its parameters apart."""
 
-    fit: Callable[[Sample], Estimate]
+    fit: Callable[[CensoredSample], FamilyEstimate]
     reports: int
 
 
-RECIPES = {
-    "constant": Recipe(_constant, 2),
-    "exponential": Recipe(_exponential, 1),
-    "shifted-exponential": Recipe(_shifted_exponential, 2),
-    "weibull": Recipe(lambda sample: _searched(sample, weibull_from, 2), 2),
-    "lognormal": Recipe(lambda sample: _searched(sample, lognormal_from, 2), 2),
-    "gamma": Recipe(lambda sample: _searched(sample, gamma_from, 2), 2),
-    "uniform": Recipe(_uniform, 2),
-    "mixture": Recipe(_mixture, 10),
+FAMILY_FITTERS = {
+    "constant": FamilyFitter(_constant, 2),
+    "exponential": FamilyFitter(_exponential, 1),
+    "shifted-exponential": FamilyFitter(_shifted_exponential, 2),
+    "weibull": FamilyFitter(lambda sample: _searched(sample, weibull_starts, 2), 2),
+    "lognormal": FamilyFitter(lambda sample: _searched(sample, lognormal_starts, 2), 2),
+    "gamma": FamilyFitter(lambda sample: _searched(sample, gamma_starts, 2), 2),
+    "uniform": FamilyFitter(_uniform, 2),
+    "mixture": FamilyFitter(_mixture, 10),
 }

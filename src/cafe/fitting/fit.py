@@ -11,8 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cafe.errors import InputError, did_you_mean
-from cafe.fitting.censored_sample import Sample
-from cafe.fitting.families import RECIPES, UnfittableError, all_alike, natural
+from cafe.fitting.censored_sample import CensoredSample
+from cafe.fitting.families import (
+    FAMILY_FITTERS,
+    UnfittableError,
+    all_times_equal,
+    estimated_parameters,
+)
 from cafe.fitting.observations import Observations
 from cafe.latency.base import Floats, Latency
 from cafe.latency.empirical import Empirical
@@ -130,7 +135,7 @@ class Fit:
 
         No family is assumed. The share stays as it is after the last report.
         """
-        return Sample.of(self.observations).kaplan_meier()
+        return CensoredSample.of(self.observations).kaplan_meier()
 
     def empirical(self) -> tuple[Empirical, float]:
         """The Kaplan-Meier estimate as a latency, and the share of times that it covers.
@@ -175,7 +180,7 @@ def fit(
     if criterion not in _CRITERIA:
         hint = did_you_mean(str(criterion), _CRITERIA)
         raise InputError(f"criterion must be 'aic' or 'bic'. Got {criterion!r}. {hint}")
-    sample = Sample.of(seen)
+    sample = CensoredSample.of(seen)
     if not sample.reports.seconds.size:
         raise InputError(
             f"Nobody reported: all {len(seen)} observations are missed deadlines, which say that "
@@ -212,28 +217,32 @@ def _observations(
     return given
 
 
-def _names(families: str | Sequence[str] | None, sample: Sample) -> list[str]:
+def _names(families: str | Sequence[str] | None, sample: CensoredSample) -> list[str]:
     """The families to try. Times that all agree are the only ones that a constant explains."""
     if families is None:
-        return [name for name in RECIPES if name != "constant" or all_alike(sample)]
+        return [name for name in FAMILY_FITTERS if name != "constant" or all_times_equal(sample)]
     names = [families] if isinstance(families, str) else list(families)
     for name in names:
-        if name not in RECIPES:
-            raise InputError(f"There is no family '{name}' to fit. {did_you_mean(name, RECIPES)}")
+        if name not in FAMILY_FITTERS:
+            raise InputError(
+                f"There is no family '{name}' to fit. {did_you_mean(name, FAMILY_FITTERS)}"
+            )
     if not names:
-        raise InputError(f"families is empty. Name some, or leave it out: {', '.join(RECIPES)}.")
+        raise InputError(
+            f"families is empty. Name some, or leave it out: {', '.join(FAMILY_FITTERS)}."
+        )
     return list(dict.fromkeys(names))
 
 
-def _fitted(family: str, sample: Sample) -> FamilyFit:
-    recipe, reports = RECIPES[family], int(sample.reports.total)
+def _fitted(family: str, sample: CensoredSample) -> FamilyFit:
+    recipe, reports = FAMILY_FITTERS[family], int(sample.reports.total)
     if reports < recipe.reports:
         raise UnfittableError(f"needs at least {recipe.reports} reports, got {reports}")
     found = recipe.fit(sample)
     return FamilyFit(
         family,
         found.latency,
-        natural(found.latency),
+        estimated_parameters(found.latency),
         found.standard_errors,
         # A constant puts all its probability on one time: its density there has no bound.
         math.inf if family == "constant" else sample.log_likelihood(found.latency),
@@ -243,7 +252,7 @@ def _fitted(family: str, sample: Sample) -> FamilyFit:
     )
 
 
-def _distance(latency: Latency, sample: Sample) -> float:
+def _distance(latency: Latency, sample: CensoredSample) -> float:
     """The largest gap to the Kaplan-Meier estimate: at both sides of its steps, and at its end."""
     times, survival, _ = sample.kaplan_meier()
     before = np.concatenate([[1.0], survival[:-1]])

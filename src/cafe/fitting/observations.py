@@ -58,10 +58,10 @@ class Observations:
         limits = np.broadcast_to(np.inf, times.shape).copy()
         if deadline is not None:
             limits[:] = _of_length("deadline", _flat("deadline", deadline, scalar=True), times.size)
-        bad = unusable(times, limits)
+        bad = find_unusable(times, limits)
         if bad.any():
             at = int(np.argmax(bad))
-            raise InputError(f"Observation {at}: {complaint(times[at], limits[at])}")
+            raise InputError(f"Observation {at}: {explain_unusable(times[at], limits[at])}")
         names, code = _coded(client, times.size)
         for array in (times, limits, code):
             array.setflags(write=False)
@@ -121,14 +121,14 @@ def read_observations(path: str | Path) -> Observations:
     return Observations(np.concatenate(seconds), np.concatenate(deadlines), named)
 
 
-def unusable(seconds: Floats, deadline: Floats) -> NDArray[np.bool_]:
-    """Which entries no response time can explain; :func:`complaint` says why."""
+def find_unusable(seconds: Floats, deadline: Floats) -> NDArray[np.bool_]:
+    """Which entries no response time can explain; :func:`explain_unusable` says why."""
     missed = np.isnan(seconds)
     possible = (seconds > 0) & np.isfinite(seconds) & (seconds <= deadline)
     return ~np.where(missed, (deadline > 0) & np.isfinite(deadline), possible & (deadline > 0))
 
 
-def complaint(seconds: float, deadline: float) -> str:
+def explain_unusable(seconds: float, deadline: float) -> str:
     """Why an entry cannot be used, and what to do about it."""
     if math.isnan(deadline) or deadline <= 0:
         return (
@@ -254,7 +254,7 @@ def _parsed(
     seconds = _numbers(texts.get("seconds", blank), np.nan)
     deadline = _numbers(texts.get("deadline", blank), np.inf)
     names = [name.strip() for name in texts.get("client", ())]
-    bad = unusable(seconds, deadline)
+    bad = find_unusable(seconds, deadline)
     if "" in names:
         bad[names.index("")] = True
     if bad.any():
@@ -301,4 +301,4 @@ def _fault(fields: dict[str, str], seconds: float, deadline: float) -> str:
                 f"{name} must be a finite number. Got '{fields[name]}'. "
                 "Leave the field empty where there is none."
             )
-    return complaint(seconds, deadline)
+    return explain_unusable(seconds, deadline)

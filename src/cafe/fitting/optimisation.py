@@ -13,10 +13,10 @@ from cafe.latency.base import Floats
 REACH = 8.0  # how far a search goes from its start; a maximum that far off is none
 _ABYSS = 1e12
 
-Height = Callable[[Floats], float]
+Objective = Callable[[Floats], float]
 
 
-def guarded(height: Height) -> Height:
+def minus_inf_on_error(height: Objective) -> Objective:
     """The height, or -inf where the parameters leave floating point."""
 
     def safe(z: Floats) -> float:
@@ -29,8 +29,8 @@ def guarded(height: Height) -> Height:
     return safe
 
 
-def climb(
-    height: Height,
+def maximise(
+    height: Objective,
     size: int,
     scale: float,
     slope: Callable[[Floats], tuple[float, Floats]] | None = None,
@@ -65,7 +65,7 @@ def climb(
     return bounded(found.x)
 
 
-def slopes(height: Height, point: Floats) -> tuple[Floats, Floats]:
+def gradient_and_hessian(height: Objective, point: Floats) -> tuple[Floats, Floats]:
     """Gradient and Hessian by central differences."""
     step, size = 1e-3, point.size
     moves = step * np.eye(size)

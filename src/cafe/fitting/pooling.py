@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.fitting.censored_sample import Sample, Times
-from cafe.fitting.families import natural
+from cafe.fitting.censored_sample import CensoredSample, WeightedTimes
+from cafe.fitting.families import estimated_parameters
 from cafe.fitting.fit import Fit, fit
 from cafe.fitting.observations import Observations
-from cafe.fitting.optimisation import climb, guarded
+from cafe.fitting.optimisation import maximise, minus_inf_on_error
 from cafe.fitting.starts import (
     Builder,
-    Starts,
-    exponential_from,
-    gamma_from,
-    lognormal_from,
-    weibull_from,
+    StartingPoints,
+    exponential_starts,
+    gamma_starts,
+    lognormal_starts,
+    weibull_starts,
 )
 from cafe.latency.base import Floats, Latency
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 # Slowness stretches these families smoothly. The others have an edge that a single report moves, or
 # (the mixture) would explain by its two parts what is a difference between clients.
-_STRETCHED: dict[str, tuple[Starts, int]] = {
-    "exponential": (exponential_from, 1),
-    "weibull": (weibull_from, 2),
-    "lognormal": (lognormal_from, 2),
-    "gamma": (gamma_from, 2),
+_STRETCHED: dict[str, tuple[StartingPoints, int]] = {
+    "exponential": (exponential_starts, 1),
+    "weibull": (weibull_starts, 2),
+    "lognormal": (lognormal_starts, 2),
+    "gamma": (gamma_starts, 2),
 }
 _CLIENTS = 2000  # as many tell the pool's two or three numbers to a per cent or two
 _TIMES = 200  # per client; more are merged with their neighbours
@@ -89,7 +89,7 @@ class ClientFits:
         names = ("client", "scale", "standard_error", "reports", "misses")
         return {
             "family": self.family,
-            "parameters": natural(self.pooled),
+            "parameters": estimated_parameters(self.pooled),
             "spread": self.spread,
             "clients": [dict(zip(names, row, strict=True)) for row in rows],
         }
@@ -117,7 +117,7 @@ def fit_clients(found: Fit) -> ClientFits:
     if not names:
         names = [each.family for each in fit(seen, families=list(_STRETCHED)).candidates]
     unit = float(np.median(seen.event_times))
-    fleet = _Fleet(Sample.of(seen, by_client=True).scaled(1 / unit).thinned(_TIMES), size)
+    fleet = _Fleet(CensoredSample.of(seen, by_client=True).scaled(1 / unit).thinned(_TIMES), size)
     some = fleet.some(_CLIENTS)
     pools = [_pool(some, name) for name in names]
     best = min(pools, key=lambda each: each.aic)
@@ -148,7 +148,7 @@ class _Pool:
 def _pool(fleet: _Fleet, family: str) -> _Pool:
     """The family's parameters and the spread of largest marginal likelihood."""
     starts, size = _STRETCHED[family]
-    together = Sample(fleet.sample.reports.pooled(), fleet.sample.misses.pooled())
+    together = CensoredSample(fleet.sample.reports.pooled(), fleet.sample.misses.pooled())
     build: Builder = starts(together.thinned())[0].build
     weight = together.reports.total
     unit = 0.5 * _log_spread(build(np.zeros(size)))
@@ -162,8 +162,10 @@ def _pool(fleet: _Fleet, family: str) -> _Pool:
         mode, _, value = fleet.posterior(build(z), spread(z), mode)
         return value
 
-    apart = climb(guarded(height), size + 1, weight, reach=_REACH)
-    alike = climb(guarded(lambda z: together.log_likelihood(build(z))), size, weight, reach=_REACH)
+    apart = maximise(minus_inf_on_error(height), size + 1, weight, reach=_REACH)
+    alike = maximise(
+        minus_inf_on_error(lambda z: together.log_likelihood(build(z))), size, weight, reach=_REACH
+    )
     one = together.log_likelihood(build(alike))
     gain = height(apart) - one
     # A spread that explains nothing ends anywhere near 0: then it is 0.
@@ -182,7 +184,7 @@ def _log_spread(latency: Latency) -> float:
 class _Fleet:
     """Every client's times, and their likelihood as a function of every client's slowness."""
 
-    sample: Sample
+    sample: CensoredSample
     size: int
 
     def some(self, most: int) -> _Fleet:
@@ -192,11 +194,11 @@ class _Fleet:
         place = np.full(self.size, -1)
         place[np.linspace(0, self.size - 1, most).astype(np.intp)] = np.arange(most)
 
-        def picked(times: Times) -> Times:
+        def picked(times: WeightedTimes) -> WeightedTimes:
             code = place[times.code]
-            return Times(times.seconds[code >= 0], times.weight[code >= 0], code[code >= 0])
+            return WeightedTimes(times.seconds[code >= 0], times.weight[code >= 0], code[code >= 0])
 
-        return _Fleet(Sample(picked(self.sample.reports), picked(self.sample.misses)), most)
+        return _Fleet(CensoredSample(picked(self.sample.reports), picked(self.sample.misses)), most)
 
     def guess(self) -> Floats:
         """Roughly every client's log s: its mean logarithm of time, deadlines taken for times."""

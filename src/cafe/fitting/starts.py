@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_expit, log_ndtr, ndtri
 
-from cafe.fitting.censored_sample import Sample
+from cafe.fitting.censored_sample import CensoredSample
 from cafe.latency.base import Floats, Latency
 from cafe.latency.exponential import Exponential
 from cafe.latency.gamma import Gamma
@@ -24,21 +24,21 @@ from cafe.latency.weibull import Weibull
 
 # Maps a point to a latency. A search begins at the point 0, and steps of 1 are sensible there.
 Builder = Callable[[Floats], Latency]
-Slope = Callable[[Floats], tuple[float, Floats]]
+ValueAndGradient = Callable[[Floats], tuple[float, Floats]]
 
 
 @dataclass(frozen=True)
-class Start:
+class StartingPoint:
     """Where a search begins, and where it is known the log-likelihood with its gradient."""
 
     build: Builder
-    slope: Slope | None = None
+    slope: ValueAndGradient | None = None
 
 
-Starts = Callable[[Sample], list[Start]]
+StartingPoints = Callable[[CensoredSample], list[StartingPoint]]
 
 
-def _line(sample: Sample, quantile: Callable[[Floats], Floats]) -> tuple[float, float]:
+def _line(sample: CensoredSample, quantile: Callable[[Floats], Floats]) -> tuple[float, float]:
     """Location and spread of the logarithm of time, by least squares on a probability plot."""
     times, survival, _ = sample.kaplan_meier()
     share = 1 - 0.5 * (survival + np.concatenate([[1.0], survival[:-1]]))
@@ -58,8 +58,8 @@ def _normal(share: Floats) -> Floats:
 
 
 def _likelier(
-    sample: Sample, line: tuple[float, float], builder: Callable[[float, float], Builder]
-) -> list[Start]:
+    sample: CensoredSample, line: tuple[float, float], builder: Callable[[float, float], Builder]
+) -> list[StartingPoint]:
     """The start on the line, or as wide as an exponential where that is the likelier.
 
     The line goes through the reports only. Where these lie close together and many deadlines were
@@ -67,16 +67,16 @@ def _likelier(
     """
     wide = (math.log(sample.waited() / sample.reports.total), 1.0)
     builds = [builder(*line), builder(*wide)]
-    return [Start(max(builds, key=lambda build: sample.log_likelihood(build(np.zeros(2)))))]
+    return [StartingPoint(max(builds, key=lambda build: sample.log_likelihood(build(np.zeros(2)))))]
 
 
-def exponential_from(sample: Sample) -> list[Start]:
+def exponential_starts(sample: CensoredSample) -> list[StartingPoint]:
     """From the maximum itself: z is the logarithm of the mean."""
     rate = sample.reports.total / sample.waited()
-    return [Start(lambda z: Exponential(rate * math.exp(-z[0])))]
+    return [StartingPoint(lambda z: Exponential(rate * math.exp(-z[0])))]
 
 
-def weibull_from(sample: Sample) -> list[Start]:
+def weibull_starts(sample: CensoredSample) -> list[StartingPoint]:
     """From a Weibull plot: z is the logarithms of the scale and of the inverse shape."""
 
     def builder(location: float, spread: float) -> Builder:
@@ -85,7 +85,7 @@ def weibull_from(sample: Sample) -> list[Start]:
     return _likelier(sample, _line(sample, _gumbel), builder)
 
 
-def lognormal_from(sample: Sample) -> list[Start]:
+def lognormal_starts(sample: CensoredSample) -> list[StartingPoint]:
     """From a normal plot: z is mu and the logarithm of sigma."""
 
     def builder(location: float, spread: float) -> Builder:
@@ -94,7 +94,7 @@ def lognormal_from(sample: Sample) -> list[Start]:
     return _likelier(sample, _line(sample, _normal), builder)
 
 
-def gamma_from(sample: Sample) -> list[Start]:
+def gamma_starts(sample: CensoredSample) -> list[StartingPoint]:
     """From a normal plot: z is the logarithms of the mean and of the coefficient of variation.
 
     These two hardly depend on each other; the shape and the scale would.
@@ -110,7 +110,7 @@ def gamma_from(sample: Sample) -> list[Start]:
     return _likelier(sample, _line(sample, _normal), builder)
 
 
-def mixture_from(sample: Sample) -> list[Start]:
+def mixture_starts(sample: CensoredSample) -> list[StartingPoint]:
     """Two apart, a few fast ones, a few slow ones, and a narrow one within a wide one."""
     location, spread = _line(sample, _normal)
     layouts = [
@@ -126,8 +126,8 @@ def mixture_from(sample: Sample) -> list[Start]:
 
 
 def _two(
-    sample: Sample, weight: float, one: tuple[float, float], two: tuple[float, float]
-) -> Start:
+    sample: CensoredSample, weight: float, one: tuple[float, float], two: tuple[float, float]
+) -> StartingPoint:
     """Two log-normals: z is the weight's log-odds, then location and log-spread of each."""
 
     def log_odds(z: Floats) -> float:
@@ -159,7 +159,7 @@ def _two(
                 total[at + 1] += (times.weight * share) @ wider
         return float(value), total
 
-    return Start(build, slope)
+    return StartingPoint(build, slope)
 
 
 def _report_score(x: Floats) -> tuple[Floats, Floats]:

@@ -18,8 +18,8 @@ from cafe.live.model_layout import Layout
 from cafe.live.server import serve
 from cafe.live.server_config import Brief, Model
 from cafe.rounds.policy import Policy
-from cafe.scenario.policy_tables import named_policy
-from cafe.toml_tables.reading import Place
+from cafe.scenario.policy_tables import build_policy
+from cafe.toml_tables.reading import TableLocation
 
 FOLDER = "results/live"
 POLICY = "policy."
@@ -46,7 +46,7 @@ def server(
             :class:`cafe.live.server_config.Brief` has.
     """
     if isinstance(policy, str):
-        policy = named_policy({"name": policy}, Place("server", "policy"))
+        policy = build_policy({"name": policy}, TableLocation("server", "policy"))
     written = Brief(policy, model, **more)
     app = ServerApp()
 
@@ -76,7 +76,7 @@ def _configured(config: Mapping[str, Any]) -> dict[str, Any]:
     # Flower makes one level of nested tables, with dots in the keys.
     table = {k.removeprefix(POLICY): v for k, v in config.items() if k.startswith(POLICY)}
     if table:
-        found["policy"] = named_policy(table, Place("the app's configuration", "policy"))
+        found["policy"] = build_policy(table, TableLocation("the app's configuration", "policy"))
     return found
 
 

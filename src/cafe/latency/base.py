@@ -147,7 +147,7 @@ class Family(Latency):
             )
 
     def _numbers(self, name: str, given: object) -> Floats:
-        value = numbers(given)
+        value = to_floats(given)
         if value is None or value.ndim > 1 or value.size == 0:
             raise InputError(
                 f"{type(self).__name__}'s {name} must be a number or a flat array of numbers, "
@@ -162,7 +162,7 @@ class Family(Latency):
         return (*lead, self.kinds) if any(np.ndim(v) for v in vars(self).values()) else lead
 
 
-def numbers(given: object) -> Floats | None:
+def to_floats(given: object) -> Floats | None:
     """A copy as floats, or None for what is not made of numbers: text is not, even ``"1.0"``."""
     try:
         value = np.asarray(given)
@@ -171,6 +171,6 @@ def numbers(given: object) -> Floats | None:
     return np.array(value, dtype=float) if value.dtype.kind in "iuf" else None
 
 
-def times(t: ArrayLike) -> Floats:
+def clip_negative(t: ArrayLike) -> Floats:
     """Times as floats, those before the broadcast moved to it: nothing reports before 0."""
     return np.asarray(np.maximum(np.asarray(t, dtype=float), 0.0))

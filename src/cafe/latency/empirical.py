@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cafe.errors import InputError
-from cafe.latency.base import Floats, Latency, Size, numbers
+from cafe.latency.base import Floats, Latency, Size, to_floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Empirical(Latency):
     _masses: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        times, weights = numbers(self.times), numbers(self.weights)
+        times, weights = to_floats(self.times), to_floats(self.weights)
         if times is None or times.ndim != 1 or not times.size or not _usable(times):
             raise InputError(
                 "Empirical's times must be a flat list of positive, finite numbers, at least one. "

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
-from cafe.latency.base import Family, Floats, Parameter, Size, times
+from cafe.latency.base import Family, Floats, Parameter, Size, clip_negative
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,16 +22,16 @@ class Exponential(Family):
 
     def cdf(self, t: ArrayLike) -> Floats:
         """1 - exp(-rate t), without cancellation for small t."""
-        return -np.expm1(-self.rate * times(t))
+        return -np.expm1(-self.rate * clip_negative(t))
 
     def logsf(self, t: ArrayLike) -> Floats:
         """Minus rate t."""
-        return -self.rate * times(t)
+        return -self.rate * clip_negative(t)
 
     def logpdf(self, t: ArrayLike) -> Floats:
         """Log(rate) - rate t."""
         inside = np.asarray(t, dtype=float) >= 0
-        return np.where(inside, np.log(self.rate) - self.rate * times(t), -np.inf)
+        return np.where(inside, np.log(self.rate) - self.rate * clip_negative(t), -np.inf)
 
     def quantile(self, u: ArrayLike) -> Floats:
         """Minus log(1 - u) / rate."""
@@ -48,7 +48,7 @@ class Exponential(Family):
 
     def mean_below(self, t: ArrayLike) -> Floats:
         """(1 - exp(-x)(1 + x)) / rate with x = rate t."""
-        return np.asarray(gammainc(2.0, self.rate * times(t)) / self.rate)
+        return np.asarray(gammainc(2.0, self.rate * clip_negative(t)) / self.rate)
 
     def scaled(self, factor: ArrayLike) -> Exponential:
         """The rate divided by the factor."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc, gammaincc, gammaincinv, gammaln
 
-from cafe.latency.base import Family, Floats, Parameter, Size, times
+from cafe.latency.base import Family, Floats, Parameter, Size, clip_negative
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +23,11 @@ class Gamma(Family):
 
     def cdf(self, t: ArrayLike) -> Floats:
         """The regularised lower incomplete gamma function."""
-        return np.asarray(gammainc(self.shape, times(t) / self.scale))
+        return np.asarray(gammainc(self.shape, clip_negative(t) / self.scale))
 
     def logsf(self, t: ArrayLike) -> Floats:
         """The logarithm of the regularised upper incomplete gamma function."""
-        x = times(t) / self.scale
+        x = clip_negative(t) / self.scale
         share = gammaincc(self.shape, x)
         with np.errstate(divide="ignore", invalid="ignore"):
             # gammaincc loses its digits and then underflows near x = 700; two steps of Legendre's
@@ -40,7 +40,7 @@ class Gamma(Family):
 
     def logpdf(self, t: ArrayLike) -> Floats:
         """(shape - 1) log x - x - log Gamma(shape) - log scale with x = t / scale."""
-        x = times(t) / self.scale
+        x = clip_negative(t) / self.scale
         with np.errstate(divide="ignore", invalid="ignore"):
             rise = np.subtract(self.shape, 1.0) * np.log(x)
         rise = np.where(np.equal(self.shape, 1.0), 0.0, rise)
@@ -61,7 +61,9 @@ class Gamma(Family):
 
     def mean_below(self, t: ArrayLike) -> Floats:
         """The mean times the share of it below t, a gamma cdf of one more stage."""
-        return np.asarray(self.mean() * gammainc(np.add(self.shape, 1.0), times(t) / self.scale))
+        return np.asarray(
+            self.mean() * gammainc(np.add(self.shape, 1.0), clip_negative(t) / self.scale)
+        )
 
     def scaled(self, factor: ArrayLike) -> Gamma:
         """The scale times the factor."""

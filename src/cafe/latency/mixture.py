@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from cafe.errors import InputError
-from cafe.latency.base import Floats, Latency, Size, numbers
+from cafe.latency.base import Floats, Latency, Size, to_floats
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Mixture(Latency):
     weights: Sequence[float]
 
     def __post_init__(self) -> None:
-        components, weights = tuple(self.components), numbers(self.weights)
+        components, weights = tuple(self.components), to_floats(self.weights)
         if not all(isinstance(c, Latency) for c in components):
             raise InputError(f"A Mixture's components must be latencies. Got {self.components!r}.")
         if weights is None or not np.all(np.isfinite(weights) & (weights > 0)):

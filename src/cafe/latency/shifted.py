@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cafe.errors import InputError
-from cafe.latency.base import Floats, Latency, Parameter, Size, numbers
+from cafe.latency.base import Floats, Latency, Parameter, Size, to_floats
 from cafe.latency.constant import Constant
 from cafe.latency.empirical import Empirical
 from cafe.latency.exponential import Exponential, ShiftedExponential
@@ -164,7 +164,7 @@ class Shifted(Latency):
 
 def _checked(by: object) -> Parameter:
     """A shift as one number, or as a read-only array with an entry per kind."""
-    value = numbers(by)
+    value = to_floats(by)
     if value is None or value.ndim > 1 or not value.size:
         raise InputError(
             "A shift must be a number or a flat array of numbers, one per kind of client. "

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gamma, gammainc
 
-from cafe.latency.base import Family, Floats, Parameter, Size, times
+from cafe.latency.base import Family, Floats, Parameter, Size, clip_negative
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Weibull(Family):
 
     def _power(self, t: ArrayLike) -> Floats:
         with np.errstate(over="ignore"):  # far beyond the scale every report is there
-            return np.power(times(t) / self.scale, self.shape)
+            return np.power(clip_negative(t) / self.scale, self.shape)
 
     def cdf(self, t: ArrayLike) -> Floats:
         """1 - exp(-(t / scale)^shape), without cancellation for small t."""
@@ -36,7 +36,7 @@ class Weibull(Family):
     def logpdf(self, t: ArrayLike) -> Floats:
         """Log(shape / scale) + (shape - 1) log(t / scale) - (t / scale)^shape."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            log_x = np.log(times(t) / self.scale)
+            log_x = np.log(clip_negative(t) / self.scale)
             rise = np.where(np.equal(self.shape, 1.0), 0.0, np.subtract(self.shape, 1.0) * log_x)
         inside = np.asarray(t, dtype=float) >= 0
         log_density = np.log(np.divide(self.shape, self.scale)) + rise - self._power(t)

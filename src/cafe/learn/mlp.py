@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.data.examples import Examples, Rows, check_rows
-from cafe.errors import InputError, is_finite_number, whole
+from cafe.errors import InputError, check_whole, is_finite_number
 from cafe.learn.base import Score
 from cafe.learn.layers import Labels, Tape, Widths, gather, layers, parameters, read
 from cafe.learn.local_steps import LocalSteps, Weights, check_parameters, completed
@@ -50,8 +50,11 @@ class MLP:
 
     def __post_init__(self) -> None:
         try:
-            inputs, classes = whole("inputs", self.inputs), whole("classes", self.classes, 2)
-            hidden = tuple(whole("units", width) for width in self.hidden)
+            inputs, classes = (
+                check_whole("inputs", self.inputs),
+                check_whole("classes", self.classes, 2),
+            )
+            hidden = tuple(check_whole("units", width) for width in self.hidden)
         except (InputError, TypeError):
             raise InputError(
                 "An MLP needs at least 1 input, 2 classes, and 1 unit in each hidden layer, all "
@@ -64,7 +67,7 @@ class MLP:
                 f"l2 must be 0 or more, and finite. Got {self.l2!r}: below 0 it would reward large "
                 "weights."
             )
-        threads = self.threads if self.threads is None else whole("threads", self.threads)
+        threads = self.threads if self.threads is None else check_whole("threads", self.threads)
         made = {"inputs": inputs, "classes": classes, "hidden": hidden, "l2": float(self.l2)}
         for name, value in {**made, "threads": threads}.items():
             object.__setattr__(self, name, value)

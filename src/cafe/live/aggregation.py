@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import InputError, positive
+from cafe.errors import InputError, check_positive
 from cafe.latency.base import Floats
 from cafe.live.model_layout import Vector
 
@@ -50,7 +50,7 @@ class Clip:
     times: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("The multiple of the median norm", self.times)
+        check_positive("The multiple of the median norm", self.times)
 
     def __call__(self, updates: NDArray[np.float64], coefficient: Floats) -> Vector:
         """Shorten, then add up."""

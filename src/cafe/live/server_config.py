@@ -11,7 +11,7 @@ import numpy as np
 from cafe.control import Controller, as_controller
 from cafe.engine import Limits
 from cafe.engine.two_levels import Cluster
-from cafe.errors import InputError, positive, whole
+from cafe.errors import InputError, check_positive, check_whole
 from cafe.learn.server_optimisers import ServerOptimiser
 from cafe.live.aggregation import Combine
 from cafe.live.evaluation import ByClients, Evaluate, OnServer, Scorer
@@ -70,16 +70,16 @@ class Brief:
                 "needs one policy, such as cafe.policies.mcu(quorum=1, deadline=0.5)."
             )
         as_controller(self.policy)
-        whole("evaluate_every", self.evaluate_every)
-        positive("evaluate_seconds", self.evaluate_seconds)
-        positive("wait", self.wait)
-        whole("patience", self.patience)
+        check_whole("evaluate_every", self.evaluate_every)
+        check_positive("evaluate_seconds", self.evaluate_seconds)
+        check_positive("wait", self.wait)
+        check_whole("patience", self.patience)
         if not isinstance(self.secure_aggregation, bool):
             raise InputError(
                 f"secure_aggregation must be true or false. Got {self.secure_aggregation!r}."
             )
         if self.clients is not None:
-            whole("clients", self.clients)
+            check_whole("clients", self.clients)
         if isinstance(self.evaluate, str) and self.evaluate != "clients":
             raise InputError(
                 "evaluate is a function from a model to its loss and accuracy, or the word "

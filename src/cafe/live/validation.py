@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import InputError, positive, whole
+from cafe.errors import InputError, check_positive, check_whole
 from cafe.live.model_layout import Layout, Vector
 from cafe.live.wire import Order, Report
 from cafe.rounds.ledger import UNKNOWN
@@ -37,13 +37,13 @@ class Guard:
 
     def __post_init__(self) -> None:
         if self.norm is not None:
-            positive("The largest norm", self.norm)
-        if positive("The multiple of the usual norm", self.times) < 1:
+            check_positive("The largest norm", self.norm)
+        if check_positive("The multiple of the usual norm", self.times) < 1:
             raise InputError(
                 f"The multiple of the usual norm must be at least 1. Got {self.times}: half of all "
                 "reports would be refused."
             )
-        whole("The most examples", self.examples)
+        check_whole("The most examples", self.examples)
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,7 @@ class Optimum:
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
+class DeadlineSearch:
     """What is searched: whose rounds, for which goal, within which limits."""
 
     federation: Federation
@@ -76,7 +76,7 @@ class Search:
     @cached_property
     def deadlines(self) -> tuple[float, float]:
         """The shortest and longest deadline worth a look, within the limits on it."""
-        low, high = reach(self.federation)
+        low, high = deadline_range(self.federation)
         if not self.limits:
             low, high = self._narrowed(low, high)
         own = [limit for limit in self.limits if limit.quantity == "deadline"]
@@ -296,7 +296,7 @@ def _landmarks(latency: Latency) -> Floats:
     return np.ravel(latency.quantile(LANDMARKS[:, None]))
 
 
-def reach(federation: Federation, fewest: float = FEWEST) -> tuple[float, float]:
+def deadline_range(federation: Federation, fewest: float = FEWEST) -> tuple[float, float]:
     """The deadlines between which something is decided: the first report to the last."""
     latency = federation.latency
     high = float(np.max(latency.quantile(1.0 - LAST)))

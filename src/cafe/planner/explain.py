@@ -15,7 +15,7 @@ CLOSE = 0.05
 FLAT = 1e-3
 
 
-def sentences(plan: Plan) -> tuple[str, str, str]:
+def explain_plan(plan: Plan) -> tuple[str, str, str]:
     """What to do, what it costs, why."""
     e = plan.expected
     reports = "report" if plan.quorum == 1 else "reports"
@@ -71,10 +71,10 @@ def _against(plan: Plan) -> str:
     return f"the best usual guess, {best.name}, {compared}"
 
 
-def warnings(plan: Plan) -> tuple[str, ...]:
+def plan_warnings(plan: Plan) -> tuple[str, ...]:
     """What a user should know before trusting the plan."""
     e, found = plan.expected, []
-    for warning in plan.beforehand:
+    for warning in plan.federation_warnings:
         found.append(warning)
     if e.everybody_probability > EVERYBODY and not plan.search.close_when_all:
         found.append(

@@ -8,7 +8,7 @@ import numpy as np
 
 from cafe.federation import Federation
 from cafe.latency.base import Floats
-from cafe.planner.deadline_search import Progress, deadline_grid, reach
+from cafe.planner.deadline_search import Progress, deadline_grid, deadline_range
 from cafe.theory import Expectation, expect
 from cafe.theory.presence_warnings import presence_warnings
 from cafe.theory.setting import check_federation
@@ -62,7 +62,7 @@ def frontier(
     warnings, federation = presence_warnings(federation), federation.at_steps(steps).steady
     chosen = 1 if quorum is None else quorum
     target = federation.clients if close_when_all else None
-    points, grid = [], deadline_grid(federation, *reach(federation, RARE))
+    points, grid = [], deadline_grid(federation, *deadline_range(federation, RARE))
     for i, deadline in enumerate(grid):
         points.append(expect(federation, quorum=chosen, deadline=float(deadline), target=target))
         if progress:

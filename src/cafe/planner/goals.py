@@ -118,7 +118,7 @@ class ToGap:
         sure = int(count[0])
         beyond = np.cumsum(mass[::-1])[::-1]
         noise = np.cumsum((mass / np.maximum(count, 1.0))[::-1])[::-1]
-        full = expected.setting.full
+        full = expected.setting.target_turnout
         if full is not None:
             noise = noise + full.success / full.quorum - full.inverse_reports
         variance = Variance.from_noise(beyond, noise, expected.setting.clients)

@@ -53,7 +53,7 @@ class Limit:
         return f"{self.quantity} {'at most' if self.sign > 0 else 'at least'} {self.value:g}"
 
 
-def limits(
+def build_limits(
     at_most: Mapping[str, float] | None, at_least: Mapping[str, float] | None
 ) -> tuple[Limit, ...]:
     """Limits from two mappings, quantity to value."""

@@ -10,9 +10,9 @@ import numpy as np
 
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Federation, total
-from cafe.planner.deadline_search import Optimum, Progress, Search
+from cafe.planner.deadline_search import DeadlineSearch, Optimum, Progress
 from cafe.planner.goals import Goal, Prices
-from cafe.planner.limits import Limit, limits
+from cafe.planner.limits import Limit, build_limits
 from cafe.theory import Expectation, expect
 from cafe.theory.counts import check_quorum
 from cafe.theory.presence_warnings import presence_warnings
@@ -67,7 +67,9 @@ def plan(
         goal = Prices(waste_price, broadcast_price)
     elif waste_price is not None or broadcast_price is not None:
         raise InputError("Give either prices or a goal, not both: prices are the goal J.")
-    search = Search(federation.steady, goal, limits(at_most, at_least), quorum, close_when_all)
+    search = DeadlineSearch(
+        federation.steady, goal, build_limits(at_most, at_least), quorum, close_when_all
+    )
     return Plan(search, tuple(search.optima(progress)), presence_warnings(federation))
 
 
@@ -110,12 +112,12 @@ class Plan:
     Attributes:
         search: what was searched, and for what.
         local_optima: every local optimum, the best first.
-        beforehand: warnings that hold for any plan of the federation.
+        federation_warnings: warnings that hold for any plan of the federation.
     """
 
-    search: Search
+    search: DeadlineSearch
     local_optima: tuple[Optimum, ...]
-    beforehand: tuple[str, ...] = ()
+    federation_warnings: tuple[str, ...] = ()
 
     @property
     def quorum(self) -> int:
@@ -155,16 +157,16 @@ class Plan:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Where the plan leaves the ground its model stands on."""
-        from cafe.planner.explain import warnings
+        from cafe.planner.explain import plan_warnings
 
-        return warnings(self)
+        return plan_warnings(self)
 
     @cached_property
     def explanation(self) -> tuple[str, str, str]:
         """The plan in three sentences: what, what it costs, why."""
-        from cafe.planner.explain import sentences
+        from cafe.planner.explain import explain_plan
 
-        return sentences(self)
+        return explain_plan(self)
 
     @cached_property
     def rivals(self) -> tuple[Rival, ...]:

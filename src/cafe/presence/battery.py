@@ -9,11 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import InputError, positive, whole
+from cafe.errors import InputError, check_positive, check_whole
 from cafe.latency.base import Floats
 from cafe.presence.base import ClientNumbers, Mask, PerClient, PresenceState, Saved
-from cafe.presence.parameters import clock, in_words, lasting, per_client, spread, text_of
-from cafe.randomness import check_seed, key, mixed, uniform
+from cafe.presence.parameters import (
+    check_per_client,
+    check_time,
+    expand_to_clients,
+    format_mean,
+    identify_parameter,
+    present_until,
+)
+from cafe.randomness import check_seed, mix, stream_key, uniform
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,11 +48,11 @@ class Battery:
 
     def __post_init__(self) -> None:
         for name in ("capacity", "cost", "harvest"):
-            value = per_client(f"Battery's {name}", getattr(self, name))
+            value = check_per_client(f"Battery's {name}", getattr(self, name))
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "slot", positive("Battery's slot", self.slot))
+        object.__setattr__(self, "slot", check_positive("Battery's slot", self.slot))
         if self.start is not None:
-            start = per_client("Battery's start", self.start, zero=True)
+            start = check_per_client("Battery's start", self.start, zero=True)
             object.__setattr__(self, "start", start)
         sizes = {np.size(v) for v in self._values().values() if np.ndim(v)}
         if len(sizes) > 1:
@@ -66,9 +73,9 @@ class Battery:
 
     def begin(self, clients: int, seed: int) -> PresenceState:
         """The state at time 0."""
-        clients = whole("The number of clients", clients)
+        clients = check_whole("The number of clients", clients)
         values = self._values()
-        each = {k: spread(f"Battery's {k}", v, clients) for k, v in values.items()}
+        each = {k: expand_to_clients(f"Battery's {k}", v, clients) for k, v in values.items()}
         return _State(each, self.slot, check_seed(seed))
 
     def long_run(self, clients: int) -> float | Floats:
@@ -81,7 +88,7 @@ class Battery:
         harvest, cost = self._values()["harvest"], self._values()["cost"]
         if not np.ndim(harvest) and not np.ndim(cost):
             return float(min(1.0, harvest / cost))
-        share = spread("Battery's harvest", harvest, clients) / spread(
+        share = expand_to_clients("Battery's harvest", harvest, clients) / expand_to_clients(
             "Battery's cost", cost, clients
         )
         return np.minimum(share, 1.0)
@@ -90,9 +97,9 @@ class Battery:
         """A few words for messages."""
         v = self._values()
         return (
-            f"a job costs {in_words(v['cost'])} of a battery of {in_words(v['capacity'])} that "
-            f"harvests {in_words(v['harvest'])} every {self.slot:g} s; the share counts one job "
-            "per such slot"
+            f"a job costs {format_mean(v['cost'])} of a battery of {format_mean(v['capacity'])} "
+            f"that harvests {format_mean(v['harvest'])} every {self.slot:g} s; the share counts "
+            "one job per such slot"
         )
 
     def _values(self) -> dict[str, Any]:
@@ -105,7 +112,7 @@ class Battery:
 
     def __repr__(self) -> str:
         values = {**self._values(), "start": self.start}
-        words = ", ".join(f"{name}={text_of(value)}" for name, value in values.items())
+        words = ", ".join(f"{name}={identify_parameter(value)}" for name, value in values.items())
         return f"Battery({words}, slot={self.slot!r})"
 
     def __eq__(self, other: object) -> bool:
@@ -122,7 +129,7 @@ class _State:
         self._capacity, self._cost, self._harvest = each["capacity"], each["cost"], each["harvest"]
         self._level = each["start"].copy()
         self._slot, self._ended, self._now = slot, 0, 0.0
-        self._words = mixed(key(seed, "presence"), np.arange(len(self._level)))
+        self._words = mix(stream_key(seed, "presence"), np.arange(len(self._level)))
 
     def away(self, now: float) -> Mask:
         """The clients whose level is below the cost of a job."""
@@ -140,7 +147,7 @@ class _State:
 
     def forecast(self, clients: ClientNumbers, now: float, until: float) -> Floats:
         """1 for clients that are present now, as they stay until they start a job, else 0."""
-        return lasting(self.leaves(clients, now), now, until)
+        return present_until(self.leaves(clients, now), now, until)
 
     def spend(self, clients: ClientNumbers, now: float) -> None:
         """Take the cost of a job from these clients, each named once."""
@@ -176,7 +183,7 @@ class _State:
 
     def _advance(self, now: float) -> None:
         """Harvest at the end of each slot until ``now``; full batteries need no draw."""
-        self._now = clock(self._now, now)
+        self._now = check_time(self._now, now)
         ended = int(now // self._slot)
         ended -= ended * self._slot > now
         ended += (ended + 1) * self._slot <= now
@@ -186,7 +193,7 @@ class _State:
         for slot in range(self._ended, ended):
             if not low.size:
                 break
-            draw = uniform(mixed(self._words[low], slot))
+            draw = uniform(mix(self._words[low], slot))
             level = self._level[low] - np.log1p(-draw) * self._harvest[low]
             self._level[low] = np.minimum(level, self._capacity[low])
             low = low[level < self._capacity[low]]

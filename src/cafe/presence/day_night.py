@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import InputError, is_finite_number, positive, whole
+from cafe.errors import InputError, check_positive, check_whole, is_finite_number
 from cafe.latency.base import Floats
 from cafe.presence.base import ClientNumbers, Mask, PresenceState, Saved
-from cafe.presence.parameters import clock, lasting
-from cafe.randomness import check_seed, key, mixed, uniform
+from cafe.presence.parameters import check_time, present_until
+from cafe.randomness import check_seed, mix, stream_key, uniform
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class DayNight:
     spread: float = 0.25
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "day", positive("DayNight's day", self.day))
+        object.__setattr__(self, "day", check_positive("DayNight's day", self.day))
         for name in ("share", "spread"):
             value: Any = getattr(self, name)
             if isinstance(value, bool) or not is_finite_number(value) or not 0 <= value <= 1:
@@ -49,7 +49,7 @@ class DayNight:
 
     def begin(self, clients: int, seed: int) -> PresenceState:
         """The state at time 0."""
-        return _State(self, whole("The number of clients", clients), check_seed(seed))
+        return _State(self, check_whole("The number of clients", clients), check_seed(seed))
 
     def long_run(self, clients: int) -> float:
         """The share of the day."""
@@ -67,7 +67,7 @@ class _State:
         self._day = presence.day
         self._length = presence.share * presence.day
         self._always = presence.share == 1
-        words = mixed(key(seed, "presence"), np.arange(clients))
+        words = mix(stream_key(seed, "presence"), np.arange(clients))
         self._start = presence.spread * presence.day * (uniform(words) - 0.5)
 
     def away(self, now: float) -> Mask:
@@ -93,7 +93,7 @@ class _State:
 
     def forecast(self, clients: ClientNumbers, now: float, until: float) -> Floats:
         """1 for the clients whose window lasts beyond ``until``, 0 for the others."""
-        return lasting(self.leaves(clients, now), now, until)
+        return present_until(self.leaves(clients, now), now, until)
 
     def spend(self, clients: ClientNumbers, now: float) -> None:
         """Nothing: a job does not change when a client is present."""
@@ -112,7 +112,7 @@ class _State:
         off by one at a window's start, so it is compared with the starts themselves. Then a client
         is away exactly at the time that ``leaves`` returned.
         """
-        now = clock(-np.inf, now)
+        now = check_time(-np.inf, now)
         number = np.asarray(np.floor((now - start) / self._day))
         number -= start + number * self._day > now
         number += start + (number + 1) * self._day <= now

@@ -9,11 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import whole
+from cafe.errors import check_whole
 from cafe.latency.base import Floats
 from cafe.presence.base import ClientNumbers, Mask, PerClient, PresenceState, Saved
-from cafe.presence.parameters import check_until, clock, in_words, per_client, spread, text_of
-from cafe.randomness import check_seed, key, mixed, uniform
+from cafe.presence.parameters import (
+    check_per_client,
+    check_time,
+    check_until,
+    expand_to_clients,
+    format_mean,
+    identify_parameter,
+)
+from cafe.randomness import check_seed, mix, stream_key, uniform
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,12 +40,12 @@ class OnOff:
 
     def __post_init__(self) -> None:
         for name in ("on", "off"):
-            value = per_client(f"OnOff's {name}", getattr(self, name))
+            value = check_per_client(f"OnOff's {name}", getattr(self, name))
             object.__setattr__(self, name, value)
 
     def begin(self, clients: int, seed: int) -> PresenceState:
         """The state at time 0."""
-        clients = whole("The number of clients", clients)
+        clients = check_whole("The number of clients", clients)
         return _State(*self._spread(clients), check_seed(seed))
 
     def long_run(self, clients: int) -> float | Floats:
@@ -53,7 +60,7 @@ class OnOff:
         """A few words for messages."""
         on, off = np.asarray(self.on), np.asarray(self.off)
         return (
-            f"clients are present for {in_words(on, ' s')} and away for {in_words(off, ' s')}"
+            f"clients are present for {format_mean(on, ' s')} and away for {format_mean(off, ' s')}"
             if on.ndim or off.ndim
             else f"clients are present for {on:g} s and away for {off:g} s on average"
         )
@@ -61,12 +68,14 @@ class OnOff:
     def _spread(self, clients: int) -> tuple[Floats, Floats]:
         on: Any = self.on
         off: Any = self.off
-        return spread("OnOff's on", on, clients), spread("OnOff's off", off, clients)
+        return expand_to_clients("OnOff's on", on, clients), expand_to_clients(
+            "OnOff's off", off, clients
+        )
 
     def __repr__(self) -> str:
         on: Any = self.on
         off: Any = self.off
-        return f"OnOff(on={text_of(on)}, off={text_of(off)})"
+        return f"OnOff(on={identify_parameter(on)}, off={identify_parameter(off)})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OnOff) and repr(self) == repr(other)
@@ -85,8 +94,8 @@ class _State:
 
     def __init__(self, on: Floats, off: Floats, seed: int) -> None:
         self._on, self._off, self._now = on, off, 0.0
-        self._words = mixed(key(seed, "presence"), np.arange(len(on)))
-        self._away = uniform(mixed(self._words, 0)) * (on + off) >= on
+        self._words = mix(stream_key(seed, "presence"), np.arange(len(on)))
+        self._away = uniform(mix(self._words, 0)) * (on + off) >= on
         self._number = np.zeros(len(on), dtype=np.int64)
         self._end = self._length(np.arange(len(on)))
 
@@ -123,7 +132,7 @@ class _State:
 
     def _advance(self, now: float) -> None:
         """Pass every window that has ended by ``now``."""
-        self._now = clock(self._now, now)
+        self._now = check_time(self._now, now)
         over = np.flatnonzero(self._end <= now)
         while over.size:
             self._number[over] += 1
@@ -132,6 +141,6 @@ class _State:
             over = over[self._end[over] <= now]
 
     def _length(self, clients: ClientNumbers) -> Floats:
-        draw = uniform(mixed(self._words[clients], self._number[clients] + 1))
+        draw = uniform(mix(self._words[clients], self._number[clients] + 1))
         mean = np.where(self._away[clients], self._off[clients], self._on[clients])
         return np.asarray(-np.log1p(-draw) * mean)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from cafe.errors import InputError, is_finite_number
-from cafe.latency.base import Floats, numbers
+from cafe.latency.base import Floats, to_floats
 from cafe.presence.base import PerClient
 
 SHOWN = 8  # a longer array is identified by its checksum
 
 
-def per_client(what: str, given: PerClient, *, zero: bool = False) -> float | Floats:
+def check_per_client(what: str, given: PerClient, *, zero: bool = False) -> float | Floats:
     """A positive number, or a read-only array of them; ``what`` begins the message of a refusal.
 
     Args:
@@ -22,7 +22,7 @@ def per_client(what: str, given: PerClient, *, zero: bool = False) -> float | Fl
         given: its value.
         zero: whether it may be 0.
     """
-    value = numbers(given)
+    value = to_floats(given)
     if value is None or value.ndim > 1 or value.size == 0:
         raise InputError(
             f"{what} must be a number or a flat list of numbers, one per client. Got {given!r}."
@@ -41,7 +41,7 @@ def per_client(what: str, given: PerClient, *, zero: bool = False) -> float | Fl
     return value
 
 
-def spread(what: str, value: float | Floats, clients: int) -> Floats:
+def expand_to_clients(what: str, value: float | Floats, clients: int) -> Floats:
     """The value of every client."""
     if np.ndim(value) and np.size(value) != clients:
         raise InputError(
@@ -51,7 +51,7 @@ def spread(what: str, value: float | Floats, clients: int) -> Floats:
     return np.broadcast_to(value, (clients,))
 
 
-def clock(last: float, now: float) -> float:
+def check_time(last: float, now: float) -> float:
     """The time ``now``, refused where it is not a finite number or lies before ``last``."""
     if not is_finite_number(now):
         raise InputError(f"The time of a presence must be a finite number. Got {now!r}.")
@@ -63,7 +63,7 @@ def clock(last: float, now: float) -> float:
     return float(now)
 
 
-def lasting(leaves: Floats, now: float, until: float) -> Floats:
+def present_until(leaves: Floats, now: float, until: float) -> Floats:
     """1 for each client that leaves after ``until`` or never, 0 for the others."""
     check_until(now, until)
     return np.asarray((leaves > until) | np.isposinf(leaves), dtype=float)
@@ -75,7 +75,7 @@ def check_until(now: float, until: float) -> None:
         raise InputError(f"A forecast must not end before it begins. Got {now:g} to {until:g}.")
 
 
-def text_of(value: float | Floats | None) -> str:
+def identify_parameter(value: float | Floats | None) -> str:
     """A parameter as text that identifies it: a long array by its length and its checksum."""
     if value is None or not np.ndim(value):
         return repr(value)
@@ -86,7 +86,7 @@ def text_of(value: float | Floats | None) -> str:
     return f"<{array.size} numbers, SHA-256 {digest}>"
 
 
-def in_words(value: float | Floats, unit: str = "") -> str:
+def format_mean(value: float | Floats, unit: str = "") -> str:
     """A parameter for messages: the number, or the mean over clients."""
     if np.ndim(value):
         return f"{np.mean(value):g}{unit} on average"

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import InputError, positive, whole
-from cafe.latency.base import Floats, numbers
+from cafe.errors import InputError, check_positive, check_whole
+from cafe.latency.base import Floats, to_floats
 from cafe.presence.base import ClientNumbers, Mask, PresenceState, Saved
-from cafe.presence.parameters import clock, lasting, text_of
+from cafe.presence.parameters import check_time, identify_parameter, present_until
 from cafe.randomness import check_seed
 
 
@@ -34,15 +34,15 @@ class Trace:
     repeat: float | None = None
 
     def __post_init__(self) -> None:
-        rows = numbers(self.windows)
+        rows = to_floats(self.windows)
         if rows is None or rows.ndim != 2 or rows.shape[1] != 3 or not len(rows):
             raise InputError(
                 "A trace's windows must be rows of three numbers: client, from, to, such as "
                 f"[[0, 0.0, 10.0]]. Got {self.windows!r}."
             )
         if self.repeat is not None:
-            object.__setattr__(self, "repeat", positive("A trace's repeat", self.repeat))
-        found = fault(rows, self.repeat)
+            object.__setattr__(self, "repeat", check_positive("A trace's repeat", self.repeat))
+        found = find_fault(rows, self.repeat)
         if found is not None:
             row, message, _ = found
             raise InputError(f"Row {row} of a trace's windows: {message}")
@@ -53,7 +53,7 @@ class Trace:
     def begin(self, clients: int, seed: int) -> PresenceState:
         """The state at time 0; it does not depend on the seed."""
         check_seed(seed)
-        self._check(whole("The number of clients", clients))
+        self._check(check_whole("The number of clients", clients))
         return _State(_merged(self._rows), self.repeat, clients)
 
     def long_run(self, clients: int) -> Floats:
@@ -94,7 +94,7 @@ class Trace:
 
     def __repr__(self) -> str:
         rows = self._rows
-        shown = repr(rows.tolist()) if len(rows) <= 3 else text_of(rows)
+        shown = repr(rows.tolist()) if len(rows) <= 3 else identify_parameter(rows)
         return f"Trace({shown}, repeat={self.repeat!r})"
 
     def __eq__(self, other: object) -> bool:
@@ -104,7 +104,7 @@ class Trace:
         return hash(repr(self))
 
 
-def fault(rows: Floats, repeat: float | None) -> tuple[int, str, int | None] | None:
+def find_fault(rows: Floats, repeat: float | None) -> tuple[int, str, int | None] | None:
     """The first row that no trace can have: its position, why, and the row that it contradicts."""
     client, start, end = rows.T
     bad = ~np.isfinite(rows).all(axis=1)
@@ -212,7 +212,7 @@ class _State:
 
     def forecast(self, clients: ClientNumbers, now: float, until: float) -> Floats:
         """1 for the clients whose window lasts beyond ``until``, 0 for the others."""
-        return lasting(self.leaves(clients, now), now, until)
+        return present_until(self.leaves(clients, now), now, until)
 
     def spend(self, clients: ClientNumbers, now: float) -> None:
         """Nothing: a job does not change when a client is present."""
@@ -235,7 +235,7 @@ class _State:
 
     def _advance(self, now: float) -> None:
         """Enter every window that has started by ``now``."""
-        self._now = clock(self._now, now)
+        self._now = check_time(self._now, now)
         if self._repeat is not None:
             lap = int(now // self._repeat)
             lap -= lap * self._repeat > now

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from cafe.errors import FileError, did_you_mean, positive
+from cafe.errors import FileError, check_positive, did_you_mean
 from cafe.files import read_text
-from cafe.presence.trace import Trace, fault
+from cafe.presence.trace import Trace, find_fault
 
 COLUMNS = ("client", "from", "to")
 
@@ -24,10 +24,10 @@ def read_trace(path: str | Path, repeat: float | None = None) -> Trace:
         repeat: the period after which the windows repeat.
     """
     if repeat is not None:
-        repeat = positive("A trace's repeat", repeat)
+        repeat = check_positive("A trace's repeat", repeat)
     lines, windows = _rows(path)
     rows = np.array(windows)
-    found = fault(rows, repeat)
+    found = find_fault(rows, repeat)
     if found is not None:
         row, message, other = found
         also = "" if other is None else f" The other one is on line {lines[other]}."

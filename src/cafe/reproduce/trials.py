@@ -83,7 +83,9 @@ def expected_updates(name: str, quorum: int, deadline: float) -> float:
 
 def play(trial: Trial) -> History:
     """Run a trial in this process, on one thread: trials run side by side."""
-    scenario = load_scenario(trial.scenario).varied(trial.changes).but(rounds=trial.rounds)
+    scenario = (
+        load_scenario(trial.scenario).with_values(trial.changes).with_run(rounds=trial.rounds)
+    )
     policy = scenario.policy(trial.policy or scenario.label)
     task = scenario.task(trial.seed, threads=1)
     return simulate(scenario.federation, policy, task, seed=trial.seed, **scenario.run)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cafe.errors import FileError
-from cafe.files import reason
+from cafe.files import explain_os_error
 from cafe.learn.base import Score
 from cafe.results.storage import Appended
 from cafe.rounds.outcome import Outcome
@@ -53,7 +53,7 @@ def read(path: Path, length: int | None = None) -> Events:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise FileError(path, f"the file cannot be read: {reason(error)}.") from None
+        raise FileError(path, f"the file cannot be read: {explain_os_error(error)}.") from None
     if length is not None and len(data) < length:
         raise FileError(
             path,

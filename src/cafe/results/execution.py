@@ -138,7 +138,7 @@ def _new_run(scenario: Scenario, policy: str, seed: int, threads: int) -> Run:
     names = ("crash", "patience", "secure_aggregation")
     told = {name: scenario.run[name] for name in names if name in scenario.run}
     task = scenario.task(seed, threads)
-    return Run(scenario.federation, scenario.decider(policy), task, seed=seed, **told)
+    return Run(scenario.federation, scenario.policy_or_controller(policy), task, seed=seed, **told)
 
 
 def clear(folder: Path, more: Iterable[str] = ()) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from cafe.errors import FileError, InputError
 from cafe.federation import Federation
-from cafe.federation_files.document import federation_in
+from cafe.federation_files.federation_toml import load_toml
 from cafe.files import read_text
 from cafe.results import checkpoint, clients, events, figures, provenance
 from cafe.results.clients import Clients
@@ -47,7 +47,7 @@ class Result:
         if begun["settings"]["files"]:
             return None
         try:
-            return federation_in(Path(begun["scenario"]), begun["text"])
+            return load_toml(Path(begun["scenario"]), begun["text"])
         except InputError:  # a version of CAFe that reads scenarios otherwise
             return None
 

@@ -19,7 +19,7 @@ import numpy as np
 from cafe._version import __version__
 from cafe.control import titled
 from cafe.errors import FileError
-from cafe.files import read_text, reason
+from cafe.files import explain_os_error, read_text
 from cafe.results import storage
 from cafe.scenario import Scenario
 
@@ -53,7 +53,7 @@ def collected(scenario: Scenario, label: str, seed: int, threads: int) -> dict[s
         "sha256": hashlib.sha256(scenario.text.encode()).hexdigest(),
         "text": scenario.text,
         "label": label,
-        "policy": titled(scenario.decider(label)),
+        "policy": titled(scenario.policy_or_controller(label)),
         "seed": seed,
         "clients": scenario.federation.clients,
         "settings": scenario.settings(label),
@@ -71,7 +71,7 @@ def exists(folder: Path) -> bool:
     try:
         return path.exists()
     except OSError as error:
-        raise FileError(path, f"this cannot be looked for: {reason(error)}.") from None
+        raise FileError(path, f"this cannot be looked for: {explain_os_error(error)}.") from None
 
 
 def read(folder: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.errors import FileError
-from cafe.files import complete, reason
+from cafe.files import atomic_replacement, explain_os_error
 
 LOCK = ".lock"
 _PENDING = 1 << 20  # bytes that wait at most to be written
@@ -35,7 +35,7 @@ def writing_to(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why = _REASONS.get(error.errno or 0) or reason(error)
+        why = _REASONS.get(error.errno or 0) or explain_os_error(error)
         raise FileError(path, f"this cannot be written: {why}. What was saved is kept.") from None
 
 
@@ -48,7 +48,7 @@ def make_folder(folder: Path) -> None:
 def write(path: Path, data: bytes) -> None:
     """The file as a whole, as :func:`cafe.files.complete` says."""
     with writing_to(path):
-        with complete(path) as new:
+        with atomic_replacement(path) as new:
             new.write_bytes(data)
         _sync_folder(path.parent)
 
@@ -65,7 +65,7 @@ def read_arrays(path: Path, remedy: str) -> dict[str, NDArray[Any]]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise FileError(path, f"the file cannot be read: {reason(error)}.") from None
+        raise FileError(path, f"the file cannot be read: {explain_os_error(error)}.") from None
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             return dict(arrays.items())

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cafe.errors import CafeError, InputError, too_large
+from cafe.errors import CafeError, InputError, memory_error_message
 from cafe.learn.threads import cores
 from cafe.results.execution import check_free, execute
 from cafe.results.loading import Result, load
@@ -40,7 +40,7 @@ def plan_runs(
     if len({*labels}) < len(labels):
         raise InputError(f"Each policy can be compared once. Got {', '.join(labels)}.")
     for label in labels:
-        scenario.decider(label)  # refused by name where there is none
+        scenario.policy_or_controller(label)  # refused by name where there is none
     runs = [
         PlannedRun(label, seed, Path(folder) / f"{label}-seed-{seed}")
         for label in labels
@@ -83,7 +83,7 @@ def sweep(
             scenario.path.absolute(),
             scenario.text,
             scenario.run.get("rounds"),
-            (*scenario.named.items(),),
+            (*scenario.names_by_label.items(),),
         ),
         resume=resume,
         overwrite=overwrite,
@@ -124,8 +124,8 @@ class _Text(NamedTuple):
 @lru_cache(maxsize=1)
 def _scenario(told: _Text) -> Scenario:
     """Made once in every process, with its examples."""
-    scenario = scenario_from_text(told.path, told.text).but(rounds=told.rounds)
-    return replace(scenario, named=dict(told.named))
+    scenario = scenario_from_text(told.path, told.text).with_run(rounds=told.rounds)
+    return replace(scenario, names_by_label=dict(told.named))
 
 
 def _one(told: _Text, run: PlannedRun, **options: Any) -> tuple[PlannedRun, str | None]:
@@ -135,7 +135,7 @@ def _one(told: _Text, run: PlannedRun, **options: Any) -> tuple[PlannedRun, str 
     except CafeError as error:
         return run, f"{error}"
     except MemoryError as error:
-        return run, too_large(error)
+        return run, memory_error_message(error)
     return run, None
 
 

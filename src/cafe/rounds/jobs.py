@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import InputError, is_finite_number, positive, whole
+from cafe.errors import InputError, check_positive, check_whole, is_finite_number
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 
@@ -51,11 +51,11 @@ class Work:
     upload: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", whole("steps", self.steps))
+        object.__setattr__(self, "steps", check_whole("steps", self.steps))
         if self.epochs is not None:
-            object.__setattr__(self, "epochs", whole("epochs", self.epochs))
+            object.__setattr__(self, "epochs", check_whole("epochs", self.epochs))
         if self.seconds is not None:
-            object.__setattr__(self, "seconds", positive("seconds", self.seconds))
+            object.__setattr__(self, "seconds", check_positive("seconds", self.seconds))
         given = [self.steps != 1, self.epochs is not None, self.seconds is not None]
         if sum(given) > 1:
             raise InputError(

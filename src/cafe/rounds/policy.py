@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import InputError, did_you_mean, is_finite_number, positive, whole
+from cafe.errors import InputError, check_positive, check_whole, did_you_mean, is_finite_number
 from cafe.federation import Federation
-from cafe.latency.base import Floats, numbers
+from cafe.latency.base import Floats, to_floats
 from cafe.rounds import policy_text
 from cafe.rounds.identity import digest, identify
 from cafe.rounds.jobs import Invitation, Jobs, Mask, Reports
@@ -86,7 +86,7 @@ class Merge:
     def __post_init__(self) -> None:
         given = self.coefficient
         plain = isinstance(given, np.ndarray) and given.dtype == float
-        coefficient = given if plain else numbers(given)
+        coefficient = given if plain else to_floats(given)
         keep = type(self.keep) is float and -np.inf < self.keep < np.inf
         if coefficient is None or not (keep or is_finite_number(self.keep)):
             raise InputError(
@@ -233,22 +233,22 @@ class Policy:
             raise InputError(
                 f"A policy may need {', '.join(NEEDS)}. Got {', '.join(sorted(unknown))}."
             )
-        whole("The quorum", self.quorum)
-        whole("score_every", self.score_every)
+        check_whole("The quorum", self.quorum)
+        check_whole("score_every", self.score_every)
         if self.deadline is not None:
-            positive("The deadline", self.deadline)
+            check_positive("The deadline", self.deadline)
         target: Any = self.target
         if isinstance(target, str) and target != "all":
             raise InputError(f"A target is a number or 'all'. Got '{target}'.")
         if target is not None and target != "all":
-            whole("The target", target)
+            check_whole("The target", target)
         if isinstance(self.cohort, float) and not 0 < self.cohort <= 1:
             raise InputError(
                 f"A cohort is a number of clients, or as a float a fraction of all, above 0 and at "
                 f"most 1. Got {self.cohort}."
             )
         if self.cohort is not None and not isinstance(self.cohort, float):
-            whole("A cohort", self.cohort)
+            check_whole("A cohort", self.cohort)
         if self.late not in ("drop", "keep"):
             raise InputError(
                 f"late must be 'drop' or 'keep'. Got {self.late!r}: it says what becomes of jobs "

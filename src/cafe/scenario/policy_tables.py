@@ -9,7 +9,7 @@ from pathlib import Path
 from cafe.control import Controller
 from cafe.federation import Federation
 from cafe.rounds.policy import Policy
-from cafe.toml_tables.reading import Place, validated
+from cafe.toml_tables.reading import TableLocation, validate_table
 from cafe.toml_tables.shapes import REQUIRED, Table
 from cafe.toml_tables.signatures import call_named
 
@@ -18,14 +18,14 @@ _LONGEST = 100  # characters of a label
 
 
 def policies_from_tables(
-    tables: Table, federation: Federation, run: Table, place: Place
+    tables: Table, federation: Federation, run: Table, location: TableLocation
 ) -> dict[str, Policy]:
     """The policy of ``[policy]``, if it is there, then those of ``[policies.LABEL]``, by label."""
     found = dict[str, Policy]()
     if "policy" in tables:
-        first = policy_from_table(tables["policy"], federation, run, place.inside("policy"))
-        found[first_label(tables["policy"]["name"])] = first
-    others = place.inside("policies")
+        first = policy_from_table(tables["policy"], federation, run, location.inside("policy"))
+        found[policy_label(tables["policy"]["name"])] = first
+    others = location.inside("policies")
     for label, table in tables.get("policies", {}).items():
         here = others.inside(label)
         if not is_label(label):
@@ -39,38 +39,40 @@ def policies_from_tables(
                 f"{here.key} is the label of [policy] too: choose another, and say in the table "
                 f'which policy it is, name = "{name}".'
             )
-        validated({label: (Table, REQUIRED)}, {label: table}, others)
+        validate_table({label: (Table, REQUIRED)}, {label: table}, others)
         found[label] = policy_from_table({"name": label, **table}, federation, run, here)
     return found
 
 
-def named_policy(table: Table, place: Place) -> Policy:
+def build_policy(table: Table, location: TableLocation) -> Policy:
     """The policy that a table describes: its name, and the parameters of that recipe."""
-    return call_named(_known_to(table, place), table, place)
+    return call_named(_known_to(table, location), table, location)
 
 
-def policy_from_table(table: Table, federation: Federation, run: Table, place: Place) -> Policy:
+def policy_from_table(
+    table: Table, federation: Federation, run: Table, location: TableLocation
+) -> Policy:
     """The policy that a table describes, once nothing speaks against it in that federation."""
-    policy = named_policy(table, place)
-    with place.explaining():
+    policy = build_policy(table, location)
+    with location.add_to_errors():
         policy.check(federation, run.get("crash", 0.0))
     return policy
 
 
 def controllers_from_tables(
-    tables: Table, policies: Collection[str], place: Place
+    tables: Table, policies: Collection[str], location: TableLocation
 ) -> dict[str, Controller]:
     """The controller of ``[controller]`` by its label; none where there is no such table."""
     from cafe.policies import resolve_controller
 
     if "controller" not in tables:
         return {}
-    table, here = tables["controller"], place.inside("controller")
+    table, here = tables["controller"], location.inside("controller")
     name = table.get("name")
     known = dict[str, Callable[..., Controller]]()
     if isinstance(name, str):
-        with here.inside("name").explaining():
-            known[name] = resolve_controller(name, Path(place.where).parent)
+        with here.inside("name").add_to_errors():
+            known[name] = resolve_controller(name, Path(location.where).parent)
     elif name is None:
         raise here.error(
             "controller.name is missing. Write the function that makes the controller, such as "
@@ -100,7 +102,7 @@ def registered_names() -> set[str]:
     return {name for entry in registered() for name in (entry.name, entry.entry)}
 
 
-def _known_to(table: Table, place: Place) -> dict[str, Callable[..., Policy]]:
+def _known_to(table: Table, location: TableLocation) -> dict[str, Callable[..., Policy]]:
     """The recipes that a table may name: those that are shipped, and the one that it names."""
     from cafe.policies import recipes, resolve
 
@@ -109,8 +111,8 @@ def _known_to(table: Table, place: Place) -> dict[str, Callable[..., Policy]]:
         return shipped
     others = set() if ":" in name else registered_names()
     if ":" in name or name in others:
-        with place.inside("name").explaining():
-            return {name: resolve(name, Path(place.where).parent)}
+        with location.inside("name").add_to_errors():
+            return {name: resolve(name, Path(location.where).parent)}
     return {**dict.fromkeys(others, _never), **shipped}
 
 
@@ -119,7 +121,7 @@ def _never() -> Policy:
     raise AssertionError("a recipe that is named is loaded")
 
 
-def first_label(name: str) -> str:
+def policy_label(name: str) -> str:
     """The label of the policy in ``[policy]``, from its name."""
     from cafe.policies import recipes
 

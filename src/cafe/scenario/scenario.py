@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cafe.control import Controller, identity_of
-from cafe.errors import InputError, did_you_mean, whole
+from cafe.errors import InputError, check_whole, did_you_mean
 from cafe.federation import Federation
-from cafe.federation_files.document import tables_in
-from cafe.federation_files.federation_table import federation_from_table, file_of
+from cafe.federation_files.federation_table import csv_path, federation_from_table
+from cafe.federation_files.federation_toml import read_document
 from cafe.files import read_text
 from cafe.randomness import check_seed
 from cafe.rounds.policy import Policy
@@ -26,9 +26,9 @@ from cafe.scenario.policy_tables import (
     registered_names,
 )
 from cafe.scenario.task_tables import Learning, learning_from_tables
-from cafe.toml_tables.reading import Place
+from cafe.toml_tables.reading import TableLocation
 from cafe.toml_tables.shapes import Table
-from cafe.toml_tables.signatures import arguments, shape_of, shape_of_call
+from cafe.toml_tables.signatures import read_arguments, shape_of, shape_of_call
 
 if TYPE_CHECKING:
     from cafe.data.store import Fetching
@@ -50,7 +50,8 @@ class Scenario:
             secure_aggregation.
         seeds: of the runs.
         learning: what is learned; None where only the books are kept.
-        named: names of policies that have a label but no table, by label; see :meth:`naming`.
+        names_by_label: names of the policies that have a label but no table, by label; see
+            :meth:`with_labels_for`.
     """
 
     path: Path
@@ -62,7 +63,7 @@ class Scenario:
     seeds: tuple[int, ...]
     learning: Learning | None = None
     controllers: Mapping[str, Controller] = field(default_factory=dict)
-    named: Mapping[str, str] = field(default_factory=dict)
+    names_by_label: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -79,7 +80,7 @@ class Scenario:
         """Of all that have a table: the controller, the policy of ``[policy]``, then the others."""
         return [*self.controllers, *self.policies]
 
-    def decider(self, label: str) -> Policy | Controller:
+    def policy_or_controller(self, label: str) -> Policy | Controller:
         """The controller or the policy of that label."""
         return self.controllers[label] if label in self.controllers else self.policy(label)
 
@@ -92,14 +93,14 @@ class Scenario:
         if label in self.policies:
             return self.policies[label]
         if label in self.controllers:
-            raise Place(self.path, "controller").error(
+            raise TableLocation(self.path, "controller").error(
                 f"{label} is a controller, which chooses a policy for each round, and here one "
                 "policy is needed: name another."
             )
-        table, place = self._told(label)
-        return policy_from_table(table, self.federation, self.run, place)
+        table, location = self._told(label)
+        return policy_from_table(table, self.federation, self.run, location)
 
-    def naming(self, names: Sequence[str]) -> tuple[Scenario, list[str]]:
+    def with_labels_for(self, names: Sequence[str]) -> tuple[Scenario, list[str]]:
         """The same, with a label for every name, and these labels in the order of the names.
 
         A label is part of a folder's name. That of ``my_policies:fedbuff`` is ``fedbuff``, or
@@ -107,7 +108,9 @@ class Scenario:
         """
         from cafe.policies import recipes
 
-        known = {label: self._told(label)[0]["name"] for label in self.labels} | {**self.named}
+        known = {label: self._told(label)[0]["name"] for label in self.labels} | {
+            **self.names_by_label
+        }
         others = {*recipes(), *filter(is_label, names)}
         labels = []
         for name in names:
@@ -117,7 +120,7 @@ class Scenario:
             if label != name:
                 known[label] = name
         named = {label: name for label, name in known.items() if label not in self.labels}
-        return replace(self, named=named), labels
+        return replace(self, names_by_label=named), labels
 
     def task(self, seed: int, threads: int | None = None) -> Task | None:
         """What is learned under a seed, which decides who holds which examples.
@@ -153,37 +156,41 @@ class Scenario:
         """What a policy depends on; one that is not shipped depends on its code too."""
         from cafe.policies import recipes
 
-        table, place = self._told(label)
+        table, location = self._told(label)
         if label in self.controllers:
             given = {key: value for key, value in table.items() if key != "name"}
-            with place.explaining():
+            with location.add_to_errors():
                 identity = identity_of(self.controllers[label])
             return {"controller": table["name"], "parameters": given, "identity": identity}
         policy = self.policy(label)
         if table["name"] in recipes():
             return {"name": policy.name, **policy.parameters}
         given = {key: value for key, value in table.items() if key != "name"}
-        with place.explaining():
+        with location.add_to_errors():
             return {"name": table["name"], "parameters": given, "identity": policy.identity}
 
-    def _told(self, label: str) -> tuple[Table, Place]:
-        """A policy's table and place; one without a table has what it knows of ``[policy]``."""
+    def _told(self, label: str) -> tuple[Table, TableLocation]:
+        """A policy's table and location; one without a table has what it knows of ``[policy]``."""
         from cafe.policies import recipes, resolve
 
-        place = Place(self.path, f"policies.{label}")
+        location = TableLocation(self.path, f"policies.{label}")
         if label in self.controllers:
-            return self.tables["controller"], Place(self.path, "controller")
+            return self.tables["controller"], TableLocation(self.path, "controller")
         if label in self.policies:
             own = {"name": label, **self.tables.get("policies", {}).get(label, {})}
             first = "policy" in self.tables and label == next(iter(self.policies))
-            return (self.tables["policy"], Place(self.path, "policy")) if first else (own, place)
-        name = self.named.get(label, label)
+            return (
+                (self.tables["policy"], TableLocation(self.path, "policy"))
+                if first
+                else (own, location)
+            )
+        name = self.names_by_label.get(label, label)
         if ":" not in name and name not in recipes():
             known = {*self.policies, *recipes(), *registered_names()}
             if name not in known:
                 raise InputError(f"There is no policy '{name}'. {did_you_mean(name, known)}")
         recipe = resolve(name, self.path.parent)
-        with place.explaining():
+        with location.add_to_errors():
             shared = shape_of_call(recipe)
         first = self.tables.get("policy", {})
         table = {key: value for key, value in first.items() if key in shared}
@@ -193,9 +200,9 @@ class Scenario:
             f"knows ({', '.join(table) or 'nothing'}): add that table{naming}, with values of its "
             "own."
         )
-        return {**table, "name": name}, replace(place, advice=advice)
+        return {**table, "name": name}, replace(location, advice=advice)
 
-    def varied(self, changes: Mapping[str, Any]) -> Scenario:
+    def with_values(self, changes: Mapping[str, Any]) -> Scenario:
         """The same with other values in its tables, by dotted key: ``{"policy.quorum": 33}``.
 
         A number in a key counts groups, from 0: ``"federation.group.0.clients"``.
@@ -210,9 +217,11 @@ class Scenario:
         found = _scenario(self.path, self.text, tables)
         if found.learning is not None and self.learning is not None:
             found.learning.share(self.learning)
-        return replace(found, named=self.named)
+        return replace(found, names_by_label=self.names_by_label)
 
-    def but(self, *, rounds: int | None = None, seeds: Sequence[int] | None = None) -> Scenario:
+    def with_run(
+        self, *, rounds: int | None = None, seeds: Sequence[int] | None = None
+    ) -> Scenario:
         """The same with another number of rounds, or other seeds."""
         run = self.run if rounds is None else {**self.run, "rounds": rounds}
         _check_limits(run)
@@ -227,40 +236,40 @@ def load_scenario(path: str | Path) -> Scenario:
 def scenario_from_text(path: str | Path, text: str) -> Scenario:
     """The scenario in the text of a file."""
     path = Path(path)
-    return _scenario(path, text, tables_in(path, text, ("federation", "policy", "run")))
+    return _scenario(path, text, read_document(path, text, ("federation", "policy", "run")))
 
 
 def _scenario(path: Path, text: str, tables: Table) -> Scenario:
-    place = Place(path)
+    location = TableLocation(path)
     federation = federation_from_table(tables["federation"], path)
-    run, seeds = _run(tables["run"], place.inside("run"))
+    run, seeds = _run(tables["run"], location.inside("run"))
     if "evaluate_every" in run and "task" not in tables:
-        raise place.error(
+        raise location.error(
             "run.evaluate_every needs [task]: without one there is no model to measure. Take it "
             "out, or add [task] and [learner]."
         )
-    policies = policies_from_tables(tables, federation, run, place)
+    policies = policies_from_tables(tables, federation, run, location)
     return Scenario(
         path=path,
         text=text,
         tables=tables,
         federation=federation,
         policies=policies,
-        controllers=controllers_from_tables(tables, policies, place),
+        controllers=controllers_from_tables(tables, policies, location),
         run=run,
         seeds=seeds,
-        learning=_learning(tables, place),
+        learning=_learning(tables, location),
     )
 
 
-def _run(table: Table, place: Place) -> tuple[Table, tuple[int, ...]]:
+def _run(table: Table, location: TableLocation) -> tuple[Table, tuple[int, ...]]:
     """What ``simulate`` is told, and the seeds."""
     from cafe.engine import simulate
     from cafe.engine.run_checks import check_hazards
 
     shape = {"seeds": (list[int], None), **shape_of(simulate, ("seed",))}
-    given = arguments(shape, table, place)
-    with place.explaining():
+    given = read_arguments(shape, table, location)
+    with location.add_to_errors():
         seeds = _checked(given.pop("seeds", [0]))
         _check_limits(given)
         check_hazards(given.get("crash", 0.0), given.get("patience", 1))
@@ -272,7 +281,7 @@ def _check_limits(run: Table) -> None:
 
     Limits(run.get("rounds"), run.get("updates"), run.get("time"))
     if "evaluate_every" in run:
-        whole("evaluate_every", run["evaluate_every"])
+        check_whole("evaluate_every", run["evaluate_every"])
 
 
 def _checked(seeds: Sequence[int]) -> tuple[int, ...]:
@@ -284,21 +293,21 @@ def _checked(seeds: Sequence[int]) -> tuple[int, ...]:
     return found
 
 
-def _learning(tables: Table, place: Place) -> Learning | None:
+def _learning(tables: Table, location: TableLocation) -> Learning | None:
     if "task" not in tables and "learner" not in tables:
         return None
     for name, other in (("task", "learner"), ("learner", "task")):
         if name not in tables:
-            raise place.error(
+            raise location.error(
                 f"[{other}] needs [{name}] beside it: what is learned and how belong together. "
                 "Add it, or take both out and only the books are kept."
             )
-    return learning_from_tables(tables["task"], tables["learner"], place)
+    return learning_from_tables(tables["task"], tables["learner"], location)
 
 
 def _sums(federation: Table, path: Path) -> dict[str, str]:
     """The SHA-256 of each file that a federation is read from."""
     tables = (federation, federation.get("presence", {}), *federation.get("group", ()))
     names = [{"file": table["file"]} for table in tables if "file" in table]
-    read = {name["file"]: read_text(file_of(name, Place(path))) for name in names}
+    read = {name["file"]: read_text(csv_path(name, TableLocation(path))) for name in names}
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in read.items()}

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from cafe.randomness import Stream
-from cafe.toml_tables.reading import Place, chosen
+from cafe.toml_tables.reading import TableLocation, look_up_name
 from cafe.toml_tables.shapes import REQUIRED, Shape, Table
-from cafe.toml_tables.signatures import arguments, call_named, shape_of
+from cafe.toml_tables.signatures import call_named, read_arguments, shape_of
 
 if TYPE_CHECKING:
     from cafe.data import Dataset, Partition
@@ -70,7 +70,7 @@ class Learning:
     def _loaded(self, fetching: Fetching) -> Dataset:
         from cafe.data import load
 
-        with Place(self.source, "task").inside("dataset").explaining():
+        with TableLocation(self.source, "task").inside("dataset").add_to_errors():
             found = load(self.dataset, fetching=fetching)
         return found.paper_split() if self.split == "paper" else found
 
@@ -84,32 +84,32 @@ class Learning:
         from cafe.task import Task
 
         train = self.data.train
-        with Place(self.source, "task").inside("partition").explaining():
+        with TableLocation(self.source, "task").inside("partition").add_to_errors():
             shards = self.partition(train.y, clients, Stream(seed, "partition").at(0))
         learner = self.learner(prod(train.x.shape[1:]), train.classes, threads)
         return Task(train, shards, learner, self.data.test, **self.options)
 
 
-def learning_from_tables(task: Table, learner: Table, place: Place) -> Learning:
-    """What the two tables describe; ``place`` is the document's."""
+def learning_from_tables(task: Table, learner: Table, location: TableLocation) -> Learning:
+    """What the two tables describe; ``location`` is the document's."""
     from cafe.data import DATASETS, PARTITIONS, Examples, Shards
     from cafe.task import Task
 
-    here = place.inside("task")
-    given = arguments(_task_shape(), task, here)
-    dataset = chosen("dataset", {name: name for name in DATASETS}, given, here)
+    here = location.inside("task")
+    given = read_arguments(_task_shape(), task, here)
+    dataset = look_up_name("dataset", {name: name for name in DATASETS}, given, here)
     partition = _named(PARTITIONS, given["partition"], here.inside("partition"))
     options = {k: v for k, v in given.items() if k not in ("dataset", "split", "partition")}
     if isinstance(options.get("rate"), dict):
         options["rate"] = _falling_rate(options["rate"], here.inside("rate"))
     if "server" in options:
         options["server"] = _named(_servers(), options["server"], here.inside("server"))
-    maker = _learner(learner, place.inside("learner"))
-    with here.explaining():  # the smallest of tasks refuses what any would refuse
+    maker = _learner(learner, location.inside("learner"))
+    with here.add_to_errors():  # the smallest of tasks refuses what any would refuse
         one = Examples(np.zeros((1, 1)), np.zeros(1))
         Task(one, Shards.of([np.array([0])]), maker(1, 2, 1), **options)
     split = given.get("split", "own")
-    return Learning(f"{place.where}", dataset, split, partition, maker, options)
+    return Learning(f"{location.where}", dataset, split, partition, maker, options)
 
 
 def _task_shape() -> Shape:
@@ -126,16 +126,18 @@ def _task_shape() -> Shape:
     }
 
 
-def _named(known: Mapping[str, Callable[..., Any]], value: str | Table, place: Place) -> Any:
+def _named(
+    known: Mapping[str, Callable[..., Any]], value: str | Table, location: TableLocation
+) -> Any:
     """What a name stands for, alone or in a table with its parameters."""
-    return call_named(known, {"name": value} if isinstance(value, str) else value, place)
+    return call_named(known, {"name": value} if isinstance(value, str) else value, location)
 
 
-def _falling_rate(table: Table, place: Place) -> Callable[[Any], Any]:
+def _falling_rate(table: Table, location: TableLocation) -> Callable[[Any], Any]:
     from cafe.learn.schedules import LearningRate
 
-    given = arguments(shape_of(LearningRate), table, place)
-    with place.explaining():
+    given = read_arguments(shape_of(LearningRate), table, location)
+    with location.add_to_errors():
         return LearningRate(**given)
 
 
@@ -147,14 +149,14 @@ def _servers() -> dict[str, type[Any]]:
     return {found.__name__.lower(): found for found in classes if is_dataclass(found)}
 
 
-def _learner(table: Table, place: Place) -> Callable[[int, int, int | None], Learner]:
+def _learner(table: Table, location: TableLocation) -> Callable[[int, int, int | None], Learner]:
     """Makes a learner, once the examples have said how many inputs and classes there are."""
-    module, name, said = chosen("name", _LEARNERS, table, place)
+    module, name, said = look_up_name("name", _LEARNERS, table, location)
     learner: Callable[..., Learner] = getattr(import_module(module), name)
     shape = shape_of(learner, {*_FROM_EXAMPLES, _THREADS, *said})
     rest = {key: value for key, value in table.items() if key != "name"}
-    given = said | arguments(shape, rest, place, ("name",))
-    with place.explaining():  # the smallest of learners refuses what any would refuse
+    given = said | read_arguments(shape, rest, location, ("name",))
+    with location.add_to_errors():  # the smallest of learners refuses what any would refuse
         learner(inputs=1, classes=2, **given)
     return partial(_made, learner, given)
 

@@ -9,7 +9,7 @@ from inspect import signature
 import numpy as np
 
 from cafe.data.examples import Examples, Shards
-from cafe.errors import InfeasibleError, InputError, whole
+from cafe.errors import InfeasibleError, InputError, check_whole
 from cafe.federation import Federation
 from cafe.latency import Constant
 from cafe.learn.linear import Logistic
@@ -60,7 +60,7 @@ def check_policy(
         raise InputError(f"A federation is needed, such as cafe.Federation. Got {federation!r}.")
     federation = small_federation(first) if federation is None else federation
     task = small_task(federation.clients) if task is None else task
-    whole("rounds", rounds)
+    check_whole("rounds", rounds)
     plain = Setting(make, federation, task, rounds, check_seed(seed))
     contract.check_arguments(plain)  # first: an array that cannot be written ends other checks
     if not _succeeds(plain):

@@ -89,8 +89,11 @@ class Variance:
     def of(cls, setting: Setting) -> Variance:
         """The factors of a setting; a target cuts n to the first K reports."""
         noise = setting.turnout.inverse_reports
-        if setting.full is not None:
-            noise += setting.full.success / setting.full.quorum - setting.full.inverse_reports
+        if setting.target_turnout is not None:
+            noise += (
+                setting.target_turnout.success / setting.target_turnout.quorum
+                - setting.target_turnout.inverse_reports
+            )
         return cls.from_noise(setting.turnout.success, noise, setting.clients)
 
     @classmethod

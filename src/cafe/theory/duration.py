@@ -64,7 +64,7 @@ def early_close(federation: Federation, target: int, deadline: float) -> tuple[D
     return duration, total(federation.number, waits) + federation.clients * work
 
 
-def overtaken(federation: Federation, target: int, deadline: float) -> Floats:
+def overtaken_probability(federation: Federation, target: int, deadline: float) -> Floats:
     """Each kind's Pr(it reports by the deadline, but the target was reached before it).
 
     The integral over its own report's time of Pr(the others reached the target by then).

@@ -156,7 +156,7 @@ class Expectation:
         return self._agu_waste("union")
 
     def _agu_waste(self, pool: Literal["round", "union"]) -> float | None:
-        if self.setting.full is not None:
+        if self.setting.target_turnout is not None:
             return None
         return (
             agu_waste_per_update(self.setting, pool) if self.success_probability else float("inf")

@@ -11,7 +11,7 @@ from cafe.errors import InputError
 from cafe.federation import Federation, total
 from cafe.latency.base import Floats
 from cafe.theory.counts import Turnout, check_deadline, check_quorum
-from cafe.theory.duration import Duration, early_close, overtaken
+from cafe.theory.duration import Duration, early_close, overtaken_probability
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class Setting:
         return Turnout.of(self.federation, self.quorum, self.deadline)
 
     @cached_property
-    def full(self) -> Turnout | None:
+    def target_turnout(self) -> Turnout | None:
         """The turnout against the target, where a target below N can cut a round short."""
         if self.target is None or self.target == self.clients:
             return None
@@ -118,14 +118,16 @@ class Setting:
 
         With a target below N and clients that differ it is a difference, accurate absolutely.
         """
-        if self.full is None:
+        if self.target_turnout is None:
             return self.turnout.participation
         if self.federation.kinds == 1:
             # Equal clients are equally likely among the first K: E[min(n, K); n >= M] / N.
-            surplus = self.full.used - self.full.quorum * self.full.success
+            surplus = (
+                self.target_turnout.used - self.target_turnout.quorum * self.target_turnout.success
+            )
             return self.turnout.participation - surplus / self.clients
         assert self.target is not None
-        late = overtaken(self.federation, self.target, self.deadline)
+        late = overtaken_probability(self.federation, self.target, self.deadline)
         return np.maximum(self.turnout.participation - late, 0.0)
 
     @cached_property

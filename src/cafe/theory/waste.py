@@ -34,9 +34,9 @@ def waste_per_round(setting: Setting) -> float:
     """
     turnout, deadline = setting.turnout, setting.deadline
     waste = deadline * (turnout.mean_missing + turnout.reports_when_failed)
-    if setting.full is None:
+    if setting.target_turnout is None:
         return waste
-    full = setting.full
+    full = setting.target_turnout
     missing_when_full = full.clients * full.success - full.used
     early = (full.clients - full.quorum) * setting.duration.mean_when_full
     return waste - deadline * missing_when_full + early
@@ -57,7 +57,7 @@ def absent_waste_per_round(setting: Setting) -> float | None:
     The server cannot tell an absent client from a slow one, so it is charged the whole round too,
     which then lasts until the deadline. None where a target below N may close the round without it.
     """
-    if setting.full is not None:
+    if setting.target_turnout is not None:
         return None
     share = np.broadcast_to(setting.federation.availability, setting.number.shape)
     return total(setting.number, 1.0 - share) * setting.deadline

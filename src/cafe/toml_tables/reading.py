@@ -1,4 +1,4 @@
-"""TOML documents and the keys of their tables: every fault in a sentence that names its place."""
+"""Parse TOML and validate the keys of its tables, with error messages that name the table."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _EXAMPLES = {
 
 
 @dataclass(frozen=True)
-class Place:
+class TableLocation:
     """A table in a file: where a message says that something is wrong.
 
     Attributes:
@@ -65,28 +65,28 @@ class Place:
     key: str = ""
     advice: str = ""
 
-    def named(self, key: str) -> str:
+    def full_key(self, key: str) -> str:
         """The full name of a key of this table."""
         return f"{self.key}.{key}" if self.key else key
 
-    def inside(self, key: str) -> Place:
+    def inside(self, key: str) -> TableLocation:
         """A table in this table."""
-        return Place(self.where, self.named(key), self.advice)
+        return TableLocation(self.where, self.full_key(key), self.advice)
 
     def error(self, message: str) -> FileError:
         """The message, with the file in front."""
         return FileError(self.where, f"{message} {self.advice}".rstrip())
 
     @contextmanager
-    def explaining(self) -> Iterator[None]:
-        """Name the place in the message of a class that refuses its arguments."""
+    def add_to_errors(self) -> Iterator[None]:
+        """Name the location in the message of a class that refuses its arguments."""
         try:
             yield
         except InputError as error:
             raise self.error(f"{self.key}: {error}" if self.key else f"{error}") from None
 
 
-def parsed(path: str | Path, text: str) -> Table:
+def parse_toml(path: str | Path, text: str) -> Table:
     """The document in the text of a TOML file."""
     try:
         return tomllib.loads(text)
@@ -97,7 +97,9 @@ def parsed(path: str | Path, text: str) -> Table:
         raise FileError(path, f"this is not TOML. {what}: correct the line.", line) from None
 
 
-def validated(shape: Shape, table: Table, place: Place, others: Iterable[str] = ()) -> Table:
+def validate_table(
+    shape: Shape, table: Table, location: TableLocation, others: Iterable[str] = ()
+) -> Table:
     """A copy of the table, whose keys and their types are those of the shape.
 
     ``others`` are keys that the reader of a message may also have meant.
@@ -110,25 +112,27 @@ def validated(shape: Shape, table: Table, place: Place, others: Iterable[str] = 
     try:
         read = model.model_validate(table)
     except ValidationError as error:
-        raise place.error(_sentence(error.errors(), shape, place, others)) from None
+        raise location.error(_sentence(error.errors(), shape, location, others)) from None
     return read.model_dump(exclude_unset=True)
 
 
-def chosen(key: str, known: Mapping[str, T], table: Table, place: Place) -> T:
+def look_up_name(key: str, known: Mapping[str, T], table: Table, location: TableLocation) -> T:
     """What the name under ``key`` stands for."""
     given = {key: table[key]} if key in table else {}
-    name = validated({key: (str, None)}, given, place).get(key)
+    name = validate_table({key: (str, None)}, given, location).get(key)
     if name is not None and name in known:
         return known[name]
     wrong = _misnamed(key, known, table)
     if wrong is not None:
-        raise place.error(f"the key {place.named(wrong)} is not known. Did you mean '{key}'?")
+        raise location.error(
+            f"the key {location.full_key(wrong)} is not known. Did you mean '{key}'?"
+        )
     if name is None:
-        raise place.error(f"{place.named(key)} is missing. {did_you_mean('', known)}")
-    raise place.error(_unknown(place.named(key), name, known))
+        raise location.error(f"{location.full_key(key)} is missing. {did_you_mean('', known)}")
+    raise location.error(_unknown(location.full_key(key), name, known))
 
 
-def example(name: str, kind: Any) -> str:
+def example_line(name: str, kind: Any) -> str:
     """A line of TOML that would be right for what has that full name."""
     key = name.rpartition(".")[2]
     if key in _EXAMPLES:
@@ -149,19 +153,21 @@ def _misnamed(key: str, known: Iterable[str], table: Table) -> str | None:
     return next(names, None) or next(iter(get_close_matches(key, others, n=1)), None)
 
 
-def _sentence(faults: Sequence[Any], shape: Shape, place: Place, others: Iterable[str]) -> str:
+def _sentence(
+    faults: Sequence[Any], shape: Shape, location: TableLocation, others: Iterable[str]
+) -> str:
     """The first fault in our words; unknown keys come first, for they explain missing ones."""
     fault = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
     key, *within = fault["loc"]
-    name = place.named(key)
+    name = location.full_key(key)
     if fault["type"] == "extra_forbidden":
         return f"the key {name} is not known. {did_you_mean(key, [*shape, *others])}"
     kind = shape[key][0]
     if fault["type"] == "missing":
-        return f"{name} is missing: add {_words(kind)}, such as {example(name, kind)}."
+        return f"{name} is missing: add {_words(kind)}, such as {example_line(name, kind)}."
     if _is_choice(kind) and isinstance(fault["input"], str):
         return _unknown(name, fault["input"], get_args(kind))
-    got, write = _described(fault["input"]), example(name, kind)
+    got, write = _described(fault["input"]), example_line(name, kind)
     entry = next((n for n in within if isinstance(n, int)), None)
     wanted = _words(kind)
     if entry is not None:

@@ -9,7 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from cafe.errors import InputError
-from cafe.toml_tables.reading import Place, chosen, validated
+from cafe.toml_tables.reading import TableLocation, look_up_name, validate_table
 from cafe.toml_tables.shapes import REQUIRED, Shape, Table
 
 T = TypeVar("T")
@@ -64,23 +64,25 @@ def shape_of_call(called: Callable[..., Any], key: str = "name") -> Shape:
     return found
 
 
-def arguments(shape: Shape, table: Table, place: Place, others: Collection[str] = ()) -> Table:
+def read_arguments(
+    shape: Shape, table: Table, location: TableLocation, others: Collection[str] = ()
+) -> Table:
     """The table's values as arguments of what has that shape."""
     optional = {key for key, (kind, _) in shape.items() if Literal[NONE] in get_args(kind)}
-    read = validated(shape, table, place, others)
+    read = validate_table(shape, table, location, others)
     return {k: None if v == NONE and k in optional else v for k, v in read.items()}
 
 
 def call_named(
-    known: Mapping[str, Callable[..., T]], table: Table, place: Place, key: str = "name"
+    known: Mapping[str, Callable[..., T]], table: Table, location: TableLocation, key: str = "name"
 ) -> T:
     """What comes of calling what the table names under ``key`` with the table's other values."""
-    called = chosen(key, known, table, place)
+    called = look_up_name(key, known, table, location)
     rest = {k: value for k, value in table.items() if k != key}
-    with place.explaining():
+    with location.add_to_errors():
         shape = shape_of_call(called, key)
-    given = arguments(shape, rest, place, (key,))
-    with place.explaining():
+    given = read_arguments(shape, rest, location, (key,))
+    with location.add_to_errors():
         return called(**given)
 
 

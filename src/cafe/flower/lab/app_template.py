@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from cafe.errors import FileError
-from cafe.files import reason
+from cafe.files import explain_os_error
 
 TEMPLATE = Path(__file__).parent / "template"
 IN_TORCH = Path(__file__).parent / "template_torch"  # the files of it that differ in PyTorch
@@ -23,4 +23,4 @@ def write_app(folder: Path, torch: bool = False) -> None:
         # Under its own name it would hide files of the template from those who package it.
         (folder / "gitignore").rename(folder / ".gitignore")
     except OSError as error:
-        raise FileError(folder, f"the app cannot be written: {reason(error)}.") from None
+        raise FileError(folder, f"the app cannot be written: {explain_os_error(error)}.") from None

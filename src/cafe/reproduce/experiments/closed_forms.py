@@ -100,7 +100,7 @@ def _places(effort: Effort) -> list[tuple[str, int, int, float]]:
 def _expected(fleet: str, clients: int, quorum: int, deadline: float) -> dict[str, float]:
     """What theory says of a place, and how seldom a client is heard there."""
     changes = {"federation": federation_of(fleet, clients), "policy.quorum": quorum}
-    federation = load_scenario(NAME).varied(changes).federation
+    federation = load_scenario(NAME).with_values(changes).federation
     e = cafe.expect(federation, quorum=quorum, deadline=deadline)
     found = {f"expected_{name}": float(getattr(e, source)) for name, source in QUANTITIES.items()}
     return {

@@ -19,7 +19,7 @@ from cafe.policies import resolve
 from cafe.randomness import Stream
 from cafe.rounds import History, Policy
 from cafe.testing import VirtualWire, check_policy, in_two, trains
-from tests.live.wires import live
+from tests.support.virtual_runs import live
 
 DOCS = Path(__file__).parents[1] / "docs"
 FOLDER = DOCS / "examples" / "policies"

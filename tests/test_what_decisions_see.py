@@ -15,7 +15,7 @@ from cafe.randomness import Stream
 from cafe.reference import Reference
 from cafe.rounds import COMMIT, FAIL, RUN, Carried, Invitation, Ledger, Policy, Wait
 from cafe.testing import VirtualWire
-from tests.live.wires import live
+from tests.support.virtual_runs import live
 
 SEED = 9
 # Client k takes k + 1 seconds.

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import cafe
-from cafe.live.job_records import Record
+from cafe.live.job_records import JobRecord
 from cafe.live.run_log import read_jobs, read_rounds
 from cafe.rounds.outcome import Outcome
 
@@ -48,7 +48,7 @@ def real(name: str) -> dict[str, float]:
     }
 
 
-def _mean_age(rounds: list[Outcome], jobs: list[Record]) -> float:
+def _mean_age(rounds: list[Outcome], jobs: list[JobRecord]) -> float:
     """The age averaged over continuous time and clients, from the log alone."""
     closed = {r.version: r.closed for r in rounds if r.succeeded}
     begin, end = rounds[0].opened, rounds[-1].closed

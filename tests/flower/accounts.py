@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cafe.live.job_records import Record
+from cafe.live.job_records import JobRecord
 from cafe.live.replay import Replayed, replay
 from cafe.live.run_log import read_jobs, read_rounds
 from cafe.results import checkpoint, events, load
@@ -159,8 +159,8 @@ def accounts(out: Path, notes: Notes, nodes: Mapping[str, str]) -> dict[str, Any
 
 
 def honest_and_refused(
-    jobs: list[Record], lies: list[Lie], nodes: Mapping[str, str]
-) -> list[Record]:
+    jobs: list[JobRecord], lies: list[Lie], nodes: Mapping[str, str]
+) -> list[JobRecord]:
     """Refused reports of clients that were not told to lie then; a round more or less may pass."""
     return [
         job
@@ -173,7 +173,7 @@ def honest_and_refused(
     ]
 
 
-def refusals(jobs: list[Record]) -> dict[str, int]:
+def refusals(jobs: list[JobRecord]) -> dict[str, int]:
     """Why reports were refused, and how often."""
     return dict(Counter(_kind(job.reason) for job in jobs if job.fate == "refused"))
 

@@ -23,7 +23,8 @@ from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 
 from cafe.flower import messages
 from cafe.flower.messages import MODEL, ORDER, REPORT, STOPPED, UPDATE, MalformedError
-from cafe.live.wire import Memory, Order, Report
+from cafe.live.client_work import LocalModel
+from cafe.live.wire import Order, Report
 from cafe.rounds.jobs import Work
 
 MOST = 10**6
@@ -220,16 +221,16 @@ def test_who_gave_up_says_so() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_memories_there_and_back(count: int) -> None:
+def test_local_models_there_and_back(count: int) -> None:
     state = RecordDict({"somebody else's": ConfigRecord({"run": "x"})})
     model: dict[str, Any] = {"w": np.array(3.5, np.float32), "n": np.arange(4)}
     kept = [
-        Memory(f"run {n}", n, n + 5, model, {"w": np.array(n, np.float32)}, *losses)
+        LocalModel(f"run {n}", n, n + 5, model, {"w": np.array(n, np.float32)}, *losses)
         for n, losses in enumerate([(), (0.5,), (0.5, 0.75)])
     ]
-    messages.keep_memories(state, tuple(kept))
-    messages.keep_memories(state, tuple(kept[:count]))
-    back = messages.memories_in(state)
+    messages.keep_local_models(state, tuple(kept))
+    messages.keep_local_models(state, tuple(kept[:count]))
+    back = messages.local_models_in(state)
     assert "somebody else's" in state
     assert len(state) == 1 + 3 * count
     for mine, theirs in zip(back, kept[:count], strict=True):
@@ -446,23 +447,23 @@ def test_whatever_comes_is_a_report_or_malformed(reply: RecordDict) -> None:
 
 
 @given(replies)
-def test_whatever_comes_is_an_opinion_or_none(reply: RecordDict) -> None:
-    opinion = messages.opinion_from("t", reply)
-    if opinion is not None:
-        assert (type(opinion.loss), type(opinion.examples)) == (float, int)
-        assert opinion.accuracy is None or type(opinion.accuracy) is float
+def test_whatever_comes_is_a_score_or_none(reply: RecordDict) -> None:
+    score = messages.score_from("t", reply)
+    if score is not None:
+        assert (type(score.loss), type(score.examples)) == (float, int)
+        assert score.accuracy is None or type(score.accuracy) is float
 
 
-def test_opinions() -> None:
+def test_scores() -> None:
     good: dict[str, Any] = {"loss": 0.5, "accuracy": 0.25, "examples": 9}
-    found = messages.opinion_from("t", RecordDict({REPORT: ConfigRecord(good)}))
+    found = messages.score_from("t", RecordDict({REPORT: ConfigRecord(good)}))
     assert found is not None
     assert (found.ticket, found.loss, found.accuracy, found.examples) == ("t", 0.5, 0.25, 9)
     for bad in ({"loss": "0.5"}, {"examples": 1.5}, {"accuracy": True}, {"examples": True}):
         record = ConfigRecord(good | bad)
-        assert messages.opinion_from("t", RecordDict({REPORT: record})) is None
-    assert messages.opinion_from("t", RecordDict({})) is None
+        assert messages.score_from("t", RecordDict({REPORT: record})) is None
+    assert messages.score_from("t", RecordDict({})) is None
     plain = ConfigRecord({"loss": 1, "examples": 1})
-    answer = messages.opinion_from("t", RecordDict({REPORT: plain}))
+    answer = messages.score_from("t", RecordDict({REPORT: plain}))
     assert answer is not None
     assert (answer.loss, answer.accuracy) == (1.0, None)

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-fl[flower]'")
 
-from cafe.live.job_records import Record
+from cafe.live.job_records import JobRecord
 from cafe.results import events
 from tests.flower.accounts import Lie, Notes, honest_and_refused
 from tests.flower.soak import soak
@@ -52,8 +52,8 @@ def test_a_version_that_changes_after_it_was_announced_is_lost(tmp_path: Path) -
 
 
 def test_an_honest_client_that_is_refused_is_found() -> None:
-    jobs = [Record(0, "7", k, 0, False, 0.0, fate="refused") for k in (2, 3, 9)]
-    honest = [Record(1, "8", 3, 0, False, 0.0, fate=fate) for fate in ("fresh", "refused")]
+    jobs = [JobRecord(0, "7", k, 0, False, 0.0, fate="refused") for k in (2, 3, 9)]
+    honest = [JobRecord(1, "8", 3, 0, False, 0.0, fate=fate) for fate in ("fresh", "refused")]
     nodes = {"7": "node-1", "8": "node-2"}
     wronged = honest_and_refused([*jobs, *honest], [Lie("node-1", 2, 3)], nodes)
     assert wronged == [jobs[2], honest[1]]

@@ -15,7 +15,7 @@ from typing import Any
 
 from cafe.flower.lab import Lab
 from cafe.flower.lab.processes import exists
-from cafe.live.job_records import Record
+from cafe.live.job_records import JobRecord
 from cafe.live.run_log import read_jobs, read_rounds
 from cafe.results import load
 
@@ -86,7 +86,7 @@ class Trial:
         now = self.wait(lambda now: now["state"] in ("finished", "stopped"), seconds)
         assert now["state"] == "finished", now["why"]
 
-    def jobs(self, node: str) -> list[Record]:
+    def jobs(self, node: str) -> list[JobRecord]:
         """A node's jobs."""
         name = by_name(self.lab, node)
         return [job for job in read_jobs(self.out) if job.name == name]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import cafe
 from cafe.decisions import Everyone, closing
 from cafe.errors import InfeasibleError, InputError
-from cafe.live.job_records import REUSED, Record, counted
+from cafe.live.job_records import REUSED, JobRecord, counted
 from cafe.live.live_run import LiveRun
 from cafe.live.wire import Order, Reply, Report
 from cafe.policies import agu, awu, mcu
@@ -33,7 +33,7 @@ from cafe.rounds import (
 )
 from cafe.rounds.outcome import Fate
 from tests.contracts.examples import EVERY, RECIPES, fedbuff, greedy, tolerant
-from tests.live.wires import WAYS, VirtualWire, exponential, live
+from tests.support.virtual_runs import WAYS, VirtualWire, exponential, live
 
 MERGED = ("fresh", "stale")
 
@@ -73,17 +73,17 @@ class Chaos:
         everyone = [f"c{k:03d}" for k in range(wire.federation.clients + wire.looks // 3)]
         stays = rng.random(len(everyone)) >= self.share / 2
         wire.names = [name for name, here in zip(everyone, stays, strict=True) if here]
-        for name in list(wire.memories):
+        for name in list(wire.local_models):
             if rng.random() < self.share / 3:
-                del wire.memories[name]
+                del wire.local_models[name]
         # Replies to orders of long ago, and to none.
         wire.strays = [Reply(f"{n:06d}", lost="long ago") for n in range(wire.looks * 3)]
         wire.strays += [Reply("nonsense", malformed="what?")]
 
 
-def play(run: LiveRun, rounds: int) -> list[Record]:
+def play(run: LiveRun, rounds: int) -> list[JobRecord]:
     """Play rounds, with a look at who is there before each; all records, checked as they come."""
-    found: list[Record] = []
+    found: list[JobRecord] = []
     for _ in range(rounds):
         run.meet()
         played = run.step()
@@ -93,7 +93,7 @@ def play(run: LiveRun, rounds: int) -> list[Record]:
     return found
 
 
-def assert_conserved(run: LiveRun, wire: VirtualWire, records: list[Record]) -> None:
+def assert_conserved(run: LiveRun, wire: VirtualWire, records: list[JobRecord]) -> None:
     sent = Counter((order.number, order.invitation) for order in wire.orders)
     open_ = [record for chain in run.pending.chains.values() for record in chain]
     open_ += run.records
@@ -109,13 +109,13 @@ def assert_conserved(run: LiveRun, wire: VirtualWire, records: list[Record]) -> 
 
     assert all((r.merged is not None) == (r.fate in (*MERGED, REUSED)) for r in records)
     assert all((r.fate == "refused") <= bool(r.reason) for r in records)
-    assert sum(r.fate == "refused" for r in records) == sum(run.roster.refusals)
+    assert sum(r.fate == "refused" for r in records) == sum(run.clients.refusals)
     reused = Counter(record.booked for record in records if record.fate == REUSED)
     assert [reused[k] for k in range(len(run.outcomes))] == [o.reused for o in run.outcomes]
     assert_weights(run, records)
 
 
-def assert_weights(run: LiveRun, records: list[Record]) -> None:
+def assert_weights(run: LiveRun, records: list[JobRecord]) -> None:
     """The coefficients in the records are those in the books."""
     used = [record for record in records if record.coefficient is not None]
     merges = [outcome.used for outcome in run.outcomes]
@@ -127,7 +127,7 @@ def assert_weights(run: LiveRun, records: list[Record]) -> None:
     np.testing.assert_array_equal(merged, run.ledger.merged)
 
 
-def assert_waste(run: LiveRun, records: list[Record]) -> None:
+def assert_waste(run: LiveRun, records: list[JobRecord]) -> None:
     """Every job that was thrown away is charged from its start to the close of its round."""
     closed = np.array([outcome.closed for outcome in run.outcomes])
     waste = np.zeros(len(closed))
@@ -208,7 +208,7 @@ def test_replies_that_nobody_waits_for_change_nothing(policy: Policy) -> None:
         for n in range(6):
             if noisy:
                 old = [Reply(f"{k:06d}", lost="long ago") for k in range(len(wire.orders) // 2)]
-                known = set(run.desk.tickets)
+                known = set(run.dispatcher.tickets)
                 wire.strays = [reply for reply in old if reply.ticket not in known]
                 wire.strays.append(Reply(f"never-{n}", stopped=True))
             said.append(f"{run.step().outcome}")
@@ -249,7 +249,7 @@ def test_who_gives_up_is_not_waited_for_for_ever(policy: Policy) -> None:
     assert_conserved(run, wire, records)
     assert [r.fate for r in records if r.round == 0] == ["fresh", "late", "late"]
     assert run.ledger.merged.tolist() == [3, 2, 2]
-    assert set(run.weights.versions) == {3}
+    assert set(run.global_model.versions) == {3}
 
 
 def test_who_is_lost_does_not_count_where_nothing_limits_the_wait() -> None:
@@ -290,7 +290,7 @@ def test_a_lost_local_model_is_noticed_and_the_rest_goes_on() -> None:
     wire.behave = lambda order: "silent" if order.round == 0 and order.number == 2 else "report"
     run = live(wire, agu(quorum=3, deadline=0.5))
     assert not run.step().outcome.succeeded
-    del wire.memories["c000"]
+    del wire.local_models["c000"]
     played = run.step()
     assert played.lost_carries == ["c000"]
     fates = Counter((r.client, r.round, r.fate, r.carried) for r in played.records)
@@ -311,7 +311,7 @@ def test_clients_come_and_go() -> None:
     wire.t += 10.0
     assert run.meet() == (["c002"], ["c000"])
     assert run.step().outcome.invited == 2
-    assert run.roster.names == ["c000", "c001", "c002"]
+    assert run.clients.names == ["c000", "c001", "c002"]
     # Its age began when it joined.
     assert run.books.joined.tolist() == [0.0, 0.0, 10.5]
     assert run.history().age_by_client[2] <= 0.5

@@ -19,8 +19,8 @@ from cafe.live.server import serve
 from cafe.policies import fedavg, mcu
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
-from tests.live.serve import MCU, brief, stopped_after, wire
-from tests.live.wires import VirtualWire
+from tests.support.serving import MCU, brief, stopped_after, wire
+from tests.support.virtual_runs import VirtualWire
 
 LOG = logging.getLogger("tests.controller")  # what is logged is no part of what a run is told by
 

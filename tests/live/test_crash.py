@@ -18,15 +18,15 @@ import pytest
 from cafe.errors import FileError
 from cafe.live import server
 from cafe.live.live_run import LiveRun
-from cafe.live.run_log import Journal, read_rounds
+from cafe.live.run_log import RunLog, read_rounds
 from cafe.live.server import serve
-from cafe.live.server_config import Brief
+from cafe.live.server_config import ServerConfig
 from cafe.policies import agu, mcu
 from cafe.results import checkpoint, load
 from cafe.results.storage import Appended
 from cafe.rounds.policy import Policy
-from tests.live.serve import Killed, assert_sound, brief
-from tests.live.wires import VirtualWire, exponential
+from tests.support.serving import Killed, assert_sound, brief
+from tests.support.virtual_runs import VirtualWire, exponential
 
 POLICIES = [
     agu(quorum=4, deadline=0.4, pool="union"),
@@ -40,7 +40,7 @@ def wire() -> VirtualWire:
     return VirtualWire(exponential(5, 2.0), seed=3)
 
 
-def given(policy: Policy, rounds: int = 3) -> Brief:
+def given(policy: Policy, rounds: int = 3) -> ServerConfig:
     return brief(policy, rounds=rounds, evaluate=lambda model: (1.0, 0.5))
 
 
@@ -117,14 +117,14 @@ class Camera:
 def saved(monkeypatch: pytest.MonkeyPatch) -> dict[int, bytes]:
     """When each client's last merged job began, by round, as each checkpoint should have it."""
     found: dict[int, bytes] = {}
-    original = Journal.save
+    original = RunLog.save
 
-    def save(journal: Journal) -> None:
+    def save(journal: RunLog) -> None:
         ledger = journal._run.ledger
         found[ledger.round] = ledger.last_start.tobytes()
         original(journal)
 
-    monkeypatch.setattr(Journal, "save", save)
+    monkeypatch.setattr(RunLog, "save", save)
     return found
 
 

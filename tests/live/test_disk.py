@@ -15,8 +15,8 @@ from cafe.live.run_log import JOBS, RESPONSES
 from cafe.live.server import serve
 from cafe.results import checkpoint, load, storage
 from cafe.results.events import NAME as EVENTS
-from tests.live.serve import assert_sound, board, brief, stopped_after, wire
-from tests.live.wires import VirtualWire
+from tests.support.serving import assert_sound, board, brief, stopped_after, wire
+from tests.support.virtual_runs import VirtualWire
 
 
 def test_files_that_lost_something_are_not_gone_on_with(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from cafe.presence import Battery, DayNight, OnOff
 from cafe.rounds import Policy
 from cafe.testing import VirtualWire, contract
 from tests.contracts.examples import EVERY, SEEING, federation, over, task
-from tests.live.wires import live
+from tests.support.virtual_runs import live
 
 # Nobody gives a real server forecasts, and it evaluates by itself.
 LIVE = [policy for policy in EVERY if "forecasts" not in policy.needs]

@@ -13,8 +13,8 @@ from cafe.fitting.observations import read_observations
 from cafe.live.run_log import RESPONSES, read_jobs
 from cafe.live.server import serve
 from cafe.policies import mcu
-from tests.live.serve import assert_sound, brief
-from tests.live.wires import VirtualWire
+from tests.support.serving import assert_sound, brief
+from tests.support.virtual_runs import VirtualWire
 
 
 def held_up() -> VirtualWire:

@@ -32,7 +32,7 @@ from cafe.rounds import (
 from cafe.rounds.ledger import Columns
 from cafe.testing import VirtualWire, in_two, trains
 from tests.contracts.examples import federation, task
-from tests.live.wires import live
+from tests.support.virtual_runs import live
 
 SEED = 4
 

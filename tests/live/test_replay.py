@@ -12,19 +12,18 @@ import pytest
 
 from cafe.errors import InputError
 from cafe.live.aggregation import Combine, Median, Sum, Trimmed
-from cafe.live.client_work import Job
+from cafe.live.client_work import Job, Trained
 from cafe.live.model_layout import Arrays
 from cafe.live.replay import Replayed, replay
 from cafe.live.run_log import JOBS
 from cafe.live.server import serve
-from cafe.live.wire import Trained
 from cafe.policies import agu, awu, mcu
 from cafe.rounds import HOLD, Carried, Closed, Ledger
 from cafe.rounds.policy import Policy
 from tests.contracts.examples import unequal
-from tests.live.serve import brief, stopped_after, wire
 from tests.live.test_conservation import Chaos
-from tests.live.wires import drift, start
+from tests.support.serving import brief, stopped_after, wire
+from tests.support.virtual_runs import drift, start
 
 POLICIES = [
     mcu(quorum=2, deadline=0.5),

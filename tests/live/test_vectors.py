@@ -12,11 +12,11 @@ import cafe
 from cafe.control import Fixed
 from cafe.engine import Run
 from cafe.errors import InputError
-from cafe.live.client_work import Job, work
+from cafe.live.client_work import ClientContext, Job, Trained, work
 from cafe.live.live_run import LiveRun
 from cafe.live.model_layout import Arrays
 from cafe.live.snapshot import restore, save
-from cafe.live.wire import Order, Report, Trained
+from cafe.live.wire import Order, Report
 from cafe.policies import agu
 from cafe.randomness import Stream
 from cafe.rounds import Merge, Policy, Work
@@ -24,7 +24,7 @@ from cafe.testing import in_two, trains
 from cafe.testing.comparing import ROUNDING, Check
 from tests.contracts.examples import federation, task
 from tests.engine.test_vectors import POLICIES, bad, everybody, freezing, once, points, steady
-from tests.live.wires import VirtualWire, drift, live, start
+from tests.support.virtual_runs import VirtualWire, drift, live, start
 
 
 def begin(what: cafe.Task, seed: int) -> Arrays:
@@ -125,6 +125,7 @@ def test_clients_without_vectors_of_their_own_share_one_object() -> None:
     assert len({id(order.offset) for order in wire.orders}) == 1
 
 
+CONTEXT = ClientContext(run="r")
 ORDER = Order("c", 0, 1, 1, 0, work=Work(prox=0.5))
 MODEL: Arrays = {"w": np.array([1.0, 2.0], np.float32), "n": np.array(3)}
 
@@ -137,19 +138,19 @@ def test_pull_adds_prox_and_offset() -> None:
         seen.append(job.pull("w", np.array([5.0, 6.0])))
         return model
 
-    work(train, replace(ORDER, offset={"w": np.array([10.0, -1.0], np.float32)}), MODEL, run="r")
-    work(train, ORDER, MODEL, run="r")
+    work(train, replace(ORDER, offset={"w": np.array([10.0, -1.0], np.float32)}), MODEL, CONTEXT)
+    work(train, ORDER, MODEL, CONTEXT)
     assert [each.tolist() for each in seen] == [[12.0, 1.0], [2.0, 2.0]]
 
 
 def test_frozen_parameters_are_reported_as_unmoved() -> None:
     """Whatever a training function makes of them."""
     order = replace(ORDER, frozen={"w": np.array([True, False])}, carry=True)
-    done = work(lambda model, job: {**model, "w": model["w"] + 9}, order, MODEL, run="r")
-    assert done.report is not None
-    assert done.report.update["w"].tolist() == [0.0, 9.0]
-    assert done.report.update["w"].dtype == np.float32
-    assert done.memories[0].model["w"].tolist() == [1.0, 11.0]
+    report, kept = work(lambda model, job: {**model, "w": model["w"] + 9}, order, MODEL, CONTEXT)
+    assert report is not None
+    assert report.update["w"].tolist() == [0.0, 9.0]
+    assert report.update["w"].dtype == np.float32
+    assert kept[0].model["w"].tolist() == [1.0, 11.0]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ def test_frozen_parameters_are_reported_as_unmoved() -> None:
 )
 def test_vectors_of_another_model_are_refused(vectors: Any) -> None:
     with pytest.raises(InputError, match="must have the shapes of the arrays that are learned"):
-        work(lambda model, job: model, replace(ORDER, **vectors), MODEL, run="r")
+        work(lambda model, job: model, replace(ORDER, **vectors), MODEL, CONTEXT)
 
 
 def test_a_report_that_moves_frozen_parameters_is_refused() -> None:

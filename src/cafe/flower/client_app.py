@@ -11,7 +11,7 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from cafe.flower import messages
-from cafe.live.client_work import Job, Train, work
+from cafe.live.client_work import ClientContext, Job, Train, work
 from cafe.live.model_layout import Arrays
 from cafe.rounds.jobs import ONE_STEP
 
@@ -38,19 +38,21 @@ def client(train: Train, *, evaluate: Judge | None = None) -> ClientApp:
         order = replace(order, **messages.vectors_from(message.content))
         model = _model(message)
         settings = dict(context.node_config)
-        done = work(
+        report, local_models = work(
             train,
             order,
             model,
-            run=run,
-            memories=messages.memories_in(context.state),
-            settings=settings,
-            config=dict(context.run_config),
-            label=str(settings.get("name", "")),
+            ClientContext(
+                run=run,
+                settings=settings,
+                config=dict(context.run_config),
+                label=str(settings.get("name", "")),
+            ),
+            local_models=messages.local_models_in(context.state),
             received=received,
         )
-        messages.keep_memories(context.state, done.memories)
-        return reply(message, messages.report_content(done.report), received)
+        messages.keep_local_models(context.state, local_models)
+        return reply(message, messages.report_content(report), received)
 
     @app.evaluate()
     def on_evaluate(message: Message, context: Context) -> Message:

@@ -13,7 +13,7 @@ from cafe.flower import messages
 from cafe.flower.inbox import Inbox, Letter
 from cafe.flower.retry import Busy
 from cafe.live.model_layout import Arrays, Layout
-from cafe.live.wire import Opinion, Order, Reply
+from cafe.live.wire import ClientScore, Order, Reply
 
 GRACE = 5.0  # seconds that a message outlives its deadline: one that came just in time is not lost
 LIFE = 12 * 3600.0  # of a message whose report is taken whenever it comes
@@ -79,8 +79,10 @@ class GridWire:
         ]
         return self._push(ready)
 
-    def ask(self, clients: Sequence[str], model: Arrays, seconds: float) -> Sequence[str | None]:
-        """Ask for opinions."""
+    def request_scores(
+        self, clients: Sequence[str], model: Arrays, seconds: float
+    ) -> Sequence[str | None]:
+        """Ask for evaluation results."""
         record = messages.unforeseen(model)
         ready = [
             Message(
@@ -105,13 +107,13 @@ class GridWire:
         """What has come, one by one: no more than one report is in memory twice."""
         return map(self._reply, self._inbox.fetch(tickets))
 
-    def hear(self, tickets: Collection[str]) -> Iterator[Opinion | Reply]:
-        """Opinions that have come."""
+    def receive_scores(self, tickets: Collection[str]) -> Iterator[ClientScore | Reply]:
+        """Evaluation results received so far."""
         for letter in self._inbox.fetch(tickets):
-            message, opinion = letter.message, None
+            message, score = letter.message, None
             if message is not None and message.has_content():
-                opinion = messages.opinion_from(letter.ticket, message.content)
-            yield opinion or Reply(letter.ticket, lost="it has no opinion")
+                score = messages.score_from(letter.ticket, message.content)
+            yield score or Reply(letter.ticket, lost="it sent no evaluation result")
 
     def _reply(self, letter: Letter) -> Reply:
         ticket, message = letter.ticket, letter.message

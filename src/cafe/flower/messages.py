@@ -17,8 +17,9 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 from numpy.typing import NDArray
 
+from cafe.live.client_work import LocalModel
 from cafe.live.model_layout import Arrays
-from cafe.live.wire import Memory, Opinion, Order, Report
+from cafe.live.wire import ClientScore, Order, Report
 from cafe.rounds.jobs import Work
 
 MODEL, ORDER, UPDATE, REPORT, STOPPED = "model", "order", "update", "report", "stopped"
@@ -189,12 +190,12 @@ def report_from(content: RecordDict, most: int) -> Report | None:
         raise MalformedError(f"it has no {str(error)[:40]}") from None
 
 
-def opinion_from(ticket: str, content: RecordDict) -> Opinion | None:
-    """An opinion from the wire; None where it cannot be read."""
+def score_from(ticket: str, content: RecordDict) -> ClientScore | None:
+    """A client's evaluation result; None if it cannot be read."""
     try:
         values: dict[str, Any] = dict(content.config_records[REPORT])
         accuracy = values.get("accuracy")
-        return Opinion(
+        return ClientScore(
             ticket,
             _number(values["loss"]),
             None if accuracy is None else _number(accuracy),
@@ -230,7 +231,7 @@ def _number(value: Any) -> float:
 _MEMORY = "cafe.memory."
 
 
-def memories_in(state: RecordDict) -> list[Memory]:
+def local_models_in(state: RecordDict) -> list[LocalModel]:
     """The local models that a client has kept in Flower's state for it."""
     found = []
     for name, record in state.config_records.items():
@@ -238,7 +239,7 @@ def memories_in(state: RecordDict) -> list[Memory]:
             continue
         model, update = (state.array_records[f"{name}.{part}"] for part in (MODEL, UPDATE))
         found.append(
-            Memory(
+            LocalModel(
                 str(record["run"]),
                 int(str(record["invitation"])),
                 int(str(record["began"])),
@@ -251,19 +252,19 @@ def memories_in(state: RecordDict) -> list[Memory]:
     return found
 
 
-def keep_memories(state: RecordDict, memories: tuple[Memory, ...]) -> None:
+def keep_local_models(state: RecordDict, local_models: tuple[LocalModel, ...]) -> None:
     """Leave local models for the next job, in place of those that were there."""
     for name in [name for name in state if name.startswith(_MEMORY)]:
         del state[name]
-    for n, memory in enumerate(memories):
+    for n, local_model in enumerate(local_models):
         name = f"{_MEMORY}{n}"
         values: dict[str, Any] = {
-            "run": memory.run,
-            "invitation": memory.invitation,
-            "began": memory.began,
-            "loss": memory.loss,
-            "rms_loss": memory.rms_loss,
+            "run": local_model.run,
+            "invitation": local_model.invitation,
+            "began": local_model.began,
+            "loss": local_model.loss,
+            "rms_loss": local_model.rms_loss,
         }
         state[name] = ConfigRecord({n: value for n, value in values.items() if value is not None})
-        state[f"{name}.{MODEL}"] = packed(memory.model)
-        state[f"{name}.{UPDATE}"] = packed(memory.update)
+        state[f"{name}.{MODEL}"] = packed(local_model.model)
+        state[f"{name}.{UPDATE}"] = packed(local_model.update)

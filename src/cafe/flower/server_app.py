@@ -16,7 +16,7 @@ from cafe.control import Controller, titled
 from cafe.flower.grid import GridWire
 from cafe.live.model_layout import Layout
 from cafe.live.server import serve
-from cafe.live.server_config import Brief, Model
+from cafe.live.server_config import Model, ServerConfig
 from cafe.rounds.policy import Policy
 from cafe.scenario.policy_tables import build_policy
 from cafe.toml_tables.reading import TableLocation
@@ -43,11 +43,11 @@ def server(
         model: the arrays to begin with, by name, or a function that gives them.
         folder: for the run's files.
         more: when to stop, how to evaluate, what to refuse and so on: all that
-            :class:`cafe.live.server_config.Brief` has.
+            :class:`cafe.live.server_config.ServerConfig` has.
     """
     if isinstance(policy, str):
         policy = build_policy({"name": policy}, TableLocation("server", "policy"))
-    written = Brief(policy, model, **more)
+    written = ServerConfig(policy, model, **more)
     app = ServerApp()
 
     @app.main()
@@ -80,7 +80,7 @@ def _configured(config: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _key(folder: Path, brief: Brief) -> str:
+def _key(folder: Path, brief: ServerConfig) -> str:
     """A word for a run that is the same when it is gone on with."""
     text = f"{folder.resolve()} {titled(brief.controller)} {brief.seed}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -10,34 +10,35 @@
     records      every job one by one, with its fate
     opened       a round while it is open
     pending      jobs whose fate is not known yet
-    roster       who the clients are
-    weights      the global model, and how it moves on
+    clients       who the clients are
+    global_model      the global model, and how it moves on
     desk         orders out, replies in
     run          the loop
     state        a run as arrays and back
     journal      a run on disk as it goes
-    board        how a run stands, for whoever watches
+    status        how a run stands, for whoever watches
     scoring      how good the model is, within a time limit
-    brief        what a server is told to do
+    config        what a server is told to do
     serving      a whole run: waiting for clients, rounds, evaluation, checkpoints
     replay       the model again, from the log
 """
 
 from cafe.live.aggregation import Clip, Median, Sum, Trimmed
-from cafe.live.client_work import Job, TooLateError, work
+from cafe.live.client_work import ClientContext, Job, TooLateError, Trained, work
 from cafe.live.live_run import LiveRun
-from cafe.live.validation import Guard
-from cafe.live.wire import Order, Reply, Report, Trained, Wire
+from cafe.live.validation import ReportLimits
+from cafe.live.wire import Order, Reply, Report, Wire
 
 __all__ = [
+    "ClientContext",
     "Clip",
-    "Guard",
     "Job",
     "LiveRun",
     "Median",
     "Order",
     "Reply",
     "Report",
+    "ReportLimits",
     "Sum",
     "TooLateError",
     "Trained",

@@ -1,10 +1,10 @@
-"""The client's side of a job: train, stop at the deadline, carry the local model."""
+"""The client's side of a job: train, stop at the deadline, keep the local model."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,39 +12,58 @@ from numpy.typing import NDArray
 
 from cafe.errors import InputError
 from cafe.live.model_layout import Arrays, Layout
-from cafe.live.wire import Memory, Order, Report, Trained
+from cafe.live.wire import Order, Report
 from cafe.randomness import Stream
 from cafe.rounds.jobs import Work
 
-Train = Callable[[Arrays, "Job"], Mapping[str, Any] | Trained]
+Train = Callable[[Arrays, "Job"], "Mapping[str, Any] | Trained"]
 
 
 class TooLateError(Exception):
-    """The deadline has passed: what a client does now is of no use to the server."""
+    """Raised by :meth:`Job.check` when the server has stopped waiting for the job."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClientContext:
+    """What is the same for all jobs of a client.
+
+    Attributes:
+        run: an identifier of the run. A client does not continue from a local model of another run.
+        settings: the client's own settings, such as the path to its data.
+        config: the run's settings.
+        label: the client's name for people; it is shown, and never used in decisions.
+        clock: returns seconds on this machine.
+    """
+
+    run: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+    clock: Callable[[], float] = time.monotonic
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What a training function is told beside the model.
+    """What a training function is given beside the model.
 
     Attributes:
-        client: its name at the server.
-        number: its number in the server's ledger.
-        round: in which it was asked.
-        version: of the model it was given.
+        client: the client's name at the server.
+        number: the client's number in the server's ledger.
+        round: the round in which the job was started.
+        version: the version of the global model that was sent.
         work: how much to do: ``steps``, ``epochs`` or ``seconds`` of training; ``prox``, the
             factor of a proximal term (see :meth:`pull`).
-        seed: of the run.
-        settings: what this client was set up with, such as the path to its data.
-        config: what the run was set up with.
-        clock: seconds on this machine.
-        until: on that clock, when the server stops waiting; infinite where it does not.
-        began: on that clock, when training began.
-        invitation: the number of the invitation, by which the server knows the job.
-        base: the arrays of the global model that the job goes back to.
+        seed: the seed of the run.
+        settings: the client's own settings, such as the path to its data.
+        config: the run's settings.
+        clock: returns seconds on this machine.
+        until: when the server stops waiting, on that clock; infinite if it does not stop.
+        began: when training began, on that clock.
+        invitation: the number of the invitation. Client and invitation identify the job.
+        base: the arrays of the global model that the job started from.
         offset: what to add to each gradient, by array (see :meth:`pull`); empty: nothing.
-        frozen: which parameters must not move, by array, True where not; empty: all may. Whatever
-            the training function makes of them, they are reported as unmoved.
+        frozen: which parameters must not change, by array, True for a frozen one; empty: none.
+            Frozen parameters are reported as unchanged, whatever the training function returns.
     """
 
     client: str
@@ -68,18 +87,18 @@ class Job:
         return self.until - self.clock()
 
     def go_on(self) -> bool:
-        """Whether to go on. Ask it between batches, and return when it says no.
+        """Whether to continue training. Ask between batches, and return the model when it is False.
 
-        It says no when the server has stopped waiting, and when the ``seconds`` of the job's work
+        It is False when the server has stopped waiting, and when the ``seconds`` of the job's work
         are used up.
         """
         budget = self.work.seconds
         return self.left() > 0 and (budget is None or self.clock() - self.began < budget)
 
     def check(self) -> None:
-        """Leave the training function at once if the server has stopped waiting.
+        """Raise :class:`TooLateError` if the server has stopped waiting, which ends the job.
 
-        A job whose work is ``partial`` is not left: its training function returns what it has.
+        A job whose work is ``partial`` is not ended: its training function returns what it has.
         """
         if self.left() <= 0 and not self.work.partial:
             raise TooLateError
@@ -88,141 +107,187 @@ class Job:
         """What to add to the gradient of an array: prox times its distance from base, and offset.
 
         Args:
-            name: of the array.
+            name: the array's name.
             array: its present value.
         """
         pull = np.asarray(self.work.prox * (np.asarray(array) - self.base[name]))
         return pull + self.offset[name] if name in self.offset else pull
 
     def rng(self) -> np.random.Generator:
-        """Random numbers of this client's job: the same whenever they are asked for."""
+        """A random generator of this job: every call returns one in the same state."""
         number = self.round if self.invitation < 0 else self.invitation
         return Stream(self.seed, f"client {self.number}").at(number)
 
 
 @dataclass(frozen=True, eq=False)
-class Done:
-    """What a client has to send, and to keep.
+class Trained:
+    """What a training function may return instead of the bare model.
 
     Attributes:
-        report: None where it came too late.
-        memories: the local models that the server may still name, and the one of this job. A client
-            cannot know whether its report comes in time, so the server may name any of them next.
+        model: the arrays after training.
+        examples: how many examples the client holds, whether or not it has trained on all of them.
+            Policies that weigh by size need it.
+        loss: the mean loss before the first step, for policies that need it.
+        steps: how many gradient steps were taken.
+        rms_loss: the root of the mean squared loss before the first step.
+        labels: how many examples of each class the client holds.
     """
 
-    report: Report | None
-    memories: tuple[Memory, ...] = ()
+    model: Mapping[str, Any]
+    examples: int | None = None
+    loss: float | None = None
+    steps: int | None = None
+    rms_loss: float | None = None
+    labels: Sequence[int] | None = None
+
+
+@dataclass(eq=False)
+class LocalModel:
+    """A model that a client keeps between two rounds.
+
+    Attributes:
+        run: the run that it belongs to.
+        invitation: the invitation of the job that produced it.
+        began: the version of the global model that its training started from.
+        model: the arrays.
+        update: the sum of all changes since then, by array.
+        loss: the loss before the first step of the first of its jobs.
+        rms_loss: the root of the mean squared loss at the same moment.
+    """
+
+    run: str
+    invitation: int
+    began: int
+    model: Arrays = field(default_factory=dict)
+    update: Arrays = field(default_factory=dict)
+    loss: float | None = None
+    rms_loss: float | None = None
 
 
 def work(
     train: Train,
     order: Order,
     model: Arrays,
+    context: ClientContext | None = None,
     *,
-    run: str,
-    memories: Sequence[Memory] = (),
-    settings: Mapping[str, Any] | None = None,
-    config: Mapping[str, Any] | None = None,
-    label: str = "",
+    local_models: Sequence[LocalModel] = (),
     received: float | None = None,
-    clock: Callable[[], float] = time.monotonic,
-) -> Done:
-    """Do a job.
+) -> tuple[Report | None, tuple[LocalModel, ...]]:
+    """Do a job as a client does it: train, and make the report.
 
     Args:
-        train: the user's function, from a model and a :class:`Job` to the model after training.
+        train: your training function, from a model and a :class:`Job` to the model after training.
         order: what the server asked for.
-        model: the global model it sent along.
-        run: which run this is; a local model of another one is of no use.
-        memories: what earlier jobs left.
-        settings: what this client was set up with.
-        config: what the run was set up with.
-        label: what it calls itself.
-        received: when the order came, on the clock; left out: now.
-        clock: seconds on this machine.
+        model: the global model that came with the order.
+        context: the client's settings.
+        local_models: the local models that the client's earlier jobs left.
+        received: when the order came, on the context's clock; None: now.
+
+    Returns:
+        The report, None if the job missed its deadline; and the local models to keep. A client
+        cannot know whether its report arrives in time, so it keeps all that the server may still
+        refer to.
+
+    Example:
+        >>> import numpy as np
+        >>> from cafe.live import Order, work
+        >>> order = Order(client="a", number=0, round=0, version=0, seed=0)
+        >>> report, _ = work(lambda model, job: {"w": model["w"] + 1}, order, {"w": np.zeros(2)})
+        >>> report.update["w"].tolist()
+        [1.0, 1.0]
     """
+    context = context or ClientContext()
+    clock = context.clock
     received = clock() if received is None else received
     until = float("inf") if order.seconds is None else received + order.seconds
     if order.work.partial:
         until -= order.reserve
-    job = Job(
-        order.client,
-        order.number,
-        order.round,
-        order.version,
-        order.work,
-        order.seed,
-        settings or {},
-        config or {},
-        clock,
-        until,
-        invitation=order.invitation,
-    )
     layout = Layout.of(model)
-    meant = [memory for memory in memories if _is(memory, run, order)][:1]
-    kept = [memory for memory in memories if memory in meant or _kept(memory, run, order)]
-    start = meant[0].model if meant else model
-    before = clock()
-    base, offset, frozen = _base(start, meant, layout), order.offset or {}, order.frozen or {}
-    _check_vectors(layout, offset, frozen)
-    job = replace(job, began=before, base=base, offset=offset, frozen=frozen)
+    previous = next((kept for kept in local_models if _is_meant(kept, order, context.run)), None)
+    kept = [
+        local
+        for local in local_models
+        if local is previous or (local.run == context.run and local.invitation in order.keeps)
+    ]
+    start = model if previous is None else previous.model
+    job = _job(order, context, layout, until, _base(start, previous, layout))
     try:
         answer = train({name: np.array(array) for name, array in start.items()}, job)
     except TooLateError:
-        return Done(None, tuple(kept))
-    took = clock() - before
+        return None, tuple(kept)
+    took = clock() - job.began
     if clock() > until and not order.work.partial:
-        return Done(None, tuple(kept))
+        return None, tuple(kept)
     trained = answer if isinstance(answer, Trained) else Trained(answer)
-    end = _checked(trained.model, layout, model)
-    end |= {name: np.where(mask, start[name], end[name]) for name, mask in frozen.items()}
+    end = _check_trained(trained.model, layout, model)
+    end |= {name: np.where(mask, start[name], end[name]) for name, mask in job.frozen.items()}
     update = {name: end[name] - start[name] for name in layout.learned}
     began, loss, rms_loss = order.version, trained.loss, trained.rms_loss
-    if meant:
-        update = {name: meant[0].update[name] + update[name] for name in update}
-        began, loss, rms_loss = meant[0].began, meant[0].loss, meant[0].rms_loss
+    if previous is not None:
+        update = {name: previous.update[name] + update[name] for name in update}
+        began, loss, rms_loss = previous.began, previous.loss, previous.rms_loss
+    # Messages carry Python's own numbers, not NumPy's.
     report = Report(
-        update,
-        order.invitation,
-        began,
-        bool(meant),
-        None
-        if trained.examples is None
-        else int(trained.examples),  # the wire takes Python's numbers only
-        None if loss is None else float(loss),
-        label,
-        took,
-        None if trained.steps is None else int(trained.steps),
-        None if rms_loss is None else float(rms_loss),
-        None if trained.labels is None else tuple(int(count) for count in trained.labels),
+        update=update,
+        invitation=order.invitation,
+        version=began,
+        carried=previous is not None,
+        examples=None if trained.examples is None else int(trained.examples),
+        loss=None if loss is None else float(loss),
+        label=context.label,
+        took=took,
+        steps=None if trained.steps is None else int(trained.steps),
+        rms_loss=None if rms_loss is None else float(rms_loss),
+        labels=None if trained.labels is None else tuple(int(count) for count in trained.labels),
     )
     if order.carry:
-        mine = Memory(run, order.invitation, began, end, update, report.loss, report.rms_loss)
-        kept.append(mine)
-    return Done(report, tuple(kept))
+        kept.append(
+            LocalModel(
+                context.run, order.invitation, began, end, update, report.loss, report.rms_loss
+            )
+        )
+    return report, tuple(kept)
 
 
-def _is(memory: Memory, run: str, order: Order) -> bool:
-    """Whether the memory is that which the server means: it may be lost, or of another job."""
+def _job(order: Order, context: ClientContext, layout: Layout, until: float, base: Arrays) -> Job:
+    """The job of an order; training begins now."""
+    offset, frozen = order.offset or {}, order.frozen or {}
+    _check_vectors(layout, offset, frozen)
+    return Job(
+        client=order.client,
+        number=order.number,
+        round=order.round,
+        version=order.version,
+        work=order.work,
+        seed=order.seed,
+        settings=context.settings,
+        config=context.config,
+        clock=context.clock,
+        until=until,
+        began=context.clock(),
+        invitation=order.invitation,
+        base=base,
+        offset=offset,
+        frozen=frozen,
+    )
+
+
+def _is_meant(local: LocalModel, order: Order, run: str) -> bool:
+    """Whether this is the local model that the order refers to."""
     named = (run, order.after, order.began)
-    return order.after is not None and (memory.run, memory.invitation, memory.began) == named
+    return order.after is not None and (local.run, local.invitation, local.began) == named
 
 
-def _kept(memory: Memory, run: str, order: Order) -> bool:
-    """Whether the server may still name the memory."""
-    return memory.run == run and memory.invitation in order.keeps
-
-
-def _base(start: Arrays, meant: Sequence[Memory], layout: Layout) -> Arrays:
-    """The global model that a job goes back to."""
-    if not meant:
+def _base(start: Arrays, previous: LocalModel | None, layout: Layout) -> Arrays:
+    """The global model that a job's training started from."""
+    if previous is None:
         return start
-    moved = meant[0].update
+    moved = previous.update
     return {n: a - moved[n] if n in layout.learned else a for n, a in start.items()}
 
 
 def _check_vectors(layout: Layout, offset: Arrays, frozen: Arrays) -> None:
-    """Refuse vectors that were not made for the model that came with them."""
+    """Raise an error if the vectors of an order do not fit the model that came with them."""
     expected = {name: layout.shapes[name] for name in layout.learned}
     for what, given, kinds in (("offset", offset, "f"), ("frozen", frozen, "b")):
         found = {name: array.shape for name, array in given.items()}
@@ -233,22 +298,22 @@ def _check_vectors(layout: Layout, offset: Arrays, frozen: Arrays) -> None:
             )
 
 
-def _checked(trained: Mapping[str, Any], layout: Layout, model: Arrays) -> Arrays:
-    """What a training function returned, held to the kinds of the model it was given."""
+def _check_trained(trained: Mapping[str, Any], layout: Layout, model: Arrays) -> Arrays:
+    """What a training function returned, in the data types of the model that it was given."""
     missing = [name for name in layout.shapes if name not in trained]
     unknown = [name for name in trained if name not in layout.shapes]
     if missing or unknown:
         raise InputError(
-            f"A training function returns the arrays it was given, {', '.join(layout.shapes)}. "
-            f"Got {', '.join(trained) or 'none'}."
+            "A training function must return the arrays that it was given, "
+            f"{', '.join(layout.shapes)}. Got {', '.join(trained) or 'none'}."
         )
     end: Arrays = {}
     for name, shape in layout.shapes.items():
         array = np.asarray(trained[name])
         if array.shape != shape:
             raise InputError(
-                f"A training function returns arrays of the shapes it was given: {name} has "
-                f"{shape}. Got {array.shape}."
+                "A training function must return arrays of the shapes that it was given: "
+                f"{name} has {shape}. Got {array.shape}."
             )
         learned = name in layout.learned
         end[name] = array.astype(model[name].dtype) if learned else model[name]

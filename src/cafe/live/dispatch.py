@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from cafe.engine.books import Books
-from cafe.live.job_records import Record, digest, stated
+from cafe.live.job_records import JobRecord, digest, stated
 from cafe.live.model_layout import Arrays, Vector
-from cafe.live.open_round import Key, Open
-from cafe.live.roster import Roster
-from cafe.live.validation import Admitted, Gate, harmless
+from cafe.live.open_round import Key, OpenRound
+from cafe.live.roster import ClientRegistry
+from cafe.live.validation import Admitted, ReportValidator, harmless
 from cafe.live.wire import Order, Reply, Wire
 from cafe.rounds.jobs import Status
 from cafe.rounds.ledger import UNKNOWN
@@ -21,21 +21,21 @@ from cafe.rounds.ledger import UNKNOWN
 UNREACHED = "it could not be reached"
 
 
-class Desk:
+class Dispatcher:
     """Sends orders, and notes what comes of them.
 
     Args:
         wire: the way to the clients.
-        gate: which reports are let in.
-        roster: who the clients are.
+        validator: which reports are let in.
+        clients: who the clients are.
 
     Attributes:
         tickets: that may still be answered, with the jobs that they were given for.
         arrived: the reports that were let in, by job.
     """
 
-    def __init__(self, wire: Wire, gate: Gate, roster: Roster) -> None:
-        self.wire, self.gate, self.roster = wire, gate, roster
+    def __init__(self, wire: Wire, validator: ReportValidator, clients: ClientRegistry) -> None:
+        self.wire, self.validator, self.clients = wire, validator, clients
         self.tickets: dict[str, Key] = {}
         self.arrived: dict[Key, Admitted] = {}
         self._orders: dict[Key, Order] = {}
@@ -51,14 +51,14 @@ class Desk:
         """Seconds of a response that are not training: the 90 % quantile of the last reports."""
         return float(np.quantile(self._overheads, 0.9)) if self._overheads else 0.0
 
-    def send(self, orders: Sequence[Order], model: Arrays, now: float) -> list[Record]:
+    def send(self, orders: Sequence[Order], model: Arrays, now: float) -> list[JobRecord]:
         """Send orders: a record of each, with the reason if it could not be sent."""
         tickets = self.wire.send(orders, model) if orders else []
         records = []
         for order, ticket in zip(orders, tickets, strict=True):
             key = (order.number, order.invitation)
             began = order.version if order.began is None else order.began
-            record = Record(
+            record = JobRecord(
                 client=order.number,
                 name=order.client,
                 round=order.round,
@@ -76,7 +76,7 @@ class Desk:
                 self.tickets[ticket] = key
         return records
 
-    def replies(self, open_: Open) -> Iterable[Reply]:
+    def replies(self, open_: OpenRound) -> Iterable[Reply]:
         """What has come from those who may still report."""
         rows = np.flatnonzero(open_.alive).tolist()
         alive = {(open_.records[row].client, open_.records[row].invitation) for row in rows}
@@ -85,7 +85,7 @@ class Desk:
 
     def take(
         self,
-        open_: Open,
+        open_: OpenRound,
         reply: Reply,
         moment: float,
         until: float,
@@ -115,7 +115,7 @@ class Desk:
             return
         reason = harmless(reply.malformed)
         if reply.report is not None and not reason:
-            answer = self.gate.judge(reply.report, self._orders[key], model, needs)
+            answer = self.validator.judge(reply.report, self._orders[key], model, needs)
             if isinstance(answer, Admitted):
                 if answer.examples != UNKNOWN:
                     books.columns.examples[key[0]] = answer.examples
@@ -125,15 +125,15 @@ class Desk:
         status = Status.REFUSED if reason else Status.CRASHED if reply.lost else Status.STOPPED
         jobs.status[row] = status
         if reason:
-            self.roster.refusals[key[0]] += 1
+            self.clients.refusals[key[0]] += 1
         open_.records[row] = replace(open_.records[row], reason=reason or harmless(reply.lost))
 
-    def _let_in(self, open_: Open, row: int, report: Admitted, moment: float) -> None:
+    def _let_in(self, open_: OpenRound, row: int, report: Admitted, moment: float) -> None:
         jobs, record = open_.jobs, open_.records[row]
         k = record.client
         jobs.arrival[row] = moment
         self.arrived[k, record.invitation] = report
-        self.roster.labels[k] = report.label or self.roster.labels[k]
+        self.clients.labels[k] = report.label or self.clients.labels[k]
         whole = moment - record.start
         took = min(report.took, whole)
         jobs.trained[row] = took
@@ -153,7 +153,7 @@ class Desk:
             open_.lost_carries.append(record.name)
         open_.records[row] = record
 
-    def upload(self, record: Record) -> float:
+    def upload(self, record: JobRecord) -> float:
         """The size of a job's report, as a share of the model's."""
         return self._orders[record.client, record.invitation].work.upload
 

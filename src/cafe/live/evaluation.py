@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from cafe.learn.base import Score
 from cafe.live.live_run import POLL, LiveRun
 from cafe.live.model_layout import Arrays
-from cafe.live.wire import Opinion
+from cafe.live.wire import ClientScore
 
 Evaluate = Callable[[Arrays], Any]
 
@@ -79,24 +79,24 @@ class ByClients:
         while not asked and run.now() < until:  # as after a restart of everything
             run.wire.sleep(POLL)
             asked = self._present(run)
-        tickets = run.wire.ask(asked, run.arrays, max(until - run.now(), POLL))
+        tickets = run.wire.request_scores(asked, run.arrays, max(until - run.now(), POLL))
         waiting = {ticket for ticket in tickets if ticket is not None}
-        opinions: list[Opinion] = []
+        scores: list[ClientScore] = []
         while waiting:
             last = run.now() >= until
-            for answer in run.wire.hear(waiting):
+            for answer in run.wire.receive_scores(waiting):
                 asked_for = answer.ticket in waiting
                 waiting.discard(answer.ticket)
-                if asked_for and isinstance(answer, Opinion) and self._sane(answer, run):
-                    opinions.append(answer)
+                if asked_for and isinstance(answer, ClientScore) and self._sane(answer, run):
+                    scores.append(answer)
             if last:
                 break
             run.wire.sleep(POLL)
-        if not opinions:
+        if not scores:
             return None, f"none of {len(asked)} clients answered within {self._seconds:g} s"
-        whole = sum(opinion.examples for opinion in opinions)
-        loss = sum(o.loss * o.examples for o in opinions) / whole
-        known = [o for o in opinions if o.accuracy is not None]
+        whole = sum(score.examples for score in scores)
+        loss = sum(o.loss * o.examples for o in scores) / whole
+        known = [o for o in scores if o.accuracy is not None]
         right = sum((o.accuracy or 0.0) * o.examples for o in known)
         accuracy = right / sum(o.examples for o in known) if known else None
         return _score(loss, accuracy), ""
@@ -104,15 +104,15 @@ class ByClients:
     @staticmethod
     def _present(run: LiveRun) -> list[str]:
         run.meet()
-        return [run.roster.names[k] for k in run.ledger.idle.tolist()]
+        return [run.clients.names[k] for k in run.ledger.idle.tolist()]
 
     @staticmethod
-    def _sane(opinion: Opinion, run: LiveRun) -> bool:
-        accuracy = 0.0 if opinion.accuracy is None else opinion.accuracy
+    def _sane(score: ClientScore, run: LiveRun) -> bool:
+        accuracy = 0.0 if score.accuracy is None else score.accuracy
         return (
-            math.isfinite(opinion.loss)
+            math.isfinite(score.loss)
             and 0 <= accuracy <= 1
-            and 1 <= opinion.examples <= run.desk.gate.guard.examples
+            and 1 <= score.examples <= run.dispatcher.validator.limits.examples
         )
 
 

@@ -14,7 +14,7 @@ from cafe.live.model_layout import Arrays, Layout, Vector
 from cafe.rounds.policy import Merge
 
 
-class Weights:
+class GlobalModel:
     """A model that learns.
 
     Args:

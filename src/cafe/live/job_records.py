@@ -17,7 +17,7 @@ REUSED = "reused"
 
 
 @dataclass(frozen=True)
-class Record:
+class JobRecord:
     """A job and its fate.
 
     Attributes:
@@ -74,7 +74,7 @@ def digest(update: Vector) -> str:
     return hashlib.sha256(np.ascontiguousarray(update).tobytes()).hexdigest()[:16]
 
 
-def counted(records: Sequence[Record]) -> Mapping[str, int]:
+def counted(records: Sequence[JobRecord]) -> Mapping[str, int]:
     """How many met each fate."""
     counts = {fate.name.lower(): 0 for fate in Fate}
     for record in records:

@@ -22,14 +22,14 @@ from cafe.fitting.observations import Observations
 from cafe.learn.base import Score
 from cafe.learn.server_optimisers import ServerOptimiser
 from cafe.live.aggregation import Combine
-from cafe.live.dispatch import Desk
-from cafe.live.global_model import Weights
-from cafe.live.job_records import Record
+from cafe.live.dispatch import Dispatcher
+from cafe.live.global_model import GlobalModel
+from cafe.live.job_records import JobRecord
 from cafe.live.model_layout import Arrays, Vector
-from cafe.live.open_round import Open, Response, Round
+from cafe.live.open_round import OpenRound, PlayedRound, Response
 from cafe.live.pending import Pending
-from cafe.live.roster import Roster
-from cafe.live.validation import Admitted, Gate, Guard
+from cafe.live.roster import ClientRegistry
+from cafe.live.validation import Admitted, ReportLimits, ReportValidator
 from cafe.live.wire import Order, Wire
 from cafe.randomness import check_seed
 from cafe.rounds import answers
@@ -52,7 +52,7 @@ class LiveRun:
         controller: which policy holds in each round.
         model: the arrays to begin with.
         seed: of all that the server draws.
-        guard: limits on what clients may report.
+        report_limits: limits on what clients may report.
         combine: how updates are put together.
         optimiser: what the server does with the update; None adds it.
         notice: called whenever something is to be seen, such as a report.
@@ -66,7 +66,7 @@ class LiveRun:
         model: Arrays,
         *,
         seed: int = 0,
-        guard: Guard | None = None,
+        report_limits: ReportLimits | None = None,
         combine: Combine | None = None,
         optimiser: ServerOptimiser | None = None,
         notice: Callable[[], None] = lambda: None,
@@ -79,22 +79,26 @@ class LiveRun:
                 f"The way to merge {titled(combine)} looks at single updates, and secure "
                 "aggregation shows the server only sums. Leave out one of the two."
             )
-        self.weights = Weights(model, combine, optimiser)
+        self.global_model = GlobalModel(model, combine, optimiser)
         self.vectors = Vectors()
-        self.roster = Roster()
-        self.desk = Desk(wire, Gate(self.weights.layout, guard or Guard()), self.roster)
+        self.clients = ClientRegistry()
+        self.dispatcher = Dispatcher(
+            wire,
+            ReportValidator(self.global_model.layout, report_limits or ReportLimits()),
+            self.clients,
+        )
         self.books = Books.new(np.empty(0, dtype=np.int64))
         self.calls = PolicyCalls(self.books.ledger, self.seed, secure_aggregation)
-        self.running, self.records = Running.none(), list[Record]()
+        self.running, self.records = Running.none(), list[JobRecord]()
         self.pending = Pending()
         self.held: dict[int, Admitted] = {}
         self.outcomes: list[Outcome] = []
         self.scores: list[tuple[int, Score]] = []
         self.responses: deque[Response] = deque(maxlen=RECALL)
         self.failures = 0
-        self.open: Open | None = None
+        self.open: OpenRound | None = None
         self._columns = Columns()
-        self._bytes = self.weights.versions[0].nbytes
+        self._bytes = self.global_model.versions[0].nbytes
         self._zero = wire.clock()
         self._asked: tuple[int, bytes] | None = None
         self.policy = self.choose()
@@ -112,12 +116,12 @@ class LiveRun:
     @property
     def model(self) -> Vector:
         """The global model as one vector."""
-        return self.weights.versions[self.ledger.version]
+        return self.global_model.versions[self.ledger.version]
 
     @property
     def arrays(self) -> Arrays:
         """The global model as it is sent."""
-        return self.weights.arrays(self.ledger.version)
+        return self.global_model.arrays(self.ledger.version)
 
     def now(self) -> float:
         """Seconds since the run began; it stands still while no server runs."""
@@ -131,7 +135,7 @@ class LiveRun:
         """See who is there: who has joined, and who has gone since the last look."""
         present = self.wire.present()
         self.ledger.now = self.now()
-        return self.roster.meet(present, self.books)
+        return self.clients.meet(present, self.books)
 
     def choose(self) -> Policy:
         """The policy of the next round; the controller is asked again if clients came or went."""
@@ -149,12 +153,12 @@ class LiveRun:
             self._asked = asked
         return self.policy
 
-    def step(self) -> Round:
+    def step(self) -> PlayedRound:
         """Play one round, from the broadcast to the close."""
         ledger, policy = self.ledger, self.choose()
         ledger.now = ledger.opened = self.now()  # what the controller took is not the round's
         outcome = Outcome(ledger.round, ledger.opened, ledger.now, False)
-        open_ = self.open = Open(self.running, [*self.records])
+        open_ = self.open = OpenRound(self.running, [*self.records])
         self._start(open_, self.calls.invite(policy), outcome)
         repeats, verdict, early = self._wait(open_, outcome)
         jobs, reported = open_.jobs, open_.reported
@@ -179,9 +183,9 @@ class LiveRun:
         self.calls.observe(policy, outcome, closed)
         self.failures = 0 if outcome.succeeded else self.failures + 1
         self.open = None
-        return Round(outcome, records, responses, open_.lost_carries, spoilt)
+        return PlayedRound(outcome, records, responses, open_.lost_carries, spoilt)
 
-    def _start(self, open_: Open, invitation: Invitation, outcome: Outcome) -> None:
+    def _start(self, open_: OpenRound, invitation: Invitation, outcome: Outcome) -> None:
         """Send the orders of an invitation, and add its jobs to the round."""
         ledger, clients, number = self.ledger, invitation.clients, self.ledger.invitations
         n = len(clients)
@@ -204,7 +208,7 @@ class LiveRun:
                 raise answers.no_local_models(self.policy)
             used = self.vectors.begin(number, clients)
             orders = self._with_vectors(orders, used)
-        records = self.desk.send(orders, self.arrays, ledger.now)
+        records = self.dispatcher.send(orders, self.arrays, ledger.now)
         lost = np.array([bool(record.reason) for record in records], dtype=bool)
         steps = [work.steps if work.epochs is None is work.seconds else 0 for work in works]
         new = Running(
@@ -231,7 +235,7 @@ class LiveRun:
 
     def _with_vectors(self, orders: list[Order], used: JobVectors) -> list[Order]:
         """The orders, with the vectors and the frozen parameters of their clients."""
-        parts = self.weights.layout.parts
+        parts = self.global_model.layout.parts
         frozen = None if used.frozen is None else parts(used.frozen)
         common = None if used.common is None else parts(used.common)  # one object: it is sent once
         found = []
@@ -253,7 +257,7 @@ class LiveRun:
         if carry and ledger.local[k]:
             keeps = (int(kept.invitation[k]), *keeps)
         return Order(
-            client=self.roster.names[k],
+            client=self.clients.names[k],
             number=k,
             round=ledger.round,
             version=ledger.version,
@@ -264,16 +268,16 @@ class LiveRun:
             after=int(kept.invitation[k]) if local else None,
             began=int(kept.version[k]) if local else None,
             invitation=ledger.invitations,
-            reserve=self.desk.reserve if work.partial else 0.0,
+            reserve=self.dispatcher.reserve if work.partial else 0.0,
             keeps=keeps,
         )
 
-    def _weight(self, open_: Open) -> float:
+    def _weight(self, open_: OpenRound) -> float:
         """The total size of the round's reports, in models."""
         rows = np.flatnonzero(open_.reported).tolist()
-        return sum(self.desk.upload(open_.records[row]) for row in rows)
+        return sum(self.dispatcher.upload(open_.records[row]) for row in rows)
 
-    def _wait(self, open_: Open, outcome: Outcome) -> tuple[bool, Verdict, bool]:
+    def _wait(self, open_: OpenRound, outcome: Outcome) -> tuple[bool, Verdict, bool]:
         """Wait as the policy asks.
 
         Returns:
@@ -311,7 +315,7 @@ class LiveRun:
             ledger.mark(jobs.client, now_reported & ~reported, False)
             open_.reported = now_reported
 
-    def _listen(self, open_: Open, wait: Wait) -> bool:
+    def _listen(self, open_: OpenRound, wait: Wait) -> bool:
         """Poll for replies until the wait is over, or until a client is known to be lost.
 
         Returns:
@@ -321,11 +325,11 @@ class LiveRun:
         before = open_.lost
         while True:
             moment = self.now()
-            for reply in self.desk.replies(open_):
+            for reply in self.dispatcher.replies(open_):
                 at = moment if reply.at is None else reply.at - self._zero
                 # What the last look finds had come by then; not if that look was held up.
                 at = at if at > wait.until + SLOW else min(at, wait.until)
-                self.desk.take(
+                self.dispatcher.take(
                     open_, reply, at, wait.until, self.model, self.books, self.policy.needs
                 )
                 self.notice()
@@ -344,31 +348,33 @@ class LiveRun:
         ledger, policy, held = self.ledger, self.policy, self.books.held(jobs, index)
         reports = self.books.reports(jobs, index, held)
         keys = zip(jobs.client[index].tolist(), jobs.invitation[index].tolist(), strict=True)
-        came = [self.desk.arrived[key] for key in keys] + [self.held[k] for k in held.tolist()]
+        came = [self.dispatcher.arrived[key] for key in keys] + [
+            self.held[k] for k in held.tolist()
+        ]
         updates, found = [report.update for report in came], dict[str, Any]()
         if "updates" in policy.needs:
             rows = np.array(updates, dtype=np.float32)
-            found["updates"] = rows.reshape(-1, self.weights.layout.size)
+            found["updates"] = rows.reshape(-1, self.global_model.layout.size)
         if "losses" in policy.needs:
             found["losses"] = np.array([report.loss for report in came])
         if "rms losses" in policy.needs:
             found["rms_losses"] = np.array([report.rms_loss for report in came])
         if "labels" in policy.needs:
-            classes = self.desk.gate.classes or 0
+            classes = self.dispatcher.validator.classes or 0
             counts = np.array([report.labels for report in came], dtype=np.int64)
             found["labels"] = counts.reshape(len(came), classes)
-        size, vectors = self.weights.layout.size, self.vectors
+        size, vectors = self.global_model.layout.size, self.vectors
         if "offsets" in policy.needs:
             found["offsets"] = vectors.offsets(reports.client, reports.invitation, size)
             found["common"] = vectors.shown(size)
         reports = replace(reports, **found)
         merge = self.calls.merge(policy, reports, size)
-        if not self.weights.move(ledger.version, updates, reports.version, merge):
+        if not self.global_model.move(ledger.version, updates, reports.version, merge):
             return None
         vectors.adopt(merge, reports.client)
         return Used.by(merge, index, held), reports
 
-    def _responses(self, open_: Open, settled: Settled) -> list[Response]:
+    def _responses(self, open_: OpenRound, settled: Settled) -> list[Response]:
         """The response times of a round; a job that runs on is noted when it ends."""
         found = []
         for row, record in enumerate(open_.records):
@@ -382,23 +388,23 @@ class LiveRun:
             found.append(Response(record.name, took, _seconds(waited_for)))
         return found
 
-    def _remember(self, open_: Open, settled: Settled) -> None:
+    def _remember(self, open_: OpenRound, settled: Settled) -> None:
         """Keep what later rounds may need, and forget the rest."""
         books = self.books
         for row in settled.kept.tolist():
             record = open_.records[row]
             if books.kept.held[record.client]:
-                self.held[record.client] = self.desk.arrived[record.client, record.invitation]
+                self.held[record.client] = self.dispatcher.arrived[record.client, record.invitation]
         self.held = {k: report for k, report in self.held.items() if books.kept.held[k]}
         self.pending.forget(books.kept.held)
         runs = zip(self.running.client.tolist(), self.running.invitation.tolist(), strict=True)
         going_on = [*runs]
         rows = [open_.row(key) for key in going_on]
         self.records = [open_.records[row] for row in rows if row is not None]
-        self.desk.tidy(set(going_on))
+        self.dispatcher.tidy(set(going_on))
         keeps = books.kept.held | self.ledger.local
         needed = {self.ledger.version, *self.running.version.tolist()}
-        self.weights.forget(needed | set(books.kept.version[keeps].tolist()))
+        self.global_model.forget(needed | set(books.kept.version[keeps].tolist()))
         self.vectors.forget(
             [*self.running.invitation.tolist(), *books.kept.invitation[keeps].tolist()]
         )

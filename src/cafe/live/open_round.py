@@ -8,7 +8,7 @@ import numpy as np
 
 from cafe.engine.settled import known
 from cafe.latency.base import Floats
-from cafe.live.job_records import Record
+from cafe.live.job_records import JobRecord
 from cafe.rounds.jobs import Jobs, Mask, Running, Status
 from cafe.rounds.outcome import Outcome
 
@@ -25,7 +25,7 @@ class Response:
 
 
 @dataclass(frozen=True, eq=False)
-class Round:
+class PlayedRound:
     """A round that has been played.
 
     Attributes:
@@ -37,14 +37,14 @@ class Round:
     """
 
     outcome: Outcome
-    records: list[Record]
+    records: list[JobRecord]
     responses: list[Response]
     lost_carries: list[str]
     spoilt: bool
 
 
 @dataclass(eq=False)
-class Open:
+class OpenRound:
     """The jobs of the open round, with what has come of them.
 
     Attributes:
@@ -57,7 +57,7 @@ class Open:
     """
 
     jobs: Running
-    records: list[Record]
+    records: list[JobRecord]
     invited: int = 0
     reported: Mask = field(default_factory=lambda: np.empty(0, dtype=bool))
     until: float = float("inf")
@@ -67,7 +67,7 @@ class Open:
         self.reported = np.zeros(len(self.jobs), dtype=bool)
         self._rows = {_key(record): row for row, record in enumerate(self.records)}
 
-    def add(self, new: Running, records: list[Record]) -> None:
+    def add(self, new: Running, records: list[JobRecord]) -> None:
         """Add the jobs of another invitation."""
         for record in records:
             self._rows[_key(record)] = len(self.records)
@@ -105,5 +105,5 @@ class Open:
         return int(np.count_nonzero(self.jobs.status != Status.EXPECTED))
 
 
-def _key(record: Record) -> Key:
+def _key(record: JobRecord) -> Key:
     return record.client, record.invitation

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cafe.engine.settled import Settled, Used
-from cafe.live.job_records import REUSED, Record
-from cafe.live.open_round import Open
+from cafe.live.job_records import REUSED, JobRecord
+from cafe.live.open_round import OpenRound
 from cafe.rounds.jobs import Mask
 from cafe.rounds.outcome import OPEN, Fate, Outcome
 
@@ -21,10 +21,12 @@ class Pending:
         held: the last record of what each client has kept and a merge has used.
     """
 
-    chains: dict[int, list[Record]] = field(default_factory=dict)
-    held: dict[int, Record] = field(default_factory=dict)
+    chains: dict[int, list[JobRecord]] = field(default_factory=dict)
+    held: dict[int, JobRecord] = field(default_factory=dict)
 
-    def settle(self, outcome: Outcome, open_: Open, used: Used, settled: Settled) -> list[Record]:
+    def settle(
+        self, outcome: Outcome, open_: OpenRound, used: Used, settled: Settled
+    ) -> list[JobRecord]:
         """The records that a closed round has settled; merged ones in the order of the merge.
 
         Args:
@@ -33,7 +35,7 @@ class Pending:
             used: what the update is made of.
             settled: the fates that the books gave.
         """
-        written: list[Record] = []
+        written: list[JobRecord] = []
         fresh = len(used.jobs)
         by_row = dict(zip(used.jobs.tolist(), used.coefficient[:fresh].tolist(), strict=True))
         by_client = dict(zip(used.held.tolist(), used.coefficient[fresh:].tolist(), strict=True))
@@ -43,7 +45,7 @@ class Pending:
             for client, fate in zip(clients.tolist(), fates.tolist(), strict=True)
         }
 
-        def end(record: Record, fate: Fate | str, coefficient: float | None = None) -> None:
+        def end(record: JobRecord, fate: Fate | str, coefficient: float | None = None) -> None:
             name = fate.name.lower() if isinstance(fate, Fate) else fate
             more: dict[str, Any] = {"fate": name, "booked": outcome.round}
             if name in _MERGED:

@@ -16,12 +16,12 @@ import numpy as np
 
 from cafe.errors import InputError
 from cafe.live.aggregation import Combine
-from cafe.live.client_work import Train, work
-from cafe.live.global_model import Weights
-from cafe.live.job_records import REUSED, Record, digest
+from cafe.live.client_work import ClientContext, LocalModel, Train, work
+from cafe.live.global_model import GlobalModel
+from cafe.live.job_records import REUSED, JobRecord, digest
 from cafe.live.model_layout import Vector
 from cafe.live.run_log import read_jobs, read_rounds
-from cafe.live.wire import Memory, Order
+from cafe.live.wire import Order
 from cafe.rounds.jobs import ONE_STEP, Work
 from cafe.rounds.policy import Merge
 
@@ -40,7 +40,7 @@ class Replayed:
     model: Vector
     updates: int
     reports: int
-    differing: list[Record]
+    differing: list[JobRecord]
 
 
 def replay(
@@ -67,10 +67,12 @@ def replay(
         work_done: what jobs did of which the log does not say it, as in runs of older versions.
         combine: how updates were put together.
     """
-    weights = Weights({name: np.asarray(array) for name, array in model.items()}, combine, None)
+    global_model = GlobalModel(
+        {name: np.asarray(array) for name, array in model.items()}, combine, None
+    )
     by_version = _merged(read_jobs(folder))
     reports = 0
-    differing: list[Record] = []
+    differing: list[JobRecord] = []
     used: dict[tuple[int, int], Vector] = {}  # each client's last report, which may be used again
     successes = [outcome for outcome in read_rounds(folder) if outcome.succeeded]
     if [outcome.version for outcome in successes] != [*range(1, len(successes) + 1)]:
@@ -88,7 +90,7 @@ def replay(
             if last.fate == REUSED:
                 update = used[last.client, last.invitation]
             else:
-                update = _again(chain, weights, train, settings, seed, work_done)
+                update = _again(chain, global_model, train, settings, seed, work_done)
                 if digest(update) != last.digest:
                     differing.append(last)
                 used = {k: u for k, u in used.items() if k[0] != last.client}
@@ -96,16 +98,16 @@ def replay(
             updates.append(update)
         coefficient = np.array([chain[-1].coefficient for chain in chains], dtype=float)
         began = [chain[0].version for chain in chains]
-        if not weights.move(outcome.version - 1, updates, began, Merge(coefficient)):
+        if not global_model.move(outcome.version - 1, updates, began, Merge(coefficient)):
             raise InputError(f"Version {outcome.version} would have numbers that are not finite.")
         reports += len(chains)
-    return Replayed(weights.versions[len(successes)], len(successes), reports, differing)
+    return Replayed(global_model.versions[len(successes)], len(successes), reports, differing)
 
 
-def _merged(records: list[Record]) -> dict[int, list[list[Record]]]:
+def _merged(records: list[JobRecord]) -> dict[int, list[list[JobRecord]]]:
     """The chains of jobs in each version, in the order in which they were merged."""
-    found: dict[int, list[list[Record]]] = {}
-    open_: dict[int, list[Record]] = {}
+    found: dict[int, list[list[JobRecord]]] = {}
+    open_: dict[int, list[JobRecord]] = {}
     for record in records:
         if record.merged is None:
             continue
@@ -115,7 +117,7 @@ def _merged(records: list[Record]) -> dict[int, list[list[Record]]]:
     return found
 
 
-def _asked(record: Record, work_done: Work) -> Work:
+def _asked(record: JobRecord, work_done: Work) -> Work:
     """The work of a job; where time limited it, with the steps that its client reported."""
     if not record.work:
         return work_done
@@ -126,15 +128,15 @@ def _asked(record: Record, work_done: Work) -> Work:
 
 
 def _again(
-    chain: list[Record],
-    weights: Weights,
+    chain: list[JobRecord],
+    global_model: GlobalModel,
     train: Train,
     settings: Callable[[str], Mapping[str, Any]],
     seed: int,
     work_done: Work,
 ) -> Vector:
     """One client's jobs, one after the other."""
-    memories: tuple[Memory, ...] = ()
+    local_models: tuple[LocalModel, ...] = ()
     update: Mapping[str, Any] = {}
     for record in chain:
         order = Order(
@@ -145,18 +147,17 @@ def _again(
             seed,
             _asked(record, work_done),
             carry=True,
-            after=memories[-1].invitation if memories else None,
-            began=record.version if memories else None,
+            after=local_models[-1].invitation if local_models else None,
+            began=record.version if local_models else None,
             invitation=record.invitation,
         )
-        done = work(
+        report, local_models = work(
             train,
             order,
-            weights.arrays(record.version),
-            run="again",
-            memories=memories,
-            settings=settings(record.name),
+            global_model.arrays(record.version),
+            ClientContext(run="again", settings=settings(record.name)),
+            local_models=local_models,
         )
-        assert done.report is not None
-        memories, update = done.memories, done.report.update
-    return weights.layout.flat(update)
+        assert report is not None
+        update = report.update
+    return global_model.layout.flat(update)

@@ -12,7 +12,7 @@ from cafe.rounds.ledger import UNKNOWN
 
 
 @dataclass(eq=False)
-class Roster:
+class ClientRegistry:
     """Every client that was ever there, in the order of the ledger.
 
     Attributes:

@@ -14,9 +14,9 @@ import numpy as np
 
 from cafe.engine.snapshot import State
 from cafe.errors import FileError
-from cafe.live.job_records import Record
+from cafe.live.job_records import JobRecord
 from cafe.live.live_run import LiveRun
-from cafe.live.open_round import Response, Round
+from cafe.live.open_round import PlayedRound, Response
 from cafe.live.snapshot import restore, save
 from cafe.results import checkpoint, events
 from cafe.results.storage import Appended
@@ -27,7 +27,7 @@ HEADER = "client,seconds,deadline"
 REMEDY = "Copy it here again, or begin the run anew (--overwrite, or another folder)."
 
 
-class Journal:
+class RunLog:
     """The files of a run, open at their ends."""
 
     def __init__(self, folder: Path, run: LiveRun) -> None:
@@ -56,7 +56,7 @@ class Journal:
         for file in (self.events, self.jobs, self.responses):
             file.__exit__(None, *failure[1:])
 
-    def round(self, played: Round) -> None:
+    def round(self, played: PlayedRound) -> None:
         """Put down a round."""
         self.events.outcome(played.outcome)
         for record in played.records:
@@ -72,10 +72,10 @@ class Journal:
         checkpoint.write(self._folder / checkpoint.NAME, history, state, lengths[0])
 
 
-def read_jobs(folder: str | Path) -> list[Record]:
+def read_jobs(folder: str | Path) -> list[JobRecord]:
     """The jobs of a run, in the order in which their fates became known."""
     path = Path(folder) / JOBS
-    return [Record(**line) for _, line in events.lines(path, path.read_bytes())]
+    return [JobRecord(**line) for _, line in events.lines(path, path.read_bytes())]
 
 
 def read_rounds(folder: str | Path) -> list[Outcome]:

@@ -10,12 +10,12 @@ import numpy as np
 
 from cafe.errors import CafeError, InfeasibleError, InputError
 from cafe.live.live_run import LiveRun
-from cafe.live.open_round import Round
-from cafe.live.run_log import ARRAYS, JOBS, RESPONSES, Journal
-from cafe.live.server_config import Brief
+from cafe.live.open_round import PlayedRound
+from cafe.live.run_log import ARRAYS, JOBS, RESPONSES, RunLog
+from cafe.live.server_config import ServerConfig
 from cafe.live.snapshot import identity
-from cafe.live.status_file import NAME as BOARD
-from cafe.live.status_file import Board
+from cafe.live.status_file import NAME as STATUS
+from cafe.live.status_file import StatusFile
 from cafe.live.wire import Wire
 from cafe.results import provenance
 from cafe.results.execution import clear, finish, refuse_strays
@@ -28,23 +28,23 @@ from cafe.rounds.outcome import Fate
 LOOK = 1.0  # seconds between two looks for clients
 REMIND = 10.0  # seconds between two sentences about waiting
 
-_FILES = (BOARD, JOBS, RESPONSES, ARRAYS)  # of live runs alone
+_FILES = (STATUS, JOBS, RESPONSES, ARRAYS)  # of live runs alone
 
 
 def serve(
     wire: Wire,
-    brief: Brief,
+    config: ServerConfig,
     folder: str | Path,
     *,
     overwrite: bool = False,
     name: str = "",
     say: Callable[[str], None] = lambda sentence: None,
 ) -> History:
-    """Do all that a brief says, or go on with it where an earlier server stopped.
+    """Do all that a config says, or go on with it where an earlier server stopped.
 
     Args:
         wire: the way to the clients.
-        brief: what the server is told.
+        config: what the server is told.
         folder: for this run alone. A run that was stopped, even by a power cut, goes on from its
             last round there; a finished one is left as it is.
         overwrite: begin anew, and remove what the folder has of another run.
@@ -56,52 +56,52 @@ def serve(
         try:
             run = LiveRun(
                 wire,
-                brief.controller,
-                brief.arrays(),
-                seed=brief.seed,
-                guard=brief.guard,
-                combine=brief.combine,
-                optimiser=brief.optimiser,
-                secure_aggregation=brief.secure_aggregation,
+                config.controller,
+                config.arrays(),
+                seed=config.seed,
+                report_limits=config.report_limits,
+                combine=config.combine,
+                optimiser=config.optimiser,
+                secure_aggregation=config.secure_aggregation,
             )
             make_folder(folder)
             held.enter_context(locked(folder))
             if overwrite:
                 refuse_strays(folder, _FILES)
                 clear(folder, _FILES)
-            _begin(folder, run, brief)
+            _begin(folder, run, config)
         except CafeError as error:  # what is there of another run stays as it is
             say(f"Stopped: {error}")
             raise
         if finished(folder):
             say(f"The run in {folder} is finished: nothing is left to do.")
             return load(folder).history
-        board = Board(folder / BOARD, run, brief.rounds, name)
-        run.notice = board.refresh
+        status = StatusFile(folder / STATUS, run, config.rounds, name)
+        run.notice = status.refresh
         try:
-            with Journal(folder, run) as journal:
+            with RunLog(folder, run) as journal:
                 if journal.resumed:
                     say(f"Goes on from round {run.ledger.round}, version {run.ledger.version}.")
-                server = _Server(run, brief, journal, board, say)
+                server = _Server(run, config, journal, status, say)
                 server.play()
             history = run.history()
             write_arrays(folder / ARRAYS, run.arrays)
             finish(folder, history)
         except Exception as error:  # also what a user's function or the wire has raised
             why = f"{error}" if isinstance(error, CafeError) else f"{type(error).__name__}: {error}"
-            board.show("stopped", why)
+            status.show("stopped", why)
             say(f"Stopped: {why}")
             raise
         trouble = f"No round has succeeded. {server.trouble}".strip()
-        board.show("finished", "" if history.updates else trouble)
+        status.show("finished", "" if history.updates else trouble)
         say(f"Finished: {history.updates} of {history.rounds} rounds succeeded.{_overhead(run)}")
     return history
 
 
-def _begin(folder: Path, run: LiveRun, brief: Brief) -> None:
+def _begin(folder: Path, run: LiveRun, config: ServerConfig) -> None:
     """Say where the run comes from, or see that it is still the same."""
     settings = {"files": {}, **identity(run)}
-    if brief.evaluate is not None:
+    if config.evaluate is not None:
         settings["task"] = "on real clients"
     if provenance.exists(folder):
         begun = provenance.read(folder)
@@ -125,9 +125,9 @@ def _begin(folder: Path, run: LiveRun, brief: Brief) -> None:
 
 
 def _overhead(run: LiveRun) -> str:
-    if run.desk.overhead is None:
+    if run.dispatcher.overhead is None:
         return ""
-    return f" Of a response {run.desk.overhead:.1f} s were not training (median)."
+    return f" Of a response {run.dispatcher.overhead:.1f} s were not training (median)."
 
 
 class _Server:
@@ -136,13 +136,19 @@ class _Server:
     def __init__(
         self,
         run: LiveRun,
-        brief: Brief,
-        journal: Journal,
-        board: Board,
+        config: ServerConfig,
+        journal: RunLog,
+        status: StatusFile,
         say: Callable[[str], None],
     ) -> None:
-        self.run, self.brief, self.journal, self.board, self.say = run, brief, journal, board, say
-        self.limits, self.scorer = brief.limits, brief.scorer()
+        self.run, self.config, self.journal, self.status, self.say = (
+            run,
+            config,
+            journal,
+            status,
+            say,
+        )
+        self.limits, self.scorer = config.limits, config.scorer()
         self.trouble = ""
         after = run.scores[-1][0] if run.scores else 0
         self.evaluated = run.outcomes[after - 1].version if after else 0
@@ -152,15 +158,15 @@ class _Server:
         self.evaluate()  # where an earlier server was stopped before it could
         while self.limits.reached(self.run) < 1:
             self.gather()
-            self.board.show("open", self.trouble if self.run.failures else "")
+            self.status.show("open", self.trouble if self.run.failures else "")
             played = self.run.step()
             self.journal.round(played)
             # Safe on the disk first: only then is a round called successful.
             self.journal.save()
             self.tell(played)
-            self.board.show("open", self.trouble if self.run.failures else "")
+            self.status.show("open", self.trouble if self.run.failures else "")
             self.evaluate()
-            if self.run.failures >= self.brief.patience:
+            if self.run.failures >= self.config.patience:
                 raise InfeasibleError(self.why_failing())
             if self.run.failures and played.outcome.fates[Fate.ABSENT] >= played.outcome.invited:
                 self.run.wire.sleep(LOOK)  # nothing could be sent: patience shall last a while
@@ -172,43 +178,43 @@ class _Server:
         while True:
             came, gone = run.meet()
             for name in came:
-                say(f"Joined: {run.roster.called(name)}.")
+                say(f"Joined: {run.clients.called(name)}.")
             for name in gone:
-                say(f"Gone: {run.roster.called(name)}.")
+                say(f"Gone: {run.clients.called(name)}.")
             policy = run.choose()
             if "scores" in policy.needs and self.scorer is None:
                 raise InputError(
                     f"The policy {policy.name} needs scores, and the server does not evaluate. "
                     "Give it evaluate=..., a function or 'clients'."
                 )
-            need = self.brief.clients or policy.quorum
+            need = self.config.clients or policy.quorum
             here = int(np.count_nonzero(~run.ledger.away))
             if here >= need:
                 return
             waited = run.now() - began
             sentence = f"{here} of the {need} clients that are needed are here"
-            if waited >= self.brief.wait:
+            if waited >= self.config.wait:
                 raise InfeasibleError(
                     f"{sentence}: none more came in {waited:.0f} s. Start more clients and run it "
                     "again, which goes on from here; or lower the quorum."
                 )
-            self.board.show("waiting for clients", sentence)
+            self.status.show("waiting for clients", sentence)
             if waited - said >= REMIND:
-                say(f"Waiting: {sentence}; gives up in {self.brief.wait - waited:.0f} s.")
+                say(f"Waiting: {sentence}; gives up in {self.config.wait - waited:.0f} s.")
                 said = waited
             run.wire.sleep(LOOK)
 
     def evaluate(self) -> None:
         """Find out how good the model is, if it is time to and nobody has yet."""
         run, version = self.run, self.run.ledger.version
-        due = version % self.brief.evaluate_every == 0 or self.limits.reached(run) >= 1
+        due = version % self.config.evaluate_every == 0 or self.limits.reached(run) >= 1
         if "scores" in run.policy.needs:
             seen = run.ledger.score
             due = due or seen is None or version - seen.version >= run.policy.score_every
         if self.scorer is None or version == self.evaluated or not due:
             return
         self.evaluated = version
-        self.board.show("evaluating")
+        self.status.show("evaluating")
         score, why = self.scorer(run)
         if score is None:
             self.say(f"Version {version} was not evaluated: {why}.")
@@ -219,19 +225,19 @@ class _Server:
         self.journal.save()
         right = "" if score.accuracy is None else f", accuracy {score.accuracy:.1%}"
         self.say(f"Evaluated version {version}: loss {score.loss:.4g}{right}.")
-        self.board.show("open")
+        self.status.show("open")
 
-    def tell(self, played: Round) -> None:
+    def tell(self, played: PlayedRound) -> None:
         """A round in sentences; that of a client in trouble is kept."""
         outcome, run = played.outcome, self.run
         for name in played.lost_carries:
-            self.say(f"Carry lost: {run.roster.called(name)} began from the global model instead.")
+            self.say(f"Carry lost: {run.clients.called(name)} began from the global model instead.")
         for record in played.records:
             if record.fate == "refused":
-                self.trouble = f"Refused {run.roster.called(record.name)}: {record.reason}."
+                self.trouble = f"Refused {run.clients.called(record.name)}: {record.reason}."
                 self.say(self.trouble)
             elif record.fate in ("crashed", "absent") and record.reason:
-                self.trouble = f"Lost {run.roster.called(record.name)}: {record.reason}."
+                self.trouble = f"Lost {run.clients.called(record.name)}: {record.reason}."
                 self.say(self.trouble)
         if played.spoilt:
             self.trouble = (

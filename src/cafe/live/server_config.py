@@ -16,14 +16,14 @@ from cafe.learn.server_optimisers import ServerOptimiser
 from cafe.live.aggregation import Combine
 from cafe.live.evaluation import ByClients, Evaluate, OnServer, Scorer
 from cafe.live.model_layout import Arrays
-from cafe.live.validation import Guard
+from cafe.live.validation import ReportLimits
 from cafe.rounds.policy import Policy
 
 Model = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Brief:
+class ServerConfig:
     """What a server is told.
 
     Attributes:
@@ -36,7 +36,7 @@ class Brief:
         evaluate: from the model's arrays to its loss and accuracy; "clients": ask them; None: not.
         evaluate_every: how many updates apart.
         evaluate_seconds: how long an evaluation may take.
-        guard: limits on what clients may report.
+        report_limits: limits on what clients may report.
         combine: how updates are put together; None adds them up.
         optimiser: what the server does with the update; None adds it to the model.
         clients: wait for so many before a round; None: for as many as the quorum.
@@ -54,7 +54,7 @@ class Brief:
     evaluate: Evaluate | str | None = None
     evaluate_every: int = 1
     evaluate_seconds: float = 60.0
-    guard: Guard | None = None
+    report_limits: ReportLimits | None = None
     combine: Combine | None = None
     optimiser: ServerOptimiser | None = None
     clients: int | None = None

@@ -9,7 +9,7 @@ import numpy as np
 
 from cafe.control import identity_of, titled
 from cafe.engine.snapshot import State, packed, restore_books, save_books, unpacked
-from cafe.live.job_records import Record
+from cafe.live.job_records import JobRecord
 from cafe.live.live_run import LiveRun
 from cafe.live.validation import Admitted
 from cafe.rounds.jobs import Status
@@ -20,15 +20,15 @@ from cafe.rounds.vectors import Vectors
 def save(run: LiveRun) -> State:
     """All that the rest of a run depends on, and its past; random numbers need no state."""
     state, meta = save_books(run)
-    weights = run.weights
-    state |= {f"model.{version}": model for version, model in weights.versions.items()}
-    state |= {f"moment.{n}": np.asarray(moment) for n, moment in enumerate(weights.moments)}
-    state |= {f"rest.{name}": array for name, array in weights.rest.items()}
+    global_model = run.global_model
+    state |= {f"model.{version}": model for version, model in global_model.versions.items()}
+    state |= {f"moment.{n}": np.asarray(moment) for n, moment in enumerate(global_model.moments)}
+    state |= {f"rest.{name}": array for name, array in global_model.rest.items()}
     state |= {f"held.{k}": report.update for k, report in run.held.items()}
-    state["norms"] = np.array(run.desk.gate.norms, dtype=float)
-    meta |= asdict(run.roster)
+    state["norms"] = np.array(run.dispatcher.validator.norms, dtype=float)
+    meta |= asdict(run.clients)
     meta |= {"failures": run.failures, "waits": run.calls.waits, **identity(run)}
-    meta["classes"] = run.desk.gate.classes
+    meta["classes"] = run.dispatcher.validator.classes
     meta["held"] = {k: _but_update(report) for k, report in run.held.items()}
     meta["pending"] = {
         k: [asdict(record) for record in chain] for k, chain in run.pending.chains.items()
@@ -48,40 +48,40 @@ def restore(run: LiveRun, state: State) -> None:
     are lost.
     """
     meta = unpacked(state, identity(run))
-    vars(run.roster).update({name: meta[name] for name in vars(run.roster)})
-    run.books.admit(np.full(len(run.roster.names), UNKNOWN))
+    vars(run.clients).update({name: meta[name] for name in vars(run.clients)})
+    run.books.admit(np.full(len(run.clients.names), UNKNOWN))
     restore_books(run, state, meta)
     run.running.arrival[:], run.running.stop[:] = np.inf, run.ledger.now
     run.running.status[:] = Status.CRASHED
     run.failures, run.calls.waits = meta["failures"], meta["waits"]
-    run.desk.gate.classes = meta["classes"]
-    weights = run.weights
-    weights.versions = {int(n): array for n, array in _named(state, "model.").items()}
+    run.dispatcher.validator.classes = meta["classes"]
+    global_model = run.global_model
+    global_model.versions = {int(n): array for n, array in _named(state, "model.").items()}
     run.held = {
         int(n): _admitted(array, meta["held"][n]) for n, array in _named(state, "held.").items()
     }
-    weights.rest = _named(state, "rest.")
+    global_model.rest = _named(state, "rest.")
     moments = _named(state, "moment.")
-    weights.moments = tuple(moments[f"{n}"] for n in range(len(moments)))
-    run.desk.gate.norms.extend(state["norms"].tolist())
+    global_model.moments = tuple(moments[f"{n}"] for n in range(len(moments)))
+    run.dispatcher.validator.norms.extend(state["norms"].tolist())
     run.pending.chains = {
-        int(k): [Record(**record) for record in chain] for k, chain in meta["pending"].items()
+        int(k): [JobRecord(**record) for record in chain] for k, chain in meta["pending"].items()
     }
-    run.pending.held = {int(k): Record(**record) for k, record in meta["used"].items()}
+    run.pending.held = {int(k): JobRecord(**record) for k, record in meta["used"].items()}
     if "vectors" in meta:
         run.vectors = Vectors.restored(state, meta["vectors"])
     why = "the server was started again"
-    run.records = [replace(Record(**record), reason=why) for record in meta["running"]]
+    run.records = [replace(JobRecord(**record), reason=why) for record in meta["running"]]
     run.set_clock(run.ledger.now)
 
 
 def identity(run: LiveRun) -> dict[str, Any]:
     """What a run must have in common with one that it takes up."""
-    layout, optimiser = run.weights.layout, run.weights.optimiser
+    layout, optimiser = run.global_model.layout, run.global_model.optimiser
     return {
         "seed": run.seed,
         "policy": identity_of(run.controller),
-        "combine": titled(run.weights.combine),
+        "combine": titled(run.global_model.combine),
         "optimiser": None if optimiser is None else titled(optimiser),
         "model": {name: [[*shape], layout.kinds[name]] for name, shape in layout.shapes.items()},
     }

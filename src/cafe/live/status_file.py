@@ -16,7 +16,7 @@ NAME = "live.json"
 _APART = 0.2  # seconds between two writings while a round is open
 
 
-class Board:
+class StatusFile:
     """Keeps ``live.json`` up to date; a disk that refuses it costs the picture, not the run."""
 
     def __init__(self, path: Path, run: LiveRun, rounds: int | None, name: str) -> None:
@@ -61,23 +61,23 @@ class Board:
             "now": now,
             "invited": 0 if open_ is None else open_.invited,
             "reports": 0 if open_ is None else int((open_.jobs.arrival <= now).sum()),
-            "refused": sum(run.roster.refusals),
+            "refused": sum(run.clients.refusals),
             "present": int((~ledger.away).sum()),
             "waste_per_update": self._waste / ledger.version if ledger.version else None,
             "success": ledger.version / rounds if rounds else None,
-            "overhead": run.desk.overhead,
+            "overhead": run.dispatcher.overhead,
             "accuracy": run.scores[-1][1].accuracy if run.scores else None,
             "clients": [
                 {
                     "name": name,
-                    "label": run.roster.labels[k],
+                    "label": run.clients.labels[k],
                     "present": not ledger.away[k],
                     "busy": bool(ledger.busy[k]),
                     "age": now - float(ledger.last_start[k]),
                     "merged": int(ledger.merged[k]),
-                    "refused": run.roster.refusals[k],
+                    "refused": run.clients.refusals[k],
                 }
-                for k, name in enumerate(run.roster.names)
+                for k, name in enumerate(run.clients.names)
             ],
             "pid": os.getpid(),
             "wrote": time.time(),

@@ -20,7 +20,7 @@ _ENOUGH = 3  # norms that must be known before they say what is usual
 
 
 @dataclass(frozen=True)
-class Guard:
+class ReportLimits:
     """Limits on what a client may report.
 
     Attributes:
@@ -70,18 +70,18 @@ class Admitted:
 
 
 @dataclass(eq=False)
-class Gate:
+class ReportValidator:
     """Lets reports in or refuses them.
 
     Attributes:
         layout: of the model.
-        guard: the limits.
+        limits: the limits on what a client may report.
         norms: of the last updates that are not 0; one that was refused counts as one at the limit.
         classes: how many classes the first report with label counts had that was let in.
     """
 
     layout: Layout
-    guard: Guard
+    limits: ReportLimits
     norms: deque[float] = field(default_factory=lambda: deque(maxlen=64))
     classes: int | None = None
 
@@ -143,8 +143,8 @@ class Gate:
             if len(self.norms) >= _ENOUGH
             else 1.0 + float(np.linalg.norm(model.astype(np.float64)))
         )
-        relative = self.guard.times * usual
-        return relative if self.guard.norm is None else min(relative, self.guard.norm)
+        relative = self.limits.times * usual
+        return relative if self.limits.norm is None else min(relative, self.limits.norm)
 
     def _claims(self, report: Report, order: Order) -> str | None:
         """What does not fit the order."""
@@ -155,9 +155,9 @@ class Gate:
             return "it goes on from a local model, and was asked to begin from the global one"
         if report.version != version:
             return f"it is about version {report.version} of the model, and not {version}"
-        if report.examples is not None and not 1 <= report.examples <= self.guard.examples:
+        if report.examples is not None and not 1 <= report.examples <= self.limits.examples:
             return (
-                f"it claims {report.examples} examples, and 1 to {self.guard.examples} are let in"
+                f"it claims {report.examples} examples, and 1 to {self.limits.examples} are let in"
             )
         for name, loss in (("loss", report.loss), ("rms loss", report.rms_loss)):
             if loss is not None and not np.isfinite(loss):
@@ -171,8 +171,8 @@ class Gate:
             return None
         if not 1 <= len(labels) <= MOST_CLASSES or min(labels) < 0:
             return "its label counts are not counts of one class or more"
-        if sum(labels) > self.guard.examples:
-            return f"its label counts add up to more than {self.guard.examples}"
+        if sum(labels) > self.limits.examples:
+            return f"its label counts add up to more than {self.limits.examples}"
         if self.classes is not None and len(labels) != self.classes:
             return f"it counts {len(labels)} classes, and others count {self.classes}"
         return None

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from cafe.engine.batches import Batches
-from cafe.live.client_work import Job, Train
+from cafe.live.client_work import Job, Train, Trained
 from cafe.live.model_layout import Arrays, Layout
-from cafe.live.wire import Trained
 from cafe.task import Task
 
 

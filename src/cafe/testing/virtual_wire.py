@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cafe.federation import Federation
-from cafe.live.client_work import Job, TooLateError, Train, work
+from cafe.live.client_work import ClientContext, Job, LocalModel, TooLateError, Train, Trained, work
 from cafe.live.model_layout import Arrays
-from cafe.live.wire import Memory, Opinion, Order, Reply, Report, Trained
+from cafe.live.wire import ClientScore, Order, Reply, Report
 from cafe.presence import PresenceState
 from cafe.randomness import Stream
 from cafe.task import Task
@@ -79,7 +79,7 @@ class VirtualWire:
         judge: what a client thinks of a model; None: it does not answer.
         names: who is there.
         t: the time.
-        memories: the clients' local models.
+        local_models: the clients' local models.
         orders: all that were sent.
         strays: replies that come unasked for, next time.
         looks: how often the server has looked who is there.
@@ -100,7 +100,7 @@ class VirtualWire:
     names: list[str] = field(default_factory=list)
     t: float = 0.0
     run: str = "the run"
-    memories: dict[str, tuple[Memory, ...]] = field(default_factory=dict)
+    local_models: dict[str, tuple[LocalModel, ...]] = field(default_factory=dict)
     orders: list[Order] = field(default_factory=list)
     strays: list[Reply] = field(default_factory=list)
     looks: int = 0
@@ -109,7 +109,7 @@ class VirtualWire:
 
     def __post_init__(self) -> None:
         self.names = self.names or [f"c{k:03d}" for k in range(self.federation.clients)]
-        self._post: dict[str, list[tuple[float, Reply | Opinion]]] = {}
+        self._post: dict[str, list[tuple[float, Reply | ClientScore]]] = {}
         self._events: list[float] = []
         self._asked = 0
 
@@ -205,22 +205,21 @@ class VirtualWire:
             clock[0] += seen
             return self.train(start, job)
 
-        done = work(
-            train,
-            order,
-            model,
+        context = ClientContext(
             run=self.run,
-            memories=self.memories.get(order.client, ()),
             settings={"steps": spell.steps},
             label=f"<b>{order.client}</b>",
             clock=lambda: clock[0],
         )
-        self.memories[order.client] = done.memories
-        if done.report is None:
+        kept = self.local_models.get(order.client, ())
+        found, self.local_models[order.client] = work(
+            train, order, model, context, local_models=kept
+        )
+        if found is None:
             assert order.seconds is not None
             self._put(ticket, order.seconds, Reply(ticket, stopped=True))
             return
-        report = self.tamper(done.report, order)
+        report = self.tamper(found, order)
         if way == "not finite":
             bad = {name: np.full_like(array, np.nan) for name, array in report.update.items()}
             report = Report(bad, report.invitation, report.version, report.carried)
@@ -229,7 +228,7 @@ class VirtualWire:
         for _ in range(2 if way == "twice" else 1):
             self._put(ticket, took, Reply(ticket, report))
 
-    def _put(self, ticket: str, after: float, reply: Reply | Opinion) -> None:
+    def _put(self, ticket: str, after: float, reply: Reply | ClientScore) -> None:
         self._post.setdefault(ticket, []).append((self.t + after, reply))
         heapq.heappush(self._events, self.t + after)
 
@@ -246,17 +245,19 @@ class VirtualWire:
             self._post[ticket] = [(moment, reply) for moment, reply in sent if moment > self.t]
         return found
 
-    def ask(self, clients: Sequence[str], model: Arrays, seconds: float) -> Sequence[str | None]:
-        """Opinions come after a second."""
+    def request_scores(
+        self, clients: Sequence[str], model: Arrays, seconds: float
+    ) -> Sequence[str | None]:
+        """Evaluation results come after a second."""
         tickets = []
         for name in clients:
             self._asked += 1
             tickets.append(f"{self._asked:06d}")
             said = None if self.judge is None else self.judge(name, model)
             if said is not None:
-                self._put(tickets[-1], 1.0, Opinion(tickets[-1], *said))
+                self._put(tickets[-1], 1.0, ClientScore(tickets[-1], *said))
         return tickets
 
-    def hear(self, tickets: Collection[str]) -> Sequence[Opinion | Reply]:
+    def receive_scores(self, tickets: Collection[str]) -> Sequence[ClientScore | Reply]:
         """Evaluation results received so far."""
         return self._due(tickets)

@@ -14,12 +14,19 @@ from hypothesis import strategies as st
 import cafe
 from cafe.errors import InputError
 from cafe.live.model_layout import Layout
-from cafe.live.validation import Admitted, Gate, Guard, Refused, harmless, printable
+from cafe.live.validation import (
+    Admitted,
+    Refused,
+    ReportLimits,
+    ReportValidator,
+    harmless,
+    printable,
+)
 from cafe.live.wire import Order, Report
 from cafe.policies import agu, fedavg, mcu
 from cafe.rounds.ledger import UNKNOWN
 from cafe.rounds.outcome import Fate
-from tests.live.wires import VirtualWire, exponential, live, start
+from tests.support.virtual_runs import VirtualWire, exponential, live, start
 
 LAYOUT = Layout.of(start())
 ORDER = Order("c000", 0, round=7, version=3, seed=0)
@@ -38,8 +45,8 @@ GOOD = Report(update(), invitation=7, version=3)
 CARRIED = Report(update(), invitation=7, version=2, carried=True)
 
 
-def gate(**guard: Any) -> Gate:
-    return Gate(LAYOUT, Guard(**guard))
+def gate(**guard: Any) -> ReportValidator:
+    return ReportValidator(LAYOUT, ReportLimits(**guard))
 
 
 def refused(report: Report, order: Order = ORDER, **guard: Any) -> str:
@@ -106,7 +113,7 @@ def test_what_is_carried_names_what_it_goes_back_to() -> None:
 def test_float64_that_overflows_is_not_finite() -> None:
     layout = Layout.of({"w": np.zeros(2)})
     report = Report({"w": np.array([1e200, 1e200])}, 7, 3)
-    answer = Gate(layout, Guard()).judge(report, ORDER, np.zeros(2))
+    answer = ReportValidator(layout, ReportLimits()).judge(report, ORDER, np.zeros(2))
     assert isinstance(answer, Refused)
     assert "not finite" in answer.reason
 
@@ -224,7 +231,7 @@ def test_who_does_not_say_how_much_it_holds_cannot_be_weighed_by_it() -> None:
 def test_guards_are_checked() -> None:
     for bad in ({"norm": 0.0}, {"times": 0.5}, {"examples": 0}, {"norm": float("nan")}):
         with pytest.raises(InputError):
-            Guard(**bad)
+            ReportLimits(**bad)
 
 
 def spoil(report: Report) -> dict[str, Report]:
@@ -255,8 +262,8 @@ def test_the_round_goes_on_without_a_refused_report(kind: str) -> None:
     (record,) = [r for r in played.records if r.fate == "refused"]
     assert record.reason.isprintable()
     assert 0 < len(record.reason) <= 300
-    assert run.roster.refusals == [0, 1, 0, 0]
-    assert run.roster.labels[1] == ""
+    assert run.clients.refusals == [0, 1, 0, 0]
+    assert run.clients.labels[1] == ""
     # The model is the mean of the others.
     without = VirtualWire(cafe.Federation(4, cafe.Constant(0.2)))
     without.behave = lambda order: "silent" if order.number == 1 else "report"
@@ -282,7 +289,7 @@ def test_a_refused_client_is_invited_again() -> None:
     run = live(wire, mcu(quorum=1, deadline=3.0))
     run.step()
     assert run.step().outcome.used == 3
-    assert run.roster.refusals == [1, 1, 1]
+    assert run.clients.refusals == [1, 1, 1]
 
 
 @given(st.text())

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 import cafe
 from cafe.errors import InputError
-from cafe.live.client_work import Job, TooLateError, work
+from cafe.live.client_work import ClientContext, Job, LocalModel, TooLateError, Trained, work
 from cafe.live.model_layout import Arrays
-from cafe.live.wire import Memory, Order, Trained
+from cafe.live.wire import Order
 from cafe.policies import agu
 from cafe.rounds.jobs import Work
-from tests.live.wires import VirtualWire, live, start
+from tests.support.virtual_runs import VirtualWire, live, start
 
+CONTEXT = ClientContext(run="r")
 ORDER = Order("c000", 4, round=7, version=3, seed=5, work=Work(2), seconds=10.0, invitation=9)
 CARRY = replace(ORDER, carry=True)
 GLOBAL: Arrays = {"w": np.array([10.0, 20.0], np.float32), "n": np.array(3)}
@@ -43,14 +44,13 @@ class Watch:
 
 
 def test_a_report() -> None:
-    done = work(plus(2), ORDER, GLOBAL, run="r", label="me")
-    report = done.report
+    report, kept = work(plus(2), ORDER, GLOBAL, replace(CONTEXT, label="me"))
     assert report is not None
     assert (report.invitation, report.version, report.carried, report.label) == (9, 3, False, "me")
     assert list(report.update) == ["w"]  # what is not learned is not sent
     assert report.update["w"].tolist() == [2.0, 2.0]
     assert report.update["w"].dtype == np.float32
-    assert done.memories == ()
+    assert kept == ()
     assert GLOBAL["w"].tolist() == [10.0, 20.0]
 
 
@@ -59,15 +59,15 @@ def test_training_may_change_its_arrays_in_place() -> None:
         model["w"] += 1
         return model
 
-    first = work(train, CARRY, GLOBAL, run="r")
+    _, kept = work(train, CARRY, GLOBAL, CONTEXT)
     order = replace(CARRY, round=8, invitation=10, after=9, began=3)
-    second = work(train, order, GLOBAL, run="r", memories=first.memories)
-    third = work(train, order, GLOBAL, run="r", memories=first.memories)
+    second, second_kept = work(train, order, GLOBAL, CONTEXT, local_models=kept)
+    third, third_kept = work(train, order, GLOBAL, CONTEXT, local_models=kept)
     assert GLOBAL["w"].tolist() == [10.0, 20.0]
-    for done in (second, third):  # the memory that was gone on from is as it was
-        assert done.report is not None
-        assert done.report.update["w"].tolist() == [2.0, 2.0]
-        assert done.memories[0].model["w"].tolist() == [11.0, 21.0]
+    for report, after in ((second, second_kept), (third, third_kept)):
+        assert report is not None
+        assert report.update["w"].tolist() == [2.0, 2.0]
+        assert after[0].model["w"].tolist() == [11.0, 21.0]
 
 
 def test_what_training_is_told() -> None:
@@ -77,7 +77,7 @@ def test_what_training_is_told() -> None:
         seen.append(job)
         return model
 
-    work(train, ORDER, GLOBAL, run="r", settings={"path": "x"}, config={"rate": 0.1})
+    work(train, ORDER, GLOBAL, replace(CONTEXT, settings={"path": "x"}, config={"rate": 0.1}))
     (job,) = seen
     assert (job.client, job.number, job.round, job.version, job.invitation) == ("c000", 4, 7, 3, 9)
     assert (job.work, job.seed, job.settings, job.config) == (
@@ -109,23 +109,23 @@ def test_the_deadline_is_a_duration_on_its_own_clock(
         return model
 
     order = replace(ORDER, seconds=seconds)
-    done = work(train, order, GLOBAL, run="r", clock=watch)
-    assert (done.report is None) == (watch.now > now + seconds)
+    report, _ = work(train, order, GLOBAL, replace(CONTEXT, clock=watch))
+    assert (report is None) == (watch.now > now + seconds)
 
 
 def test_the_clock_on_the_wall_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     for step in (1e6, -1e6):
         walls = itertools.count(1e9, step)  # it is set whenever somebody looks
         monkeypatch.setattr(time, "time", lambda walls=walls: next(walls))
-        assert work(plus(1), ORDER, GLOBAL, run="r").report is not None
+        assert work(plus(1), ORDER, GLOBAL, CONTEXT)[0] is not None
 
 
 def test_time_before_training_counts() -> None:
     watch = Watch(100.0)
-    done = work(plus(1), ORDER, GLOBAL, run="r", clock=watch, received=92.0)
-    assert done.report is not None
-    assert done.report.took == 0.0
-    assert work(plus(1), ORDER, GLOBAL, run="r", clock=watch, received=89.0).report is None
+    report, _ = work(plus(1), ORDER, GLOBAL, replace(CONTEXT, clock=watch), received=92.0)
+    assert report is not None
+    assert report.took == 0.0
+    assert work(plus(1), ORDER, GLOBAL, replace(CONTEXT, clock=watch), received=89.0)[0] is None
 
 
 def test_without_a_deadline_nobody_is_too_late() -> None:
@@ -135,9 +135,9 @@ def test_without_a_deadline_nobody_is_too_late() -> None:
         return model
 
     watch = Watch()
-    done = work(train, replace(ORDER, seconds=None), GLOBAL, run="r", clock=watch)
-    assert done.report is not None
-    assert done.report.took == 1e12
+    report, _ = work(train, replace(ORDER, seconds=None), GLOBAL, replace(CONTEXT, clock=watch))
+    assert report is not None
+    assert report.took == 1e12
 
 
 def too_late(model: Arrays, job: Job) -> Arrays:
@@ -154,71 +154,77 @@ def slow(watch: Watch) -> Callable[[Arrays, Job], Arrays]:
 
 def test_who_is_too_late_keeps_what_it_had() -> None:
     watch = Watch()
-    before = Memory("r", 5, 2, GLOBAL, {"w": np.ones(2, np.float32)})
+    before = LocalModel("r", 5, 2, GLOBAL, {"w": np.ones(2, np.float32)})
     order = replace(CARRY, after=5, began=2)
     for train in (too_late, slow(watch)):
-        done = work(train, order, GLOBAL, run="r", memories=[before], clock=watch)
-        assert done.report is None
-        assert done.memories == (before,)
+        report, kept = work(
+            train, order, GLOBAL, replace(CONTEXT, clock=watch), local_models=[before]
+        )
+        assert report is None
+        assert kept == (before,)
 
 
 def test_carrying_on_adds_up() -> None:
     """10 + 1, then + 2 though the global model has moved, then + 4: exactly."""
-    one = work(plus(1), CARRY, GLOBAL, run="r")
-    assert [(m.invitation, m.began) for m in one.memories] == [(9, 3)]
+    _, kept = work(plus(1), CARRY, GLOBAL, CONTEXT)
+    assert [(m.invitation, m.began) for m in kept] == [(9, 3)]
     moved = {"w": np.array([500.0, 600.0], np.float32), "n": np.array(9)}
     order = replace(CARRY, round=8, invitation=10, version=4, after=9, began=3)
-    two = work(plus(2), order, moved, run="r", memories=one.memories)
-    assert two.report is not None
-    assert (two.report.carried, two.report.version) == (True, 3)
-    assert two.report.update["w"].tolist() == [3.0, 3.0]
-    assert [(m.invitation, m.began) for m in two.memories] == [(9, 3), (10, 3)]
-    assert two.memories[1].model["w"].tolist() == [13.0, 23.0]
+    two, two_kept = work(plus(2), order, moved, CONTEXT, local_models=kept)
+    assert two is not None
+    assert (two.carried, two.version) == (True, 3)
+    assert two.update["w"].tolist() == [3.0, 3.0]
+    assert [(m.invitation, m.began) for m in two_kept] == [(9, 3), (10, 3)]
+    assert two_kept[1].model["w"].tolist() == [13.0, 23.0]
     # The server may name the newest, or the one before, if it did not hear the last report.
     for after, expected in ((10, 7.0), (9, 5.0)):
         order = replace(CARRY, round=9, invitation=11, version=4, after=after, began=3)
-        three = work(plus(4), order, moved, run="r", memories=two.memories)
-        assert three.report is not None
-        assert three.report.update["w"].tolist() == [expected, expected]
-        assert [m.invitation for m in three.memories] == [after, 11]
+        three, three_kept = work(plus(4), order, moved, CONTEXT, local_models=two_kept)
+        assert three is not None
+        assert three.update["w"].tolist() == [expected, expected]
+        assert [m.invitation for m in three_kept] == [after, 11]
 
 
 @pytest.mark.parametrize(
-    "memory",
+    "local_model",
     [
         None,
-        Memory("another", 9, 3, {"w": np.full(2, 99.0, np.float32)}, {}),
-        Memory("r", 7, 3, {"w": np.full(2, 99.0, np.float32)}, {}),
-        Memory("r", 9, 2, {"w": np.full(2, 99.0, np.float32)}, {}),
+        LocalModel("another", 9, 3, {"w": np.full(2, 99.0, np.float32)}, {}),
+        LocalModel("r", 7, 3, {"w": np.full(2, 99.0, np.float32)}, {}),
+        LocalModel("r", 9, 2, {"w": np.full(2, 99.0, np.float32)}, {}),
     ],
     ids=["none", "another run", "another job", "another version"],
 )
-def test_a_memory_that_is_not_meant_is_not_used(memory: Memory | None) -> None:
+def test_a_local_model_that_is_not_meant_is_not_used(local_model: LocalModel | None) -> None:
     order = replace(CARRY, round=8, invitation=10, version=4, after=9, began=3)
-    kept = () if memory is None else (memory,)
-    done = work(plus(2), order, GLOBAL, run="r", memories=kept)
-    assert done.report is not None
-    assert (done.report.carried, done.report.version) == (False, 4)
-    assert done.report.update["w"].tolist() == [2.0, 2.0]
-    assert [(m.invitation, m.began) for m in done.memories] == [(10, 4)]
-    assert done.memories[0].model["w"].tolist() == [12.0, 22.0]
+    before = () if local_model is None else (local_model,)
+    report, kept = work(plus(2), order, GLOBAL, CONTEXT, local_models=before)
+    assert report is not None
+    assert (report.carried, report.version) == (False, 4)
+    assert report.update["w"].tolist() == [2.0, 2.0]
+    assert [(m.invitation, m.began) for m in kept] == [(10, 4)]
+    assert kept[0].model["w"].tolist() == [12.0, 22.0]
 
 
 def test_who_is_not_told_to_go_on_begins_anew() -> None:
-    memory = Memory("r", 9, 3, {"w": np.full(2, 99.0, np.float32)}, {"w": np.ones(2, np.float32)})
-    done = work(plus(2), replace(CARRY, round=8, invitation=10), GLOBAL, run="r", memories=[memory])
-    assert done.report is not None
-    assert done.report.update["w"].tolist() == [2.0, 2.0]
-    assert not done.report.carried
+    before = LocalModel(
+        "r", 9, 3, {"w": np.full(2, 99.0, np.float32)}, {"w": np.ones(2, np.float32)}
+    )
+    report, _ = work(
+        plus(2), replace(CARRY, round=8, invitation=10), GLOBAL, CONTEXT, local_models=[before]
+    )
+    assert report is not None
+    assert report.update["w"].tolist() == [2.0, 2.0]
+    assert not report.carried
 
 
 def test_what_is_not_to_be_carried_is_not_kept() -> None:
-    assert work(plus(2), ORDER, GLOBAL, run="r").memories == ()
+    assert work(plus(2), ORDER, GLOBAL, CONTEXT)[1] == ()
 
 
 def test_numbers_of_other_libraries_are_made_plain() -> None:
     trained = Trained(GLOBAL, examples=np.int64(9), loss=np.float32(0.5))  # type: ignore[arg-type]
-    report = work(lambda model, job: trained, ORDER, GLOBAL, run="r").report
+    report = work(lambda model, job: trained, ORDER, GLOBAL, CONTEXT)[0]
     assert report is not None
     assert (type(report.examples), type(report.loss)) == (int, float)
     assert (report.examples, report.loss) == (9, 0.5)
@@ -228,7 +234,7 @@ def test_numbers_of_other_libraries_are_made_plain() -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ({}, "returns the arrays it was given, w, n. Got none"),
+        ({}, "must return the arrays that it was given, w, n. Got none"),
         ({"w": GLOBAL["w"]}, "Got w"),
         (GLOBAL | {"more": np.zeros(1)}, "Got w, n, more"),
         (GLOBAL | {"w": np.zeros(3)}, r"w has \(2,\). Got \(3,\)"),
@@ -236,15 +242,15 @@ def test_numbers_of_other_libraries_are_made_plain() -> None:
 )
 def test_training_must_return_the_model(answer: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        work(lambda model, job: answer, ORDER, GLOBAL, run="r")
+        work(lambda model, job: answer, ORDER, GLOBAL, CONTEXT)
 
 
 def test_other_kinds_of_numbers_are_held_to_the_model() -> None:
     answer = {"w": [11.0, 21.0], "n": 99}
-    done = work(lambda model, job: answer, CARRY, GLOBAL, run="r")
-    assert done.report is not None
-    assert done.report.update["w"].dtype == np.float32
-    assert done.memories[0].model["n"] == 3
+    report, kept = work(lambda model, job: answer, CARRY, GLOBAL, CONTEXT)
+    assert report is not None
+    assert report.update["w"].dtype == np.float32
+    assert kept[0].model["n"] == 3
 
 
 def test_a_report_that_comes_late_unknown_to_its_client() -> None:
@@ -287,12 +293,12 @@ def test_partial_work_stops_early_enough_and_is_handed_in() -> None:
         return Trained({"w": model["w"] + np.float32(steps), "n": model["n"]}, steps=steps)
 
     order = replace(ORDER, work=Work(9, partial=True), reserve=3.0)
-    report = work(train, order, GLOBAL, run="r", clock=clock).report
+    report = work(train, order, GLOBAL, replace(CONTEXT, clock=clock))[0]
     assert report is not None
     assert (report.steps, report.took) == (4, 8.0)
     assert report.update["w"].tolist() == [4.0, 4.0]
     clock.now = 100.0
     timed = replace(ORDER, work=Work(seconds=5.0))  # begun at 0, 2 and 4
-    report = work(train, timed, GLOBAL, run="r", clock=clock).report
+    report = work(train, timed, GLOBAL, replace(CONTEXT, clock=clock))[0]
     assert report is not None
     assert report.steps == 3

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from cafe.errors import InputError
 from cafe.live.model_layout import Layout
 from cafe.policies import mcu
-from tests.live.wires import VirtualWire, exponential, live
+from tests.support.virtual_runs import VirtualWire, exponential, live
 
 kinds = st.sampled_from(["<f2", "<f4", "<f8", "<i4", "<i8", "|u1", "|b1"])
 arrays = kinds.flatmap(lambda kind: hnp.arrays(np.dtype(kind), hnp.array_shapes(min_dims=0)))

@@ -14,17 +14,17 @@ from cafe.fitting.observations import read_observations
 from cafe.live.job_records import REUSED, counted
 from cafe.live.run_log import RESPONSES, read_jobs, read_rounds
 from cafe.live.server import serve
-from cafe.live.server_config import Brief
+from cafe.live.server_config import ServerConfig
 from cafe.policies import mcu
 from cafe.results import load
-from tests.live.wires import VirtualWire, exponential, start
+from tests.support.virtual_runs import VirtualWire, exponential, start
 
 MCU = mcu(quorum=2, deadline=0.5)
 
 
-def brief(policy: Any = MCU, **given: Any) -> Brief:
+def brief(policy: Any = MCU, **given: Any) -> ServerConfig:
     limits = {} if {"updates", "time"} & given.keys() else {"rounds": 5}
-    return Brief(policy, start, **(limits | given))
+    return ServerConfig(policy, start, **(limits | given))
 
 
 def wire(**given: Any) -> VirtualWire:
@@ -69,7 +69,7 @@ class Killed(BaseException):
     """The process is no more."""
 
 
-def stopped_after(rounds: int, folder: Path, at: VirtualWire, given: Brief) -> None:
+def stopped_after(rounds: int, folder: Path, at: VirtualWire, given: ServerConfig) -> None:
     """Serve, and stop as Ctrl-C would after so many rounds."""
 
     def say(sentence: str) -> None:

@@ -16,15 +16,15 @@ from cafe.learn.server_optimisers import Momentum
 from cafe.live.aggregation import Median
 from cafe.live.run_log import ARRAYS, read_jobs, read_rounds
 from cafe.live.server import serve
-from cafe.live.server_config import Brief
+from cafe.live.server_config import ServerConfig
 from cafe.live.wire import Order, Report
 from cafe.policies import agu, awu, fedavg, mcu
 from cafe.report import runs as report_runs
 from cafe.results import checkpoint, load
 from cafe.results.storage import locked, read_arrays
 from cafe.rounds.policy import Policy
-from tests.live.serve import MCU, assert_sound, board, brief, stopped_after, wire
-from tests.live.wires import VirtualWire, start
+from tests.support.serving import MCU, assert_sound, board, brief, stopped_after, wire
+from tests.support.virtual_runs import VirtualWire, start
 
 
 def test_a_run_from_beginning_to_end(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def kept_in(folder: Path) -> dict[str, bytes]:
 )
 @pytest.mark.parametrize("finished", [True, False])
 def test_another_run_is_not_mixed_in(
-    tmp_path: Path, changed: Brief, words: str, finished: bool
+    tmp_path: Path, changed: ServerConfig, words: str, finished: bool
 ) -> None:
     at = wire()
     if finished:
@@ -255,7 +255,7 @@ def test_briefs_are_checked(mistake: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         brief(**mistake)
     with pytest.raises(InputError, match="Say when to stop"):
-        Brief(MCU, start())
+        ServerConfig(MCU, start())
 
 
 def test_rounds_must_end(tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ def test_a_lost_carry_is_told(tmp_path: Path) -> None:
     at.behave = lambda order: "silent" if order.round == 0 and order.number == 2 else "report"
 
     def forget(wire: VirtualWire) -> None:
-        wire.memories.pop("c000", None)
+        wire.local_models.pop("c000", None)
 
     at.on_look = forget
     said: list[str] = []

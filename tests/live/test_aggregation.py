@@ -15,7 +15,7 @@ from cafe.errors import InputError
 from cafe.live import aggregation
 from cafe.live.aggregation import Clip, Combine, Median, Sum, Trimmed
 from cafe.policies import mcu
-from tests.live.wires import VirtualWire, live
+from tests.support.virtual_runs import VirtualWire, live
 
 EVERY: list[Combine] = [Sum(), Clip(), Clip(2.5), Trimmed(), Trimmed(0.0), Trimmed(0.49), Median()]
 every_way = pytest.mark.parametrize("combine", EVERY, ids=str)
@@ -167,7 +167,7 @@ def test_a_run_merges_by_it(combine: Combine) -> None:
     sent: dict[int, Any] = {}
 
     def tamper(report: Any, order: Any) -> Any:
-        sent[order.number] = run.weights.layout.flat(report.update)
+        sent[order.number] = run.global_model.layout.flat(report.update)
         return report
 
     wire.tamper = tamper

@@ -12,12 +12,12 @@ import pytest
 
 from cafe.live.model_layout import Arrays
 from cafe.live.server import serve
-from cafe.live.wire import Opinion
+from cafe.live.wire import ClientScore
 from cafe.policies import mcu
 from cafe.report import runs as report_runs
 from cafe.results import load
-from tests.live.serve import board, brief, stopped_after, wire
-from tests.live.wires import VirtualWire
+from tests.support.serving import board, brief, stopped_after, wire
+from tests.support.virtual_runs import VirtualWire
 
 
 class Evaluations:
@@ -139,13 +139,13 @@ def test_evaluation_by_clients_ends_when_all_have_answered(tmp_path: Path) -> No
 
 def test_an_opinion_counts_once_and_only_if_asked_for(tmp_path: Path) -> None:
     at = wire(judge=lambda name, model: (2.0, 0.5, 1))
-    original = at.hear
+    original = at.receive_scores
 
-    def hear(tickets: Any) -> Any:
+    def receive_scores(tickets: Any) -> Any:
         found = [*original(tickets)]
-        return [*found, *found, Opinion("never asked", 900.0, 1.0, 999)]
+        return [*found, *found, ClientScore("never asked", 900.0, 1.0, 999)]
 
-    at.hear = hear  # type: ignore[method-assign]
+    at.receive_scores = receive_scores  # type: ignore[method-assign]
     history = serve(at, brief(evaluate="clients", evaluate_seconds=5.0, updates=1), tmp_path)
     assert history.curve is not None
     assert history.curve.loss.tolist() == [2.0]

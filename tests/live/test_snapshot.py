@@ -18,7 +18,7 @@ from cafe.policies import agu, awu, mcu
 from cafe.rounds.history import Columns, columns
 from cafe.rounds.policy import Policy
 from tests.live.test_conservation import Chaos, picky, play
-from tests.live.wires import VirtualWire, exponential, live, start
+from tests.support.virtual_runs import VirtualWire, exponential, live, start
 
 POLICIES = [
     agu(quorum=6, deadline=0.3, pool="union"),
@@ -65,7 +65,9 @@ def test_all_of_it_comes_back(policy: Policy, rounds: int) -> None:
     # What is not learned belongs to the run that was saved, and is not that of the new one.
     assert again.arrays["steps"] == 4
     assert again.now() == pytest.approx(run.ledger.now)
-    assert again.desk.gate.limit(again.model) == run.desk.gate.limit(run.model)
+    assert again.dispatcher.validator.limit(again.model) == run.dispatcher.validator.limit(
+        run.model
+    )
     np.testing.assert_array_equal(again.ledger.examples, run.ledger.examples)
     assert again.ledger.idle.tolist() == run.ledger.idle.tolist()
 

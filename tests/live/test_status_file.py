@@ -11,8 +11,8 @@ import pytest
 
 import cafe
 from cafe.live.server import serve
-from tests.live.serve import board, brief, wire
-from tests.live.wires import VirtualWire
+from tests.support.serving import board, brief, wire
+from tests.support.virtual_runs import VirtualWire
 
 
 def test_the_board_costs_nothing_but_the_picture(

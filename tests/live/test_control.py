@@ -148,7 +148,7 @@ def test_a_controller_is_shown_the_last_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Asked
 ) -> None:
     """However long a run lasts, asking takes no longer."""
-    monkeypatch.setattr("cafe.live.live_run.RECALL", 10)
+    monkeypatch.setattr("cafe.live.live_run.MAX_RESPONSES", 10)
     serve(wire(), brief(Doubling(), rounds=6, patience=50), tmp_path)
     assert [seen[0] for _, seen in asked()[1:]] == [0, 6, 10, 10, 10, 10]
 

@@ -6,7 +6,6 @@ import heapq
 
 import numpy as np
 
-from cafe.engine.settled import known
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.rounds.jobs import Jobs, Mask, Running
@@ -16,7 +15,7 @@ from cafe.rounds.policy import Wait
 _FEW = 64  # an invitation of at most so many jobs goes into the heap
 
 
-def waited(jobs: Running, wait: Wait) -> tuple[float, Mask]:
+def end_of_wait(jobs: Running, wait: Wait) -> tuple[float, Mask]:
     """When a wait ends, and who has reported by then; ties go to the smaller client."""
     if wait.reports is not None and wait.reports <= len(jobs):
         count = max(wait.reports, 1)
@@ -82,7 +81,7 @@ class Arrivals:
         """The jobs that have reported, as decisions may see them, and when they did."""
         rows = np.flatnonzero(self.reported)
         jobs = self.jobs.take(rows)
-        return known(jobs), jobs.arrival
+        return jobs.visible(), jobs.arrival
 
     def add(self, new: Running) -> None:
         """Add the jobs of another invitation."""
@@ -104,7 +103,7 @@ class Arrivals:
         """Collect the reports that arrive during a wait, and return when the wait ends."""
         if not self._asked and not self._heap and not self.count:
             self._asked = True
-            moment, self._mask = waited(self._base, wait)
+            moment, self._mask = end_of_wait(self._base, wait)
             self.count = int(np.count_nonzero(self._mask))
             ledger.mark(self._base.client, self._mask, False)
             return moment

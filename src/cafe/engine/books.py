@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.engine.fates import FAILED, OVER, Closing, each_once, fate_counts
-from cafe.engine.kept_reports import Kept
-from cafe.engine.settled import NO_CLIENTS, Settled, Used, spent_on
+from cafe.engine.closing_round import FAILED, OVER, ClosingRound, each_once, fate_counts
+from cafe.engine.fates import NO_CLIENTS, JobFates, spent_on
+from cafe.engine.kept_reports import KeptReports
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Score
 from cafe.rounds.history import Column, Curve, History
 from cafe.rounds.jobs import (
     Codes,
-    Mask,
     Reports,
     Running,
     Whole,
@@ -26,8 +25,8 @@ from cafe.rounds.jobs import (
     shared,
 )
 from cafe.rounds.ledger import Columns, Ledger
-from cafe.rounds.outcome import OPEN, Fate, Outcome
-from cafe.rounds.policy import HOLD, LOCAL, Carried
+from cafe.rounds.outcome import OPEN
+from cafe.rounds.policy import HOLD, LOCAL
 
 
 @dataclass(eq=False)
@@ -46,7 +45,7 @@ class Books:
 
     columns: Columns
     ledger: Ledger
-    kept: Kept
+    kept: KeptReports
     area: Floats
     settled: Floats
     weight: Floats
@@ -56,7 +55,7 @@ class Books:
     def new(cls, examples: Whole) -> Books:
         """Before the first round."""
         n, columns = len(examples), Columns.new(examples)
-        return cls(columns, Ledger(columns), Kept.none(n), *(np.zeros(n) for _ in range(4)))
+        return cls(columns, Ledger(columns), KeptReports.none(n), *(np.zeros(n) for _ in range(4)))
 
     def admit(self, examples: Whole) -> None:
         """Let new clients in, now, who hold so many examples each. Their age begins now."""
@@ -66,7 +65,7 @@ class Books:
             pair = (getattr(self.columns, column.name), getattr(new, column.name))
             setattr(self.columns, column.name, np.concatenate(pair))
         self.ledger.show(self.columns)
-        self.kept = self.kept.then(Kept.none(count))
+        self.kept = self.kept.then(KeptReports.none(count))
         zero, now = np.zeros(count), np.full(count, self.ledger.now)
         for name, more in (("area", zero), ("settled", now), ("weight", zero), ("joined", now)):
             setattr(self, name, np.concatenate([getattr(self, name), more]))
@@ -109,16 +108,18 @@ class Books:
             model=model,
         )
 
-    def held(self, jobs: Running, index: Indices) -> Indices:
-        """Whose earlier report is offered to a merge: not theirs who have reported again."""
-        if not self.kept.held.any():
-            return NO_CLIENTS
-        waiting = self.kept.held.copy()
-        waiting[jobs.client[index]] = False
-        return np.flatnonzero(waiting)
+    def offer(self, jobs: Running, index: Indices) -> tuple[Reports, Indices]:
+        """What a merge is offered: the reports of some jobs, followed by held reports.
 
-    def reports(self, jobs: Running, index: Indices, held: Indices) -> Reports:
-        """What a merge is offered: the jobs at ``index``, followed by what clients ``held``."""
+        Args:
+            jobs: of the round.
+            index: those of them that have reported.
+
+        Returns:
+            The reports, and the clients whose held reports are among them, in this order. A held
+            report of a client that has reported again is not offered.
+        """
+        held = self._held(jobs, index)
         kept, version, steps, trained = self.kept, jobs.version, jobs.steps, jobs.trained
         if jobs.local.any():
             version = np.where(jobs.local, kept.version[jobs.client], version)
@@ -139,7 +140,7 @@ class Books:
         if not len(held):
             found: list[Any] = [pick(column, index) for column in fresh]
             found.append(shared(np.int64(0), len(index)))
-            return Reports(*found)
+            return Reports(*found), held
         old = (
             held,
             kept.start[held],
@@ -154,7 +155,15 @@ class Books:
         )
         both: list[Any] = [np.concatenate([a[index], b]) for a, b in zip(fresh, old, strict=True)]
         both.append(np.concatenate([np.zeros(len(index), dtype=np.int64), kept.used[held]]))
-        return Reports(*both)
+        return Reports(*both), held
+
+    def _held(self, jobs: Running, index: Indices) -> Indices:
+        """The clients whose held reports are offered."""
+        if not self.kept.held.any():
+            return NO_CLIENTS
+        waiting = self.kept.held.copy()
+        waiting[jobs.client[index]] = False
+        return np.flatnonzero(waiting)
 
     def _since(self, clients: Indices | slice, now: float) -> Floats:
         """The area under the age since it was last settled: a trapezium.
@@ -168,47 +177,27 @@ class Books:
         height *= now - before
         return height
 
-    def close(
-        self,
-        outcome: Outcome,
-        jobs: Running,
-        reported: Mask,
-        used: Used,
-        carried: Carried,
-        unfinished: Fate,
-        repeats: bool = False,
-    ) -> Settled:
-        """Book a closed round and move the clock.
-
-        Args:
-            outcome: when it closed and whether it succeeded; the rest is filled in.
-            jobs: all that were open, a client's older job before its newer ones.
-            reported: which of them have reported.
-            used: what the update was made of.
-            carried: the policy's answer to what outlives the round.
-            unfinished: the fate of jobs that are cut off by the close.
-            repeats: whether a client may have several of the jobs.
-        """
-        now, columns, ledger = outcome.closed, self.columns, self.ledger
-        outcome.reports = int(np.count_nonzero(reported))
-        outcome.used = len(used.coefficient)
-        closing = Closing.of(outcome, jobs, reported, used, carried, unfinished, repeats)
+    def close(self, closing: ClosingRound) -> JobFates:
+        """Book a closed round, fill in its outcome, and move the clock to its close."""
+        outcome, columns, ledger = closing.outcome, self.columns, self.ledger
+        outcome.reports = int(np.count_nonzero(closing.reported))
+        outcome.used = len(closing.used.coefficient)
         simple = closing.simple and not self._keeping
-        settled = self._close_simply(closing) if simple else self._close_all(closing)
+        fates = self._close_simply(closing) if simple else self._close_all(closing)
         if closing.runs is not None:
-            settled.running = jobs.take(np.flatnonzero(closing.runs))
+            fates.running = closing.jobs.take(np.flatnonzero(closing.runs))
         ledger.forget_marks()
         columns.busy[:] = False
-        columns.busy[settled.running.client] = True
-        ledger.working = len(settled.running)
-        ledger.now = now
+        columns.busy[fates.running.client] = True
+        ledger.working = len(fates.running)
+        ledger.now = outcome.closed
         ledger.round += 1
         ledger.version += int(outcome.succeeded)
         outcome.version = ledger.version
-        outcome.age = now - float(columns.last_start.sum()) / ledger.clients
-        return settled
+        outcome.age = outcome.closed - float(columns.last_start.sum()) / ledger.clients
+        return fates
 
-    def _close_simply(self, closing: Closing) -> Settled:
+    def _close_simply(self, closing: ClosingRound) -> JobFates:
         """A round whose reports are all used or all discarded, and all other jobs share one fate.
 
         With a million clients it takes half as long as the general case, which gives the same.
@@ -236,28 +225,28 @@ class Books:
                 found[used.jobs] = stale
             return found
 
-        return Settled(fate)
+        return JobFates(fate)
 
-    def _close_all(self, closing: Closing) -> Settled:
+    def _close_all(self, closing: ClosingRound) -> JobFates:
         """Any round: by the fate of each of its jobs."""
         outcome, keeps = closing.outcome, closing.keeps
         fate = closing.fates()
-        settled = Settled(lambda: fate)
+        fates = JobFates(lambda: fate)
         if outcome.used:
-            self._merge(closing, settled)
+            self._merge(closing, fates)
         closing.charge(np.flatnonzero(fate >= OVER))
         outcome.fates += fate_counts(fate)
         if keeps is not None:
-            settled.kept = np.flatnonzero(keeps)
+            fates.kept = np.flatnonzero(keeps)
         if self._keeping or keeps is not None:
-            self._keep(closing, settled)
-        return settled
+            self._keep(closing, fates)
+        return fates
 
     @property
     def _keeping(self) -> bool:
         return bool(self.columns.local.any() or self.kept.held.any())
 
-    def _merge(self, closing: Closing, settled: Settled) -> None:
+    def _merge(self, closing: ClosingRound, fates: JobFates) -> None:
         """Reset the ages of the clients in the update; their kept jobs are in it too."""
         self._credit(closing)
         outcome, jobs, used = closing.outcome, closing.jobs, closing.used
@@ -267,22 +256,20 @@ class Books:
         local = jobs.local[fresh] if jobs.local.any() else None
         if local is not None:
             began = np.where(local, kept.version[mine], began)
-        settled.fate[fresh] = began != self.ledger.version  # FRESH is 0, STALE is 1
+        fates.by_job[fresh] = began != self.ledger.version  # FRESH is 0, STALE is 1
         if not self._keeping:
             return
         outcome.reused = int(np.count_nonzero(kept.used[used.held]))
         going_on = NO_CLIENTS if local is None else np.unique(mine[local])
         for some in (going_on, used.held):
-            kept.end(outcome, settled, some, kept.version[some] != self.ledger.version)
+            kept.end(outcome, fates, some, kept.version[some] != self.ledger.version)
         kept.used[used.held] += 1
         kept.clear(going_on, self.columns)
         # A newer report that began from the global model takes the place of a kept one.
         newer = mine if local is None else mine[~local]
-        self.kept.drop(
-            outcome, settled, each_once(newer) if closing.repeats else newer, self.columns
-        )
+        self.kept.drop(outcome, fates, each_once(newer) if closing.repeats else newer, self.columns)
 
-    def _credit(self, closing: Closing) -> None:
+    def _credit(self, closing: ClosingRound) -> None:
         """Reset ages and count merges."""
         outcome, jobs, used = closing.outcome, closing.jobs, closing.used
         columns, kept, fresh = self.columns, self.kept, used.jobs
@@ -301,11 +288,11 @@ class Books:
             columns.merged[clients] += 1
             self.weight[clients] += used.coefficient
 
-    def _keep(self, closing: Closing, settled: Settled) -> None:
+    def _keep(self, closing: ClosingRound, fates: JobFates) -> None:
         """Keep the reports of some jobs, and what was kept before if it may stay."""
         outcome, jobs, used = closing.outcome, closing.jobs, closing.used
         runs, carried, spent = closing.runs, closing.carried, closing.spent
-        columns, kept, index = self.columns, self.kept, settled.kept
+        columns, kept, index = self.columns, self.kept, fates.kept
         in_update = np.zeros(len(jobs), dtype=bool)
         in_update[used.jobs] = True
         in_update = in_update[index]
@@ -319,9 +306,9 @@ class Books:
         if runs is not None:
             going_on[jobs.client[runs & jobs.local]] = True
         self.kept.drop(
-            outcome, settled, np.flatnonzero(had & ~newly & ~stays & ~going_on), self.columns
+            outcome, fates, np.flatnonzero(had & ~newly & ~stays & ~going_on), self.columns
         )
-        self.kept.drop(outcome, settled, clients[~local], self.columns)
+        self.kept.drop(outcome, fates, clients[~local], self.columns)
         kept.version[clients[~local]] = jobs.version[index][~local]
         kept.pending[clients] += ~in_update
         kept.charge[clients] += np.where(in_update, 0.0, outcome.closed - jobs.start[index])

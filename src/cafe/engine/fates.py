@@ -1,156 +1,75 @@
-"""A round that is being booked: the fate of each of its jobs, and what they have cost."""
+"""What a round used, and what became of its jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from cafe.engine.settled import Used
 from cafe.federation import Indices
 from cafe.latency.base import Floats
-from cafe.rounds.jobs import Codes, Mask, Running, Status, Whole, pick, since
-from cafe.rounds.outcome import OPEN, Fate, Outcome
-from cafe.rounds.policy import HOLD, LOCAL, RUN, Carried, Carry
+from cafe.rounds.jobs import Codes, Running, Whole
+from cafe.rounds.outcome import Outcome
+from cafe.rounds.policy import Merge
 
-OVER, FAILED = Fate.OVER, Fate.FAILED  # members of an enum are slow to look up
-_MANY = 2**16  # jobs from which on counting fate by fate is quicker than all at once
-_LOST = np.array([OPEN, Fate.CRASHED, Fate.ABSENT, Fate.REFUSED, OPEN], dtype=np.int8)  # by Status
+NO_CLIENTS = np.empty(0, dtype=np.intp)
+_NO_JOBS = Running.none()
 
 
 @dataclass(frozen=True, eq=False)
-class Closing:
-    """A round that is being booked.
+class UsedReports:
+    """What a merge used: fresh reports by job, held ones by client, and their coefficients."""
 
-    Attributes:
-        outcome: of the round, while it is filled in.
-        jobs: all that were open.
-        reported: which of them have reported.
-        used: what the update was made of.
-        carried: what the policy lets outlive the round.
-        unfinished: the fate of jobs that are cut off by the close.
-        repeats: whether a client may have several of the jobs.
-        lost: which jobs are known never to report. This and the next two: None if there are none,
-            as in most rounds, where that saves passes over all clients.
-        runs: which jobs go on.
-        keeps: which reports or local models are kept.
-        spent: client time spent on each job.
-    """
-
-    outcome: Outcome
-    jobs: Running
-    reported: Mask
-    used: Used
-    carried: Carried
-    unfinished: Fate
-    repeats: bool
-    lost: Mask | None
-    runs: Mask | None
-    keeps: Mask | None
-    spent: Floats
+    jobs: Indices
+    held: Indices
+    coefficient: Floats
 
     @classmethod
-    def of(
-        cls,
-        outcome: Outcome,
-        jobs: Running,
-        reported: Mask,
-        used: Used,
-        carried: Carried,
-        unfinished: Fate,
-        repeats: bool,
-    ) -> Closing:
-        """Work out who is lost, what goes on, what is kept, and how much time was spent."""
-        lost = _lost(outcome.closed, jobs, reported)
-        runs = _asked_for(carried, RUN, lambda: _may_run(jobs, reported, lost))
-        keeps = _asked_for(carried, HOLD | LOCAL, lambda: reported)
-        if keeps is not None and repeats:
-            keeps = keeps & _last_of_each(jobs.client, reported)
-        spent = np.minimum(jobs.stop, outcome.closed)
-        spent -= jobs.start
-        return cls(
-            outcome, jobs, reported, used, carried, unfinished, repeats, lost, runs, keeps, spent
-        )
+    def nothing(cls) -> UsedReports:
+        """What a failed round used."""
+        return cls(NO_CLIENTS, NO_CLIENTS, np.empty(0))
 
-    @property
-    def simple(self) -> bool:
-        """Whether at most two fates occur: one for all reports, one for all other jobs."""
-        if self.repeats or self.keeps is not None or isinstance(self.carried.jobs, np.ndarray):
-            return False
-        if not self.jobs.all_expected or not self.used.all_or_none(self.outcome):
-            return False
-        # A report that came together with the last one of a target was one too many.
-        came = int(np.count_nonzero(self.jobs.arrival <= self.outcome.closed))
-        return came == self.outcome.reports
+    def all_or_none(self, outcome: Outcome) -> bool:
+        """Whether all reports of a round are used, and no held ones; or none at all."""
+        return outcome.used == 0 or (outcome.used == outcome.reports and not len(self.held))
 
-    def fates(self) -> Codes:
-        """Each job's fate, but for jobs that are used: the caller writes theirs."""
-        outcome, jobs, lost = self.outcome, self.jobs, self.lost
-        fate = np.full(len(jobs), self.unfinished, dtype=np.int8)
-        fate[jobs.arrival <= outcome.closed] = OVER
-        fate[self.reported] = OVER if outcome.succeeded else FAILED
-        if lost is not None:
-            fate[lost] = _LOST[jobs.status[lost]]
-            absent = lost & (jobs.status == Status.ABSENT)
-            outcome.absent_waste = float(since(outcome.closed, jobs.start[absent]).sum())
-        for still_open in (self.keeps, self.runs):
-            if still_open is not None:
-                fate[still_open] = OPEN
-        return fate
-
-    def charge(self, wasted: Indices) -> None:
-        """Write what the round's jobs have cost."""
-        outcome, runs, spent = self.outcome, self.runs, self.spent
-        outcome.work = float((spent if runs is None else spent[~runs]).sum())
-        start = pick(self.jobs.start, wasted)
-        outcome.waste += float(since(outcome.closed, start).sum())
-        outcome.processing_waste += float(spent[wasted].sum())
+    @classmethod
+    def by(cls, merge: Merge, index: Indices, held: Indices) -> UsedReports:
+        """What a merge used of the jobs at ``index``, followed by what clients ``held``."""
+        counted = merge.coefficient != 0
+        if np.count_nonzero(counted) == len(counted):
+            return cls(index, held, merge.coefficient)
+        fresh = counted[: len(index)]
+        return cls(index[fresh], held[counted[len(index) :]], merge.coefficient[counted])
 
 
-def _lost(now: float, jobs: Running, reported: Mask) -> Mask | None:
-    """Which jobs are known never to report; None if none is."""
-    if jobs.all_expected:
-        return None
-    status = jobs.status
-    lost = (status == Status.CRASHED) & (jobs.stop <= now)  # who crashes later is at work
-    lost |= (status == Status.ABSENT) | (status == Status.REFUSED)
-    lost &= ~reported
-    return lost if lost.any() else None
+class JobFates:
+    """What a closed round has made of its jobs.
+
+    Args:
+        compute: returns :attr:`by_job`; called when it is first read.
+
+    Attributes:
+        running: the jobs that run on.
+        kept: which of the round's jobs have their report or local model kept.
+        earlier: the fates of jobs of earlier rounds whose reports were kept: clients, and the fate
+            of all jobs in what each of them had kept.
+    """
+
+    def __init__(self, compute: Callable[[], Codes]) -> None:
+        self._compute = compute
+        self.running = _NO_JOBS
+        self.kept = NO_CLIENTS
+        self.earlier: list[tuple[Indices, Whole]] = []
+
+    @cached_property
+    def by_job(self) -> Codes:
+        """Each job's fate; ``OPEN`` for jobs that run on or whose report is kept unused."""
+        return self._compute()
 
 
-def _may_run(jobs: Running, reported: Mask, lost: Mask | None) -> Mask:
-    """Which jobs could go on after the close."""
-    over = reported if lost is None else reported | lost
-    if not jobs.all_expected:
-        over = over | (jobs.status == Status.STOPPED)
-    return ~over
-
-
-def _asked_for(carried: Carried, what: Carry, among: Callable[[], Mask]) -> Mask | None:
-    """For which of some jobs a policy asked this; None: for none of all."""
-    if isinstance(carried.jobs, np.ndarray):
-        asked = among() & (np.bitwise_and(carried.jobs, int(what)) != 0)
-        return asked if asked.any() else None
-    return among() if carried.jobs & what else None
-
-
-def _last_of_each(clients: Indices, reported: Mask) -> Mask:
-    """Which of the jobs that reported are their client's last."""
-    rows = np.flatnonzero(reported)
-    _, first = np.unique(clients[rows][::-1], return_index=True)
-    last = np.zeros(len(clients), dtype=bool)
-    last[rows[len(rows) - 1 - first]] = True
-    return last
-
-
-def each_once(clients: Indices) -> Indices:
-    """Clients without repetition, in the order in which they first occur."""
-    return clients[np.sort(np.unique(clients, return_index=True)[1])]
-
-
-def fate_counts(fate: Codes) -> Whole:
-    """How many jobs met each fate."""
-    if len(fate) < _MANY:
-        return np.bincount(fate + 1, minlength=len(Fate) + 1)[1:]
-    return np.array([np.count_nonzero(fate == each) for each in Fate])
+def spent_on(jobs: Running) -> Floats:
+    """Seconds of training in each job; of the whole response where nobody tells them apart."""
+    return np.where(np.isnan(jobs.trained), jobs.arrival - jobs.start, jobs.trained)

@@ -30,7 +30,7 @@ NO_LINK = Link(-1, -1, 0)
 
 
 @dataclass(frozen=True, eq=False)
-class Paths:
+class JobChains:
     """The ways from a global model to what was reported, a row per report.
 
     Most are one job long. A client that went on from its local model has a chain of them.
@@ -50,12 +50,12 @@ class Paths:
     def __len__(self) -> int:
         return len(self.client)
 
-    def take(self, index: Indices) -> Paths:
+    def take(self, index: Indices) -> JobChains:
         """Some of the paths."""
         if len(index) == len(self):
             return self  # indices rise: these are all
         columns = (self.client, self.invitations, self.versions, self.steps)
-        return Paths(*(column[index] for column in columns))
+        return JobChains(*(column[index] for column in columns))
 
     @property
     def one_job(self) -> bool:

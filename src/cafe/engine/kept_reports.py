@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.engine.settled import Settled
+from cafe.engine.fates import JobFates
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.rounds.jobs import Mask, Whole
@@ -17,7 +17,7 @@ from cafe.rounds.outcome import Outcome
 
 
 @dataclass(eq=False)
-class Kept:
+class KeptReports:
     """What clients have kept, an entry per client: one report, a newer one takes its place.
 
     Attributes:
@@ -53,7 +53,7 @@ class Kept:
     seconds: Floats
 
     @classmethod
-    def none(cls, clients: int) -> Kept:
+    def none(cls, clients: int) -> KeptReports:
         """Nobody has kept anything."""
         whole = ("used", "pending", "fate", "version", "round", "invitation", "steps")
         times = ("charge", "spent", "start", "note", "arrived", "seconds")
@@ -61,12 +61,12 @@ class Kept:
         columns |= {name: np.zeros(clients) for name in times}
         return cls(held=np.zeros(clients, dtype=bool), **columns)
 
-    def then(self, others: Kept) -> Kept:
+    def then(self, others: KeptReports) -> KeptReports:
         """These clients, followed by others."""
         pairs = zip(vars(self).values(), vars(others).values(), strict=True)
-        return Kept(*(np.concatenate(pair) for pair in pairs))
+        return KeptReports(*(np.concatenate(pair) for pair in pairs))
 
-    def end(self, outcome: Outcome, settled: Settled, clients: Indices, fate: NDArray[Any]) -> None:
+    def end(self, outcome: Outcome, fates: JobFates, clients: Indices, fate: NDArray[Any]) -> None:
         """Give the jobs in what clients have kept their fate."""
         pending = self.pending[clients]
         if not pending.any():
@@ -74,15 +74,15 @@ class Kept:
         fate = fate.astype(np.int64)
         np.add.at(outcome.fates, fate, pending)
         some = pending > 0
-        settled.earlier.append((clients[some], fate[some]))
+        fates.earlier.append((clients[some], fate[some]))
         self._charged(clients)
 
-    def drop(self, outcome: Outcome, settled: Settled, clients: Indices, columns: Columns) -> None:
+    def drop(self, outcome: Outcome, fates: JobFates, clients: Indices, columns: Columns) -> None:
         """Discard what clients have kept: its jobs get their fate now, and are charged."""
         some = clients[self.pending[clients] > 0]
         outcome.waste += float(self.charge[some].sum())
         outcome.processing_waste += float(self.spent[some].sum())
-        self.end(outcome, settled, some, self.fate[some])
+        self.end(outcome, fates, some, self.fate[some])
         self.clear(clients, columns)
 
     def clear(self, clients: Indices, columns: Columns) -> None:

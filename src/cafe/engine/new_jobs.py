@@ -22,7 +22,7 @@ from cafe.task import Task
 _EXPECTED = np.int8(Status.EXPECTED)
 
 
-class Played(NamedTuple):
+class SimulatedJobs(NamedTuple):
     """What clients made of their jobs, where each client plays a run of its own.
 
     Attributes:
@@ -34,11 +34,11 @@ class Played(NamedTuple):
     steps: Whole
 
 
-Play = Callable[[Ledger, Invitation, Mask], Played]
+Play = Callable[[Ledger, Invitation, Mask], SimulatedJobs]
 
 
 @dataclass(eq=False)
-class Starter:
+class JobStarter:
     """Starts jobs in virtual time. All that is random has the invitation's number as its address.
 
     Attributes:
@@ -134,7 +134,9 @@ class Starter:
             trained=trained,
         )
 
-    def _played(self, ledger: Ledger, invitation: Invitation, fixed: Floats) -> Played | None:
+    def _played(
+        self, ledger: Ledger, invitation: Invitation, fixed: Floats
+    ) -> SimulatedJobs | None:
         if self.play is None:
             return None
         began = np.isfinite(fixed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 
 import numpy as np
@@ -11,33 +10,33 @@ from cafe.control import Controller, Fixed, as_controller, ask, titled
 from cafe.engine import attendance
 from cafe.engine.arrivals import Arrivals
 from cafe.engine.books import Books
+from cafe.engine.closing_round import ClosingRound
 from cafe.engine.failures import Failures
-from cafe.engine.new_jobs import Starter
+from cafe.engine.fates import JobFates, UsedReports
+from cafe.engine.new_jobs import JobStarter
 from cafe.engine.policy_calls import PolicyCalls
+from cafe.engine.response_times import ResponseTimes
 from cafe.engine.run_checks import check_secure, check_setting
-from cafe.engine.settled import Settled, Used, as_closed
 from cafe.engine.training import Training
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Federation, Indices
-from cafe.fitting.observations import Observations
 from cafe.latency.base import Floats
 from cafe.learn.base import Model, Score
 from cafe.randomness import Stream, check_seed
 from cafe.rounds import answers
 from cafe.rounds.history import Column, History, columns
-from cafe.rounds.jobs import Invitation, Mask, Reports, Running, Status
+from cafe.rounds.jobs import Invitation, Reports, Running, Status
 from cafe.rounds.ledger import Ledger, Scored, Waiting
-from cafe.rounds.outcome import OPEN, Fate, Outcome
+from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import (
     COMMIT,
     SINGLE,
+    Closed,
     Policy,
     Verdict,
     Wait,
 )
 from cafe.task import Task
-
-RECALL = 20_000  # response times that a controller is shown, the last ones
 
 
 class Run:
@@ -80,7 +79,7 @@ class Run:
         self.running = Running.none()
         absence = federation.presence
         self.presence = None if absence is None else absence.begin(federation.clients, self.seed)
-        self.starter = Starter(federation, task, self.seed, crash, self.presence)
+        self.starter = JobStarter(federation, task, self.seed, crash, self.presence)
         self.training = None if task is None else _training(task, self.seed)
         self._bytes = 0 if self.training is None else self.training.bytes
         self._parameters = None if self.training is None else self.training.parameters
@@ -88,10 +87,10 @@ class Run:
         self.outcomes: list[Outcome] = []
         self.scores: list[tuple[int, Score]] = []
         self._scored: tuple[int, Score] | None = None
-        self.responses: deque[tuple[int, float, float]] = deque(maxlen=RECALL)
+        self.responses = ResponseTimes()
         self.failures = Failures()
         # An optional callback: it is given each round's jobs and what became of them.
-        self.watch: Callable[[Running, Settled], None] | None = None
+        self.watch: Callable[[Running, JobFates], None] | None = None
         self._checked: Policy | None = None
         self.policy = self._choose()
 
@@ -106,7 +105,7 @@ class Run:
             policy = self.controller.policy
         else:
             self.ledger.forecasts = None
-            policy = ask(self.controller, self.ledger, self.seen())
+            policy = ask(self.controller, self.ledger, self.responses.observations())
         if policy is not self._checked:
             self._check_policy(policy)
             self._checked = policy
@@ -141,26 +140,28 @@ class Run:
         jobs, reported = open_.jobs, open_.reported
 
         index = np.flatnonzero(reported)
-        used, reports, spoilt = Used.nothing(), None, False
+        used, reports, spoilt = UsedReports.nothing(), None, False
         if verdict is COMMIT:
             merged = self._merge(jobs, index)
             spoilt = merged is None
             used, reports = merged or (used, None)
         outcome.closed, outcome.succeeded = ledger.now, verdict is COMMIT and not spoilt
         outcome.invited = open_.invited
-        closed = as_closed(outcome.succeeded, jobs, reported, used, reports)
+        closed = Closed.of(outcome.succeeded, jobs, reported, used.jobs, reports)
         carried = self.calls.carry(policy, closed, len(jobs), spoilt)
         unfinished = Fate.CANCELLED if early else Fate.LATE
-        settled = self.books.close(outcome, jobs, reported, used, carried, unfinished, repeats)
-        self.running = settled.running
+        fates = self.books.close(
+            ClosingRound(outcome, jobs, reported, used, carried, unfinished, repeats)
+        )
+        self.running = fates.running
         self._count_bytes(outcome, jobs, index)
         if self.training is not None:
-            self._remember(jobs, settled)
+            self._remember(jobs, fates)
         if self.watch is not None:
-            self.watch(jobs, settled)
+            self.watch(jobs, fates)
         self.outcomes.append(outcome)
         if not isinstance(self.controller, Fixed):
-            self._recall(jobs, reported, settled)
+            self.responses.add_round(jobs, reported, fates, ledger.now)
         self.calls.observe(policy, outcome, closed)
         self.failures.note(outcome, jobs, spoilt)
         self.failures.check(self.patience, policy, outcome)
@@ -241,10 +242,10 @@ class Run:
             "Give the policy a deadline."
         )
 
-    def _merge(self, jobs: Running, index: Indices) -> tuple[Used, Reports] | None:
+    def _merge(self, jobs: Running, index: Indices) -> tuple[UsedReports, Reports] | None:
         """Ask the policy for coefficients, and move the model; None if that would spoil it."""
-        policy, held = self.policy, self.books.held(jobs, index)
-        reports = self.books.reports(jobs, index, held)
+        policy = self.policy
+        reports, held = self.books.offer(jobs, index)
         training, needs = self.training, policy.needs
         if training is not None:
             paths = training.paths(jobs, index, held)
@@ -255,14 +256,14 @@ class Run:
             if not training.merge(paths, merge, reports.updates):
                 return None
             training.vectors.adopt(merge, reports.client)
-        return Used.by(merge, index, held), reports
+        return UsedReports.by(merge, index, held), reports
 
-    def _remember(self, jobs: Running, settled: Settled) -> None:
+    def _remember(self, jobs: Running, fates: JobFates) -> None:
         """Remember how to compute what clients keep, and forget what nothing refers to."""
         training = self.training
         assert training is not None
-        if len(settled.kept):
-            training.keep(jobs.take(settled.kept))
+        if len(fates.kept):
+            training.keep(jobs.take(fates.kept))
         training.forget(self.running, self.ledger.local | self.books.kept.held)
 
     def _count_bytes(self, outcome: Outcome, jobs: Running, index: Indices) -> None:
@@ -284,24 +285,6 @@ class Run:
         if ledger.score is None or ledger.version - ledger.score.version >= policy.score_every:
             score = self._score()
             ledger.score = Scored(score.loss, score.accuracy, ledger.version)
-
-    def _recall(self, jobs: Running, reported: Mask, settled: Settled) -> None:
-        """Note the response times of a round; a job that runs on is noted when it ends."""
-        now = self.ledger.now
-        lost = np.isin(settled.fate, (Fate.CRASHED, Fate.REFUSED, Fate.ABSENT))
-        tells = ~lost & (reported | (settled.fate != OPEN))
-        tells &= jobs.start < now  # a round of zero length carries no information
-        for row in np.flatnonzero(tells).tolist():
-            start, arrival = float(jobs.start[row]), float(jobs.arrival[row])
-            took = arrival - start if arrival <= now else np.nan
-            self.responses.append((int(jobs.client[row]), took, now - start))
-
-    def seen(self) -> Observations | None:
-        """The last response times, as a controller sees them."""
-        if not self.responses:
-            return None
-        clients, times, limits = zip(*self.responses, strict=True)
-        return Observations([*times], [*limits], [f"{client}" for client in clients])
 
     def why_failing(self) -> str:
         """How many rounds in a row have failed, and why as far as that is known."""

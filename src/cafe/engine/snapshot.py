@@ -30,7 +30,7 @@ _CLOCK = ("now", "opened", "round", "version", "invitations", "state", "score")
 _BOOKS = ("area", "settled", "weight", "joined")
 
 
-class Played(Protocol):
+class RunWithBooks(Protocol):
     """What runs of every kind have in common: books, open jobs, and a past."""
 
     policy: Policy
@@ -44,7 +44,7 @@ class Played(Protocol):
         """The rounds so far, as an array per field."""
 
 
-def save_books(run: Played) -> tuple[State, dict[str, Any]]:
+def save_books(run: RunWithBooks) -> tuple[State, dict[str, Any]]:
     """The books of a run, the jobs that run on, and its past: arrays, and values for JSON."""
     books, ledger = run.books, run.books.ledger
     state: State = {f"ledger.{name}": column for name, column in vars(books.columns).items()}
@@ -61,7 +61,7 @@ def save_books(run: Played) -> tuple[State, dict[str, Any]]:
     return state, {name: getattr(ledger, name) for name in _CLOCK}
 
 
-def restore_books(run: Played, state: State, meta: dict[str, Any]) -> None:
+def restore_books(run: RunWithBooks, state: State, meta: dict[str, Any]) -> None:
     """What :func:`save_books` has saved, back into a run."""
     ledger, books = run.books.ledger, run.books
     for name in _CLOCK:
@@ -85,14 +85,14 @@ def restore_books(run: Played, state: State, meta: dict[str, Any]) -> None:
     ]
 
 
-def packed(state: State, meta: dict[str, Any]) -> State:
+def pack(state: State, meta: dict[str, Any]) -> State:
     """All of it as arrays that nobody else changes."""
     text = json.dumps(meta).encode()
     whole = state | {"meta": np.frombuffer(text, dtype=np.uint8)}
     return {name: np.array(column) for name, column in whole.items()}
 
 
-def unpacked(state: State, identity: dict[str, Any]) -> dict[str, Any]:
+def unpack(state: State, identity: dict[str, Any]) -> dict[str, Any]:
     """The values of a saved run; that of another run is refused."""
     meta: dict[str, Any] = json.loads(bytes(state["meta"]))
     for name, mine in identity.items():
@@ -131,12 +131,12 @@ def save(run: Run) -> State:
         if training.vectors.used:
             arrays, meta["vectors"] = training.vectors.save()
             state |= arrays
-    return packed(state, meta)
+    return pack(state, meta)
 
 
 def restore(run: Run, state: State) -> None:
     """Put a new run, made with the same arguments, where the saved one was."""
-    meta = unpacked(state, _identity(run))
+    meta = unpack(state, _identity(run))
     if run.presence is not None:
         prefix = "presence."
         run.presence.restore(

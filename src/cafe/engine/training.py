@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.engine.batches import Batches
-from cafe.engine.job_chains import NO_LINK, Call, Chain, Link, Paths, kind_of
+from cafe.engine.job_chains import NO_LINK, Call, Chain, JobChains, Link, kind_of
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Model, Score
@@ -57,7 +57,7 @@ class Training:
     calls: dict[int, Call] = field(default_factory=dict)
     moments: tuple[Any, ...] = ()
     given: list[int] = field(default_factory=list)
-    reported: Callable[[Paths], NDArray[np.float32]] | None = None
+    reported: Callable[[JobChains], NDArray[np.float32]] | None = None
     vectors: Vectors = field(default_factory=Vectors)
 
     def __post_init__(self) -> None:
@@ -100,20 +100,20 @@ class Training:
             )
         ]
 
-    def paths(self, jobs: Jobs, index: Indices, held: Indices) -> Paths:
+    def paths(self, jobs: Jobs, index: Indices, held: Indices) -> JobChains:
         """The paths of some jobs that reported, then of clients whose kept reports are held."""
         if not len(held) and not (jobs.local.any() and jobs.local[index].any()):
             columns = (jobs.invitation, jobs.version, jobs.steps)
             picked = (pick(column, index)[:, None] for column in columns)
-            return Paths(jobs.client[index], *picked)
+            return JobChains(jobs.client[index], *picked)
         jobs = jobs.take(index)
         chains = [*self.chains_of(jobs), *(self.chains[client] for client in held.tolist())]
         longest = max(map(len, chains))
         padded = np.array([chain + (NO_LINK,) * (longest - len(chain)) for chain in chains])
         clients = np.concatenate([jobs.client, held])
-        return Paths(clients, padded[:, :, 0], padded[:, :, 1], padded[:, :, 2])
+        return JobChains(clients, padded[:, :, 0], padded[:, :, 1], padded[:, :, 2])
 
-    def seen(self, reports: Reports, paths: Paths, needs: frozenset[str]) -> Reports:
+    def seen(self, reports: Reports, paths: JobChains, needs: frozenset[str]) -> Reports:
         """The reports with what a policy needs to see of them."""
         found: dict[str, Any] = {}
         if "updates" in needs:
@@ -132,7 +132,9 @@ class Training:
             found["common"] = vectors.shown(size)
         return replace(reports, **found)
 
-    def merge(self, paths: Paths, merge: Merge, updates: NDArray[np.float32] | None = None) -> bool:
+    def merge(
+        self, paths: JobChains, merge: Merge, updates: NDArray[np.float32] | None = None
+    ) -> bool:
         """Move the global model by what the reports amount to, times their coefficients.
 
         False, and nothing is changed, if the new model would have numbers that are not finite.
@@ -163,7 +165,7 @@ class Training:
         self.models[self.version], self.moments = change, moments
         return True
 
-    def _change(self, paths: Paths, merge: Merge) -> Model:
+    def _change(self, paths: JobChains, merge: Merge) -> Model:
         """The sum of coefficient times update or model. The caller owns it."""
         used = np.flatnonzero(merge.coefficient)
         coefficient = merge.coefficient[used].astype(np.float32)
@@ -178,7 +180,7 @@ class Training:
             whole = part if whole is None else whole + part
         return self.model * 0.0 if whole is None else whole
 
-    def _sum(self, paths: Paths, merge: Merge, updates: NDArray[np.float32]) -> Model:
+    def _sum(self, paths: JobChains, merge: Merge, updates: NDArray[np.float32]) -> Model:
         """The same with updates that are known already."""
         saved = np.asarray(merge.coefficient, dtype=np.float32) @ updates
         whole = self.task.learner.load(saved)
@@ -198,7 +200,7 @@ class Training:
             weight = local.weight[:, 0] * (local.rate * -coefficient[:, None])
             return learner.gradient(model, data, local.rows.ravel(), weight.ravel())
 
-    def updates(self, paths: Paths) -> NDArray[np.float32]:
+    def updates(self, paths: JobChains) -> NDArray[np.float32]:
         """Each path's own update, for a policy that needs to see them."""
         if self.reported is not None:
             return self.reported(paths)
@@ -212,7 +214,7 @@ class Training:
             return np.empty((0, len(self.task.learner.save(self.model))), dtype=np.float32)
         return np.stack([rows[k] for k in range(len(paths))])
 
-    def losses(self, paths: Paths) -> tuple[Floats, Floats]:
+    def losses(self, paths: JobChains) -> tuple[Floats, Floats]:
         """The loss on the first batch of each path, before any step: its mean, and mean square."""
         mean, rms = np.empty(len(paths)), np.empty(len(paths))
         for version, works, some in self._alike(paths):
@@ -226,7 +228,7 @@ class Training:
                 rms[some] = np.sqrt((loss.astype(float) ** 2 * share).sum(axis=1))
         return mean, rms
 
-    def _alike(self, paths: Paths) -> list[tuple[int, tuple[Work, ...], Indices]]:
+    def _alike(self, paths: JobChains) -> list[tuple[int, tuple[Work, ...], Indices]]:
         """Which paths can be trained together: those from one version with the same work.
 
         One kind of work for all their jobs, however many these are, or one for each.
@@ -249,7 +251,7 @@ class Training:
             kinds.setdefault(kind, []).append(k)
         return [(version, each, np.array(some)) for (version, each), some in kinds.items()]
 
-    def _pushed(self, paths: Paths, works: tuple[Work, ...]) -> LocalSteps:
+    def _pushed(self, paths: JobChains, works: tuple[Work, ...]) -> LocalSteps:
         """The local steps of paths that are alike, with the vectors in force when they began."""
         local, vectors = self._local_steps(paths, works), self.vectors
         if not vectors.begun:
@@ -263,7 +265,7 @@ class Training:
             offset = vectors.offsets(paths.client, numbers, self.parameters)
         return replace(local, offset=offset, frozen=used[0].frozen)
 
-    def _local_steps(self, paths: Paths, works: tuple[Work, ...]) -> LocalSteps:
+    def _local_steps(self, paths: JobChains, works: tuple[Work, ...]) -> LocalSteps:
         rates = np.zeros(paths.invitations.shape)
         if paths.one_job:
             number, version = int(paths.invitations[0, 0]), int(paths.versions[0, 0])

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from cafe.control import Controller
 from cafe.data.examples import Shards
-from cafe.engine import Limits, play
-from cafe.engine.job_chains import Paths
-from cafe.engine.new_jobs import Played
+from cafe.engine.fates import JobFates
+from cafe.engine.job_chains import JobChains
+from cafe.engine.new_jobs import SimulatedJobs
 from cafe.engine.run import Run
 from cafe.engine.run_checks import check_hazards
-from cafe.engine.settled import Settled
+from cafe.engine.simulate import run_rounds
+from cafe.engine.stopping import StoppingRule
 from cafe.errors import CafeError, InputError
 from cafe.federation import Federation
 from cafe.latency import Constant, Latency
@@ -156,12 +157,12 @@ def two_levels(
             row end the run with an error.
         progress: called with the share that is done.
     """
-    limits = Limits(rounds, updates, time)
+    stopping = StoppingRule(rounds, updates, time)
     check_hazards(crash, patience)
     edges = build(clusters, cloud, task, link, check_seed(seed), crash, patience)
-    for _ in play(edges.cloud, limits, evaluate_every):
+    for _ in run_rounds(edges.cloud, stopping, evaluate_every):
         if progress is not None:
-            progress(min(limits.reached(edges.cloud), 1.0))
+            progress(min(stopping.share_done(edges.cloud), 1.0))
     return Levels(
         edges.cloud.history(),
         tuple(run.history() for run in edges.runs),
@@ -188,7 +189,7 @@ class Edges:
         self.kept: dict[int, list[Job]] = {}  # by cluster: jobs whose report is kept unused
         self.discarded = 0.0
 
-    def play(self, ledger: Ledger, invitation: Invitation, began: Mask) -> Played:
+    def play(self, ledger: Ledger, invitation: Invitation, began: Mask) -> SimulatedJobs:
         """Play the jobs that an invitation of the cloud starts, one cluster after the other."""
         clusters, work = invitation.clients, invitation.work
         if work.epochs is not None or work.seconds is not None or work.prox:
@@ -215,7 +216,7 @@ class Edges:
             job = (ledger.invitations, int(clusters[row]))
             start = self._start(job[1], bool(local[row]))
             end[row], steps[row] = self._job(job, start, ledger.now, int(steps[row]))
-        return Played(end, steps)
+        return SimulatedJobs(end, steps)
 
     def _start(self, cluster: int, local: bool) -> Model:
         """The model that a cluster begins from: the cloud's, or its own that it has kept."""
@@ -244,7 +245,7 @@ class Edges:
         self.used[job] = sum(outcome.work - outcome.processing_waste for outcome in played)
         return run.ledger.now, made
 
-    def updates(self, paths: Paths) -> NDArray[np.float32]:
+    def updates(self, paths: JobChains) -> NDArray[np.float32]:
         """What clusters have reported: where each has ended, minus the cloud's model."""
         training = self.cloud.training
         assert training is not None
@@ -258,17 +259,17 @@ class Edges:
             found[row] = save(change) * np.float32(task.scale[cluster] if scaled else 1.0)
         return found
 
-    def settle(self, jobs: Running, settled: Settled) -> None:
+    def settle(self, jobs: Running, fates: JobFates) -> None:
         """Note which jobs a round of the cloud has discarded, and forget what is over."""
-        for clusters, fates in settled.earlier:
-            for cluster, fate in zip(clusters.tolist(), fates.tolist(), strict=True):
+        for clusters, earlier in fates.earlier:
+            for cluster, fate in zip(clusters.tolist(), earlier.tolist(), strict=True):
                 for job in self.kept.pop(cluster, []):
                     self._end(job, fate)
-        for row, fate in enumerate(settled.fate.tolist()):
+        for row, fate in enumerate(fates.by_job.tolist()):
             if fate != OPEN:
                 self._end((int(jobs.invitation[row]), int(jobs.client[row])), fate)
-        for row in settled.kept.tolist():
-            if settled.fate[row] == OPEN:
+        for row in fates.kept.tolist():
+            if fates.by_job[row] == OPEN:
                 cluster = int(jobs.client[row])
                 self.kept.setdefault(cluster, []).append((int(jobs.invitation[row]), cluster))
         training = self.cloud.training

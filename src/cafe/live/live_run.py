@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from cafe.control import Controller, ask, titled
-from cafe.engine.arrivals import waited
+from cafe.engine.arrivals import end_of_wait
 from cafe.engine.books import Books
+from cafe.engine.closing_round import ClosingRound
+from cafe.engine.fates import JobFates, UsedReports
 from cafe.engine.policy_calls import PolicyCalls
-from cafe.engine.run import RECALL
+from cafe.engine.response_times import MAX_RESPONSES
 from cafe.engine.run_checks import check_secure
-from cafe.engine.settled import Settled, Used, as_closed
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Indices
 from cafe.fitting.observations import Observations
@@ -37,7 +38,7 @@ from cafe.rounds.history import Column, Columns, History
 from cafe.rounds.jobs import Invitation, Reports, Running, Status, Work
 from cafe.rounds.ledger import Ledger, Waiting
 from cafe.rounds.outcome import OPEN, Fate, Outcome
-from cafe.rounds.policy import COMMIT, Policy, Verdict, Wait
+from cafe.rounds.policy import COMMIT, Closed, Policy, Verdict, Wait
 from cafe.rounds.vectors import JobVectors, Vectors
 
 POLL = 0.15  # seconds between two looks at what has come
@@ -94,7 +95,7 @@ class LiveRun:
         self.held: dict[int, Admitted] = {}
         self.outcomes: list[Outcome] = []
         self.scores: list[tuple[int, Score]] = []
-        self.responses: deque[Response] = deque(maxlen=RECALL)
+        self.responses: deque[Response] = deque(maxlen=MAX_RESPONSES)
         self.failures = 0
         self.open: OpenRound | None = None
         self._columns = Columns()
@@ -162,7 +163,7 @@ class LiveRun:
         self._start(open_, self.calls.invite(policy), outcome)
         repeats, verdict, early = self._wait(open_, outcome)
         jobs, reported = open_.jobs, open_.reported
-        used, reports, spoilt = Used.nothing(), None, False
+        used, reports, spoilt = UsedReports.nothing(), None, False
         if verdict is COMMIT:
             merged = self._merge(jobs, np.flatnonzero(reported))
             spoilt = merged is None
@@ -170,14 +171,16 @@ class LiveRun:
         outcome.closed, outcome.succeeded = ledger.now, verdict is COMMIT and not spoilt
         outcome.invited = open_.invited
         outcome.bytes_up = self._weight(open_) * self._bytes
-        closed = as_closed(outcome.succeeded, jobs, reported, used, reports)
+        closed = Closed.of(outcome.succeeded, jobs, reported, used.jobs, reports)
         carried = self.calls.carry(policy, closed, len(jobs), spoilt)
         unfinished = Fate.CANCELLED if early else Fate.LATE
-        settled = self.books.close(outcome, jobs, reported, used, carried, unfinished, repeats)
-        self.running = settled.running
-        records = self.pending.settle(outcome, open_, used, settled)
-        responses = self._responses(open_, settled)
-        self._remember(open_, settled)
+        fates = self.books.close(
+            ClosingRound(outcome, jobs, reported, used, carried, unfinished, repeats)
+        )
+        self.running = fates.running
+        records = self.pending.settle(outcome, open_, used, fates)
+        responses = self._responses(open_, fates)
+        self._remember(open_, fates)
         self.outcomes.append(outcome)
         self.responses += responses
         self.calls.observe(policy, outcome, closed)
@@ -311,7 +314,7 @@ class LiveRun:
             self.notice()
             if not self._listen(open_, answer):
                 self.calls.repeat_close()
-            _, now_reported = waited(jobs, answer)
+            _, now_reported = end_of_wait(jobs, answer)
             ledger.mark(jobs.client, now_reported & ~reported, False)
             open_.reported = now_reported
 
@@ -343,10 +346,10 @@ class LiveRun:
                 return False
             self.wire.sleep(min(POLL, max(wait.until - self.now(), 0.0)))
 
-    def _merge(self, jobs: Running, index: Indices) -> tuple[Used, Reports] | None:
+    def _merge(self, jobs: Running, index: Indices) -> tuple[UsedReports, Reports] | None:
         """Ask the policy for coefficients, and move the model; None if that would spoil it."""
-        ledger, policy, held = self.ledger, self.policy, self.books.held(jobs, index)
-        reports = self.books.reports(jobs, index, held)
+        ledger, policy = self.ledger, self.policy
+        reports, held = self.books.offer(jobs, index)
         keys = zip(jobs.client[index].tolist(), jobs.invitation[index].tolist(), strict=True)
         came = [self.dispatcher.arrived[key] for key in keys] + [
             self.held[k] for k in held.tolist()
@@ -372,14 +375,14 @@ class LiveRun:
         if not self.global_model.move(ledger.version, updates, reports.version, merge):
             return None
         vectors.adopt(merge, reports.client)
-        return Used.by(merge, index, held), reports
+        return UsedReports.by(merge, index, held), reports
 
-    def _responses(self, open_: OpenRound, settled: Settled) -> list[Response]:
+    def _responses(self, open_: OpenRound, fates: JobFates) -> list[Response]:
         """The response times of a round; a job that runs on is noted when it ends."""
         found = []
         for row, record in enumerate(open_.records):
-            runs = settled.fate[row] == OPEN and not open_.reported[row]
-            if runs or settled.fate[row] in (Fate.CRASHED, Fate.REFUSED, Fate.ABSENT):
+            runs = fates.by_job[row] == OPEN and not open_.reported[row]
+            if runs or fates.by_job[row] in (Fate.CRASHED, Fate.REFUSED, Fate.ABSENT):
                 continue
             waited_for = min(open_.until, self.ledger.now) - record.start
             if not waited_for > 0:  # a round of zero length carries no information
@@ -388,10 +391,10 @@ class LiveRun:
             found.append(Response(record.name, took, _seconds(waited_for)))
         return found
 
-    def _remember(self, open_: OpenRound, settled: Settled) -> None:
+    def _remember(self, open_: OpenRound, fates: JobFates) -> None:
         """Keep what later rounds may need, and forget the rest."""
         books = self.books
-        for row in settled.kept.tolist():
+        for row in fates.kept.tolist():
             record = open_.records[row]
             if books.kept.held[record.client]:
                 self.held[record.client] = self.dispatcher.arrived[record.client, record.invitation]

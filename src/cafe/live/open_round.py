@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cafe.engine.settled import known
 from cafe.latency.base import Floats
 from cafe.live.job_records import JobRecord
 from cafe.rounds.jobs import Jobs, Mask, Running, Status
@@ -91,7 +90,7 @@ class OpenRound:
     def look(self) -> tuple[Jobs, Floats]:
         """The jobs that have reported, as decisions may see them, and when they did."""
         jobs = self.jobs.take(np.flatnonzero(self.reported))
-        return known(jobs), jobs.arrival
+        return jobs.visible(), jobs.arrival
 
     @property
     def alive(self) -> Mask:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cafe.engine.settled import Settled, Used
+from cafe.engine.fates import JobFates, UsedReports
 from cafe.live.job_records import REUSED, JobRecord
 from cafe.live.open_round import OpenRound
 from cafe.rounds.jobs import Mask
@@ -25,7 +25,7 @@ class Pending:
     held: dict[int, JobRecord] = field(default_factory=dict)
 
     def settle(
-        self, outcome: Outcome, open_: OpenRound, used: Used, settled: Settled
+        self, outcome: Outcome, open_: OpenRound, used: UsedReports, fates: JobFates
     ) -> list[JobRecord]:
         """The records that a closed round has settled; merged ones in the order of the merge.
 
@@ -33,7 +33,7 @@ class Pending:
             outcome: of the round, booked.
             open_: the round's jobs.
             used: what the update is made of.
-            settled: the fates that the books gave.
+            fates: those that the books gave.
         """
         written: list[JobRecord] = []
         fresh = len(used.jobs)
@@ -41,8 +41,8 @@ class Pending:
         by_client = dict(zip(used.held.tolist(), used.coefficient[fresh:].tolist(), strict=True))
         earlier = {
             client: Fate(fate)
-            for clients, fates in settled.earlier
-            for client, fate in zip(clients.tolist(), fates.tolist(), strict=True)
+            for clients, found in fates.earlier
+            for client, fate in zip(clients.tolist(), found.tolist(), strict=True)
         }
 
         def end(record: JobRecord, fate: Fate | str, coefficient: float | None = None) -> None:
@@ -57,9 +57,9 @@ class Pending:
             for record in chain:
                 end(record, earlier[client], coefficient if record is chain[-1] else None)
 
-        kept = set(settled.kept.tolist())
+        kept = set(fates.kept.tolist())
         for row, record in enumerate(open_.records):
-            fate, client = int(settled.fate[row]), record.client
+            fate, client = int(fates.by_job[row]), record.client
             if row in by_row:
                 if open_.jobs.local[row] and client in earlier:
                     end_chain(client)
@@ -76,7 +76,7 @@ class Pending:
             end_chain(client)
         for row in sorted(kept):
             record = open_.records[row]
-            if settled.fate[row] == OPEN:
+            if fates.by_job[row] == OPEN:
                 self.chains.setdefault(record.client, []).append(record)
                 self.held.pop(record.client, None)
             else:

@@ -156,7 +156,7 @@ class _Server:
     def play(self) -> None:
         """Round after round."""
         self.evaluate()  # where an earlier server was stopped before it could
-        while self.limits.reached(self.run) < 1:
+        while self.limits.share_done(self.run) < 1:
             self.gather()
             self.status.show("open", self.trouble if self.run.failures else "")
             played = self.run.step()
@@ -207,7 +207,7 @@ class _Server:
     def evaluate(self) -> None:
         """Find out how good the model is, if it is time to and nobody has yet."""
         run, version = self.run, self.run.ledger.version
-        due = version % self.config.evaluate_every == 0 or self.limits.reached(run) >= 1
+        due = version % self.config.evaluate_every == 0 or self.limits.share_done(run) >= 1
         if "scores" in run.policy.needs:
             seen = run.ledger.score
             due = due or seen is None or version - seen.version >= run.policy.score_every

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cafe.control import Controller, as_controller
-from cafe.engine import Limits
+from cafe.engine import StoppingRule
 from cafe.engine.two_levels import Cluster
 from cafe.errors import InputError, check_positive, check_whole
 from cafe.learn.server_optimisers import ServerOptimiser
@@ -63,7 +63,7 @@ class ServerConfig:
     secure_aggregation: bool = False
 
     def __post_init__(self) -> None:
-        Limits(self.rounds, self.updates, self.time)
+        StoppingRule(self.rounds, self.updates, self.time)
         if isinstance(self.policy, Cluster | list | tuple):
             raise InputError(
                 "Two levels run in simulation only, by cafe.two_levels. A server on real clients "
@@ -87,9 +87,9 @@ class ServerConfig:
             )
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> StoppingRule:
         """When the run ends."""
-        return Limits(self.rounds, self.updates, self.time)
+        return StoppingRule(self.rounds, self.updates, self.time)
 
     @property
     def controller(self) -> Controller:

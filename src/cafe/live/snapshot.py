@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cafe.control import identity_of, titled
-from cafe.engine.snapshot import State, packed, restore_books, save_books, unpacked
+from cafe.engine.snapshot import State, pack, restore_books, save_books, unpack
 from cafe.live.job_records import JobRecord
 from cafe.live.live_run import LiveRun
 from cafe.live.validation import Admitted
@@ -38,7 +38,7 @@ def save(run: LiveRun) -> State:
     if run.vectors.used:
         arrays, meta["vectors"] = run.vectors.save()
         state |= arrays
-    return packed(state, meta)
+    return pack(state, meta)
 
 
 def restore(run: LiveRun, state: State) -> None:
@@ -47,7 +47,7 @@ def restore(run: LiveRun, state: State) -> None:
     Its clock goes on from there. Jobs that were running then cannot report to the new server: they
     are lost.
     """
-    meta = unpacked(state, identity(run))
+    meta = unpack(state, identity(run))
     vars(run.clients).update({name: meta[name] for name in vars(run.clients)})
     run.books.admit(np.full(len(run.clients.names), UNKNOWN))
     restore_books(run, state, meta)

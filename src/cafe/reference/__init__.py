@@ -11,12 +11,12 @@ from __future__ import annotations
 from cafe.control import Controller
 from cafe.federation import Federation
 from cafe.reference.loop import Reference
-from cafe.reference.reference_jobs import Job, Kept
+from cafe.reference.reference_jobs import KeptJob, ReferenceJob
 from cafe.rounds.history import History
 from cafe.rounds.policy import Policy
 from cafe.task import Task
 
-__all__ = ["Job", "Kept", "Reference", "simulate"]
+__all__ = ["KeptJob", "Reference", "ReferenceJob", "simulate"]
 
 
 def simulate(

@@ -13,7 +13,7 @@ from cafe.control import Controller, Fixed, titled
 from cafe.federation import Federation
 from cafe.fitting.observations import Observations
 from cafe.randomness import Stream
-from cafe.reference.reference_jobs import Job, Kept, columns, look, total
+from cafe.reference.reference_jobs import KeptJob, ReferenceJob, columns, look, total
 from cafe.reference.trainer import Trainer
 from cafe.rounds import answers
 from cafe.rounds.history import Curve, History
@@ -47,8 +47,8 @@ class Reference:
         self.last_start, self.last_round = [0.0] * n, [-1] * n
         self.merged, self.weight = [0] * n, [0.0] * n
         self.area, self.settled = [0.0] * n, [0.0] * n
-        self.running: list[Job] = []
-        self.kept: dict[int, Kept] = {}
+        self.running: list[ReferenceJob] = []
+        self.kept: dict[int, KeptJob] = {}
         self.state: Any = None
         self.score: Scored | None = None
         self.responses: list[tuple[int, float, float]] = []
@@ -56,7 +56,7 @@ class Reference:
         self.bytes = 0 if self.trainer is None else 4 * self.trainer.parameters
         self.reports: Reports | None = None
         self.outcomes: list[Outcome] = []
-        self.open_jobs: list[Job] = []
+        self.open_jobs: list[ReferenceJob] = []
         self.presence, self.away = None, np.zeros(n, dtype=bool)
         if federation.presence is not None:
             self.presence = federation.presence.begin(n, seed)
@@ -78,7 +78,9 @@ class Reference:
             seen = Observations([*times], [*limits], [f"{client}" for client in clients])
         return self.controller(self.ledger(self.now, self.running), seen)
 
-    def ledger(self, opened: float, working: list[Job], decision: str = "", at: int = 0) -> Ledger:
+    def ledger(
+        self, opened: float, working: list[ReferenceJob], decision: str = "", at: int = 0
+    ) -> Ledger:
         """What the server knows now, with the random numbers of a decision."""
         known = Columns.new(self.examples)
         known.last_start[:] = self.last_start
@@ -131,7 +133,7 @@ class Reference:
             for job in reported:
                 self.trainer.train(job)
 
-        used: dict[Job, float] = {}
+        used: dict[ReferenceJob, float] = {}
         self.reports, spoilt = None, False
         if verdict is COMMIT:
             spoilt, used = self.merge([job for job in jobs if job in reported], opened)
@@ -210,8 +212,8 @@ class Reference:
         return outcome
 
     def start(
-        self, invitation: Invitation, opened: float, jobs: list[Job], outcome: Outcome
-    ) -> list[Job]:
+        self, invitation: Invitation, opened: float, jobs: list[ReferenceJob], outcome: Outcome
+    ) -> list[ReferenceJob]:
         """Draw the invited clients' response times."""
         clients, number = invitation.clients, self.invitations
         self.invitations += 1
@@ -241,7 +243,7 @@ class Reference:
             before = self.kept[client].job if local else None
             began = self.version if before is None else before.began
             new.append(
-                Job(
+                ReferenceJob(
                     client=client,
                     start=self.now,
                     version=self.version,
@@ -303,15 +305,15 @@ class Reference:
         return int(steps), steps * each
 
     def wait(
-        self, jobs: list[Job], opened: float, outcome: Outcome
-    ) -> tuple[list[Job], Verdict, bool]:
+        self, jobs: list[ReferenceJob], opened: float, outcome: Outcome
+    ) -> tuple[list[ReferenceJob], Verdict, bool]:
         """Let reports come in, in order of time and then of client, as long as the policy waits.
 
         Jobs that are invited meanwhile are added to ``jobs``.
         """
         queue = [(job.arrival, job.client, k) for k, job in enumerate(jobs)]
         heapq.heapify(queue)
-        reported: list[Job] = []
+        reported: list[ReferenceJob] = []
         until, policy = np.inf, self.policy
         before = len(self.running)
         while True:
@@ -344,7 +346,9 @@ class Reference:
             if not self.now >= moment or (self.now == moment and len(reported) == count):
                 raise answers.passed(policy, moment, answer)
 
-    def merge(self, reported: list[Job], opened: float) -> tuple[bool, dict[Job, float]]:
+    def merge(
+        self, reported: list[ReferenceJob], opened: float
+    ) -> tuple[bool, dict[ReferenceJob, float]]:
         """Move the model: whether that would have spoilt it, and which jobs were used.
 
         Jobs that were used come with their coefficients.
@@ -374,7 +378,7 @@ class Reference:
             return True, {}
         return False, used
 
-    def working(self, reported: list[Job]) -> list[Job]:
+    def working(self, reported: list[ReferenceJob]) -> list[ReferenceJob]:
         """The jobs that have not reported, while their round is open."""
         return [job for job in self.open_jobs if job not in reported]
 
@@ -386,11 +390,11 @@ class Reference:
             accuracy = found.accuracy if np.isfinite(found.loss) else None
             self.score = Scored(found.loss, accuracy, self.version)
 
-    def spent(self, job: Job) -> float:
+    def spent(self, job: ReferenceJob) -> float:
         """For how long its client has worked on a job; one that is absent counts as late."""
         return min(job.stop, self.now) - job.start
 
-    def book_merge(self, outcome: Outcome, used: dict[Job, float]) -> None:
+    def book_merge(self, outcome: Outcome, used: dict[ReferenceJob, float]) -> None:
         """Reset ages, and settle the fate of all that is in the update."""
         outcome.used = len(used)
         fresh = [job for job in used if not self.is_kept(job)]
@@ -417,11 +421,11 @@ class Reference:
             job.uses += 1
         self.drop(outcome, [job.client for job in fresh if not job.local])
 
-    def is_kept(self, job: Job) -> bool:
+    def is_kept(self, job: ReferenceJob) -> bool:
         """Whether a job's report was kept in an earlier round."""
         return job.client in self.kept and self.kept[job.client].job is job
 
-    def keep(self, outcome: Outcome, job: Job, code: int, used: bool) -> None:
+    def keep(self, outcome: Outcome, job: ReferenceJob, code: int, used: bool) -> None:
         """Keep a client's report, its local model, or both."""
         before = self.kept.get(job.client)
         pending, charge, spent = (
@@ -431,7 +435,7 @@ class Reference:
             pending += 1
             charge, spent = charge + (self.now - job.start), spent + self.spent(job)
         fate = Fate.OVER if outcome.succeeded else Fate.FAILED
-        self.kept[job.client] = Kept(
+        self.kept[job.client] = KeptJob(
             job, bool(code & HOLD), bool(code & LOCAL), pending, fate, charge, spent
         )
 

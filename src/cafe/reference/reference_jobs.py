@@ -13,7 +13,7 @@ from cafe.rounds.outcome import Fate
 
 
 @dataclass(eq=False)
-class Job:
+class ReferenceJob:
     """One client's piece of work."""
 
     client: int
@@ -30,7 +30,7 @@ class Job:
     crashes: bool  # whether it is lost at ``stop``
     seconds: float  # of training
     work: Work
-    before: Job | None  # the job whose local model it goes on from
+    before: ReferenceJob | None  # the job whose local model it goes on from
     began: int  # the version of the global model that this goes back to
     offset: Any = None  # what it adds to each gradient
     frozen: Any = None  # which parameters it leaves as they are
@@ -41,16 +41,16 @@ class Job:
     rms_loss: float = np.nan
 
     @property
-    def chain(self) -> list[Job]:
+    def chain(self) -> list[ReferenceJob]:
         """The jobs whose work its report has, in order."""
         return [*([] if self.before is None else self.before.chain), self]
 
 
 @dataclass(eq=False)
-class Kept:
+class KeptJob:
     """What a client keeps from earlier rounds, and the jobs in it whose fate is open."""
 
-    job: Job  # the last one
+    job: ReferenceJob  # the last one
     held: bool
     local: bool
     pending: int
@@ -59,7 +59,7 @@ class Kept:
     spent: float
 
 
-def columns(kind: Any, jobs: list[Job], **more: Any) -> Any:
+def columns(kind: Any, jobs: list[ReferenceJob], **more: Any) -> Any:
     """Jobs as arrays, as policies see them."""
     return kind(
         client=np.array([job.client for job in jobs], dtype=np.intp),
@@ -74,7 +74,7 @@ def columns(kind: Any, jobs: list[Job], **more: Any) -> Any:
     )
 
 
-def look(seen: list[Job]) -> tuple[Jobs, Floats]:
+def look(seen: list[ReferenceJob]) -> tuple[Jobs, Floats]:
     """Jobs that have reported, and when."""
     return columns(Jobs, seen), np.array([job.arrival for job in seen])
 

@@ -9,7 +9,7 @@ import numpy as np
 from cafe.engine.batches import Batches
 from cafe.learn.base import Score
 from cafe.randomness import Stream
-from cafe.reference.reference_jobs import Job
+from cafe.reference.reference_jobs import ReferenceJob
 from cafe.rounds.policy import Merge
 from cafe.task import Task
 
@@ -57,7 +57,7 @@ class Trainer:
         parts = [part for part in (self.common, self.own.get(client)) if part is not None]
         return sum(parts[1:], parts[0]) if parts else None
 
-    def train(self, job: Job) -> None:
+    def train(self, job: ReferenceJob) -> None:
         """Take a job's steps, one after the other, from the global or the client's own model."""
         task, client = self.task, np.array([job.client])
         job.base = self.models[job.began]
@@ -91,7 +91,7 @@ class Trainer:
                 model = model - slope * float(step)
         job.model = model
 
-    def move(self, jobs: list[Job], used: dict[Job, float], merge: Merge) -> bool:
+    def move(self, jobs: list[ReferenceJob], used: dict[ReferenceJob, float], merge: Merge) -> bool:
         """Make the next version; False, and nothing is changed, if it were not finite.
 
         Args:
@@ -118,7 +118,7 @@ class Trainer:
         self.frozen = self.frozen if merge.frozen is None else np.array(merge.frozen)
         return True
 
-    def seen(self, jobs: list[Job], needs: frozenset[str]) -> dict[str, Any]:
+    def seen(self, jobs: list[ReferenceJob], needs: frozenset[str]) -> dict[str, Any]:
         """What a policy needs to see of reports."""
         found: dict[str, Any] = {}
         task, save = self.task, self.task.learner.save

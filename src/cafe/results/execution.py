@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from cafe.engine import Limits, Run, play
+from cafe.engine import Run, StoppingRule, run_rounds
 from cafe.engine.snapshot import restore, save
 from cafe.errors import FileError, InputError
 from cafe.learn.threads import cores
@@ -169,16 +169,16 @@ def _play(
     progress: Callable[[RunProgress], None] | None,
 ) -> None:
     """Play to the end as ``simulate`` does, with checkpoints on the way and one at the end."""
-    limits = Limits(*(scenario.run.get(name) for name in ("rounds", "updates", "time")))
+    stopping = StoppingRule(*(scenario.run.get(name) for name in ("rounds", "updates", "time")))
     saver = _Saver(folder / checkpoint.NAME, run, log)
-    for outcome, score in play(run, limits, scenario.run.get("evaluate_every")):
+    for outcome, score in run_rounds(run, stopping, scenario.run.get("evaluate_every")):
         log.outcome(outcome)
         if score is not None:
             log.score(run.ledger.round, score)
         saver.save_if_due()
         if progress is not None:
             accuracy = run.scores[-1][1].accuracy if run.scores else None
-            progress(RunProgress(min(limits.reached(run), 1.0), run.ledger.round, accuracy))
+            progress(RunProgress(min(stopping.share_done(run), 1.0), run.ledger.round, accuracy))
     saver.save()
 
 

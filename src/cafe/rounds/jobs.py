@@ -142,6 +142,9 @@ class Jobs:
         return cls(*[_joined([getattr(part, name) for part in parts]) for name in names])
 
 
+_VISIBLE = tuple(field.name for field in fields(Jobs))
+
+
 class Status(IntEnum):
     """Whether a job will report."""
 
@@ -187,6 +190,10 @@ class Running(Jobs):
             status=number.astype(np.int8),
             trained=time,
         )
+
+    def visible(self) -> Jobs:
+        """The columns that decisions may see."""
+        return Jobs(*[getattr(self, name) for name in _VISIBLE])
 
     @property
     def all_expected(self) -> bool:

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.errors import InputError, check_positive, check_whole, did_you_mean, is_finite_number
-from cafe.federation import Federation
+from cafe.federation import Federation, Indices
 from cafe.latency.base import Floats, to_floats
 from cafe.rounds import policy_text
 from cafe.rounds.identity import digest, identify
-from cafe.rounds.jobs import Invitation, Jobs, Mask, Reports
+from cafe.rounds.jobs import Invitation, Jobs, Mask, Reports, Running
 from cafe.rounds.ledger import Ledger, Waiting
 from cafe.rounds.outcome import Outcome
 
@@ -137,6 +137,32 @@ class Closed:
     ) -> None:
         self.succeeded, self.reported, self.reports = succeeded, reported, reports
         self._look = look
+
+    @classmethod
+    def of(
+        cls,
+        succeeded: bool,
+        jobs: Running,
+        reported: Mask,
+        used: Indices,
+        reports: Reports | None,
+    ) -> Closed:
+        """A closed round without the arrival times of jobs that have not reported.
+
+        Args:
+            succeeded: whether the model moved.
+            jobs: all that were open.
+            reported: which of the jobs have reported.
+            used: the rows of the jobs in the update.
+            reports: what ``merge`` was given.
+        """
+
+        def look() -> tuple[Jobs, Mask, Floats]:
+            is_used = np.zeros(len(jobs), dtype=bool)
+            is_used[used] = True
+            return jobs.visible(), is_used, np.where(reported, jobs.arrival, np.nan)
+
+        return cls(succeeded, reported, reports, look)
 
     @property
     def jobs(self) -> Jobs:

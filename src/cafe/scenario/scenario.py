@@ -277,9 +277,9 @@ def _run(table: Table, location: TableLocation) -> tuple[Table, tuple[int, ...]]
 
 
 def _check_limits(run: Table) -> None:
-    from cafe.engine import Limits
+    from cafe.engine import StoppingRule
 
-    Limits(run.get("rounds"), run.get("updates"), run.get("time"))
+    StoppingRule(run.get("rounds"), run.get("updates"), run.get("time"))
     if "evaluate_every" in run:
         check_whole("evaluate_every", run["evaluate_every"])
 

@@ -1,0 +1,154 @@
+"""A round that is being booked: the fate of each of its jobs, and what they have cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cafe.engine.fates import UsedReports
+from cafe.federation import Indices
+from cafe.latency.base import Floats
+from cafe.rounds.jobs import Codes, Mask, Running, Status, Whole, pick, since
+from cafe.rounds.outcome import OPEN, Fate, Outcome
+from cafe.rounds.policy import HOLD, LOCAL, RUN, Carried, Carry
+
+OVER, FAILED = Fate.OVER, Fate.FAILED  # members of an enum are slow to look up
+_MANY = 2**16  # jobs from which on counting fate by fate is quicker than all at once
+_LOST = np.array([OPEN, Fate.CRASHED, Fate.ABSENT, Fate.REFUSED, OPEN], dtype=np.int8)  # by Status
+
+
+@dataclass(frozen=True, eq=False)
+class ClosingRound:
+    """A round that has closed and is being booked.
+
+    Attributes:
+        outcome: of the round. It has the time of the close and whether the round succeeded; the
+            books fill in the rest.
+        jobs: all that were open, a client's older job before its newer ones.
+        reported: which of them have reported.
+        used: the reports in the update.
+        carried: the policy's answer to what outlives the round.
+        unfinished: the fate of jobs that the close cuts off.
+        repeats: whether a client may have several of the jobs.
+    """
+
+    outcome: Outcome
+    jobs: Running
+    reported: Mask
+    used: UsedReports
+    carried: Carried
+    unfinished: Fate
+    repeats: bool = False
+
+    # The next three are None if there is no such job. Most rounds have none, and None saves passes
+    # over all clients.
+
+    @cached_property
+    def lost(self) -> Mask | None:
+        """Which jobs are known never to report."""
+        return _lost(self.outcome.closed, self.jobs, self.reported)
+
+    @cached_property
+    def runs(self) -> Mask | None:
+        """Which jobs run on after the close."""
+        return _asked_for(self.carried, RUN, lambda: _may_run(self.jobs, self.reported, self.lost))
+
+    @cached_property
+    def keeps(self) -> Mask | None:
+        """Which reports or local models are kept."""
+        keeps = _asked_for(self.carried, HOLD | LOCAL, lambda: self.reported)
+        if keeps is not None and self.repeats:
+            keeps = keeps & _last_of_each(self.jobs.client, self.reported)
+        return keeps
+
+    @cached_property
+    def spent(self) -> Floats:
+        """Client time spent on each job up to the close."""
+        spent = np.minimum(self.jobs.stop, self.outcome.closed)
+        spent -= self.jobs.start
+        return spent
+
+    @property
+    def simple(self) -> bool:
+        """Whether at most two fates occur: one for all reports, one for all other jobs."""
+        if self.repeats or self.keeps is not None or isinstance(self.carried.jobs, np.ndarray):
+            return False
+        if not self.jobs.all_expected or not self.used.all_or_none(self.outcome):
+            return False
+        # A report that came together with the last one of a target was one too many.
+        came = int(np.count_nonzero(self.jobs.arrival <= self.outcome.closed))
+        return came == self.outcome.reports
+
+    def fates(self) -> Codes:
+        """Each job's fate, but for jobs that are used: the caller writes theirs."""
+        outcome, jobs, lost = self.outcome, self.jobs, self.lost
+        fate = np.full(len(jobs), self.unfinished, dtype=np.int8)
+        fate[jobs.arrival <= outcome.closed] = OVER
+        fate[self.reported] = OVER if outcome.succeeded else FAILED
+        if lost is not None:
+            fate[lost] = _LOST[jobs.status[lost]]
+            absent = lost & (jobs.status == Status.ABSENT)
+            outcome.absent_waste = float(since(outcome.closed, jobs.start[absent]).sum())
+        for still_open in (self.keeps, self.runs):
+            if still_open is not None:
+                fate[still_open] = OPEN
+        return fate
+
+    def charge(self, wasted: Indices) -> None:
+        """Write what the round's jobs have cost."""
+        outcome, runs, spent = self.outcome, self.runs, self.spent
+        outcome.work = float((spent if runs is None else spent[~runs]).sum())
+        start = pick(self.jobs.start, wasted)
+        outcome.waste += float(since(outcome.closed, start).sum())
+        outcome.processing_waste += float(spent[wasted].sum())
+
+
+def _lost(now: float, jobs: Running, reported: Mask) -> Mask | None:
+    """Which jobs are known never to report; None if none is."""
+    if jobs.all_expected:
+        return None
+    status = jobs.status
+    lost = (status == Status.CRASHED) & (jobs.stop <= now)  # who crashes later is at work
+    lost |= (status == Status.ABSENT) | (status == Status.REFUSED)
+    lost &= ~reported
+    return lost if lost.any() else None
+
+
+def _may_run(jobs: Running, reported: Mask, lost: Mask | None) -> Mask:
+    """Which jobs could go on after the close."""
+    over = reported if lost is None else reported | lost
+    if not jobs.all_expected:
+        over = over | (jobs.status == Status.STOPPED)
+    return ~over
+
+
+def _asked_for(carried: Carried, what: Carry, among: Callable[[], Mask]) -> Mask | None:
+    """For which of some jobs a policy asked this; None: for none of all."""
+    if isinstance(carried.jobs, np.ndarray):
+        asked = among() & (np.bitwise_and(carried.jobs, int(what)) != 0)
+        return asked if asked.any() else None
+    return among() if carried.jobs & what else None
+
+
+def _last_of_each(clients: Indices, reported: Mask) -> Mask:
+    """Which of the jobs that reported are their client's last."""
+    rows = np.flatnonzero(reported)
+    _, first = np.unique(clients[rows][::-1], return_index=True)
+    last = np.zeros(len(clients), dtype=bool)
+    last[rows[len(rows) - 1 - first]] = True
+    return last
+
+
+def each_once(clients: Indices) -> Indices:
+    """Clients without repetition, in the order in which they first occur."""
+    return clients[np.sort(np.unique(clients, return_index=True)[1])]
+
+
+def fate_counts(fate: Codes) -> Whole:
+    """How many jobs met each fate."""
+    if len(fate) < _MANY:
+        return np.bincount(fate + 1, minlength=len(Fate) + 1)[1:]
+    return np.array([np.count_nonzero(fate == each) for each in Fate])

@@ -6,10 +6,10 @@ The flat public surface. Everything is loaded when first asked for: ``import caf
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from cafe._version import __version__
 
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would take 10 ms
 if TYPE_CHECKING:
     from cafe import (
         data,

@@ -13,14 +13,29 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from cafe._version import __version__
 from cafe.cli import federating, planning, reproducing, running
+from cafe.console import say
 from cafe.errors import CafeError, memory_error_message
 from cafe.files import explain_os_error
 
+
+class _Commands(TyperGroup):
+    """The commands; Ctrl-C in one that does not handle it prints one line and exits with 130."""
+
+    def invoke(self, context: typer.Context) -> object:  # type: ignore[override]
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt:
+            say("Stopped.")
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
     name="cafe",
+    cls=_Commands,
     help="How long to wait, and for how many clients: cost and age aware federated learning.",
     no_args_is_help=True,
     add_completion=False,

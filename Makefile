@@ -38,11 +38,10 @@ quick: $(READY)  ## run the fast tests: no real federation, nothing marked slow
 coverage: $(READY)  ## run every test and measure branch coverage; fails below 95 %
 	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term --cov-report=html:coverage-report
 
-mutation: $(READY)  ## mutation testing of theory, books and policies; takes hours (ONLY=cafe.theory.waste*: a part)
-	@$(BIN)/python -c 'import mutmut' 2>/dev/null || { echo "Installing mutmut ..."; \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt mutmut; }
-	$(BIN)/mutmut run $(ONLY)
-	$(BIN)/mutmut results
+mutation: $(READY)  ## mutation testing of theory, books and policies: a sample (ARGS='--sample 0': all, takes many hours)
+	@$(BIN)/python -c 'import cosmic_ray' 2>/dev/null || { echo "Installing Cosmic Ray ..."; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt cosmic-ray; }
+	$(BIN)/python -m tests.mutation $(ARGS)
 
 check: $(READY)  ## formatting, lint, types, docs with warnings as errors
 	$(BIN)/ruff format --check .
@@ -64,5 +63,5 @@ format: $(READY)  ## let ruff rewrite the files
 	$(BIN)/ruff check --fix .
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) docs/_build demo-report paper-quick coverage-report .coverage* mutants build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) docs/_build demo-report paper-quick coverage-report .coverage* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

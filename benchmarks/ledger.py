@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 
 import cafe
-from cafe.decisions import LateOnes, Mean, Refill
+from cafe.decisions import KeepRunning, Mean, Refill
 from cafe.policies import mcu
 from cafe.rounds import COMMIT, Invitation, Ledger, Policy, Verdict, Wait, Waiting
 
@@ -37,7 +37,7 @@ def refilled(concurrency: int, goal: int) -> Policy:
             return COMMIT
         return refill.now(ledger) or Wait(reports=waiting.reports + 1)
 
-    return Policy("refilled", refill, close, Mean(), LateOnes())
+    return Policy("refilled", refill, close, Mean(), KeepRunning())
 
 
 def seconds_per_report(clients: int, updates: int) -> float:

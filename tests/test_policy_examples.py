@@ -18,7 +18,7 @@ from cafe.learn.linear import Logistic
 from cafe.policies import resolve
 from cafe.randomness import Stream
 from cafe.rounds import History, Policy
-from cafe.testing import VirtualWire, check_policy, in_two, trains
+from cafe.testing import VirtualWire, check_policy, engine_trainer, split_in_two
 from tests.support.virtual_runs import live
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -88,8 +88,8 @@ def test_live_and_engine_agree(name: str) -> None:
     # A real server that waits for all learns who is lost, and need not wait for them.
     lossy = policy.target != "all"
     who, crash = federation(0.8 if lossy else 1.0), 0.1 if lossy else 0.0
-    wire = VirtualWire(who, SEED, trains(what, SEED), crash, what)
-    begin = in_two(what.learner.save(what.learner.start(Stream(SEED, "start").at(0))))
+    wire = VirtualWire(who, SEED, engine_trainer(what, SEED), crash, what)
+    begin = split_in_two(what.learner.save(what.learner.start(Stream(SEED, "start").at(0))))
     mine, theirs = live(wire, policy, model=begin), Run(who, policy, what, seed=SEED, crash=crash)
     for _ in range(30):
         ours, its = mine.step().outcome, theirs.step()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cafe
-from cafe.decisions import Mean, Nothing
+from cafe.decisions import DropAll, Mean
 from cafe.engine import Run
 from cafe.randomness import Stream
 from cafe.reference import Reference
@@ -152,7 +152,7 @@ def test_what_decisions_see(which: str) -> None:
 
 def test_jobs_that_are_dropped_leave_their_clients_idle_in_observe() -> None:
     book = Notebook()
-    Run(WHO, replace(book.policy, carry=Nothing())).step()
+    Run(WHO, replace(book.policy, carry=DropAll())).step()
     by_name = {sight.decision: sight for sight in book.seen}
     assert by_name["merge"].busy == [2, 3, 4]
     assert by_name["observe"].busy == []

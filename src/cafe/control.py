@@ -62,7 +62,7 @@ def as_controller(given: object) -> Controller:
     return cast(Controller, given)
 
 
-def ask(controller: Controller, ledger: Ledger, seen: Observations | None) -> Policy:
+def ask_controller(controller: Controller, ledger: Ledger, seen: Observations | None) -> Policy:
     """The policy of the next round.
 
     Raises:
@@ -87,7 +87,7 @@ def is_controller(given: object) -> bool:
     return True
 
 
-def titled(thing: object) -> str:
+def display_name(thing: object) -> str:
     """The name of a part of a run: its text, or its type where the text has an address."""
     text = str(thing)
     return getattr(thing, "__name__", type(thing).__name__) if " at 0x" in text else text
@@ -105,7 +105,7 @@ def identity_of(controller: Controller) -> str:
     if isinstance(controller, Fixed):
         return controller.policy.identity
     try:
-        return f"{titled(controller)} sha256:{digest(controller, what='the controller')}"
+        return f"{display_name(controller)} sha256:{digest(controller, what='the controller')}"
     except InputError:
         if type(controller).__str__ is object.__str__:
             raise

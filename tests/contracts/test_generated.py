@@ -13,7 +13,7 @@ from cafe.learn.server_optimisers import Momentum
 from cafe.presence import OnOff
 from cafe.testing import contract
 from cafe.testing.check import small_task
-from tests.contracts.generated import generated
+from tests.support.generated_policies import generated
 
 CLIENTS = 7
 
@@ -42,7 +42,7 @@ def test_engine_reference_and_live_stay_equal(
     who, what = federation(timed, ties), small_task(CLIENTS)
     if seed % 3 == 0:
         what = replace(what, server=Momentum(0.5, 0.5))
-    plain = contract.Setting(lambda: policy, who, what, rounds=10, seed=seed % 1000)
+    plain = contract.CheckSetup(lambda: policy, who, what, rounds=10, seed=seed % 1000)
     contract.check_reference(plain)
     contract.check_fates(plain)
     contract.check_live(plain, notices=1.0)
@@ -61,4 +61,6 @@ def test_a_run_that_is_saved_and_restored_is_the_same_run(
     policy = generated(seed, late, timed)
     who = replace(federation(timed, True), availability=0.9, presence=OnOff(on=3.0, off=0.5))
     what = small_task(CLIENTS)
-    contract.check_saving(contract.Setting(lambda: policy, who, what, rounds=9, seed=1, crash=0.1))
+    contract.check_saving(
+        contract.CheckSetup(lambda: policy, who, what, rounds=9, seed=1, crash=0.1)
+    )

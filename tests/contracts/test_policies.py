@@ -16,8 +16,8 @@ from cafe.policies import recipes
 from cafe.presence import OnOff
 from cafe.rounds import Policy
 from cafe.testing import contract
-from cafe.testing.comparing import Check
-from tests.contracts.examples import (
+from cafe.testing.comparison import Check
+from tests.support.policies import (
     CLIENTS,
     EVERY,
     RECIPES,
@@ -30,9 +30,9 @@ from tests.contracts.examples import (
 )
 
 
-def setting(policy: Policy, what: cafe.Task | None = None, **given: Any) -> contract.Setting:
+def setting(policy: Policy, what: cafe.Task | None = None, **given: Any) -> contract.CheckSetup:
     whole: dict[str, Any] = {"federation": federation(), "rounds": 30, "seed": 3} | given
-    return contract.Setting(lambda: policy, task=what, **whole)
+    return contract.CheckSetup(lambda: policy, task=what, **whole)
 
 
 def test_every_recipe_is_examined() -> None:
@@ -139,7 +139,7 @@ def test_a_task_changes_nothing_in_the_books_but_bytes(policy: Policy) -> None:
         )
     )
     trained, books = (
-        contract.Setting(lambda: policy, who, given, seed=1).run() for given in (what, None)
+        contract.CheckSetup(lambda: policy, who, given, seed=1).run() for given in (what, None)
     )
     same = Check(policy, "a task changes nothing in the books")
     for _ in range(30):

@@ -33,7 +33,7 @@ from cafe.rounds import (
     Work,
 )
 from cafe.testing import contract
-from tests.contracts.examples import CLIENTS, clipped, federation, task
+from tests.support.policies import CLIENTS, clipped, federation, task
 
 
 def test_what_a_policy_needs_must_be_there() -> None:
@@ -118,7 +118,7 @@ def test_work_may_differ_from_round_to_round() -> None:
         return Fraction(0.5, work)(ledger, rng)
 
     policy = replace(mcu(quorum=1, deadline=0.4, late="keep"), name="moody", invite=invite)
-    contract.check_reference(contract.Setting(lambda: policy, federation(), task(), 50, seed=1))
+    contract.check_reference(contract.CheckSetup(lambda: policy, federation(), task(), 50, seed=1))
     assert cafe.simulate(federation(), policy, rounds=50, seed=1).fates["stale"] > 0
 
 
@@ -127,7 +127,7 @@ def test_work_may_differ_within_a_local_model() -> None:
         return Everyone(Work(epochs=1) if ledger.round % 2 else Work(2))(ledger, rng)
 
     policy = replace(agu(quorum=9, deadline=0.4, pool="union"), name="moodier", invite=invite)
-    contract.check_reference(contract.Setting(lambda: policy, federation(), task(), 50, seed=1))
+    contract.check_reference(contract.CheckSetup(lambda: policy, federation(), task(), 50, seed=1))
     assert cafe.simulate(federation(), policy, rounds=50, seed=1).updates < 25
 
 
@@ -167,8 +167,8 @@ def test_a_commit_without_reports_while_a_local_job_runs() -> None:
         "slow", Everyone(), close, merge, lambda *_: Carried(LOCAL | RUN, kept=True), late="keep"
     )
     who, what = cafe.Federation(3, cafe.Constant(1.0)), cafe.testing.check.small_task(3)
-    contract.check_reference(contract.Setting(lambda: policy, who, what, 5))
-    contract.check_fates(contract.Setting(lambda: policy, who, what, 5))
+    contract.check_reference(contract.CheckSetup(lambda: policy, who, what, 5))
+    contract.check_fates(contract.CheckSetup(lambda: policy, who, what, 5))
 
 
 def test_a_client_that_is_merged_twice_ends_what_it_kept_once() -> None:
@@ -193,7 +193,7 @@ def test_a_client_that_is_merged_twice_ends_what_it_kept_once() -> None:
     assert history.jobs == 3
     assert (history.fates["over"], history.fates["fresh"], history.open_jobs) == (1, 2, 0)
     assert history.by_round["waste"].tolist() == [0.0, 1.0]
-    contract.check_reference(contract.Setting(lambda: policy, who, None, 2))
+    contract.check_reference(contract.CheckSetup(lambda: policy, who, None, 2))
 
 
 def test_forecasts_are_for_policies_that_need_them() -> None:

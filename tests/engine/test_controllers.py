@@ -18,9 +18,9 @@ from cafe.live.live_run import LiveRun
 from cafe.policies import mcu
 from cafe.reference import Reference
 from cafe.rounds import HOLD, Carried, Ledger, Policy
-from cafe.testing import VirtualWire, in_two
-from cafe.testing.comparing import ROUNDING, Check
-from tests.contracts.examples import clipped, curious, federation, task
+from cafe.testing import VirtualWire, split_in_two
+from cafe.testing.comparison import ROUNDING, Check
+from tests.support.policies import clipped, curious, federation, task
 
 WHO = cafe.Federation.join(
     cafe.Federation(3, cafe.Constant(0.3)), cafe.Federation(2, cafe.Constant(5.0))
@@ -58,7 +58,7 @@ def test_engine_reference_and_live_choose_the_same(controller: Any) -> None:
     who = federation()
     engine, reference = Run(who, controller, seed=3), Reference(who, controller, seed=3)
     wire = VirtualWire(who, 3, notices=1.0)
-    live = LiveRun(wire, controller, in_two(np.zeros(6, np.float32)), seed=3)
+    live = LiveRun(wire, controller, split_in_two(np.zeros(6, np.float32)), seed=3)
     live.meet()
     check = Check(engine.policy, "controllers")
     for _ in range(15):
@@ -126,7 +126,7 @@ def test_secure_aggregation_shows_no_single_client(policy: Policy) -> None:
         LiveRun(
             VirtualWire(federation()),
             Fixed(policy),
-            in_two(np.zeros(6, np.float32)),
+            split_in_two(np.zeros(6, np.float32)),
             secure_aggregation=True,
         )
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import cafe
 from cafe import Cluster, Levels, two_levels
 from cafe.data.examples import Examples, Shards
-from cafe.decisions import Everyone, Mean, Nothing, Sample, closing
+from cafe.decisions import DropAll, Everyone, Mean, Sample, closing
 from cafe.engine.snapshot import save
 from cafe.engine.two_levels import build
 from cafe.errors import InfeasibleError, InputError
@@ -32,7 +32,7 @@ def everyone(steps: int = 1, **changes: Any) -> Policy:
     """Waits for all."""
     work = Work(steps, **changes)
     return Policy(
-        "everyone", Everyone(work), merge=Mean(), carry=Nothing(), **closing(1, None, all_in=True)
+        "everyone", Everyone(work), merge=Mean(), carry=DropAll(), **closing(1, None, all_in=True)
     )
 
 

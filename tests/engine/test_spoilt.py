@@ -36,7 +36,7 @@ def test_nothing_of_a_spoilt_round_is_kept() -> None:
     base = mcu(quorum=1, deadline=0.5)
     policy = replace(base, merge=merge, carry=lambda *_: Carried(HOLD, kept=True))
     what = small_task(3)
-    setting = contract.Setting(lambda: policy, WHO, what, rounds=4)
+    setting = contract.CheckSetup(lambda: policy, WHO, what, rounds=4)
     contract.check_reference(setting)
     contract.check_fates(setting)
     contract.check_live(setting)

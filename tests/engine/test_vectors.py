@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import cafe
 from cafe import reference
 from cafe.data.examples import Examples, Shards
-from cafe.decisions import Everyone, Mean, Nothing, Sample, closing
+from cafe.decisions import DropAll, Everyone, Mean, Sample, closing
 from cafe.engine import Run
 from cafe.engine.snapshot import restore, save
 from cafe.errors import InputError
@@ -32,7 +32,7 @@ from cafe.rounds import (
     Reports,
     Work,
 )
-from tests.contracts.examples import CLIENTS, federation, task
+from tests.support.policies import CLIENTS, federation, task
 from tests.test_policy_examples import assert_same_books
 
 PLAIN = Work(scaled=False)
@@ -56,7 +56,7 @@ def scaffold(invite: Any, rate: float, **close: Any) -> Policy:
         return Merge(share, offset=-after, common=common)
 
     timing = closing(**({"quorum": 1, "deadline": 1.0} | close))
-    return Policy("scaffold", invite, merge=merge, carry=Nothing(), needs=SEEN, **timing)
+    return Policy("scaffold", invite, merge=merge, carry=DropAll(), needs=SEEN, **timing)
 
 
 def averaging(invite: Any, rate: float) -> Policy:
@@ -290,7 +290,7 @@ def freezing(threshold: float) -> Policy:
 
     timing = closing(1, 1.0)
     needs = frozenset({"updates"})
-    return Policy("freezing", Everyone(), merge=merge, carry=Nothing(), needs=needs, **timing)
+    return Policy("freezing", Everyone(), merge=merge, carry=DropAll(), needs=needs, **timing)
 
 
 @pytest.mark.parametrize("kind", [Run, Reference])
@@ -316,7 +316,7 @@ def once(**vectors: Any) -> Policy:
 
     timing = closing(1, 1.0)
     needs = frozenset({"updates", "offsets"})
-    return Policy("once", Everyone(PLAIN), merge=merge, carry=Nothing(), needs=needs, **timing)
+    return Policy("once", Everyone(PLAIN), merge=merge, carry=DropAll(), needs=needs, **timing)
 
 
 @pytest.mark.parametrize("kind", [Run, Reference])

@@ -32,7 +32,7 @@ from cafe.rounds import (
     Waiting,
 )
 from cafe.rounds.outcome import Fate
-from tests.contracts.examples import EVERY, RECIPES, fedbuff, greedy, tolerant
+from tests.support.policies import EVERY, RECIPES, fedbuff, greedy, tolerant
 from tests.support.virtual_runs import WAYS, VirtualWire, exponential, live
 
 MERGED = ("fresh", "stale")
@@ -69,15 +69,15 @@ class Chaos:
         return str(rng.choice(WAYS)) if rng.random() < self.share else "report"
 
     def look(self, wire: VirtualWire) -> None:
-        rng = np.random.default_rng([self.seed, wire.looks])
-        everyone = [f"c{k:03d}" for k in range(wire.federation.clients + wire.looks // 3)]
+        rng = np.random.default_rng([self.seed, wire.polls])
+        everyone = [f"c{k:03d}" for k in range(wire.federation.clients + wire.polls // 3)]
         stays = rng.random(len(everyone)) >= self.share / 2
         wire.names = [name for name, here in zip(everyone, stays, strict=True) if here]
         for name in list(wire.local_models):
             if rng.random() < self.share / 3:
                 del wire.local_models[name]
         # Replies to orders of long ago, and to none.
-        wire.strays = [Reply(f"{n:06d}", lost="long ago") for n in range(wire.looks * 3)]
+        wire.strays = [Reply(f"{n:06d}", lost="long ago") for n in range(wire.polls * 3)]
         wire.strays += [Reply("nonsense", malformed="what?")]
 
 
@@ -150,7 +150,7 @@ def assert_waste(run: LiveRun, records: list[JobRecord]) -> None:
 def test_every_job_has_one_fate(policy: Policy, seed: int, share: float, notices: float) -> None:
     chaos = Chaos(seed, share)
     wire = VirtualWire(exponential(7, 2.0), seed, notices=notices)
-    wire.behave, wire.on_look = chaos, chaos.look
+    wire.behave, wire.on_poll = chaos, chaos.look
     run = live(wire, policy)
     records = play(run, 14)
     assert_conserved(run, wire, records)

@@ -136,9 +136,9 @@ def test_a_controller_may_ask_for_fewer_when_clients_have_gone(tmp_path: Path) -
     everyone = list(at.names)
 
     def leave(at: VirtualWire) -> None:
-        at.names = everyone[: 6 - min(at.looks // 2, 3)]
+        at.names = everyone[: 6 - min(at.polls // 2, 3)]
 
-    at.on_look = leave
+    at.on_poll = leave
     history = serve(at, brief(everybody, rounds=5, wait=5.0), tmp_path)
     assert history.updates == 5
     assert history.by_round["used"].tolist() == [6, 5, 5, 4, 4]

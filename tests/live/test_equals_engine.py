@@ -14,7 +14,7 @@ from cafe.learn.server_optimisers import Adam, Momentum
 from cafe.presence import Battery, DayNight, OnOff
 from cafe.rounds import Policy
 from cafe.testing import VirtualWire, contract
-from tests.contracts.examples import EVERY, SEEING, federation, over, task
+from tests.support.policies import EVERY, SEEING, federation, over, task
 from tests.support.virtual_runs import live
 
 # Nobody gives a real server forecasts, and it evaluates by itself.
@@ -25,9 +25,9 @@ LEARNERS = [*LIVE, *(policy for policy in SEEING if "scores" not in policy.needs
 SERVERS = [None, Adam(rate=0.05), Momentum(0.5, 0.5)]
 
 
-def setting(policy: Policy, **given: Any) -> contract.Setting:
+def setting(policy: Policy, **given: Any) -> contract.CheckSetup:
     usual: dict[str, Any] = {"federation": federation(), "task": None, "rounds": 12, "seed": 3}
-    return contract.Setting(lambda: policy, **usual | given)
+    return contract.CheckSetup(lambda: policy, **usual | given)
 
 
 @over(LIVE)

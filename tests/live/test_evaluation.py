@@ -194,7 +194,7 @@ def test_clients_that_are_not_back_yet_are_waited_for(tmp_path: Path) -> None:
     def back(at: VirtualWire) -> None:
         at.names = everyone if at.t > begin + 5.0 else []
 
-    at.names, at.on_look = [], back
+    at.names, at.on_poll = [], back
     history = serve(at, given, tmp_path)
     assert history.curve is not None
     assert history.curve.updates.tolist() == [1, 2]

@@ -29,9 +29,9 @@ from cafe.rounds import (
     Wait,
     Waiting,
 )
-from cafe.rounds.ledger import Columns
-from cafe.testing import VirtualWire, in_two, trains
-from tests.contracts.examples import federation, task
+from cafe.rounds.ledger import LedgerColumns
+from cafe.testing import VirtualWire, engine_trainer, split_in_two
+from tests.support.policies import federation, task
 from tests.support.virtual_runs import live
 
 SEED = 4
@@ -61,8 +61,8 @@ def test_the_same_losses_as_in_the_engine(base: Policy) -> None:
     ours, theirs = list[Any](), list[Any]()
     what = task()
     engine = Run(federation(), seeing(base, theirs), what, seed=SEED)
-    wire = VirtualWire(federation(), SEED, train=trains(what, SEED), task=what)
-    model = in_two(what.learner.save(what.learner.start(Stream(SEED, "start").at(0))))
+    wire = VirtualWire(federation(), SEED, train=engine_trainer(what, SEED), task=what)
+    model = split_in_two(what.learner.save(what.learner.start(Stream(SEED, "start").at(0))))
     mine = live(wire, seeing(base, ours), model=model)
     for _ in range(10):
         mine.step()
@@ -89,7 +89,7 @@ def test_who_sends_no_loss_costs_its_own_report_only() -> None:
 
 
 def test_who_has_not_said_how_much_it_holds_counts_as_the_mean_of_the_others() -> None:
-    ledger = Ledger(Columns.new(np.array([5, -1, 7])))
+    ledger = Ledger(LedgerColumns.new(np.array([5, -1, 7])))
     none = np.zeros(2, dtype=np.int64)
     times = np.zeros(2)
     clients = np.array([0, 2])

@@ -20,10 +20,10 @@ from cafe.live.server import serve
 from cafe.policies import agu, awu, mcu
 from cafe.rounds import HOLD, Carried, Closed, Ledger
 from cafe.rounds.policy import Policy
-from tests.contracts.examples import unequal
 from tests.live.test_conservation import Chaos
+from tests.support.policies import unequal
 from tests.support.serving import brief, stopped_after, wire
-from tests.support.virtual_runs import drift, start
+from tests.support.virtual_runs import random_step, start
 
 POLICIES = [
     mcu(quorum=2, deadline=0.5),
@@ -35,7 +35,7 @@ POLICIES = [
 
 
 def again(folder: Path, **given: Any) -> Replayed:
-    return replay(folder, start(), drift, lambda name: {}, seed=2, **given)
+    return replay(folder, start(), random_step, lambda name: {}, seed=2, **given)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def again(folder: Path, **given: Any) -> Replayed:
 def test_the_log_gives_the_model_again(tmp_path: Path, policy: Policy, combine: Combine) -> None:
     """Through misbehaving clients, lost memories, and a server that was stopped twice."""
     chaos = Chaos(2, 0.3)
-    at = wire(seed=2, behave=chaos, on_look=chaos.look)
+    at = wire(seed=2, behave=chaos, on_poll=chaos.look)
     given = brief(policy, rounds=14, seed=2, combine=combine)
     stopped_after(3, tmp_path, at, given)
     stopped_after(9, tmp_path, at, given)

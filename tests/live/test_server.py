@@ -193,10 +193,10 @@ def test_too_few_clients(tmp_path: Path) -> None:
 
 def test_it_waits_for_as_many_as_it_is_told(tmp_path: Path) -> None:
     def more(at: VirtualWire) -> None:
-        if at.looks == 4:
+        if at.polls == 4:
             at.names.append("c002")
 
-    at = wire(names=["c000", "c001"], on_look=more)
+    at = wire(names=["c000", "c001"], on_poll=more)
     serve(at, brief(clients=3), tmp_path)
     assert at.orders[0].round == 0
     assert sum(order.round == 0 for order in at.orders) == 3
@@ -206,10 +206,10 @@ def test_clients_that_go_away_are_waited_for_again(tmp_path: Path) -> None:
     everyone = [f"c{k:03d}" for k in range(6)]
 
     def away(at: VirtualWire) -> None:
-        at.names = everyone[:1] if 3 <= at.looks <= 8 else everyone
+        at.names = everyone[:1] if 3 <= at.polls <= 8 else everyone
 
     said: list[str] = []
-    serve(wire(on_look=away), brief(), tmp_path, say=said.append)
+    serve(wire(on_poll=away), brief(), tmp_path, say=said.append)
     assert sum(s.startswith("Gone: ") for s in said) == 5
     assert sum(s.startswith("Joined: ") for s in said) == 11
     assert any(s.startswith("Waiting: 1 of the 2") for s in said)
@@ -337,7 +337,7 @@ def test_a_lost_carry_is_told(tmp_path: Path) -> None:
     def forget(wire: VirtualWire) -> None:
         wire.local_models.pop("c000", None)
 
-    at.on_look = forget
+    at.on_poll = forget
     said: list[str] = []
     serve(at, brief(agu(quorum=3, deadline=0.5), rounds=2), tmp_path, say=said.append)
     assert "Carry lost: bc000b began from the global model instead." in said

@@ -15,7 +15,7 @@ from cafe.live.live_run import LiveRun
 from cafe.live.snapshot import restore, save
 from cafe.live.wire import Order, Report
 from cafe.policies import agu, awu, mcu
-from cafe.rounds.history import Columns, columns
+from cafe.rounds.history import RoundColumns, outcome_columns
 from cafe.rounds.policy import Policy
 from tests.live.test_conservation import Chaos, picky, play
 from tests.support.virtual_runs import VirtualWire, exponential, live, start
@@ -40,7 +40,7 @@ def played(policy: Policy, rounds: int) -> tuple[LiveRun, VirtualWire]:
         return Report(**vars(report) | {"examples": 1 + order.number})
 
     chaos = Chaos(5, 0.3)
-    wire = VirtualWire(exponential(7, 2.0), 1, tamper=tamper, behave=chaos, on_look=chaos.look)
+    wire = VirtualWire(exponential(7, 2.0), 1, tamper=tamper, behave=chaos, on_poll=chaos.look)
     run = made(wire, policy, model=start() | {"steps": np.array(4)})
     play(run, rounds)
     return run, wire
@@ -100,11 +100,11 @@ def test_it_is_taken_up_by_its_like_only() -> None:
 
 def test_rounds_are_turned_into_columns_once_and_right() -> None:
     run = live(VirtualWire(exponential(6, 2.0)), mcu(quorum=2, deadline=0.3))
-    growing = Columns()
+    growing = RoundColumns()
     for more in (0, 1, 0, 3, 2, 0):
         for _ in range(more):
             run.step()
-        found, expected = growing.of(run.outcomes), columns(run.outcomes)
+        found, expected = growing.of(run.outcomes), outcome_columns(run.outcomes)
         assert found.keys() == expected.keys()
         for name, column in expected.items():
             assert found[name].dtype == column.dtype

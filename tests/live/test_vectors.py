@@ -20,21 +20,21 @@ from cafe.live.wire import Order, Report
 from cafe.policies import agu
 from cafe.randomness import Stream
 from cafe.rounds import Merge, Policy, Work
-from cafe.testing import in_two, trains
-from cafe.testing.comparing import ROUNDING, Check
-from tests.contracts.examples import federation, task
+from cafe.testing import engine_trainer, split_in_two
+from cafe.testing.comparison import ROUNDING, Check
 from tests.engine.test_vectors import POLICIES, bad, everybody, freezing, once, points, steady
-from tests.support.virtual_runs import VirtualWire, drift, live, start
+from tests.support.policies import federation, task
+from tests.support.virtual_runs import VirtualWire, live, random_step, start
 
 
 def begin(what: cafe.Task, seed: int) -> Arrays:
-    return in_two(what.learner.save(what.learner.start(Stream(seed, "start").at(0))))
+    return split_in_two(what.learner.save(what.learner.start(Stream(seed, "start").at(0))))
 
 
 @pytest.mark.parametrize("policy", [*POLICIES, freezing(0.02)], ids=lambda p: p.name)
 def test_same_books_and_same_model(policy: Policy) -> None:
     seed, what, who = 7, task(), federation(0.8)
-    wire = VirtualWire(who, seed, train=trains(what, seed), task=what, crash=0.1)
+    wire = VirtualWire(who, seed, train=engine_trainer(what, seed), task=what, crash=0.1)
     mine = live(wire, policy, model=begin(what, seed))
     theirs = Run(who, policy, what, seed=seed, crash=0.1)
     moved, check = 0.0, Check(policy, "live = engine")
@@ -57,7 +57,7 @@ def test_a_server_that_is_started_again_has_its_vectors(after: int) -> None:
         return live(wire, policy, model=begin(what, seed))
 
     def wire() -> VirtualWire:
-        return VirtualWire(federation(), seed, train=trains(what, seed), task=what)
+        return VirtualWire(federation(), seed, train=engine_trainer(what, seed), task=what)
 
     whole = made(wire())
     for _ in range(9):
@@ -173,7 +173,7 @@ def test_a_report_that_moves_frozen_parameters_is_refused() -> None:
         moved = {name: array + np.float32(0.1) for name, array in report.update.items()}
         return replace(report, update=moved) if order.number == 1 else report
 
-    wire = VirtualWire(steady(3), 1, train=drift, tamper=tamper)
+    wire = VirtualWire(steady(3), 1, train=random_step, tamper=tamper)
     run = live(wire, once(frozen=np.arange(8) == 6))
     assert run.step().outcome.used == 3
     before = run.model.copy()
@@ -226,7 +226,7 @@ def test_by_hand_on_real_clients() -> None:
     """Points 0 and 4, vectors 2 and 4 of their own and 1 for both, as in the engine's test."""
     what = points(0.0, 4.0)
     policy = once(offset=np.array([[2.0], [4.0]]), common=np.array([1.0]))
-    wire = VirtualWire(steady(2), 1, train=trains(what, 1), task=what)
+    wire = VirtualWire(steady(2), 1, train=engine_trainer(what, 1), task=what)
     run = live(wire, policy, model={"w": np.zeros(1, np.float32)})
     found = []
     for _ in range(4):

@@ -21,12 +21,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cafe.decisions import ByAge, DeadlineQuorum, Mean, Nothing, Sample
+from cafe.decisions import ByAge, DeadlineQuorum, DropAll, Mean, Sample
 from cafe.errors import InputError
 from cafe.policies import mcu
 from cafe.randomness import Stream
 from cafe.rounds import Policy, Work
-from cafe.rounds.identity import digest, identify, importable
+from cafe.rounds.identity import digest, identify, is_importable
 
 plain = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(), st.binary()
@@ -90,7 +90,7 @@ class Slotted(Judge, ABC, Generic[T]):
         return self.limit, self.limit
 
 
-FOUR: Any = ("four", Sample(3), DeadlineQuorum(1, 1.0), Mean(), Nothing())
+FOUR: Any = ("four", Sample(3), DeadlineQuorum(1, 1.0), Mean(), DropAll())
 
 
 def strictly(value: object) -> str:
@@ -370,11 +370,11 @@ def test_functions_that_all_call_each_other_are_written_once() -> None:
 
 
 def test_importable() -> None:
-    assert importable(helper)
-    assert importable(np.sqrt)
-    assert not importable(close_at(1))
-    assert not importable(lambda: 0)
-    assert not importable(3)
+    assert is_importable(helper)
+    assert is_importable(np.sqrt)
+    assert not is_importable(close_at(1))
+    assert not is_importable(lambda: 0)
+    assert not is_importable(3)
 
 
 SCRIPT = """

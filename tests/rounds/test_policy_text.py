@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cafe.decisions import BySize, DeadlineQuorum, Everyone, Mean, Nothing, Sample
+from cafe.decisions import BySize, DeadlineQuorum, DropAll, Everyone, Mean, Sample
 from cafe.engine import Run
 from cafe.engine.snapshot import restore, save
 from cafe.errors import InputError
@@ -63,7 +63,7 @@ def from_pieces(**changes: Any) -> Policy:
         "invite": Sample(52, Work(epochs=1, scaled=False)),
         "close": DeadlineQuorum(quorum=32, deadline=30.0, target=40),
         "merge": BySize(),
-        "carry": Nothing(),
+        "carry": DropAll(),
     }
     return Policy("pieces", **(given | changes))
 

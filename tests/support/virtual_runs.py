@@ -10,9 +10,9 @@ import cafe
 from cafe.control import Fixed
 from cafe.live.live_run import LiveRun
 from cafe.live.model_layout import Arrays
-from cafe.testing import WAYS, VirtualWire, drift
+from cafe.testing import WAYS, VirtualWire, random_step
 
-__all__ = ["WAYS", "VirtualWire", "drift", "exponential", "live", "start"]
+__all__ = ["WAYS", "VirtualWire", "exponential", "live", "random_step", "start"]
 
 
 def exponential(clients: int = 6, rate: float = 1.0) -> cafe.Federation:

@@ -16,7 +16,7 @@ from cafe.errors import CafeError, InfeasibleError, InputError
 from cafe.policies import agu, fedavg, mcu
 from cafe.rounds import FAIL, Carried, Closed, Invitation, Ledger, Merge, Outcome, Policy, Reports
 from cafe.testing import CheckFailed, check_policy
-from tests.contracts.examples import coin, curious, forecasting, refilling, scored
+from tests.support.policies import coin, curious, forecasting, refilling, scored
 
 BASE = mcu(quorum=2, deadline=0.5)
 
@@ -150,7 +150,12 @@ def test_what_is_no_policy(given: Any) -> None:
 
 
 def test_nothing_of_a_test_library_is_needed() -> None:
-    for module in (cafe.testing, cafe.testing.contract, cafe.testing.check, cafe.testing.comparing):
+    for module in (
+        cafe.testing,
+        cafe.testing.contract,
+        cafe.testing.check,
+        cafe.testing.comparison,
+    ):
         text = inspect.getsource(module)
         assert "pytest" not in text
         assert "hypothesis" not in text

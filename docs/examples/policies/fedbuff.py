@@ -1,6 +1,6 @@
 """FedBuff as published (Nguyen et al., 2022): a client that reports is replaced at once."""
 
-from cafe.decisions import LateOnes, Refill
+from cafe.decisions import KeepRunning, Refill
 from cafe.rounds import COMMIT, Invitation, Ledger, Merge, Policy, Reports, Verdict, Wait, Waiting
 
 
@@ -24,5 +24,5 @@ def fedbuff(*, concurrency: int, goal: int, power: float = 0.5) -> Policy:
         return Merge((1.0 + staleness) ** -power / goal)
 
     return Policy(
-        "fedbuff", refill, close, merge, LateOnes(), target=goal, cohort=concurrency, late="keep"
+        "fedbuff", refill, close, merge, KeepRunning(), target=goal, cohort=concurrency, late="keep"
     )

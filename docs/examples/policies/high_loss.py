@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cafe.decisions import Mean, Nothing, closing
+from cafe.decisions import DropAll, Mean, closing
 from cafe.rounds import Closed, Invitation, Ledger, Outcome, Policy
 
 
@@ -34,7 +34,7 @@ def high_loss(*, cohort: int, deadline: float) -> Policy:
         "high_loss",
         invite,
         merge=Mean(),
-        carry=Nothing(),
+        carry=DropAll(),
         observe=observe,
         needs=frozenset({"losses"}),
         cohort=cohort,

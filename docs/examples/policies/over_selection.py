@@ -1,6 +1,6 @@
 """Over-selection: invite more clients than needed, and close when enough have reported."""
 
-from cafe.decisions import BySize, Nothing, Sample, closing
+from cafe.decisions import BySize, DropAll, Sample, closing
 from cafe.rounds import Policy, Work
 
 
@@ -17,7 +17,7 @@ def over_selection(*, goal: int, deadline: float, extra: float = 1.3) -> Policy:
         "over_selection",
         Sample(cohort, Work(epochs=1, scaled=False)),
         merge=BySize(),
-        carry=Nothing(),
+        carry=DropAll(),
         needs=frozenset({"sizes"}),
         cohort=cohort,
         **closing(quorum=max(round(0.8 * goal), 1), deadline=deadline, target=goal),

@@ -141,4 +141,8 @@ def _default(value: Any) -> Any:
     """A parameter's default as JSON has it; None where there is none."""
     if value is inspect.Parameter.empty:
         return None
-    return value if isinstance(value, bool | int | float | str | None) else policy_text.shown(value)
+    return (
+        value
+        if isinstance(value, bool | int | float | str | None)
+        else policy_text.format_value(value)
+    )

@@ -1,7 +1,7 @@
 """Pieces that policies share: whom to invite, when to close, how to weigh, what to carry over."""
 
 from cafe.decisions.build import closing
-from cafe.decisions.carry import FailedReports, LateOnes, Nothing
+from cafe.decisions.carry import DropAll, FailedReports, KeepRunning
 from cafe.decisions.close import DeadlineQuorum
 from cafe.decisions.invite import Everyone, Fraction, Refill, Sample
 from cafe.decisions.weigh import ByAge, BySize, Mean
@@ -10,12 +10,12 @@ __all__ = [
     "ByAge",
     "BySize",
     "DeadlineQuorum",
+    "DropAll",
     "Everyone",
     "FailedReports",
     "Fraction",
-    "LateOnes",
+    "KeepRunning",
     "Mean",
-    "Nothing",
     "Refill",
     "Sample",
     "closing",

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
-from cafe.decisions.carry import LateOnes, Nothing
+from cafe.decisions.carry import DropAll, KeepRunning
 from cafe.decisions.close import DeadlineQuorum
 from cafe.decisions.invite import Everyone, Sample
 from cafe.errors import InputError, did_you_mean
 from cafe.rounds.jobs import Work
 
 
-def stated(recipe: Callable[..., object], given: dict[str, Any]) -> dict[str, Any]:
+def non_defaults(recipe: Callable[..., object], given: dict[str, Any]) -> dict[str, Any]:
     """What a recipe was told, without what it would have taken anyway."""
     defaults = {k: p.default for k, p in signature(recipe).parameters.items()}
     return {name: value for name, value in given.items() if value != defaults[name]}
@@ -37,16 +37,16 @@ def closing(
     }
 
 
-def inviting(cohort: int | None, steps: int) -> Everyone | Sample:
+def invite_rule(cohort: int | None, steps: int) -> Everyone | Sample:
     """Everybody, or a cohort of a given size."""
     work = Work(steps)
     return Everyone(work) if cohort is None else Sample(cohort, work)
 
 
-def carrying(late: str) -> Nothing | LateOnes:
+def carry_rule(late: str) -> DropAll | KeepRunning:
     """What becomes of jobs that miss the deadline."""
     if late not in ("drop", "keep"):
         raise InputError(
             f"Unknown fate of late jobs '{late}'. {did_you_mean(late, ['drop', 'keep'])}"
         )
-    return Nothing() if late == "drop" else LateOnes()
+    return DropAll() if late == "drop" else KeepRunning()

@@ -9,7 +9,7 @@ from cafe.rounds.policy import DROP, HOLD, LOCAL, RUN, Carried, Closed
 
 
 @dataclass(frozen=True)
-class Nothing:
+class DropAll:
     """Whatever was not used is discarded, as in the paper's first scheme."""
 
     def __call__(self, ledger: Ledger, closed: Closed) -> Carried:
@@ -18,7 +18,7 @@ class Nothing:
 
 
 @dataclass(frozen=True)
-class LateOnes:
+class KeepRunning:
     """Jobs that were not there in time go on, and report into a later round."""
 
     def __call__(self, ledger: Ledger, closed: Closed) -> Carried:

@@ -64,7 +64,7 @@ class Arrivals:
         """All jobs, in the order in which they were started."""
         if len(self._parts) > 1:
             some = [part for part in self._parts if len(part)]
-            self._parts = [Running.joined(some)] if some else self._parts[:1]
+            self._parts = [Running.concatenate(some)] if some else self._parts[:1]
         return self._parts[0]
 
     @property

@@ -13,7 +13,7 @@ CHANGES = 20_000  # of presence, and 10 per client, after which a round no longe
 
 def look(ledger: Ledger, presence: PresenceState) -> None:
     """Write into the ledger which clients are away now."""
-    ledger.see(presence.away(ledger.now))
+    ledger.set_away(presence.away(ledger.now))
 
 
 def gather(ledger: Ledger, presence: PresenceState, quorum: int) -> None:

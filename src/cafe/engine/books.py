@@ -21,10 +21,10 @@ from cafe.rounds.jobs import (
     Reports,
     Running,
     Whole,
-    pick,
-    shared,
+    constant_column,
+    take_rows,
 )
-from cafe.rounds.ledger import Columns, Ledger
+from cafe.rounds.ledger import Ledger, LedgerColumns
 from cafe.rounds.outcome import OPEN
 from cafe.rounds.policy import HOLD, LOCAL
 
@@ -43,7 +43,7 @@ class Books:
         joined: when each client joined; its age is counted from then.
     """
 
-    columns: Columns
+    columns: LedgerColumns
     ledger: Ledger
     kept: KeptReports
     area: Floats
@@ -54,17 +54,17 @@ class Books:
     @classmethod
     def new(cls, examples: Whole) -> Books:
         """Before the first round."""
-        n, columns = len(examples), Columns.new(examples)
+        n, columns = len(examples), LedgerColumns.new(examples)
         return cls(columns, Ledger(columns), KeptReports.none(n), *(np.zeros(n) for _ in range(4)))
 
     def admit(self, examples: Whole) -> None:
         """Let new clients in, now, who hold so many examples each. Their age begins now."""
-        new, count = Columns.new(examples), len(examples)
+        new, count = LedgerColumns.new(examples), len(examples)
         new.last_start += self.ledger.now
         for column in fields(new):
             pair = (getattr(self.columns, column.name), getattr(new, column.name))
             setattr(self.columns, column.name, np.concatenate(pair))
-        self.ledger.show(self.columns)
+        self.ledger.attach(self.columns)
         self.kept = self.kept.then(KeptReports.none(count))
         zero, now = np.zeros(count), np.full(count, self.ledger.now)
         for name, more in (("area", zero), ("settled", now), ("weight", zero), ("joined", now)):
@@ -138,8 +138,8 @@ class Books:
             trained,
         )
         if not len(held):
-            found: list[Any] = [pick(column, index) for column in fresh]
-            found.append(shared(np.int64(0), len(index)))
+            found: list[Any] = [take_rows(column, index) for column in fresh]
+            found.append(constant_column(np.int64(0), len(index)))
             return Reports(*found), held
         old = (
             held,
@@ -207,7 +207,7 @@ class Books:
         mine = int(FAILED if not outcome.succeeded else OVER)
         rest = OPEN if runs is not None else int(closing.unfinished)
         if outcome.used:
-            stale = pick(jobs.version, used.jobs) != self.ledger.version
+            stale = take_rows(jobs.version, used.jobs) != self.ledger.version
             late = int(np.count_nonzero(stale))
             outcome.fates[0], outcome.fates[1] = outcome.used - late, late  # FRESH, STALE
             self._credit(closing)
@@ -252,7 +252,7 @@ class Books:
         outcome, jobs, used = closing.outcome, closing.jobs, closing.used
         kept, fresh = self.kept, used.jobs
         mine = jobs.client[fresh]
-        began = pick(jobs.version, fresh)
+        began = take_rows(jobs.version, fresh)
         local = jobs.local[fresh] if jobs.local.any() else None
         if local is not None:
             began = np.where(local, kept.version[mine], began)
@@ -277,7 +277,7 @@ class Books:
         clients = np.concatenate([mine, used.held]) if len(used.held) else mine
         self.area[clients] += self._since(clients, outcome.closed)
         self.settled[clients] = outcome.closed
-        columns.last_start[mine] = pick(jobs.start, fresh)  # of several, the last one counts
+        columns.last_start[mine] = take_rows(jobs.start, fresh)  # of several, the last one counts
         if len(used.held):
             columns.last_start[used.held] = kept.start[used.held]
         columns.last_round[clients] = self.ledger.round

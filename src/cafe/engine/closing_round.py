@@ -11,7 +11,7 @@ import numpy as np
 from cafe.engine.fates import UsedReports
 from cafe.federation import Indices
 from cafe.latency.base import Floats
-from cafe.rounds.jobs import Codes, Mask, Running, Status, Whole, pick, since
+from cafe.rounds.jobs import Codes, Mask, Running, Status, Whole, elapsed, take_rows
 from cafe.rounds.outcome import OPEN, Fate, Outcome
 from cafe.rounds.policy import HOLD, LOCAL, RUN, Carried, Carry
 
@@ -91,7 +91,7 @@ class ClosingRound:
         if lost is not None:
             fate[lost] = _LOST[jobs.status[lost]]
             absent = lost & (jobs.status == Status.ABSENT)
-            outcome.absent_waste = float(since(outcome.closed, jobs.start[absent]).sum())
+            outcome.absent_waste = float(elapsed(outcome.closed, jobs.start[absent]).sum())
         for still_open in (self.keeps, self.runs):
             if still_open is not None:
                 fate[still_open] = OPEN
@@ -101,8 +101,8 @@ class ClosingRound:
         """Write what the round's jobs have cost."""
         outcome, runs, spent = self.outcome, self.runs, self.spent
         outcome.work = float((spent if runs is None else spent[~runs]).sum())
-        start = pick(self.jobs.start, wasted)
-        outcome.waste += float(since(outcome.closed, start).sum())
+        start = take_rows(self.jobs.start, wasted)
+        outcome.waste += float(elapsed(outcome.closed, start).sum())
         outcome.processing_waste += float(spent[wasted].sum())
 
 

@@ -15,7 +15,7 @@ from cafe.rounds.outcome import Outcome
 from cafe.rounds.policy import Merge
 
 NO_CLIENTS = np.empty(0, dtype=np.intp)
-_NO_JOBS = Running.none()
+_NO_JOBS = Running.empty()
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from cafe.engine.fates import JobFates
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.rounds.jobs import Mask, Whole
-from cafe.rounds.ledger import Columns
+from cafe.rounds.ledger import LedgerColumns
 from cafe.rounds.outcome import Outcome
 
 
@@ -77,7 +77,9 @@ class KeptReports:
         fates.earlier.append((clients[some], fate[some]))
         self._charged(clients)
 
-    def drop(self, outcome: Outcome, fates: JobFates, clients: Indices, columns: Columns) -> None:
+    def drop(
+        self, outcome: Outcome, fates: JobFates, clients: Indices, columns: LedgerColumns
+    ) -> None:
         """Discard what clients have kept: its jobs get their fate now, and are charged."""
         some = clients[self.pending[clients] > 0]
         outcome.waste += float(self.charge[some].sum())
@@ -85,7 +87,7 @@ class KeptReports:
         self.end(outcome, fates, some, self.fate[some])
         self.clear(clients, columns)
 
-    def clear(self, clients: Indices, columns: Columns) -> None:
+    def clear(self, clients: Indices, columns: LedgerColumns) -> None:
         """Clients keep neither a report nor a local model any more."""
         self.held[clients] = False
         columns.local[clients] = False

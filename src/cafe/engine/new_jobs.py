@@ -14,7 +14,7 @@ from cafe.federation import Federation
 from cafe.latency.base import Floats
 from cafe.presence import PresenceState
 from cafe.randomness import Stream
-from cafe.rounds.jobs import Invitation, Mask, Running, Status, Whole, shared
+from cafe.rounds.jobs import Invitation, Mask, Running, Status, Whole, constant_column
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
 from cafe.task import Task
@@ -121,11 +121,11 @@ class JobStarter:
             local = invitation.local & ledger.local[clients]
         return Running(
             client=clients,
-            start=shared(ledger.now, n),
-            version=shared(ledger.version, n),
-            round=shared(ledger.round, n),
+            start=constant_column(ledger.now, n),
+            version=constant_column(ledger.version, n),
+            round=constant_column(ledger.round, n),
             local=local,
-            invitation=shared(number, n),
+            invitation=constant_column(number, n),
             steps=steps,
             note=_constant(0.0, n) if invitation.note is None else invitation.note,
             arrival=arrival,
@@ -146,7 +146,7 @@ class JobStarter:
 @lru_cache(maxsize=32, typed=True)
 def _constant(value: Any, count: int) -> Any:
     """A column of one value, cached for the next rounds."""
-    return shared(value, count)
+    return constant_column(value, count)
 
 
 def planned(
@@ -169,7 +169,7 @@ def planned(
     if work.epochs is None:
         if amount is not None:
             return amount.astype(np.int64)
-        return shared(np.int64(work.steps), n)
+        return constant_column(np.int64(work.steps), n)
     if task is None:
         if federation.has_step_time:
             raise InputError(
@@ -177,7 +177,7 @@ def planned(
                 "depend on the number of steps, and without a task nobody knows how many steps an "
                 "epoch has. Give a task, or ask for steps."
             )
-        return shared(np.int64(0), n)
+        return constant_column(np.int64(0), n)
     epochs = work.epochs if amount is None else amount.astype(np.int64)
     return epochs * task.epoch_steps(clients)
 

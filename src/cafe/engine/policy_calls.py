@@ -13,7 +13,7 @@ import numpy as np
 from cafe.engine.run_checks import check_held
 from cafe.federation import Indices
 from cafe.randomness import Stream
-from cafe.rounds import answers
+from cafe.rounds import answer_checks
 from cafe.rounds.jobs import Invitation, Mask, Reports
 from cafe.rounds.ledger import Ledger, Waiting
 from cafe.rounds.outcome import Outcome
@@ -49,8 +49,10 @@ class PolicyCalls:
     def invite(self, policy: Policy) -> Invitation:
         """The invitation with which a round opens."""
         ledger = self._ledger
-        ledger.ask(self._streams["invite"], ledger.round)
-        return answers.invitation(policy, "invite", ledger, policy.invite(ledger, ledger.rng))
+        ledger.seed_decision(self._streams["invite"], ledger.round)
+        return answer_checks.check_invitation(
+            policy, "invite", ledger, policy.invite(ledger, ledger.rng)
+        )
 
     def close(
         self, policy: Policy, waiting: Waiting, open_clients: Callable[[], Indices]
@@ -63,12 +65,12 @@ class PolicyCalls:
             open_clients: the clients of all jobs of the round.
         """
         ledger = self._ledger
-        ledger.ask(self._streams["close"], self.waits)
+        ledger.seed_decision(self._streams["close"], self.waits)
         self.waits += 1
-        answer = answers.closing(policy, policy.close(ledger, waiting))
+        answer = answer_checks.check_close(policy, policy.close(ledger, waiting))
         if not isinstance(answer, Invitation):
             return answer
-        more = answers.more(policy, ledger, answer)
+        more = answer_checks.check_more(policy, ledger, answer)
         if more.local is None:
             return more
         # A local model that is reported in this round is kept only when the round closes.
@@ -83,8 +85,8 @@ class PolicyCalls:
 
     def merge(self, policy: Policy, reports: Reports, parameters: int | None) -> Merge:
         """How the reports move the model, which has so many parameters; None: there is no model."""
-        self._ledger.ask(self._streams["merge"], self._ledger.round)
-        return answers.merging(policy, self._ledger, reports, parameters)
+        self._ledger.seed_decision(self._streams["merge"], self._ledger.round)
+        return answer_checks.ask_merge(policy, self._ledger, reports, parameters)
 
     def carry(self, policy: Policy, closed: Closed, jobs: int, spoilt: bool) -> Carried:
         """What outlives a round.
@@ -96,8 +98,10 @@ class PolicyCalls:
             spoilt: whether its update was not finite: then none of its reports is kept.
         """
         ledger = self._ledger
-        ledger.ask(self._streams["carry"], ledger.round)
-        carried = answers.carrying(policy, policy.carry(ledger, closed), jobs, ledger.clients)
+        ledger.seed_decision(self._streams["carry"], ledger.round)
+        carried = answer_checks.check_carry(
+            policy, policy.carry(ledger, closed), jobs, ledger.clients
+        )
         check_held(policy, carried, self._secure)
         return _without(carried, closed.reported) if spoilt else carried
 
@@ -106,8 +110,8 @@ class PolicyCalls:
         if policy.observe is None:
             return
         ledger = self._ledger
-        ledger.ask(self._streams["observe"], ledger.round - 1)
-        ledger.state = answers.state(policy, policy.observe(ledger, outcome, closed))
+        ledger.seed_decision(self._streams["observe"], ledger.round - 1)
+        ledger.state = answer_checks.check_state(policy, policy.observe(ledger, outcome, closed))
 
 
 def _without(carried: Carried, reported: Mask) -> Carried:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cafe.control import Controller, Fixed, as_controller, ask, titled
+from cafe.control import Controller, Fixed, as_controller, ask_controller, display_name
 from cafe.engine import attendance
 from cafe.engine.arrivals import Arrivals
 from cafe.engine.books import Books
@@ -23,14 +23,14 @@ from cafe.federation import Federation, Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Model, Score
 from cafe.randomness import Stream, check_seed
-from cafe.rounds import answers
-from cafe.rounds.history import Column, History, columns
+from cafe.rounds import answer_checks
+from cafe.rounds.history import Column, History, outcome_columns
 from cafe.rounds.jobs import Invitation, Reports, Running, Status
-from cafe.rounds.ledger import Ledger, Scored, Waiting
+from cafe.rounds.ledger import Ledger, ModelScore, Waiting
 from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import (
     COMMIT,
-    SINGLE,
+    PER_CLIENT_NEEDS,
     Closed,
     Policy,
     Verdict,
@@ -76,7 +76,7 @@ class Run:
         examples = federation.examples if task is None else task.shards.counts
         self.books = Books.new(np.broadcast_to(examples, federation.clients).astype(np.int64))
         self.calls = PolicyCalls(self.books.ledger, self.seed, secure_aggregation)
-        self.running = Running.none()
+        self.running = Running.empty()
         absence = federation.presence
         self.presence = None if absence is None else absence.begin(federation.clients, self.seed)
         self.starter = JobStarter(federation, task, self.seed, crash, self.presence)
@@ -105,14 +105,14 @@ class Run:
             policy = self.controller.policy
         else:
             self.ledger.forecasts = None
-            policy = ask(self.controller, self.ledger, self.responses.observations())
+            policy = ask_controller(self.controller, self.ledger, self.responses.observations())
         if policy is not self._checked:
             self._check_policy(policy)
             self._checked = policy
         return policy
 
     def _check_policy(self, policy: Policy) -> None:
-        unmet = sorted(policy.needs & (SINGLE | {"scores"}))
+        unmet = sorted(policy.needs & (PER_CLIENT_NEEDS | {"scores"}))
         if self.training is None and unmet:
             raise InputError(
                 f"The policy {policy.name} needs to see {' and '.join(unmet)}, and there are none "
@@ -196,7 +196,7 @@ class Run:
     def _push(self, training: Training, new: Running, number: int) -> int:
         """Note the vectors that an invitation's jobs use: how many clients are sent one."""
         if new.local.any():
-            raise answers.no_local_models(self.policy)
+            raise answer_checks.local_models_error(self.policy)
         began = new.client[new.status != Status.ABSENT]
         return training.vectors.begin(number, new.client).count(began)
 
@@ -223,14 +223,14 @@ class Run:
             if not until >= ledger.now or (
                 answer.reports is not None and answer.reports <= open_.count
             ):
-                raise answers.passed(policy, ledger.now, answer)
+                raise answer_checks.past_wait_error(policy, ledger.now, answer)
             before = open_.count
             # A report that came before the round opened counts from now on.
             moment = max(open_.wait(answer, ledger), ledger.now)
             if moment == float("inf"):
                 self._refuse_to_wait(open_.jobs, answer)
             if moment == ledger.now and open_.count == before:
-                raise answers.passed(policy, ledger.now, answer)
+                raise answer_checks.past_wait_error(policy, ledger.now, answer)
             ledger.now = moment
 
     def _refuse_to_wait(self, jobs: Running, wait: Wait) -> None:
@@ -249,7 +249,7 @@ class Run:
         training, needs = self.training, policy.needs
         if training is not None:
             paths = training.paths(jobs, index, held)
-            if needs & SINGLE:
+            if needs & PER_CLIENT_NEEDS:
                 reports = training.seen(reports, paths, needs)
         merge = self.calls.merge(policy, reports, self._parameters)
         if training is not None:
@@ -284,7 +284,7 @@ class Run:
         ledger = self.ledger
         if ledger.score is None or ledger.version - ledger.score.version >= policy.score_every:
             score = self._score()
-            ledger.score = Scored(score.loss, score.accuracy, ledger.version)
+            ledger.score = ModelScore(score.loss, score.accuracy, ledger.version)
 
     def why_failing(self) -> str:
         """How many rounds in a row have failed, and why as far as that is known."""
@@ -323,13 +323,13 @@ class Run:
     @property
     def by_round(self) -> dict[str, Column]:
         """The rounds so far, as an array per field."""
-        return columns(self.outcomes)
+        return outcome_columns(self.outcomes)
 
     def history(self) -> History:
         """What has happened so far."""
         training = self.training
         return self.books.history(
-            titled(self.controller),
+            display_name(self.controller),
             self.seed,
             self.by_round,
             self.running,

@@ -6,13 +6,13 @@ import numpy as np
 
 from cafe.errors import InputError, check_whole, is_finite_number
 from cafe.federation import Federation
-from cafe.rounds.policy import HOLD, SINGLE, Carried, Policy
+from cafe.rounds.policy import HOLD, PER_CLIENT_NEEDS, Carried, Policy
 from cafe.task import Task
 
 
 def check_secure(policy: Policy, secure: bool) -> None:
     """Refuse a policy that secure aggregation leaves without what it needs."""
-    unmet = sorted(policy.needs & SINGLE)
+    unmet = sorted(policy.needs & PER_CLIENT_NEEDS)
     if secure and unmet:
         raise InputError(
             f"The policy {policy.name} needs {' and '.join(unmet)} of single clients, and secure "

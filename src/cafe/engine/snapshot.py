@@ -16,13 +16,13 @@ from cafe.engine.job_chains import Call, Link
 from cafe.engine.run import Run
 from cafe.errors import InputError
 from cafe.learn.base import Score
+from cafe.rounds.client_vectors import ClientVectors
 from cafe.rounds.history import Column
 from cafe.rounds.identity import digest
 from cafe.rounds.jobs import Running, Work
-from cafe.rounds.ledger import Scored
+from cafe.rounds.ledger import ModelScore
 from cafe.rounds.outcome import Outcome
 from cafe.rounds.policy import Policy
-from cafe.rounds.vectors import Vectors
 
 State = dict[str, NDArray[Any]]
 
@@ -66,11 +66,11 @@ def restore_books(run: RunWithBooks, state: State, meta: dict[str, Any]) -> None
     ledger, books = run.books.ledger, run.books
     for name in _CLOCK:
         setattr(ledger, name, meta[name])
-    ledger.score = None if ledger.score is None else Scored(*ledger.score)
+    ledger.score = None if ledger.score is None else ModelScore(*ledger.score)
     for name in vars(books.columns):
         setattr(books.columns, name, state[f"ledger.{name}"].copy())
     ledger.forget_marks()
-    ledger.show(books.columns)
+    ledger.attach(books.columns)
     for name in _BOOKS:
         setattr(books, name, state[f"books.{name}"].copy())
     for name in vars(books.kept):
@@ -169,7 +169,7 @@ def restore(run: Run, state: State) -> None:
             number: Call(round_, Work(**work)) for number, round_, work in meta["calls"]
         }
         if "vectors" in meta:
-            training.vectors = Vectors.restored(state, meta["vectors"])
+            training.vectors = ClientVectors.restore(state, meta["vectors"])
 
 
 def _identity(run: Run) -> dict[str, Any]:

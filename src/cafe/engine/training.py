@@ -23,9 +23,9 @@ from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Model, Score
 from cafe.learn.local_steps import LocalSteps, Weights
-from cafe.rounds.jobs import Jobs, Mask, Reports, Whole, Work, pick
+from cafe.rounds.client_vectors import ClientVectors
+from cafe.rounds.jobs import Jobs, Mask, Reports, Whole, Work, take_rows
 from cafe.rounds.policy import Merge
-from cafe.rounds.vectors import Vectors
 from cafe.task import Task
 
 
@@ -58,7 +58,7 @@ class Training:
     moments: tuple[Any, ...] = ()
     given: list[int] = field(default_factory=list)
     reported: Callable[[JobChains], NDArray[np.float32]] | None = None
-    vectors: Vectors = field(default_factory=Vectors)
+    vectors: ClientVectors = field(default_factory=ClientVectors)
 
     def __post_init__(self) -> None:
         self.batches = Batches(self.task, self.seed)
@@ -104,7 +104,7 @@ class Training:
         """The paths of some jobs that reported, then of clients whose kept reports are held."""
         if not len(held) and not (jobs.local.any() and jobs.local[index].any()):
             columns = (jobs.invitation, jobs.version, jobs.steps)
-            picked = (pick(column, index)[:, None] for column in columns)
+            picked = (take_rows(column, index)[:, None] for column in columns)
             return JobChains(jobs.client[index], *picked)
         jobs = jobs.take(index)
         chains = [*self.chains_of(jobs), *(self.chains[client] for client in held.tolist())]
@@ -129,7 +129,7 @@ class Training:
         if "offsets" in needs:
             vectors, size = self.vectors, self.parameters
             found["offsets"] = vectors.offsets(reports.client, reports.invitation, size)
-            found["common"] = vectors.shown(size)
+            found["common"] = vectors.common_or_zeros(size)
         return replace(reports, **found)
 
     def merge(
@@ -259,7 +259,7 @@ class Training:
         # Only paths of one job add vectors: then nobody goes on from a local model. Jobs that began
         # from one version have one mask: both change in the same merge.
         numbers = paths.invitations[:, 0]
-        used = [vectors.of(number) for number in set(numbers.tolist())]
+        used = [vectors.used_by(number) for number in set(numbers.tolist())]
         offset = None
         if any(each.common is not None or each.own for each in used):
             offset = vectors.offsets(paths.client, numbers, self.parameters)

@@ -12,7 +12,7 @@ from typing import Any
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from cafe.control import Controller, titled
+from cafe.control import Controller, display_name
 from cafe.flower.grid import GridWire
 from cafe.live.model_layout import Layout
 from cafe.live.server import serve
@@ -82,5 +82,5 @@ def _configured(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _key(folder: Path, brief: ServerConfig) -> str:
     """A word for a run that is the same when it is gone on with."""
-    text = f"{folder.resolve()} {titled(brief.controller)} {brief.seed}"
+    text = f"{folder.resolve()} {display_name(brief.controller)} {brief.seed}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]

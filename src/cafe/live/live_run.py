@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cafe.control import Controller, ask, titled
+from cafe.control import Controller, ask_controller, display_name
 from cafe.engine.arrivals import end_of_wait
 from cafe.engine.books import Books
 from cafe.engine.closing_round import ClosingRound
@@ -33,13 +33,13 @@ from cafe.live.roster import ClientRegistry
 from cafe.live.validation import Admitted, ReportLimits, ReportValidator
 from cafe.live.wire import Order, Wire
 from cafe.randomness import check_seed
-from cafe.rounds import answers
-from cafe.rounds.history import Column, Columns, History
+from cafe.rounds import answer_checks
+from cafe.rounds.client_vectors import ClientVectors, JobVectors
+from cafe.rounds.history import Column, History, RoundColumns
 from cafe.rounds.jobs import Invitation, Reports, Running, Status, Work
 from cafe.rounds.ledger import Ledger, Waiting
 from cafe.rounds.outcome import OPEN, Fate, Outcome
 from cafe.rounds.policy import COMMIT, Closed, Policy, Verdict, Wait
-from cafe.rounds.vectors import JobVectors, Vectors
 
 POLL = 0.15  # seconds between two looks at what has come
 SLOW = 2.0  # seconds that a look may take: one at the deadline finds what came before it
@@ -77,11 +77,11 @@ class LiveRun:
         self.notice, self.secure_aggregation = notice, secure_aggregation
         if secure_aggregation and combine is not None:
             raise InputError(
-                f"The way to merge {titled(combine)} looks at single updates, and secure "
+                f"The way to merge {display_name(combine)} looks at single updates, and secure "
                 "aggregation shows the server only sums. Leave out one of the two."
             )
         self.global_model = GlobalModel(model, combine, optimiser)
-        self.vectors = Vectors()
+        self.vectors = ClientVectors()
         self.clients = ClientRegistry()
         self.dispatcher = Dispatcher(
             wire,
@@ -90,7 +90,7 @@ class LiveRun:
         )
         self.books = Books.new(np.empty(0, dtype=np.int64))
         self.calls = PolicyCalls(self.books.ledger, self.seed, secure_aggregation)
-        self.running, self.records = Running.none(), list[JobRecord]()
+        self.running, self.records = Running.empty(), list[JobRecord]()
         self.pending = Pending()
         self.held: dict[int, Admitted] = {}
         self.outcomes: list[Outcome] = []
@@ -98,7 +98,7 @@ class LiveRun:
         self.responses: deque[Response] = deque(maxlen=MAX_RESPONSES)
         self.failures = 0
         self.open: OpenRound | None = None
-        self._columns = Columns()
+        self._columns = RoundColumns()
         self._bytes = self.global_model.versions[0].nbytes
         self._zero = wire.clock()
         self._asked: tuple[int, bytes] | None = None
@@ -107,7 +107,7 @@ class LiveRun:
     @property
     def title(self) -> str:
         """The policy, as it is written."""
-        return titled(self.controller)
+        return display_name(self.controller)
 
     @property
     def ledger(self) -> Ledger:
@@ -143,7 +143,7 @@ class LiveRun:
         ledger = self.ledger
         asked = (ledger.round, ledger.away.tobytes())
         if asked != self._asked:
-            self.policy = ask(self.controller, ledger, self.seen())
+            self.policy = ask_controller(self.controller, ledger, self.seen())
             self.policy.check_lost()  # real clients get lost, and a round must still end
             check_secure(self.policy, self.secure_aggregation)
             if "forecasts" in self.policy.needs:
@@ -208,7 +208,7 @@ class LiveRun:
         used = JobVectors()
         if self.vectors.used:
             if local.any():
-                raise answers.no_local_models(self.policy)
+                raise answer_checks.local_models_error(self.policy)
             used = self.vectors.begin(number, clients)
             orders = self._with_vectors(orders, used)
         records = self.dispatcher.send(orders, self.arrays, ledger.now)
@@ -304,7 +304,7 @@ class LiveRun:
                 continue
             passed = answer.reports is not None and answer.reports <= count
             if passed or not answer.until > ledger.now:
-                raise answers.passed(policy, ledger.now, answer)
+                raise answer_checks.past_wait_error(policy, ledger.now, answer)
             if np.isinf(answer.until) and (answer.reports or count + coming + 1) > count + coming:
                 raise InfeasibleError(
                     f"Round {ledger.round} waits for more reports than can come, without a "
@@ -369,7 +369,7 @@ class LiveRun:
         size, vectors = self.global_model.layout.size, self.vectors
         if "offsets" in policy.needs:
             found["offsets"] = vectors.offsets(reports.client, reports.invitation, size)
-            found["common"] = vectors.shown(size)
+            found["common"] = vectors.common_or_zeros(size)
         reports = replace(reports, **found)
         merge = self.calls.merge(policy, reports, size)
         if not self.global_model.move(ledger.version, updates, reports.version, merge):

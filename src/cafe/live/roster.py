@@ -40,7 +40,7 @@ class ClientRegistry:
         before = books.columns.away
         gone = [self.names[k] for k in np.flatnonzero(away & ~before)]
         back = [self.names[k] for k in np.flatnonzero(~away & before)]
-        books.ledger.see(away)
+        books.ledger.set_away(away)
         return back, gone
 
     def called(self, name: str) -> str:

@@ -22,7 +22,7 @@ from cafe.results.execution import clear, finish, refuse_strays
 from cafe.results.loading import finished, load
 from cafe.results.storage import locked, make_folder, write_arrays
 from cafe.rounds.history import History
-from cafe.rounds.ledger import Scored
+from cafe.rounds.ledger import ModelScore
 from cafe.rounds.outcome import Fate
 
 LOOK = 1.0  # seconds between two looks for clients
@@ -220,7 +220,7 @@ class _Server:
             self.say(f"Version {version} was not evaluated: {why}.")
             return
         run.scores.append((len(run.outcomes), score))
-        run.ledger.score = Scored(score.loss, score.accuracy, version)
+        run.ledger.score = ModelScore(score.loss, score.accuracy, version)
         self.journal.events.score(len(run.outcomes), score)
         self.journal.save()
         right = "" if score.accuracy is None else f", accuracy {score.accuracy:.1%}"

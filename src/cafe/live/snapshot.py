@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from cafe.control import identity_of, titled
+from cafe.control import display_name, identity_of
 from cafe.engine.snapshot import State, pack, restore_books, save_books, unpack
 from cafe.live.job_records import JobRecord
 from cafe.live.live_run import LiveRun
 from cafe.live.validation import Admitted
+from cafe.rounds.client_vectors import ClientVectors
 from cafe.rounds.jobs import Status
 from cafe.rounds.ledger import UNKNOWN
-from cafe.rounds.vectors import Vectors
 
 
 def save(run: LiveRun) -> State:
@@ -69,7 +69,7 @@ def restore(run: LiveRun, state: State) -> None:
     }
     run.pending.held = {int(k): JobRecord(**record) for k, record in meta["used"].items()}
     if "vectors" in meta:
-        run.vectors = Vectors.restored(state, meta["vectors"])
+        run.vectors = ClientVectors.restore(state, meta["vectors"])
     why = "the server was started again"
     run.records = [replace(JobRecord(**record), reason=why) for record in meta["running"]]
     run.set_clock(run.ledger.now)
@@ -81,8 +81,8 @@ def identity(run: LiveRun) -> dict[str, Any]:
     return {
         "seed": run.seed,
         "policy": identity_of(run.controller),
-        "combine": titled(run.global_model.combine),
-        "optimiser": None if optimiser is None else titled(optimiser),
+        "combine": display_name(run.global_model.combine),
+        "optimiser": None if optimiser is None else display_name(optimiser),
         "model": {name: [[*shape], layout.kinds[name]] for name, shape in layout.shapes.items()},
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cafe.decisions.build import closing, inviting, stated
+from cafe.decisions.build import closing, invite_rule, non_defaults
 from cafe.decisions.carry import FailedReports
 from cafe.decisions.weigh import Mean
 from cafe.errors import InputError, did_you_mean
@@ -34,12 +34,12 @@ def agu(
         steps: local gradient steps before a report; they take time where the federation has
             ``per_step``.
     """
-    given = stated(agu, locals())
+    given = non_defaults(agu, locals())
     if pool not in ("round", "union"):
         raise InputError(f"Unknown pool '{pool}'. {did_you_mean(pool, ['round', 'union'])}")
     return Policy(
         "agu",
-        inviting(cohort, steps),
+        invite_rule(cohort, steps),
         merge=Mean(),
         carry=FailedReports(pool=pool == "union"),
         cohort=cohort,

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from cafe.decisions.build import carrying, closing, inviting, stated
+from cafe.decisions.build import carry_rule, closing, invite_rule, non_defaults
 from cafe.decisions.weigh import ByAge, Weight
 from cafe.errors import InputError, did_you_mean
 from cafe.latency.base import Floats
@@ -62,7 +62,7 @@ def awu(
             ``per_step``.
         late: "drop" jobs that miss the deadline, or "keep" them running until they report.
     """
-    given = stated(awu, locals())
+    given = non_defaults(awu, locals())
     merge = ByAge(weight if callable(weight) else _paper, unit)  # refuses a unit that is none
     if isinstance(weight, str) and weight in _WEIGHTS:
         merge = _WEIGHTS[weight](unit)
@@ -70,9 +70,9 @@ def awu(
         raise InputError(f"Unknown weight '{weight}'. {did_you_mean(weight, _WEIGHTS)}")
     return Policy(
         "awu",
-        inviting(cohort, steps),
+        invite_rule(cohort, steps),
         merge=merge,
-        carry=carrying(late),
+        carry=carry_rule(late),
         parameters=given,
         cohort=cohort,
         late=late,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cafe.decisions.build import closing, stated
-from cafe.decisions.carry import Nothing
+from cafe.decisions.build import closing, non_defaults
+from cafe.decisions.carry import DropAll
 from cafe.decisions.invite import Fraction
 from cafe.decisions.weigh import BySize
 from cafe.rounds.jobs import Work
@@ -33,7 +33,7 @@ def fedavg(
         deadline: how long to wait; None waits for all that were invited.
         quorum: reports needed for a round to succeed.
     """
-    given = stated(fedavg, locals())
+    given = non_defaults(fedavg, locals())
     if steps is None:
         work = Work(epochs=1 if epochs is None else epochs, scaled=False)
     else:
@@ -42,7 +42,7 @@ def fedavg(
         "fedavg",
         Fraction(fraction, work),
         merge=BySize(divisor),
-        carry=Nothing(),
+        carry=DropAll(),
         needs=frozenset({"sizes"}),
         parameters=given,
         cohort=float(fraction),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cafe.decisions.build import carrying, closing, inviting, stated
+from cafe.decisions.build import carry_rule, closing, invite_rule, non_defaults
 from cafe.decisions.weigh import Mean
 from cafe.rounds.policy import Policy
 
@@ -31,12 +31,12 @@ def mcu(
             ``per_step``.
         late: "drop" jobs that miss the deadline, or "keep" them running until they report.
     """
-    given = stated(mcu, locals())
+    given = non_defaults(mcu, locals())
     return Policy(
         "mcu",
-        inviting(cohort, steps),
+        invite_rule(cohort, steps),
         merge=Mean(),
-        carry=carrying(late),
+        carry=carry_rule(late),
         parameters=given,
         cohort=cohort,
         late=late,

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from cafe.control import Controller, Fixed, titled
+from cafe.control import Controller, Fixed, display_name
 from cafe.federation import Federation
 from cafe.fitting.observations import Observations
 from cafe.randomness import Stream
 from cafe.reference.reference_jobs import KeptJob, ReferenceJob, columns, look, total
 from cafe.reference.trainer import Trainer
-from cafe.rounds import answers
+from cafe.rounds import answer_checks
 from cafe.rounds.history import Curve, History
 from cafe.rounds.jobs import Invitation, Jobs, Reports, Work
-from cafe.rounds.ledger import Columns, Ledger, Scored, Waiting
+from cafe.rounds.ledger import Ledger, LedgerColumns, ModelScore, Waiting
 from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import COMMIT, HOLD, LOCAL, RUN, Closed, Policy, Verdict
 from cafe.task import Task
@@ -50,7 +50,7 @@ class Reference:
         self.running: list[ReferenceJob] = []
         self.kept: dict[int, KeptJob] = {}
         self.state: Any = None
-        self.score: Scored | None = None
+        self.score: ModelScore | None = None
         self.responses: list[tuple[int, float, float]] = []
         self.trainer = None if task is None else Trainer(task, seed)
         self.bytes = 0 if self.trainer is None else 4 * self.trainer.parameters
@@ -82,7 +82,7 @@ class Reference:
         self, opened: float, working: list[ReferenceJob], decision: str = "", at: int = 0
     ) -> Ledger:
         """What the server knows now, with the random numbers of a decision."""
-        known = Columns.new(self.examples)
+        known = LedgerColumns.new(self.examples)
         known.last_start[:] = self.last_start
         known.last_round[:] = self.last_round
         known.merged[:] = self.merged
@@ -98,7 +98,7 @@ class Reference:
         ledger.round, ledger.version, ledger.state = self.round, self.version, self.state
         ledger.score, ledger.working = self.score, len(working)
         if decision:
-            ledger.ask(Stream(self.seed, decision), at)
+            ledger.seed_decision(Stream(self.seed, decision), at)
         return ledger
 
     def forecast(self, clients: Any, until: float) -> Any:
@@ -119,7 +119,9 @@ class Reference:
             self.away = self.presence.away(self.now)
         opened = self.now
         ledger = self.ledger(opened, self.running, "policy", self.round)
-        first = answers.invitation(policy, "invite", ledger, policy.invite(ledger, ledger.rng))
+        first = answer_checks.check_invitation(
+            policy, "invite", ledger, policy.invite(ledger, ledger.rng)
+        )
         outcome = Outcome(self.round, opened, self.now, False)
         jobs = [*self.running, *self.start(first, opened, [], outcome)]
         reported, verdict, early = self.wait(jobs, opened, outcome)
@@ -151,7 +153,7 @@ class Reference:
         )
         ledger = self.ledger(opened, working, "policy carry", self.round)
         n = self.federation.clients
-        carried = answers.carrying(policy, policy.carry(ledger, closed), len(jobs), n)
+        carried = answer_checks.check_carry(policy, policy.carry(ledger, closed), len(jobs), n)
         codes = np.broadcast_to(np.asarray(carried.jobs, dtype=int), len(jobs))
         stays = np.broadcast_to(np.asarray(carried.kept) & (not spoilt), n)
 
@@ -208,7 +210,7 @@ class Reference:
         self.outcomes.append(outcome)
         if policy.observe is not None:
             ledger = self.ledger(opened, running, "policy observe", self.round - 1)
-            self.state = answers.state(policy, policy.observe(ledger, outcome, closed))
+            self.state = answer_checks.check_state(policy, policy.observe(ledger, outcome, closed))
         return outcome
 
     def start(
@@ -273,7 +275,7 @@ class Reference:
         more = [job for job in new if not job.absent and job.offset is not None]
         outcome.bytes_down += len(more) * self.bytes
         if self.trainer is not None and self.trainer.has_vectors and any(j.local for j in new):
-            raise answers.no_local_models(self.policy)
+            raise answer_checks.local_models_error(self.policy)
         return new
 
     def amount(
@@ -324,19 +326,19 @@ class Reference:
             waiting = Waiting(
                 len(reported), len(jobs) - before, len(jobs) - len(reported), partial(look, seen)
             )
-            answer = answers.closing(policy, policy.close(ledger, waiting))
+            answer = answer_checks.check_close(policy, policy.close(ledger, waiting))
             if isinstance(answer, Verdict):
                 return reported, answer, self.now < until
             if isinstance(answer, Invitation):
-                more = self.start(answers.more(policy, ledger, answer), opened, jobs, outcome)
-                for job in more:
+                more = answer_checks.check_more(policy, ledger, answer)
+                for job in self.start(more, opened, jobs, outcome):
                     heapq.heappush(queue, (job.arrival, job.client, len(jobs)))
                     jobs.append(job)
                 continue
             until = answer.until
             count, moment = len(reported), self.now
             if answer.reports is not None and answer.reports <= count:
-                raise answers.passed(policy, self.now, answer)
+                raise answer_checks.past_wait_error(policy, self.now, answer)
             while queue and queue[0][0] <= min(until, 1e308) and len(reported) != answer.reports:
                 arrival, _, k = heapq.heappop(queue)
                 self.now = max(self.now, arrival)  # it may have come before the round opened
@@ -344,7 +346,7 @@ class Reference:
             if len(reported) != answer.reports:
                 self.now = until
             if not self.now >= moment or (self.now == moment and len(reported) == count):
-                raise answers.passed(policy, moment, answer)
+                raise answer_checks.past_wait_error(policy, moment, answer)
 
     def merge(
         self, reported: list[ReferenceJob], opened: float
@@ -372,7 +374,7 @@ class Reference:
         self.reports = reports
         ledger = self.ledger(opened, self.working(reported), "policy merge", self.round)
         parameters = None if trainer is None else trainer.parameters
-        merge = answers.merging(policy, ledger, reports, parameters)
+        merge = answer_checks.ask_merge(policy, ledger, reports, parameters)
         used = {j: float(c) for j, c in zip(jobs, merge.coefficient, strict=True) if c != 0}
         if trainer is not None and not trainer.move(jobs, used, merge):
             return True, {}
@@ -388,7 +390,7 @@ class Reference:
         if self.score is None or self.version - self.score.version >= policy.score_every:
             found = self.trainer.score()
             accuracy = found.accuracy if np.isfinite(found.loss) else None
-            self.score = Scored(found.loss, accuracy, self.version)
+            self.score = ModelScore(found.loss, accuracy, self.version)
 
     def spent(self, job: ReferenceJob) -> float:
         """For how long its client has worked on a job; one that is absent counts as late."""
@@ -466,7 +468,8 @@ class Reference:
             )  # fmt: skip
             model = self.trainer.task.learner.save(self.trainer.models[-1])
         return History(
-            titled(self.controller), self.seed, by_round, np.array(ages), np.array(self.merged),
-            np.array(self.weight), len(self.running) + sum(k.pending for k in self.kept.values()),
+            display_name(self.controller), self.seed, by_round, np.array(ages),
+            np.array(self.merged), np.array(self.weight),
+            len(self.running) + sum(k.pending for k in self.kept.values()),
             curve, model,
         )  # fmt: skip

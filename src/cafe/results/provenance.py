@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from cafe._version import __version__
-from cafe.control import titled
+from cafe.control import display_name
 from cafe.errors import FileError
 from cafe.files import explain_os_error, read_text
 from cafe.results import storage
@@ -53,7 +53,7 @@ def collected(scenario: Scenario, label: str, seed: int, threads: int) -> dict[s
         "sha256": hashlib.sha256(scenario.text.encode()).hexdigest(),
         "text": scenario.text,
         "label": label,
-        "policy": titled(scenario.policy_or_controller(label)),
+        "policy": display_name(scenario.policy_or_controller(label)),
         "seed": seed,
         "clients": scenario.federation.clients,
         "settings": scenario.settings(label),

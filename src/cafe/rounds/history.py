@@ -218,7 +218,7 @@ class History:
         return f"History({self.policy}: {self.rounds} rounds, {self.updates} updates{learned})"
 
 
-def columns(outcomes: Sequence[Outcome]) -> dict[str, Column]:
+def outcome_columns(outcomes: Sequence[Outcome]) -> dict[str, Column]:
     """Rounds as an array per field."""
     found = {f.name: np.array([getattr(o, f.name) for o in outcomes]) for f in fields(Outcome)}
     if not outcomes:
@@ -226,15 +226,15 @@ def columns(outcomes: Sequence[Outcome]) -> dict[str, Column]:
     return found
 
 
-class Columns:
-    """The rounds of a growing run as :func:`columns`: each is turned into numbers once."""
+class RoundColumns:
+    """The rounds of a growing run as :func:`outcome_columns`: each is turned into numbers once."""
 
     def __init__(self) -> None:
-        self._known, self._count = columns([]), 0
+        self._known, self._count = outcome_columns([]), 0
 
     def of(self, outcomes: Sequence[Outcome]) -> dict[str, Column]:
         """All rounds, which are those of the last time and more."""
-        more = columns(outcomes[self._count :])
+        more = outcome_columns(outcomes[self._count :])
         if self._count == 0:
             self._known = more
         elif len(outcomes) > self._count:

@@ -28,7 +28,7 @@ import numpy as np
 
 from cafe.errors import InputError
 from cafe.randomness import Stream
-from cafe.rounds import code_parts
+from cafe.rounds import code_inspection
 
 _PLAIN = (type(None), bool, int, float, complex, bytes, range, type(...), type(NotImplemented))
 _BUILTIN = (
@@ -63,7 +63,7 @@ def identify(value: object, *, lenient: bool = False, what: str = "the value") -
         return _Walk(lenient).text(value, what)
     except RecursionError:
         raise InputError(
-            f"A {name_of(type(value))} is nested too deeply to be identified. Use a flat "
+            f"A {full_name(type(value))} is nested too deeply to be identified. Use a flat "
             "structure, such as an array."
         ) from None
 
@@ -73,14 +73,14 @@ def digest(value: object, *, lenient: bool = False, what: str = "the value") -> 
     return _sha256(identify(value, lenient=lenient, what=what).encode())
 
 
-def name_of(value: Any) -> str:
+def full_name(value: Any) -> str:
     """The full name of a function, class or module: ``package.module.function``."""
     if isinstance(value, types.ModuleType):
         return value.__name__
     return f"{value.__module__}.{value.__qualname__}"
 
 
-def importable(value: Any) -> bool:
+def is_importable(value: Any) -> bool:
     """Whether the value's full name, looked up in its module, leads back to the value."""
     found: Any = sys.modules.get(getattr(value, "__module__", None) or "")
     for part in (getattr(value, "__qualname__", None) or "<none>").split("."):
@@ -122,7 +122,7 @@ class _Walk:
         """The text of what is made of other values."""
         kind = type(value)
         if isinstance(value, Enum):
-            return f"{name_of(kind)}({self.text(value.value, where)})"
+            return f"{full_name(kind)}({self.text(value.value, where)})"
         if isinstance(value, np.generic | np.ndarray | np.dtype):
             return self.array(value, where)
         for base in (tuple, list, set, frozenset, dict, types.MappingProxyType):
@@ -201,8 +201,10 @@ class _Walk:
             return f"logger({value.name!r})"  # it records decisions and makes none
         if is_dataclass(value):
             return self.instance(value, where)
-        if importable(value):  # such as NumPy's functions, which are objects of a class of theirs
-            return name_of(value)
+        if is_importable(
+            value
+        ):  # such as NumPy's functions, which are objects of a class of theirs
+            return full_name(value)
         return self.opaque(value, where)
 
     def builtin(self, value: Any, where: str) -> str:
@@ -237,9 +239,9 @@ class _Walk:
 
     def function(self, value: types.FunctionType) -> str:
         """A function: its name, its code unless that is identified by name, what it closes over."""
-        name, code, where = name_of(value), value.__code__, value.__qualname__
+        name, code, where = full_name(value), value.__code__, value.__qualname__
         parts = [f"{self.number(value)}=function {name}"]
-        origin = code_parts.origin(value.__module__)
+        origin = code_inspection.origin(value.__module__)
         if origin is None:
             parts.append(f"code {_sha256(self.code(code).encode())}")
         elif origin:
@@ -266,15 +268,18 @@ class _Walk:
 
     def globals(self, value: types.FunctionType) -> Iterator[str]:
         """The variables of the function's module that it reads, and of its own modules."""
-        codes = [*code_parts.codes(value.__code__)]
+        codes = [*code_inspection.codes(value.__code__)]
         attributes = {name for code in codes for name in code.co_names}
-        for name in sorted({name for code in codes for name in code_parts.read_globals(code)}):
+        for name in sorted({name for code in codes for name in code_inspection.read_globals(code)}):
             if name not in value.__globals__ or name.startswith("__"):
                 continue  # a builtin, or something of the module itself
             found = value.__globals__[name]
             where = f"the module variable {name!r}, used by {value.__qualname__},"
             yield f"{name}={self.text(found, where)}"
-            if isinstance(found, types.ModuleType) and code_parts.origin(found.__name__) is None:
+            if (
+                isinstance(found, types.ModuleType)
+                and code_inspection.origin(found.__name__) is None
+            ):
                 for attribute in sorted(attributes & vars(found).keys()):
                     where = f"{name}.{attribute}, used by {value.__qualname__},"
                     yield f"{name}.{attribute}={self.text(vars(found)[attribute], where)}"
@@ -290,19 +295,19 @@ class _Walk:
 
     def class_(self, value: type) -> str:
         """A class: its name; of one's own classes also the bases, methods and class variables."""
-        name, origin = name_of(value), code_parts.origin(value.__module__)
+        name, origin = full_name(value), code_inspection.origin(value.__module__)
         parts = [f"{self.number(value)}=class {name}"]
         if origin is not None or issubclass(value, Enum) or hasattr(value, "_fields"):
             return f"[{'; '.join([*parts, *filter(None, [origin])])}]"
         parts += [self.text(base, f"a base of {name}") for base in value.__bases__]
         for key, member in sorted(vars(value).items()):
-            for function in code_parts.members(value, key, member):
+            for function in code_inspection.members(value, key, member):
                 parts.append(f"{key}={self.text(function, f'{value.__qualname__}.{key}')}")
         return f"[{'; '.join(parts)}]"
 
     def opaque(self, value: Any, where: str) -> str:
         """Refuse a value, or write its type only."""
-        kind = name_of(type(value))
+        kind = full_name(type(value))
         if isinstance(value, _RANDOM):
             raise InputError(
                 f"{_capital(where)} is a {kind}. What it draws depends on what was drawn before, "

@@ -125,7 +125,7 @@ class Jobs:
 
     def take(self, index: Indices) -> Self:
         """Some of the jobs."""
-        return type(self)(*(pick(getattr(self, field.name), index) for field in fields(self)))
+        return type(self)(*(take_rows(getattr(self, field.name), index) for field in fields(self)))
 
     def then(self, others: Self) -> Self:
         """These jobs, followed by others."""
@@ -133,10 +133,10 @@ class Jobs:
             return others
         if not len(others):
             return self
-        return self.joined([self, others])
+        return self.concatenate([self, others])
 
     @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
         """Several tables of jobs as one, in this order."""
         names = [field.name for field in fields(cls)]
         return cls(*[_joined([getattr(part, name) for part in parts]) for name in names])
@@ -173,7 +173,7 @@ class Running(Jobs):
     trained: Floats
 
     @classmethod
-    def none(cls) -> Running:
+    def empty(cls) -> Running:
         """No jobs."""
         number, time = np.empty(0, dtype=np.int64), np.empty(0)
         return cls(
@@ -242,7 +242,7 @@ class Reports(Jobs):
         return np.where(np.isnan(self.trained), self.arrived - self.start, self.trained)
 
 
-def shared(value: Any, count: int) -> NDArray[Any]:
+def constant_column(value: Any, count: int) -> NDArray[Any]:
     """A read-only column of one value, which is stored once."""
     one = np.asarray(value)
     column = np.ndarray((count,), one.dtype, one, strides=(0,))
@@ -254,18 +254,20 @@ def _joined(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Columns as one; if all of them hold the same value, it is still stored once."""
     first = columns[0][:1].tobytes()
     if all(c.strides == (0,) and c[:1].tobytes() == first for c in columns):
-        return shared(columns[0][0], sum(map(len, columns)))
+        return constant_column(columns[0][0], sum(map(len, columns)))
     return np.concatenate(columns)
 
 
-def since(now: float, start: Floats) -> Floats:
+def elapsed(now: float, start: Floats) -> Floats:
     """``now - start``; free where all starts are one."""
     return (
-        shared(now - start[0], len(start)) if start.strides == (0,) and len(start) else now - start
+        constant_column(now - start[0], len(start))
+        if start.strides == (0,) and len(start)
+        else now - start
     )
 
 
-def pick(column: NDArray[Any], index: Indices) -> NDArray[Any]:
+def take_rows(column: NDArray[Any], index: Indices) -> NDArray[Any]:
     """``column[index]``; free where all entries are one number that is stored once.
 
     Most rounds' jobs share their start, version and round, and with a million clients copying what

@@ -18,7 +18,7 @@ from cafe.rounds.jobs import Jobs, Mask, Whole
 UNKNOWN = -1  # examples of a client that has not said yet how many it holds
 
 
-class Scored(NamedTuple):
+class ModelScore(NamedTuple):
     """How good a version of the model was: mean loss, share of right answers, and which version."""
 
     loss: float
@@ -27,7 +27,7 @@ class Scored(NamedTuple):
 
 
 @dataclass(eq=False)
-class Columns:
+class LedgerColumns:
     """The ledger's arrays, an entry per client. Their owner writes them; policies never do."""
 
     examples: Whole
@@ -39,7 +39,7 @@ class Columns:
     local: Mask
 
     @classmethod
-    def new(cls, examples: Whole) -> Columns:
+    def new(cls, examples: Whole) -> LedgerColumns:
         """Of clients that hold so many examples each, before the first round."""
         n = len(examples)
         return cls(
@@ -90,7 +90,7 @@ class Ledger:
     away: Mask
     local: Mask
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: LedgerColumns) -> None:
         self.now = 0.0
         self.opened = 0.0
         self.round = 0
@@ -99,20 +99,20 @@ class Ledger:
         self.working = 0
         self.absent = 0
         self.state: Any = None
-        self.score: Scored | None = None
+        self.score: ModelScore | None = None
         self.forecasts: Callable[[Indices, float], Floats] | None = None
         self._stream: Stream | None = None
         self._index = 0
         self._rng: np.random.Generator | None = None
         self._changes: list[tuple[Indices, Mask | None, bool]] = []
-        self.show(columns)
+        self.attach(columns)
 
     @classmethod
     def new(cls, examples: Whole) -> Ledger:
         """The ledger of clients that hold so many examples, before the first round."""
-        return cls(Columns.new(examples))
+        return cls(LedgerColumns.new(examples))
 
-    def show(self, columns: Columns) -> None:
+    def attach(self, columns: LedgerColumns) -> None:
         """Show these arrays from now on, read-only."""
         self._columns = columns
         self.clients = len(columns.examples)
@@ -123,7 +123,7 @@ class Ledger:
             vars(self)["_busy" if field.name == "busy" else field.name] = view
         vars(self).pop("_everyone", None)
 
-    def see(self, away: Mask) -> None:
+    def set_away(self, away: Mask) -> None:
         """Note who is away now."""
         self._columns.away[:] = away
         self.absent = int(np.count_nonzero(away))
@@ -146,7 +146,7 @@ class Ledger:
             )
         return self.forecasts(clients, until)
 
-    def ask(self, stream: Stream, index: int) -> None:
+    def seed_decision(self, stream: Stream, index: int) -> None:
         """The next decision's random numbers come from here, if it wants any."""
         self._stream, self._index, self._rng = stream, index, None
 

@@ -32,7 +32,7 @@ NEEDS = {
     "updates": "each client's update in the clear, which secure aggregation forbids",
 }
 # What reports must bring for a policy that needs it, and secure aggregation cannot give.
-SINGLE = frozenset({"updates", "losses", "rms losses", "labels", "offsets"})
+PER_CLIENT_NEEDS = frozenset({"updates", "losses", "rms losses", "labels", "offsets"})
 
 
 @dataclass(frozen=True)
@@ -365,7 +365,7 @@ class Policy:
 
     def __str__(self) -> str:
         if isinstance(self.parameters, _Unstated):
-            told = policy_text.found(self._decisions())
+            told = policy_text.describe_decisions(self._decisions())
         else:
-            told = policy_text.stated(self.parameters)
+            told = policy_text.describe_parameters(self.parameters)
         return f"{self.name}({', '.join(f'{k}={v}' for k, v in told.items())})"

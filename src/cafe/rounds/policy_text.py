@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from cafe.rounds.identity import digest, importable
+from cafe.rounds.identity import digest, is_importable
 
 # Six digits, one of them a letter that numbers do not have: 84e012 would be taken for a number.
 _WITH_A_LETTER = re.compile(r"(?=[0-9e]{0,5}[abcdf])[0-9a-f]{6}")
@@ -20,12 +20,12 @@ _LONGEST = 40  # characters of a text that is shown
 _UNKNOWN = "?"
 
 
-def stated(parameters: Mapping[str, Any]) -> dict[str, str]:
+def describe_parameters(parameters: Mapping[str, Any]) -> dict[str, str]:
     """The parameters that a recipe states, as text."""
-    return {name: shown(value) for name, value in parameters.items()}
+    return {name: format_value(value) for name, value in parameters.items()}
 
 
-def found(decisions: Mapping[str, Any]) -> dict[str, str]:
+def describe_decisions(decisions: Mapping[str, Any]) -> dict[str, str]:
     """The plain values that the decisions hold, and ``code``, a digest of all of them.
 
     They are closure variables of functions, keywords of partials, and fields of dataclasses that
@@ -40,7 +40,7 @@ def found(decisions: Mapping[str, Any]) -> dict[str, str]:
     return {**{k: v for k, v in told.items() if k != "code"}, "code": told["code"]}
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A parameter as text.
 
     A function that can be imported is shown by its name, any other callable by its name and some
@@ -48,7 +48,7 @@ def shown(value: Any) -> str:
     """
     name, kind = getattr(value, "__name__", None), cast("Any", type(value))
     function = isinstance(value, types.FunctionType | types.MethodType | partial)
-    if function and not importable(value):
+    if function and not is_importable(value):
         return f"{name or 'partial'}#{_short_digest(value)}"
     if name is None and callable(value) and kind.__repr__ is object.__repr__:
         return f"{kind.__name__}#{_short_digest(value)}"

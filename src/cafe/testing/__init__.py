@@ -1,8 +1,16 @@
 """Checks that every policy must pass, and a wire for tests."""
 
 from cafe.testing.check import check_policy
-from cafe.testing.client_training import in_two, trains
-from cafe.testing.comparing import CheckFailed
-from cafe.testing.virtual_wire import WAYS, VirtualWire, drift
+from cafe.testing.client_training import engine_trainer, split_in_two
+from cafe.testing.comparison import CheckFailed
+from cafe.testing.virtual_wire import WAYS, VirtualWire, random_step
 
-__all__ = ["WAYS", "CheckFailed", "VirtualWire", "check_policy", "drift", "in_two", "trains"]
+__all__ = [
+    "WAYS",
+    "CheckFailed",
+    "VirtualWire",
+    "check_policy",
+    "engine_trainer",
+    "random_step",
+    "split_in_two",
+]

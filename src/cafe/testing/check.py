@@ -18,7 +18,7 @@ from cafe.randomness import Stream, check_seed
 from cafe.rounds.policy import Policy
 from cafe.task import Task
 from cafe.testing import contract
-from cafe.testing.contract import Setting, sees_training
+from cafe.testing.contract import CheckSetup, sees_training
 
 CLIENTS = 14
 
@@ -61,7 +61,7 @@ def check_policy(
     federation = small_federation(first) if federation is None else federation
     task = small_task(federation.clients) if task is None else task
     check_whole("rounds", rounds)
-    plain = Setting(make, federation, task, rounds, check_seed(seed))
+    plain = CheckSetup(make, federation, task, rounds, check_seed(seed))
     contract.check_arguments(plain)  # first: an array that cannot be written ends other checks
     if not _succeeds(plain):
         raise InfeasibleError(
@@ -81,7 +81,7 @@ def check_policy(
     contract.check_live(replace(plain, rounds=min(rounds, 12)))
 
 
-def _succeeds(setting: Setting) -> bool:
+def _succeeds(setting: CheckSetup) -> bool:
     """Whether some round succeeds."""
     run = setting.run()
     return any(run.step().succeeded for _ in range(setting.rounds))
@@ -108,7 +108,7 @@ def small_task(clients: int) -> Task:
     return Task(data, Shards.of(held), Logistic(4, 3, l2=0.01), batch=4, rate=0.3)
 
 
-def hardships(plain: Setting) -> dict[str, Setting]:
+def hardships(plain: CheckSetup) -> dict[str, CheckSetup]:
     """The same with clients that get lost, that take time for each step, that come and go."""
     who, unit = plain.federation, 2.0 * (plain.make().deadline or 0.5)
     some_absent = np.broadcast_to(who.availability, who.kinds) * 0.8
@@ -125,7 +125,7 @@ def hardships(plain: Setting) -> dict[str, Setting]:
 
 
 def _unless_endless(
-    policy: Policy, name: str, check: Callable[[Setting], None], setting: Setting
+    policy: Policy, name: str, check: Callable[[CheckSetup], None], setting: CheckSetup
 ) -> None:
     """A check with lost clients, which a policy without a deadline may not survive."""
     if name != "per_step" and policy.deadline is None and policy.target == "all":

@@ -12,7 +12,7 @@ from cafe.live.model_layout import Arrays, Layout
 from cafe.task import Task
 
 
-def trains(task: Task, seed: int) -> Train:
+def engine_trainer(task: Task, seed: int) -> Train:
     """A training function that takes the steps which the engine would take, on the same batches.
 
     It is for a :class:`~cafe.testing.VirtualWire`, which says how many steps a job takes. The
@@ -56,6 +56,6 @@ def trains(task: Task, seed: int) -> Train:
     return train
 
 
-def in_two(vector: Any) -> Arrays:
+def split_in_two(vector: Any) -> Arrays:
     """A model as two arrays: how it is cut into arrays must not matter."""
     return {"first": vector[:3], "rest": vector[3:]}

@@ -18,10 +18,10 @@ from cafe.randomness import Stream
 from cafe.reference import Reference
 from cafe.rounds.jobs import Jobs, Reports
 from cafe.rounds.ledger import Ledger
-from cafe.rounds.policy import SINGLE, Closed, Policy
+from cafe.rounds.policy import PER_CLIENT_NEEDS, Closed, Policy
 from cafe.task import Task
-from cafe.testing.client_training import in_two, trains
-from cafe.testing.comparing import ROUNDING, WRITES, Check
+from cafe.testing.client_training import engine_trainer, split_in_two
+from cafe.testing.comparison import ROUNDING, WRITES, Check
 from cafe.testing.virtual_wire import VirtualWire
 
 TRAINING = 1e-5  # how far models may differ that were trained in another order, relatively
@@ -31,7 +31,7 @@ _DECISIONS = ("invite", "close", "merge", "carry", "observe")
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class CheckSetup:
     """What a policy is checked on.
 
     Attributes:
@@ -58,28 +58,28 @@ class Setting:
 
 def sees_training(policy: Policy) -> bool:
     """Whether its decisions depend on trained numbers, which differ by rounding."""
-    return bool(policy.needs & (SINGLE | {"scores"}))
+    return bool(policy.needs & (PER_CLIENT_NEEDS | {"scores"}))
 
 
-def check_same_seed(setting: Setting) -> None:
+def check_same_seed(setting: CheckSetup) -> None:
     """Two runs with one seed are the same run, to the bit."""
     check = Check(setting.make(), "same seed, same run")
     who = ("the first run", "the second run with the same seed")
-    with check.playing("the first run"):
+    with check.running("the first run"):
         first = setting.run()
         outcomes = [first.step() for _ in range(setting.rounds)]
-    with check.playing("the second run with the same seed"):
+    with check.running("the second run with the same seed"):
         second = setting.run()
         for mine in outcomes:
             check.same_outcome(mine, second.step(), who)
     _same_end(check, first, second, who)
 
 
-def check_reference(setting: Setting) -> None:
+def check_reference(setting: CheckSetup) -> None:
     """The engine and the slow reference keep the same books and learn the same model."""
     check = Check(setting.make(), "engine = reference")
     who = ("the engine", "the reference")
-    with check.playing("the run"):
+    with check.running("the run"):
         mine = setting.run()
         theirs = Reference(
             setting.federation,
@@ -98,11 +98,11 @@ def check_reference(setting: Setting) -> None:
         check.same_model(ours.model, its.model, setting.rounds - 1, who, share)
 
 
-def check_fates(setting: Setting) -> None:
+def check_fates(setting: CheckSetup) -> None:
     """Every job has one fate: after every round, fates and open jobs add up to all jobs."""
     means = "the books do not follow what the policy carries over: please report it."
     check = Check(setting.make(), "every job has one fate", means)
-    with check.playing("the run"):
+    with check.running("the run"):
         run = setting.run()
         jobs = ended = 0
         for _ in range(setting.rounds):
@@ -117,11 +117,11 @@ def check_fates(setting: Setting) -> None:
     check.require(used == history.reports_used, text)
 
 
-def check_time(setting: Setting) -> None:
+def check_time(setting: CheckSetup) -> None:
     """Rounds follow one another, and no more time is wasted than was worked."""
     means = "the books do not follow what the policy does: please report it."
     check = Check(setting.make(), "time is accounted for", means)
-    with check.playing("the run"):
+    with check.running("the run"):
         run, closed = setting.run(), 0.0
         for _ in range(setting.rounds):
             outcome = run.step()
@@ -142,13 +142,13 @@ def check_time(setting: Setting) -> None:
     check.require(history.processing_waste <= history.client_seconds + slack, text)
 
 
-def check_evaluation(setting: Setting) -> None:
+def check_evaluation(setting: CheckSetup) -> None:
     """Evaluating the model changes nothing."""
     if setting.task is None:
         return
     check = Check(setting.make(), "evaluation changes nothing")
     who = ("a run without evaluations", "a run that is evaluated after every round")
-    with check.playing("the run"):
+    with check.running("the run"):
         quiet, measured = setting.run(), setting.run()
         for _ in range(setting.rounds):
             mine = quiet.step()
@@ -158,12 +158,12 @@ def check_evaluation(setting: Setting) -> None:
     _same_end(check, quiet, measured, who)
 
 
-def check_saving(setting: Setting) -> None:
+def check_saving(setting: CheckSetup) -> None:
     """A run that is saved and restored is the same run, wherever that happens."""
     check = Check(setting.make(), "save and restore")
     who = ("the run as a whole", "the run that was saved and restored")
     points = sorted({0, 1, setting.rounds // 3, (2 * setting.rounds) // 3})
-    with check.playing("the run"):
+    with check.running("the run"):
         whole, saved, outcomes = setting.run(), {}, []
         for k in range(setting.rounds):
             if k in points:
@@ -171,7 +171,7 @@ def check_saving(setting: Setting) -> None:
             outcomes.append(whole.step())
         last = save(whole)
     for point, state in saved.items():
-        with check.playing(f"restoring the run after {point} rounds"):
+        with check.running(f"restoring the run after {point} rounds"):
             again = setting.run()
             restore(again, state)
             for mine in outcomes[point:]:
@@ -182,7 +182,7 @@ def check_saving(setting: Setting) -> None:
             check.require(last[name].tobytes() == end[name].tobytes(), text)
 
 
-def check_arguments(setting: Setting) -> None:
+def check_arguments(setting: CheckSetup) -> None:
     """Decisions change nothing of what they are given: the ledger, its state, arrays."""
     check = Check(setting.make(), "decisions leave their arguments alone", WRITES)
 
@@ -206,7 +206,7 @@ def check_arguments(setting: Setting) -> None:
 
         return decide
 
-    with check.playing("the run"):
+    with check.running("the run"):
         policy = setting.make()
         found = {name: getattr(policy, name) for name in _DECISIONS}
         looked_at: dict[str, Any] = {n: watched(n, d) for n, d in found.items() if d}
@@ -215,7 +215,7 @@ def check_arguments(setting: Setting) -> None:
             run.step()
 
 
-def check_future(setting: Setting) -> None:
+def check_future(setting: CheckSetup) -> None:
     """Decisions are shown no arrival that has not come yet, and no more than is declared."""
     means = "the engine shows decisions too much: please report it."
     check = Check(setting.make(), "decisions cannot see the future", means)
@@ -241,14 +241,14 @@ def check_future(setting: Setting) -> None:
         check.require(hidden, "carry is shown when jobs will report that have not.")
         return policy.carry(ledger, closed)
 
-    with check.playing("the run"):
+    with check.running("the run"):
         policy = setting.make()
         run = setting.run(replace(policy, close=close, merge=merge, carry=carry))
         for _ in range(setting.rounds):
             run.step()
 
 
-def check_live(setting: Setting, notices: float = 1.0) -> None:
+def check_live(setting: CheckSetup, notices: float = 1.0) -> None:
     """A live run on clients that answer and train as the engine would is the engine's run.
 
     Policies that need scores or forecasts are left out: the one are a server's own affair, the
@@ -264,7 +264,7 @@ def check_live(setting: Setting, notices: float = 1.0) -> None:
         return
     check = Check(policy, "live = engine")
     who = ("the live run", "the engine")
-    with check.playing("the run"):
+    with check.running("the run"):
         mine, theirs = _live(setting, policy, notices), setting.run()
         for _ in range(setting.rounds):
             _gather(mine, policy)
@@ -280,14 +280,14 @@ def check_live(setting: Setting, notices: float = 1.0) -> None:
     check.same_clients(mine.history(), theirs.history(), who, ROUNDING, weights)
 
 
-def _live(setting: Setting, policy: Policy, notices: float) -> LiveRun:
+def _live(setting: CheckSetup, policy: Policy, notices: float) -> LiveRun:
     """A live run on a virtual wire, which knows how many examples its clients hold."""
     task, seed = setting.task, setting.seed
     wire = VirtualWire(setting.federation, seed, crash=setting.crash, notices=notices, task=task)
-    model, optimiser = in_two(np.zeros(6, np.float32)), None
+    model, optimiser = split_in_two(np.zeros(6, np.float32)), None
     if task is not None:
-        wire.train, optimiser = trains(task, seed), task.server
-        model = in_two(task.learner.save(task.learner.start(Stream(seed, "start").at(0))))
+        wire.train, optimiser = engine_trainer(task, seed), task.server
+        model = split_in_two(task.learner.save(task.learner.start(Stream(seed, "start").at(0))))
     live = LiveRun(wire, Fixed(policy), model, seed=seed, optimiser=optimiser)
     live.meet()
     examples = setting.federation.examples if task is None else task.shards.counts

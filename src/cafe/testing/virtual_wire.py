@@ -28,7 +28,7 @@ Tamper = Callable[[Report, Order], Report]
 Judge = Callable[[str, Arrays], tuple[float, float | None, int] | None]
 
 
-def drift(model: Arrays, job: Job) -> Trained:
+def random_step(model: Arrays, job: Job) -> Trained:
     """A random step: a function of the client and the invitation alone."""
     rng = job.rng()
     moved = {
@@ -40,12 +40,12 @@ def drift(model: Arrays, job: Job) -> Trained:
     return Trained(moved, examples=1, loss=1.0, steps=job.work.steps)
 
 
-def as_told(order: Order) -> str:
+def report_always(order: Order) -> str:
     """Every client reports."""
     return "report"
 
 
-def as_it_is(report: Report, order: Order) -> Report:
+def send_unchanged(report: Report, order: Order) -> Report:
     """Every report is sent as it is."""
     return report
 
@@ -82,20 +82,20 @@ class VirtualWire:
         local_models: the clients' local models.
         orders: all that were sent.
         strays: replies that come unasked for, next time.
-        looks: how often the server has looked who is there.
-        on_look: called before each look.
+        polls: how often the server has looked who is there.
+        on_poll: called before each look.
         presence: who is present when; None: everybody, always. It is set when the server has met
             all clients, so that their numbers are those of the federation.
     """
 
     federation: Federation
     seed: int = 0
-    train: Train = drift
+    train: Train = random_step
     crash: float = 0.0
     task: Task | None = None
     notices: float = 0.0
-    behave: Behave = as_told
-    tamper: Tamper = as_it_is
+    behave: Behave = report_always
+    tamper: Tamper = send_unchanged
     judge: Judge | None = None
     names: list[str] = field(default_factory=list)
     t: float = 0.0
@@ -103,8 +103,8 @@ class VirtualWire:
     local_models: dict[str, tuple[LocalModel, ...]] = field(default_factory=dict)
     orders: list[Order] = field(default_factory=list)
     strays: list[Reply] = field(default_factory=list)
-    looks: int = 0
-    on_look: Callable[[VirtualWire], None] | None = None
+    polls: int = 0
+    on_poll: Callable[[VirtualWire], None] | None = None
     presence: PresenceState | None = None
 
     def __post_init__(self) -> None:
@@ -115,9 +115,9 @@ class VirtualWire:
 
     def present(self) -> Sequence[str]:
         """Who is there now."""
-        self.looks += 1
-        if self.on_look is not None:
-            self.on_look(self)
+        self.polls += 1
+        if self.on_poll is not None:
+            self.on_poll(self)
         if self.presence is None:
             return list(self.names)
         away = self.presence.away(self.t)

@@ -51,7 +51,7 @@ _NOTHING = JobVectors()
 
 
 @dataclass(eq=False)
-class Vectors:
+class ClientVectors:
     """What holds now, and what jobs that may still be merged started with.
 
     Vectors are stored once. Jobs refer to them, and nobody writes to them.
@@ -87,7 +87,7 @@ class Vectors:
             self.frozen = _kept(merge.frozen)
         self.used = bool(self.own) or self.common is not None or self.frozen is not None
 
-    def of(self, invitation: int) -> JobVectors:
+    def used_by(self, invitation: int) -> JobVectors:
         """What the jobs of an invitation use."""
         return self.begun.get(invitation, _NOTHING)
 
@@ -96,12 +96,12 @@ class Vectors:
         rows = np.zeros((len(clients), parameters), dtype=np.float32)
         pairs = zip(clients.tolist(), invitations.tolist(), strict=True)
         for row, (client, invitation) in zip(rows, pairs, strict=True):
-            offset = self.of(invitation).offset(client)
+            offset = self.used_by(invitation).offset(client)
             if offset is not None:
                 row[:] = offset
         return rows
 
-    def shown(self, parameters: int) -> Vector:
+    def common_or_zeros(self, parameters: int) -> Vector:
         """What every client adds now; zeros where nothing."""
         return np.zeros(parameters, dtype=np.float32) if self.common is None else self.common
 
@@ -124,14 +124,14 @@ class Vectors:
                 arrays[f"vector.{places[id(vector)]}"] = vector
             return places[id(vector)]
 
-        def part(found: Vectors | JobVectors) -> dict[str, Any]:
+        def part(found: ClientVectors | JobVectors) -> dict[str, Any]:
             own = [(client, place(vector)) for client, vector in found.own.items()]
             return {"common": place(found.common), "own": own, "frozen": place(found.frozen)}
 
         return arrays, {**part(self), "begun": [(n, part(v)) for n, v in self.begun.items()]}
 
     @classmethod
-    def restored(cls, arrays: Mapping[str, NDArray[Any]], saved: Mapping[str, Any]) -> Vectors:
+    def restore(cls, arrays: Mapping[str, NDArray[Any]], saved: Mapping[str, Any]) -> ClientVectors:
         """What :meth:`save` has saved."""
         loaded: dict[int, NDArray[Any]] = {}
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import cafe
-from cafe.decisions import Everyone, Mean, Nothing, Refill, Sample, closing
+from cafe.decisions import DropAll, Everyone, Mean, Refill, Sample, closing
 from cafe.policies import agu, awu, fedavg, mcu
 from cafe.rounds import (
     COMMIT,
@@ -153,7 +153,7 @@ def counting(goal: int) -> Policy:
         Everyone(),
         close,
         Mean(),
-        Nothing(),
+        DropAll(),
         observe=lambda ledger, outcome, closed: (ledger.state or 0) + int(outcome.succeeded),
     )
 
@@ -240,7 +240,7 @@ def scored() -> Policy:
         return COMMIT if waiting.reports >= wanted else Wait(reports=wanted)
 
     needs = frozenset({"scores"})
-    return Policy("scored", Everyone(), close, Mean(), Nothing(), needs=needs, score_every=3)
+    return Policy("scored", Everyone(), close, Mean(), DropAll(), needs=needs, score_every=3)
 
 
 def forecasting() -> Policy:

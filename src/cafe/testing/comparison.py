@@ -54,7 +54,7 @@ class Check:
             raise self.failed(what)
 
     @contextmanager
-    def playing(self, where: str) -> Iterator[None]:
+    def running(self, where: str) -> Iterator[None]:
         """Errors of a run become errors of the check; a run that cannot go on stays what it is."""
         try:
             yield

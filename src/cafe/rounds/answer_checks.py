@@ -32,24 +32,26 @@ _CARRY = int(RUN | HOLD | LOCAL)
 MOST_STEPS = 10**9  # steps or epochs of one job
 
 
-def refusal(policy: Policy, decision: str, allowed: str, got: Any, advice: str = "") -> InputError:
+def answer_error(
+    policy: Policy, decision: str, allowed: str, got: Any, advice: str = ""
+) -> InputError:
     """The error for an answer that cannot be used."""
     text = f"The policy {policy.name} must answer {allowed} in {decision}. Got {_shown(got)}."
     return InputError(f"{text} {advice}".strip())
 
 
-def invitation(policy: Policy, decision: str, ledger: Ledger, answer: Any) -> Invitation:
+def check_invitation(policy: Policy, decision: str, ledger: Ledger, answer: Any) -> Invitation:
     """An invitation whose clients can be invited now, with arrays in all its fields."""
     if not isinstance(answer, Invitation):
         advice = ""
         if isinstance(answer, np.ndarray | list | tuple):
             advice = "Wrap the clients: Invitation(clients)."
-        raise refusal(policy, decision, "an Invitation", answer, advice)
+        raise answer_error(policy, decision, "an Invitation", answer, advice)
     clients = _clients(policy, decision, ledger, answer.clients)
     work: Any = answer.work
     if not isinstance(work, Work):
         advice = "For work that differs from client to client give Invitation(amount=...)."
-        raise refusal(policy, decision, "one Work for all invited", work, advice)
+        raise answer_error(policy, decision, "one Work for all invited", work, advice)
     if answer.local is None is answer.note and answer.amount is None:
         return answer if clients is answer.clients else replace(answer, clients=clients)
     n, given = len(clients), dict[str, Any]()
@@ -58,18 +60,18 @@ def invitation(policy: Policy, decision: str, ledger: Ledger, answer: Any) -> In
     if answer.note is not None:
         note = _column(policy, decision, "note", answer.note, n, "iuf").astype(float)
         if not np.isfinite(note).all():
-            raise refusal(policy, decision, "finite numbers as note", note)
+            raise answer_error(policy, decision, "finite numbers as note", note)
         given["note"] = note
     if answer.amount is not None:
         given["amount"] = _amount(policy, decision, answer, n)
     return replace(answer, clients=clients, **given)
 
 
-def more(policy: Policy, ledger: Ledger, answer: Invitation) -> Invitation:
+def check_more(policy: Policy, ledger: Ledger, answer: Invitation) -> Invitation:
     """An invitation that ``close`` answers while its round is open."""
-    found = invitation(policy, "close", ledger, answer)
+    found = check_invitation(policy, "close", ledger, answer)
     if not len(found.clients):
-        raise refusal(
+        raise answer_error(
             policy, "close", "an Invitation with a client", answer, "To wait, answer Wait(...)."
         )
     return found
@@ -109,28 +111,28 @@ def _amount(policy: Policy, decision: str, answer: Invitation, n: int) -> NDArra
     most = np.inf if answer.work.seconds is not None else MOST_STEPS
     if not np.isfinite(amount).all() or np.any(amount <= 0) or np.any(amount > most):
         unit = "seconds above 0" if most == np.inf else f"whole numbers from 1 to {most}"
-        raise refusal(policy, decision, f"an amount of {unit}", answer.amount)
+        raise answer_error(policy, decision, f"an amount of {unit}", answer.amount)
     return amount
 
 
-def closing(policy: Policy, answer: Any) -> Wait | Verdict | Invitation:
-    """What ``close`` answered; an invitation is checked by :func:`invitation`."""
+def check_close(policy: Policy, answer: Any) -> Wait | Verdict | Invitation:
+    """What ``close`` answered; an invitation is checked by :func:`check_invitation`."""
     if isinstance(answer, Verdict | Invitation):
         return answer
     allowed = "Wait(...), COMMIT, FAIL or an Invitation"
     if not isinstance(answer, Wait):
-        raise refusal(policy, "close", allowed, answer)
+        raise answer_error(policy, "close", allowed, answer)
     wait, reports = answer, cast(Any, answer.reports)
     if reports is not None and (isinstance(reports, bool) or not isinstance(reports, int)):
         if not isinstance(reports, np.integer):
-            raise refusal(policy, "close", "Wait with a whole number of reports", answer)
+            raise answer_error(policy, "close", "Wait with a whole number of reports", answer)
         wait = replace(wait, reports=int(reports))
     if not isinstance(wait.until, int | float | np.number) or isinstance(wait.until, bool):
-        raise refusal(policy, "close", "Wait with a time in until", answer)
+        raise answer_error(policy, "close", "Wait with a time in until", answer)
     return wait
 
 
-def passed(policy: Policy, now: float, wait: Wait) -> InputError:
+def past_wait_error(policy: Policy, now: float, wait: Wait) -> InputError:
     """The error for a wait that is over before it begins."""
     return InputError(
         f"The policy {policy.name} waits for a moment that has passed: close answered {wait} at "
@@ -139,7 +141,7 @@ def passed(policy: Policy, now: float, wait: Wait) -> InputError:
     )
 
 
-def merging(policy: Policy, ledger: Ledger, reports: Reports, parameters: int | None) -> Merge:
+def ask_merge(policy: Policy, ledger: Ledger, reports: Reports, parameters: int | None) -> Merge:
     """Call ``merge``: a coefficient for each report, and vectors that fit the model.
 
     Args:
@@ -157,7 +159,7 @@ def merging(policy: Policy, ledger: Ledger, reports: Reports, parameters: int | 
         advice = ""
         if isinstance(answer, np.ndarray | list | tuple):
             advice = "Wrap the coefficients: Merge(coefficient)."
-        raise refusal(policy, "merge", "a Merge", answer, advice)
+        raise answer_error(policy, "merge", "a Merge", answer, advice)
     if answer.coefficient.shape != (len(reports),):
         raise InputError(
             f"The policy {policy.name} must give each of the {len(reports)} reports a "
@@ -206,7 +208,7 @@ def _with_vectors(policy: Policy, answer: Merge, reports: Reports, parameters: i
     return replace(answer, **found)
 
 
-def no_local_models(policy: Policy) -> InputError:
+def local_models_error(policy: Policy) -> InputError:
     """The error for jobs that go on from local models where clients add vectors."""
     return InputError(
         f"The policy {policy.name} lets clients go on from local models, and a merge has answered "
@@ -215,27 +217,27 @@ def no_local_models(policy: Policy) -> InputError:
     )
 
 
-def carrying(policy: Policy, answer: Any, jobs: int, clients: int) -> Carried:
+def check_carry(policy: Policy, answer: Any, jobs: int, clients: int) -> Carried:
     """What outlives a round: codes for all of its jobs or for each, and who keeps."""
     if not isinstance(answer, Carried):
         advice = ""
         if isinstance(answer, Carry | np.ndarray | list | tuple):
             advice = "Wrap it: Carried(RUN), or Carried(codes) with a code for each job."
-        raise refusal(policy, "carry", "a Carried", answer, advice)
+        raise answer_error(policy, "carry", "a Carried", answer, advice)
     codes: Any = answer.jobs
     if not isinstance(codes, Carry):
         codes = _array(codes)
         right = codes is not None and codes.dtype.kind in "iu" and codes.shape in ((), (jobs,))
         if not right or np.any((codes < 0) | (codes > _CARRY)):
             allowed = f"one of DROP, RUN, HOLD, LOCAL, or a code for each of the {jobs} jobs,"
-            raise refusal(policy, "carry", allowed, answer.jobs)
+            raise answer_error(policy, "carry", allowed, answer.jobs)
         codes = Carry(int(codes)) if codes.ndim == 0 else codes.astype(np.int64, copy=False)
     kept: Any = answer.kept
     if not isinstance(kept, bool):
         kept = _array(kept)
         if kept is None or kept.dtype != bool or kept.shape not in ((), (clients,)):
             allowed = f"True or False, or one for each of the {clients} clients, as kept"
-            raise refusal(policy, "carry", allowed, answer.kept)
+            raise answer_error(policy, "carry", allowed, answer.kept)
         kept = bool(kept) if kept.ndim == 0 else kept
     runs = bool(codes & RUN) if isinstance(codes, Carry) else bool(np.any(codes & int(RUN)))
     if runs and policy.deadline is not None and policy.late == "drop":
@@ -246,7 +248,7 @@ def carrying(policy: Policy, answer: Any, jobs: int, clients: int) -> Carried:
     return Carried(codes, kept)
 
 
-def state(policy: Policy, answer: Any) -> Any:
+def check_state(policy: Policy, answer: Any) -> Any:
     """A policy's state, which must survive a JSON round trip."""
     try:
         wrong = _not_plain(answer)
@@ -287,7 +289,9 @@ def _column(
     found = _array(given)
     if found is None or found.shape != (count,) or (count and found.dtype.kind not in kinds):
         what = "True or False" if kinds == "b" else "a number"
-        raise refusal(policy, decision, f"{what} for each of the {count} invited as {name}", given)
+        raise answer_error(
+            policy, decision, f"{what} for each of the {count} invited as {name}", given
+        )
     return found
 
 

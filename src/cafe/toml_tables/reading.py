@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from cafe.errors import FileError, InputError, did_you_mean
-from cafe.toml_tables.shapes import Shape, Table
+from cafe.toml_tables.conversion import MismatchError, convert
+from cafe.toml_tables.shapes import REQUIRED, Shape, Table
 
 T = TypeVar("T")
 
@@ -104,16 +105,23 @@ def validate_table(
 
     ``others`` are keys that the reader of a message may also have meant.
     """
-    from pydantic import ConfigDict, ValidationError, create_model
-
-    config = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
-    definitions: Table = dict(shape)
-    model = create_model("Table", __config__=config, **definitions)
-    try:
-        read = model.model_validate(table)
-    except ValidationError as error:
-        raise location.error(_sentence(error.errors(), shape, location, others)) from None
-    return read.model_dump(exclude_unset=True)
+    # Unknown keys come first, because they explain missing ones.
+    unknown = next((key for key in table if key not in shape), None)
+    if unknown is not None:
+        meant = did_you_mean(unknown, [*shape, *others])
+        raise location.error(f"the key {location.full_key(unknown)} is not known. {meant}")
+    read: Table = {}
+    for key, (kind, default) in shape.items():
+        name = location.full_key(key)
+        if key in table:
+            try:
+                read[key] = convert(kind, table[key])
+            except MismatchError as wrong:
+                raise location.error(_mismatch(name, kind, wrong)) from None
+        elif default is REQUIRED:
+            add = f"add {_words(kind)}, such as {example_line(name, kind)}"
+            raise location.error(f"{name} is missing: {add}.")
+    return read
 
 
 def look_up_name(key: str, known: Mapping[str, T], table: Table, location: TableLocation) -> T:
@@ -153,26 +161,12 @@ def _misnamed(key: str, known: Iterable[str], table: Table) -> str | None:
     return next(names, None) or next(iter(get_close_matches(key, others, n=1)), None)
 
 
-def _sentence(
-    faults: Sequence[Any], shape: Shape, location: TableLocation, others: Iterable[str]
-) -> str:
-    """The first fault in our words; unknown keys come first, for they explain missing ones."""
-    fault = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
-    key, *within = fault["loc"]
-    name = location.full_key(key)
-    if fault["type"] == "extra_forbidden":
-        return f"the key {name} is not known. {did_you_mean(key, [*shape, *others])}"
-    kind = shape[key][0]
-    if fault["type"] == "missing":
-        return f"{name} is missing: add {_words(kind)}, such as {example_line(name, kind)}."
-    if _is_choice(kind) and isinstance(fault["input"], str):
-        return _unknown(name, fault["input"], get_args(kind))
-    got, write = _described(fault["input"]), example_line(name, kind)
-    entry = next((n for n in within if isinstance(n, int)), None)
-    wanted = _words(kind)
-    if entry is not None:
-        name, wanted = f"{name}, entry {entry + 1},", _words(get_args(kind)[0])
-    return f"{name} must be {wanted}. Got {got}: write {write}."
+def _mismatch(name: str, kind: Any, wrong: MismatchError) -> str:
+    if _is_choice(kind) and isinstance(wrong.value, str):
+        return _unknown(name, wrong.value, get_args(kind))
+    at = name if wrong.entry is None else f"{name}, entry {wrong.entry + 1},"
+    got, write = _described(wrong.value), example_line(name, kind)
+    return f"{at} must be {_words(wrong.kind)}. Got {got}: write {write}."
 
 
 def _unknown(name: str, got: str, known: Iterable[str]) -> str:

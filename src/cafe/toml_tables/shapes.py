@@ -7,4 +7,4 @@ from typing import Any
 Table = dict[str, Any]
 Shape = dict[str, tuple[Any, Any]]  # from each key to the type of its value and its default
 
-REQUIRED = ...  # the default of a key that must be given, as pydantic writes it
+REQUIRED = ...  # the default of a key that must be given

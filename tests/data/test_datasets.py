@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from cafe.data import DATASETS, Dataset, Examples, load
+from cafe.data import DATASETS, Dataset, Examples, load, load_digits
 from cafe.errors import InputError
 
 FOLDER = os.environ.get("CAFE_DATA")
@@ -33,17 +33,14 @@ def test_digits_need_no_network() -> None:
 
 
 def test_digits_are_split_once_and_for_all() -> None:
-    from sklearn.datasets import load_digits
-
-    found = load_digits()
-    digits = load("digits")
-    sorted_by_digit = sorted(range(1797), key=lambda row: int(found.target[row]))
+    found, digits = load_digits(), load("digits")
+    sorted_by_digit = sorted(range(1797), key=lambda row: int(found.y[row]))
     test = sorted(sorted_by_digit[::5])
     train = sorted(set(range(1797)) - set(test))
     for part, rows in ((digits.train, train), (digits.test, test)):
-        np.testing.assert_array_equal(part.y, found.target[rows])
-        np.testing.assert_array_equal(part.x, found.data[rows] / 16)
-    assert np.abs(np.bincount(digits.test.y) - np.bincount(found.target) / 5).max() < 1
+        np.testing.assert_array_equal(part.y, found.y[rows])
+        np.testing.assert_array_equal(part.x, found.x[rows])
+    assert np.abs(np.bincount(digits.test.y) - np.bincount(found.y) / 5).max() < 1
 
 
 def test_the_paper_splits_the_training_examples() -> None:

@@ -127,8 +127,7 @@ def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
 
 def openml(monkeypatch: pytest.MonkeyPatch, answer: Any) -> dict[str, Any]:
     """Let scikit-learn answer so; what it was asked is in the dictionary afterwards."""
-    import sklearn.datasets
-
+    datasets = pytest.importorskip("sklearn.datasets")
     asked: dict[str, Any] = {}
 
     def fetch_openml(name: str, **options: Any) -> Any:
@@ -138,7 +137,7 @@ def openml(monkeypatch: pytest.MonkeyPatch, answer: Any) -> dict[str, Any]:
             raise answer
         return answer
 
-    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch_openml)
+    monkeypatch.setattr(datasets, "fetch_openml", fetch_openml)
     return asked
 
 
@@ -166,6 +165,12 @@ def test_a_failing_openml_says_why(answer: Any, why: str, monkeypatch: pytest.Mo
     openml(monkeypatch, answer)
     with pytest.raises(NotFetchedError, match=why):
         OpenML("tiny", train=12, shape=(2, 3))()
+
+
+def test_openml_needs_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    with pytest.raises(NotFetchedError, match=r"scikit-learn is not installed \(pip install"):
+        OpenML("tiny")()
 
 
 def test_ways_are_told_as_a_person_would_take_them() -> None:

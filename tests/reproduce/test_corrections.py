@@ -31,7 +31,7 @@ CACHED = (convergence_bound.task, convergence_bound._measured, bias.images)
 
 @pytest.fixture(autouse=True)
 def _small_images(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The digits that come with scikit-learn in place of MNIST: 64 pixels, nothing to fetch."""
+    """The digits that come with the package in place of MNIST: 64 pixels, nothing to fetch."""
     for module in (convergence_bound, bias):
         monkeypatch.setattr(module, "load", lambda _: load("digits"))
     for cached in CACHED:

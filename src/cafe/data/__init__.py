@@ -2,6 +2,7 @@
 
 from cafe.data.allocation import allocate, class_counts
 from cafe.data.datasets import DATASETS, Dataset, load
+from cafe.data.digits import load_digits
 from cafe.data.examples import Examples, Rows, Shards
 from cafe.data.partitions import (
     IID,
@@ -33,4 +34,5 @@ __all__ = [
     "allocate",
     "class_counts",
     "load",
+    "load_digits",
 ]

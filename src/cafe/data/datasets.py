@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from cafe.data import idx
+from cafe.data.digits import load_digits
 from cafe.data.examples import Examples
 from cafe.data.sources import SOURCES
 from cafe.data.store import Fetching, obtain
@@ -52,7 +53,7 @@ def load(
 ) -> Dataset:
     """The dataset of that name.
 
-    ``digits`` comes with scikit-learn: 1,797 images of 8 x 8. Sorted by digit and otherwise as they
+    ``digits`` comes with the package: 1,797 images of 8 x 8. Sorted by digit and otherwise as they
     come, every fifth one tests (360) and the others train (1,437): always the same ones.
 
     ``mnist`` and ``fashion-mnist`` are 60,000 and 10,000 images of 28 x 28, in four files. They are
@@ -82,10 +83,7 @@ def load(
 
 
 def _digits() -> Dataset:
-    from sklearn.datasets import load_digits
-
-    found = load_digits()
-    every = Examples(found.data / np.float32(16), found.target)
+    every = load_digits()
     tests = np.zeros(len(every), dtype=bool)
     tests[np.argsort(every.y, kind="stable")[::5]] = True
     train, test = (every.take(np.flatnonzero(rows)) for rows in (~tests, tests))

@@ -86,6 +86,10 @@ class OpenML:
         """The files as they would be if the table had come as IDX."""
         try:
             images, labels = self._table()
+        except ModuleNotFoundError:
+            raise NotFetchedError(
+                "scikit-learn is not installed (pip install scikit-learn)"
+            ) from None
         except Exception as error:  # of the network, the server, the parser or scikit-learn itself
             raise NotFetchedError(f"{error}" or type(error).__name__) from None
         train, test = slice(self.train), slice(self.train, None)

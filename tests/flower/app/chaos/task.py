@@ -1,9 +1,10 @@
-"""Softmax regression on scikit-learn's digits, dealt to clients by their partition."""
+"""Softmax regression on the handwritten digits, dealt to clients by their partition."""
 
 from __future__ import annotations
 
 import numpy as np
-from sklearn.datasets import load_digits
+
+from cafe.data import load_digits
 
 RATE, BATCH = 0.1, 32
 PARTITIONS = 16  # more than there are ever nodes, so that who joins later changes nobody's share
@@ -17,10 +18,9 @@ def start():
 def examples(partition=None):
     """A client's share of the training examples; the test examples for None."""
     digits = load_digits()
-    x, y = (digits.data / 16).astype(np.float32), digits.target
-    order = np.random.default_rng(0).permutation(len(y))
+    order = np.random.default_rng(0).permutation(len(digits))
     rows = order[1500:] if partition is None else order[:1500][partition::PARTITIONS]
-    return x[rows], y[rows]
+    return digits.x[rows], digits.y[rows]
 
 
 def step(model, x, y, rate=RATE):

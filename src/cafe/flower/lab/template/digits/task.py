@@ -1,10 +1,11 @@
-"""What is learned: softmax regression on scikit-learn's digits, in NumPy."""
+"""What is learned: softmax regression on images of handwritten digits, in NumPy."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_digits
+
+from cafe.data import load_digits
 
 Model = dict[str, NDArray[np.float32]]
 Examples = tuple[NDArray[np.float32], NDArray[np.int64]]
@@ -47,9 +48,9 @@ def evaluate(model: Model) -> tuple[float, float]:
 
 def _shuffled() -> Examples:
     """All examples in an order that is the same on every machine, pixels from 0 to 1."""
-    x, y = load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(y))
-    return (x[order] / 16).astype(np.float32), y[order].astype(np.int64)
+    digits = load_digits()
+    order = np.random.default_rng(0).permutation(len(digits))
+    return digits.x[order], digits.y[order]
 
 
 def _shares(scores: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""What is learned: a small network on scikit-learn's digits, in PyTorch."""
+"""What is learned: a small network on images of handwritten digits, in PyTorch."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.datasets import load_digits
 from torch import Tensor, nn
+
+from cafe.data import load_digits
 
 Model = dict[str, NDArray[Any]]
 Examples = tuple[Tensor, Tensor]
@@ -58,6 +59,6 @@ def evaluate(model: Model) -> tuple[float, float]:
 
 def _shuffled() -> Examples:
     """All examples in an order that is the same on every machine, pixels from 0 to 1."""
-    x, y = load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(y))
-    return torch.from_numpy((x[order] / 16).astype(np.float32)), torch.from_numpy(y[order])
+    digits = load_digits()
+    order = np.random.default_rng(0).permutation(len(digits))
+    return torch.from_numpy(digits.x[order]), torch.from_numpy(digits.y[order])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -327,6 +328,7 @@ def test_code_of_installed_packages_is_identified_by_name_and_version(
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fancy_weights\nVersion: 2.5\n")
     (folder / "fancy_weights.py").write_text(
         "def made(k):\n    return lambda x: x * k\ndef weight(x):\n    return x\n"
+        "PAIR = (lambda x: x + 1, lambda x: x + 2)\n"
     )
     monkeypatch.syspath_prepend(folder)
     import fancy_weights  # type: ignore[import-not-found]
@@ -334,9 +336,13 @@ def test_code_of_installed_packages_is_identified_by_name_and_version(
     assert identify(fancy_weights.weight) == (
         "[@0=function fancy_weights.weight; fancy_weights 2.5]"
     )
-    assert identify(fancy_weights.made(3)) == (
-        "[@0=function fancy_weights.made.<locals>.<lambda>; fancy_weights 2.5; k=3]"
+    assert re.fullmatch(
+        r"\[@0=function fancy_weights\.made\.<locals>\.<lambda>; code [0-9a-f]{64}; "
+        r"fancy_weights 2\.5; k=3\]",
+        identify(fancy_weights.made(3)),
     )
+    one, other = map(identify, fancy_weights.PAIR)  # they have the same name
+    assert one != other
 
 
 def test_cycles_end() -> None:

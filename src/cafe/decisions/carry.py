@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cafe.rounds.answers import DROP, HOLD, LOCAL, RUN, Carried
 from cafe.rounds.ledger import Ledger
-from cafe.rounds.policy import DROP, HOLD, LOCAL, RUN, Carried, Closed
+from cafe.rounds.round_views import Closed
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cafe.errors import InputError, check_positive, check_whole
-from cafe.rounds.ledger import Ledger, Waiting
-from cafe.rounds.policy import COMMIT, FAIL, Verdict, Wait
+from cafe.rounds.answers import COMMIT, FAIL, Verdict, Wait
+from cafe.rounds.ledger import Ledger
+from cafe.rounds.round_views import Waiting
 
 
 @dataclass(frozen=True)

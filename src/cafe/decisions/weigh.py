@@ -10,9 +10,9 @@ import numpy as np
 
 from cafe.errors import InputError, did_you_mean
 from cafe.latency.base import Floats
+from cafe.rounds.answers import Merge
 from cafe.rounds.jobs import Reports
 from cafe.rounds.ledger import Ledger
-from cafe.rounds.policy import Merge
 
 Weight = Callable[[Floats], Floats]
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from cafe.federation import Indices
 from cafe.latency.base import Floats
+from cafe.rounds.answers import Wait
 from cafe.rounds.jobs import Jobs, Mask, Running
 from cafe.rounds.ledger import Ledger
-from cafe.rounds.policy import Wait
 
 _FEW = 64  # an invitation of at most so many jobs goes into the heap
 

@@ -15,6 +15,7 @@ from cafe.engine.kept_reports import KeptReports
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Score
+from cafe.rounds.answers import HOLD, LOCAL
 from cafe.rounds.history import Column, Curve, History
 from cafe.rounds.jobs import (
     Codes,
@@ -26,7 +27,6 @@ from cafe.rounds.jobs import (
 )
 from cafe.rounds.ledger import Ledger, LedgerColumns
 from cafe.rounds.outcome import OPEN
-from cafe.rounds.policy import HOLD, LOCAL
 
 
 @dataclass(eq=False)

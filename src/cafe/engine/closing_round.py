@@ -11,9 +11,9 @@ import numpy as np
 from cafe.engine.fates import UsedReports
 from cafe.federation import Indices
 from cafe.latency.base import Floats
+from cafe.rounds.answers import HOLD, LOCAL, RUN, Carried, Carry
 from cafe.rounds.jobs import Codes, Mask, Running, Status, Whole, elapsed, take_rows
 from cafe.rounds.outcome import OPEN, Fate, Outcome
-from cafe.rounds.policy import HOLD, LOCAL, RUN, Carried, Carry
 
 OVER, FAILED = Fate.OVER, Fate.FAILED  # members of an enum are slow to look up
 _MANY = 2**16  # jobs from which on counting fate by fate is quicker than all at once

@@ -10,9 +10,9 @@ import numpy as np
 
 from cafe.federation import Indices
 from cafe.latency.base import Floats
+from cafe.rounds.answers import Merge
 from cafe.rounds.jobs import Codes, Running, Whole
 from cafe.rounds.outcome import Outcome
-from cafe.rounds.policy import Merge
 
 NO_CLIENTS = np.empty(0, dtype=np.intp)
 _NO_JOBS = Running.empty()

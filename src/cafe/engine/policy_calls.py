@@ -14,10 +14,12 @@ from cafe.engine.run_checks import check_held
 from cafe.federation import Indices
 from cafe.randomness import Stream
 from cafe.rounds import answer_checks
+from cafe.rounds.answers import DROP, Carried, Merge, Verdict, Wait
 from cafe.rounds.jobs import Invitation, Mask, Reports
-from cafe.rounds.ledger import Ledger, Waiting
+from cafe.rounds.ledger import Ledger
 from cafe.rounds.outcome import Outcome
-from cafe.rounds.policy import DROP, Carried, Closed, Merge, Policy, Verdict, Wait
+from cafe.rounds.policy import Policy
+from cafe.rounds.round_views import Closed, Waiting
 
 # Each decision's stream of random numbers. The index is the round; for close, the number of calls.
 _STREAMS = {

@@ -24,18 +24,13 @@ from cafe.latency.base import Floats
 from cafe.learn.base import Model, Score
 from cafe.randomness import Stream, check_seed
 from cafe.rounds import answer_checks
+from cafe.rounds.answers import COMMIT, Verdict, Wait
 from cafe.rounds.history import Column, History, outcome_columns
 from cafe.rounds.jobs import Invitation, Reports, Running, Status
-from cafe.rounds.ledger import Ledger, ModelScore, Waiting
+from cafe.rounds.ledger import Ledger, ModelScore
 from cafe.rounds.outcome import Fate, Outcome
-from cafe.rounds.policy import (
-    COMMIT,
-    PER_CLIENT_NEEDS,
-    Closed,
-    Policy,
-    Verdict,
-    Wait,
-)
+from cafe.rounds.policy import PER_CLIENT_NEEDS, Policy
+from cafe.rounds.round_views import Closed, Waiting
 from cafe.task import Task
 
 

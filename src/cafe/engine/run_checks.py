@@ -6,7 +6,8 @@ import numpy as np
 
 from cafe.errors import InputError, check_whole, is_finite_number
 from cafe.federation import Federation
-from cafe.rounds.policy import HOLD, PER_CLIENT_NEEDS, Carried, Policy
+from cafe.rounds.answers import HOLD, Carried
+from cafe.rounds.policy import PER_CLIENT_NEEDS, Policy
 from cafe.task import Task
 
 

@@ -23,9 +23,9 @@ from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Model, Score
 from cafe.learn.local_steps import LocalSteps, Weights
+from cafe.rounds.answers import Merge
 from cafe.rounds.client_vectors import ClientVectors
 from cafe.rounds.jobs import Jobs, Mask, Reports, Whole, Work, take_rows
-from cafe.rounds.policy import Merge
 from cafe.task import Task
 
 

@@ -11,7 +11,7 @@ from cafe.errors import InputError
 from cafe.learn.server_optimisers import Moments, ServerOptimiser
 from cafe.live.aggregation import Combine, Sum, merged
 from cafe.live.model_layout import Arrays, Layout, Vector
-from cafe.rounds.policy import Merge
+from cafe.rounds.answers import Merge
 
 
 class GlobalModel:

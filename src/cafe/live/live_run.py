@@ -34,12 +34,14 @@ from cafe.live.validation import Admitted, ReportLimits, ReportValidator
 from cafe.live.wire import Order, Wire
 from cafe.randomness import check_seed
 from cafe.rounds import answer_checks
+from cafe.rounds.answers import COMMIT, Verdict, Wait
 from cafe.rounds.client_vectors import ClientVectors, JobVectors
 from cafe.rounds.history import Column, History, RoundColumns
 from cafe.rounds.jobs import Invitation, Reports, Running, Status, Work
-from cafe.rounds.ledger import Ledger, Waiting
+from cafe.rounds.ledger import Ledger
 from cafe.rounds.outcome import OPEN, Fate, Outcome
-from cafe.rounds.policy import COMMIT, Closed, Policy, Verdict, Wait
+from cafe.rounds.policy import Policy
+from cafe.rounds.round_views import Closed, Waiting
 
 POLL = 0.15  # seconds between two looks at what has come
 SLOW = 2.0  # seconds that a look may take: one at the deadline finds what came before it

@@ -22,8 +22,8 @@ from cafe.live.job_records import REUSED, JobRecord, digest
 from cafe.live.model_layout import Vector
 from cafe.live.run_log import read_jobs, read_rounds
 from cafe.live.wire import Order
+from cafe.rounds.answers import Merge
 from cafe.rounds.jobs import ONE_STEP, Work
-from cafe.rounds.policy import Merge
 
 
 @dataclass(frozen=True, eq=False)

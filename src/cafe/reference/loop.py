@@ -16,11 +16,13 @@ from cafe.randomness import Stream
 from cafe.reference.reference_jobs import KeptJob, ReferenceJob, columns, look, total
 from cafe.reference.trainer import Trainer
 from cafe.rounds import answer_checks
+from cafe.rounds.answers import COMMIT, HOLD, LOCAL, RUN, Verdict
 from cafe.rounds.history import Curve, History
 from cafe.rounds.jobs import Invitation, Jobs, Reports, Work
-from cafe.rounds.ledger import Ledger, LedgerColumns, ModelScore, Waiting
+from cafe.rounds.ledger import Ledger, LedgerColumns, ModelScore
 from cafe.rounds.outcome import Fate, Outcome
-from cafe.rounds.policy import COMMIT, HOLD, LOCAL, RUN, Closed, Policy, Verdict
+from cafe.rounds.policy import Policy
+from cafe.rounds.round_views import Closed, Waiting
 from cafe.task import Task
 
 

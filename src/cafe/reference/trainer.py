@@ -10,7 +10,7 @@ from cafe.engine.batches import Batches
 from cafe.learn.base import Score
 from cafe.randomness import Stream
 from cafe.reference.reference_jobs import ReferenceJob
-from cafe.rounds.policy import Merge
+from cafe.rounds.answers import Merge
 from cafe.task import Task
 
 

@@ -1,25 +1,24 @@
 """The nouns of a run: jobs, the ledger, a round's outcome, the history, and what a policy is."""
 
-from cafe.rounds.history import Curve, History
-from cafe.rounds.jobs import Invitation, Jobs, Reports, Work
-from cafe.rounds.ledger import Ledger, Waiting
-from cafe.rounds.outcome import Fate, Outcome
-from cafe.rounds.policy import (
+from cafe.rounds.answers import (
     COMMIT,
     DROP,
     FAIL,
     HOLD,
     LOCAL,
-    NEEDS,
     RUN,
     Carried,
     Carry,
-    Closed,
     Merge,
-    Policy,
     Verdict,
     Wait,
 )
+from cafe.rounds.history import Curve, History
+from cafe.rounds.jobs import Invitation, Jobs, Reports, Work
+from cafe.rounds.ledger import Ledger
+from cafe.rounds.outcome import Fate, Outcome
+from cafe.rounds.policy import NEEDS, Policy
+from cafe.rounds.round_views import Closed, Waiting
 
 __all__ = [
     "COMMIT",

@@ -14,19 +14,10 @@ from numpy.typing import NDArray
 
 from cafe.errors import InputError
 from cafe.federation import Indices
+from cafe.rounds.answers import HOLD, LOCAL, RUN, Carried, Carry, Merge, Verdict, Wait
 from cafe.rounds.jobs import Invitation, Reports, Work
 from cafe.rounds.ledger import Ledger
-from cafe.rounds.policy import (
-    HOLD,
-    LOCAL,
-    RUN,
-    Carried,
-    Carry,
-    Merge,
-    Policy,
-    Verdict,
-    Wait,
-)
+from cafe.rounds.policy import Policy
 
 _CARRY = int(RUN | HOLD | LOCAL)
 MOST_STEPS = 10**9  # steps or epochs of one job

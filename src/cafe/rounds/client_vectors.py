@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.federation import Indices
+from cafe.rounds.answers import Merge
 from cafe.rounds.jobs import Mask, Whole
-from cafe.rounds.policy import Merge
 
 Vector = NDArray[np.float32]
 

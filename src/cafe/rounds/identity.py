@@ -242,13 +242,14 @@ class _Walk:
         name, code, where = full_name(value), value.__code__, value.__qualname__
         parts = [f"{self.number(value)}=function {name}"]
         origin = code_inspection.origin(value.__module__)
-        if origin is None:
+        unnamed = "<" in name  # a lambda or a local function: others may have the same name
+        if origin is None or unnamed:
             parts.append(f"code {_sha256(self.code(code).encode())}")
-        elif origin:
+        if origin:
             parts.append(origin)
         for cell, variable in zip(value.__closure__ or (), code.co_freevars, strict=True):
             parts.append(f"{variable}={self.cell(cell, f'{variable!r}, used by {where},')}")
-        if origin is None or "<" in name:
+        if origin is None or unnamed:
             given = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).items()]
             parts += [f"default {self.text(v, f'a default of {where}')}" for v in given]
         if origin is None:

@@ -13,7 +13,7 @@ from cafe.errors import InputError
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.randomness import Stream
-from cafe.rounds.jobs import Jobs, Mask, Whole
+from cafe.rounds.jobs import Mask, Whole
 
 UNKNOWN = -1  # examples of a client that has not said yet how many it holds
 
@@ -196,48 +196,3 @@ class Ledger:
         A client that is merged with probability r in every round has a mean of 1 / r.
         """
         return self.round - self.last_round[clients]
-
-
-class Waiting:
-    """An open round, as it stands when ``close`` is asked.
-
-    Args:
-        reports: how many have reported in this round.
-        invited: how many jobs were started in it.
-        outstanding: how many jobs, of this round or older, have not reported.
-        look: makes :attr:`jobs` and :attr:`arrived` when they are asked for.
-
-    Attributes:
-        reports: how many have reported in this round.
-        invited: how many jobs were started in it.
-        outstanding: how many jobs, of this round or older, have not reported.
-    """
-
-    def __init__(
-        self,
-        reports: int,
-        invited: int,
-        outstanding: int,
-        look: Callable[[], tuple[Jobs, Floats]] | None = None,
-    ) -> None:
-        self.reports, self.invited, self.outstanding = reports, invited, outstanding
-        self._look = look
-
-    @property
-    def jobs(self) -> Jobs:
-        """The jobs that have reported in this round, in the order of their rows.
-
-        ``ledger.version - waiting.jobs.version`` is how stale each is.
-        """
-        return self._seen[0]
-
-    @property
-    def arrived(self) -> Floats:
-        """When each of :attr:`jobs` reported."""
-        return self._seen[1]
-
-    @cached_property
-    def _seen(self) -> tuple[Jobs, Floats]:
-        if self._look is None:
-            raise InputError("Who has reported is known only while a run waits.")
-        return self._look()

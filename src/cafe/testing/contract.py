@@ -18,7 +18,8 @@ from cafe.randomness import Stream
 from cafe.reference import Reference
 from cafe.rounds.jobs import Jobs, Reports
 from cafe.rounds.ledger import Ledger
-from cafe.rounds.policy import PER_CLIENT_NEEDS, Closed, Policy
+from cafe.rounds.policy import PER_CLIENT_NEEDS, Policy
+from cafe.rounds.round_views import Closed
 from cafe.task import Task
 from cafe.testing.client_training import engine_trainer, split_in_two
 from cafe.testing.comparison import ROUNDING, WRITES, Check

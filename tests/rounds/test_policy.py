@@ -1,0 +1,84 @@
+"""Policies as values: what they accept, what identifies them, and who may resume their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cafe.control import identity_of
+from cafe.engine import Run
+from cafe.engine.snapshot import restore, save
+from cafe.errors import InputError
+from cafe.federation import Federation
+from cafe.latency import Exponential
+from cafe.policies import awu, mcu
+from cafe.rounds import Policy
+
+FEDERATION = Federation(10, Exponential(1.0))
+
+
+def with_closure(offset: float) -> Callable[[Any], Any]:
+    return lambda age: age + offset
+
+
+def with_default(value: float) -> Callable[..., Any]:
+    return lambda age, offset=value: age + offset
+
+
+def with_keyword(value: float) -> Callable[..., Any]:
+    return lambda age, *, offset=value: age + offset
+
+
+WEIGHTS: dict[str, tuple[Any, Any]] = {
+    "code": (lambda age: age + 1, lambda age: age * 1),
+    "constant": (lambda age: age + 1, lambda age: age + 2),
+    "constant's type": (lambda age: age + 1, lambda age: age + 1.0),
+    "inner code": (lambda age: (lambda x: x + 1)(age), lambda age: (lambda x: x + 2)(age)),
+    "name": (lambda age: np.minimum(age, 3), lambda age: np.maximum(age, 3)),
+    "closure": (with_closure(1.0), with_closure(2.0)),
+    "default": (with_default(1.0), with_default(2.0)),
+    "keyword default": (with_keyword(1.0), with_keyword(2.0)),
+}
+every_pair = pytest.mark.parametrize(("one", "other"), WEIGHTS.values(), ids=WEIGHTS)
+
+
+@every_pair
+def test_a_run_is_not_resumed_with_another_lambda(one: Any, other: Any) -> None:
+    first, second = (awu(deadline=0.5, weight=weight) for weight in (one, other))
+    run = Run(FEDERATION, first, seed=1)
+    run.step()
+    saved = save(run)
+    restore(Run(FEDERATION, awu(deadline=0.5, weight=one), seed=1), saved)
+    with pytest.raises(InputError, match=r"has the policy awu\(.* this one awu\("):
+        restore(Run(FEDERATION, second, seed=1), saved)
+
+
+@every_pair
+def test_controllers_with_different_lambdas_are_different(one: Any, other: Any) -> None:
+    def controller(weight: Any) -> Any:
+        return lambda ledger, seen: awu(deadline=0.5, weight=weight)
+
+    assert identity_of(controller(one)) == identity_of(controller(one))
+    assert identity_of(controller(one)) != identity_of(controller(other))
+
+
+def test_a_cohort_counts_clients_or_is_a_fraction_of_them() -> None:
+    decide: Any = print
+
+    def cohort(size: Any) -> Policy:
+        return Policy("parts", decide, decide, decide, decide, cohort=size)
+
+    assert [cohort(size).invites(10) for size in (None, 4, 0.26, 0.001)] == [10, 4, 3, 1]
+    with pytest.raises(InputError, match=r"at most the number of clients \(10\)"):
+        cohort(11).invites(10)
+
+
+def test_a_quorum_or_target_that_cannot_be_met() -> None:
+    for given in ({"quorum": 11}, {"quorum": 1, "target": 11}):
+        options: Any = given
+        with pytest.raises(InputError, match="could never be met"):
+            mcu(deadline=1.0, **options).check(FEDERATION)
+    mcu(deadline=1.0, quorum=10, target=10).check(FEDERATION)

@@ -37,7 +37,7 @@ def test_a_bad_target_is_named(quorum: int, target: object) -> None:
 
 def test_the_time_of_steps_must_be_in_the_latency() -> None:
     federation = Federation(5, Exponential(1.0), per_step=0.1)
-    with pytest.raises(InputError, match=r"per_step is above 0: give federation.at_steps"):
+    with pytest.raises(InputError, match=r"per_step is above 0: pass federation.at_steps"):
         Setting(federation, 2, 1.0)
     assert Setting(federation.at_steps(2), 2, 1.0).turnout.mean > 0
 

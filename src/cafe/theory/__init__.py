@@ -1,7 +1,7 @@
-"""Expected quantities: the paper's closed forms, and their exact general forms beside them.
+"""Expected waste, broadcasts, age and convergence: the paper's closed forms and exact forms.
 
-A name that ends in ``_as_printed`` is the paper's formula, letter by letter, for equal memoryless
-clients.
+A function whose name ends in ``_as_printed`` is the paper's formula exactly as printed, for equal
+clients with exponential response times. The other functions hold for any federation.
 """
 
 from cafe.theory.age import age_as_printed, age_by_kind

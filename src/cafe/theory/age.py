@@ -1,4 +1,4 @@
-"""Age: how old a client's part in the model is, averaged over time (Sec. 4.3, Theorem 2)."""
+"""Expected age: how old a client's contribution to the model is (Sec. 4.3, Theorem 2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from cafe.theory.setting import Setting
 
 
 def age_as_printed(clients: int, rate: float, quorum: int, deadline: float) -> float:
-    """Theorem 2: T/2 + T / (p Pr(n~ >= M-1))."""
+    """Expected age by Theorem 2: T/2 + T / (p Pr(n~ >= M-1)).
+
+    Example:
+        >>> from cafe.theory import age_as_printed
+        >>> round(age_as_printed(clients=100, rate=1.0, quorum=30, deadline=0.5), 3)
+        1.539
+    """
     chance = report_probability(rate, deadline)
     chance *= others_suffice_as_printed(clients, rate, quorum, deadline)
     return deadline / 2 + (deadline / chance if chance > 0 else float("inf"))
@@ -20,10 +26,18 @@ def age_by_kind(setting: Setting) -> Floats:
     """E[age] of each kind of client: E[Y^2] / (2 E[Y]) + E[Y] / r_k.
 
     Rounds are independent, so a client's age renews whenever its report is used, which happens with
-    probability r_k per round. It restarts from that round's own length, not from 0, since the
-    client began from the model as it was broadcast. A used round may be longer or shorter than the
-    average one, but what this adds to the restart it takes from the rounds between: only the mean
-    length, its second moment and r_k remain. With Y = T this is Theorem 2.
+    probability r_k per round. The age restarts at the length of that round, not at 0, because the
+    client started from the model that was broadcast when the round opened. A round in which the
+    report is used may be longer or shorter than the average round. This changes the restart value
+    and the rounds in between by opposite amounts, so only the mean length, its second moment and
+    r_k remain. With Y = T this is Theorem 2.
+
+    Example:
+        >>> from cafe import Exponential, Federation
+        >>> from cafe.theory import Setting, age_by_kind
+        >>> setting = Setting(Federation(100, Exponential(1.0)), quorum=30, deadline=0.5)
+        >>> age_by_kind(setting).round(3)
+        array([1.539])
     """
     duration = setting.duration
     with np.errstate(divide="ignore", over="ignore"):

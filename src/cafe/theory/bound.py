@@ -1,11 +1,11 @@
 """Convergence bounds: Theorem 3 and Corollary 3 as printed, and the corrected theorem.
 
-Both follow E||w+ - w*||^2 <= (1 - A eta) ||w - w*||^2 + eta^2 B with eta_t = beta / (gamma + t),
-beta = 2/A. The printed theorem bounds the noise by sigma^2 / M and keeps the clients' heterogeneity
-even when all of them report. The corrected one uses that, given n, the reporting clients are a
-uniform n-subset: the noise is e_M sigma^2 and the heterogeneity shrinks by the finite-population
-factor c_M. It holds for equal clients and one local step; unequal ones pull the model towards the
-fast (see ``Turnout.share``).
+Both start from E||w+ - w*||^2 <= (1 - A eta) ||w - w*||^2 + eta^2 B with eta_t = beta / (gamma + t)
+and beta = 2/A. The printed theorem bounds the noise by sigma^2 / M and keeps the full heterogeneity
+even when all clients report. The corrected theorem uses that, given n, the reporting clients are a
+uniform n-subset. Then the noise is e_M sigma^2, and the heterogeneity shrinks by the
+finite-population factor c_M. The corrected theorem holds for equal clients and one local step.
+Unequal clients pull the model towards the fast ones (see ``Turnout.share``).
 """
 
 from __future__ import annotations
@@ -24,14 +24,18 @@ from cafe.theory.setting import Setting
 
 @dataclass(frozen=True)
 class Problem:
-    """The constants of Assumptions 1-4.
+    """A learning problem: the constants of the paper's Assumptions 1-4.
 
     Attributes:
         smoothness: L.
-        convexity: mu, at most L.
+        convexity: mu, above 0 and at most L.
         noise: sigma^2, the variance of a client's stochastic gradient.
         heterogeneity: Gamma = F* - mean of F_k*.
         distance: epsilon_1 = E||w_1 - w*||^2.
+
+    Example:
+        >>> from cafe.theory import Problem
+        >>> problem = Problem(smoothness=1, convexity=0.1, noise=1, heterogeneity=0.5, distance=1)
     """
 
     smoothness: float
@@ -49,23 +53,25 @@ class Problem:
         for name in ("noise", "heterogeneity", "distance"):
             if not 0 <= getattr(self, name) < np.inf:
                 raise InputError(
-                    f"A problem's {name} must not be negative. Got {getattr(self, name)}."
+                    f"A problem's {name} must be finite and at least 0. Got {getattr(self, name)}."
                 )
         if self.noise + self.heterogeneity + self.distance == 0:
             raise InputError(
-                "A problem needs some noise, heterogeneity or distance: there is no gap to close."
+                "At least one of noise, heterogeneity and distance must be above 0. Got 0 for all: "
+                "the model would start at the optimum and stay there."
             )
 
     @classmethod
     def from_ratio(cls, noise_ratio: float) -> Problem:
-        """A problem of which only sigma^2 / (2 L Gamma) is known, noise against heterogeneity.
+        """A problem of which only the ratio sigma^2 / (2 L Gamma) is known.
 
-        All else is set to 1, and the start to the optimum: rounds and times to a small gap are then
-        right up to a factor, which no comparison of deadlines and quorums sees.
+        The other constants are set to 1, and the model starts at the optimum. The number of rounds
+        to a small gap is then right up to a constant factor, which does not change the comparison
+        of deadlines and quorums.
         """
         if not 0 <= noise_ratio < np.inf:
             raise InputError(
-                f"The noise ratio must be a number from 0 up. Got {noise_ratio}: "
+                f"The noise ratio must be a finite number, at least 0. Got {noise_ratio}: "
                 "it is the gradient noise divided by the clients' heterogeneity."
             )
         return cls(smoothness=1.0, convexity=1.0, noise=noise_ratio, heterogeneity=0.5)
@@ -73,7 +79,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Variance:
-    """What an average of n reports has of the clients' variance, in expectation over a round.
+    """Factors by which averaging n reports reduces noise and heterogeneity, expected per round.
 
     Attributes:
         success: Q = Pr(n >= M).
@@ -87,7 +93,7 @@ class Variance:
 
     @classmethod
     def of(cls, setting: Setting) -> Variance:
-        """The factors of a setting; a target cuts n to the first K reports."""
+        """The factors of a setting. With a target K, an update averages the first K reports."""
         noise = setting.turnout.inverse_reports
         if setting.target_turnout is not None:
             noise += (
@@ -98,15 +104,16 @@ class Variance:
 
     @classmethod
     def from_noise(cls, success: Floats | float, noise: Floats | float, clients: int) -> Variance:
-        """The sampling factor follows from the other two: (N e_M - Q) / (N - 1)."""
+        """The factors from Q and e_M alone: c_M = (N e_M - Q) / (N - 1)."""
         excess = np.maximum(clients * np.asarray(noise) - success, 0.0)
         return cls(success, noise, excess / max(clients - 1, 1))
 
     @classmethod
     def from_age(cls, age: float, deadline: float, clients: int) -> Variance:
-        """How age enters the corrected bound (M = 1, N p >> 1): by the variance, not the rate.
+        """The factors approximated from the age, for M = 1 and N p >> 1.
 
-        e ~ (age/T - 1/2) / N and c ~ (age/T - 3/2) / N.
+        e ~ (age/T - 1/2) / N and c ~ (age/T - 3/2) / N. So age enters the corrected bound through
+        the variance, not through the rate of convergence.
         """
         return cls(1.0, (age / deadline - 0.5) / clients, (age / deadline - 1.5) / clients)
 
@@ -114,9 +121,16 @@ class Variance:
 def bound_as_printed(
     problem: Problem, clients: int, rate: float, quorum: int, deadline: float, rounds: ArrayLike
 ) -> Floats:
-    """Theorem 3, letter by letter.
+    """Bound on the optimality gap after ``rounds`` rounds by Theorem 3, exactly as printed.
 
     L / (2L + S~ N mu t) x ((4 L Gamma + 2 sigma^2 / M) / mu + (L + N mu S~) eps_1).
+
+    Example:
+        >>> from cafe.theory import Problem, bound_as_printed
+        >>> problem = Problem(smoothness=1, convexity=0.1, noise=1, heterogeneity=0.5, distance=1)
+        >>> gap = bound_as_printed(problem, 100, rate=1.0, quorum=30, deadline=0.5, rounds=50)
+        >>> round(float(gap), 3)
+        3.155
     """
     share = mean_share_as_printed(clients, rate, quorum, deadline)
     smooth, mu, t = problem.smoothness, problem.convexity, np.asarray(rounds, dtype=float)
@@ -128,7 +142,15 @@ def bound_as_printed(
 def learning_rate_as_printed(
     problem: Problem, clients: int, rate: float, quorum: int, deadline: float
 ) -> LearningRate:
-    """The schedule Theorem 3 needs: beta = 2/A, gamma = 2L/A + 1, A = S~ N mu (appendix)."""
+    """Learning rates of Theorem 3: beta = 2/A, gamma = 2L/A + 1, A = S~ N mu (appendix).
+
+    Example:
+        >>> from cafe.theory import Problem, learning_rate_as_printed
+        >>> problem = Problem.from_ratio(1.0)
+        >>> schedule = learning_rate_as_printed(problem, 100, rate=1.0, quorum=30, deadline=0.5)
+        >>> round(schedule.beta, 2), round(schedule.gamma, 2)
+        (2.04, 3.04)
+    """
     a = mean_share_as_printed(clients, rate, quorum, deadline) * clients * problem.convexity
     return LearningRate(2 / a, 2 * problem.smoothness / a + 1)
 
@@ -136,7 +158,17 @@ def learning_rate_as_printed(
 def bound_by_age_as_printed(
     problem: Problem, quorum: int, deadline: float, age: float, rounds: ArrayLike
 ) -> Floats:
-    """Corollary 3 (eq. 16), with p Pr(n~ >= M-1) = T / (age - T/2) as Theorem 2 has it."""
+    """Bound on the optimality gap in terms of the age, by Corollary 3 (eq. 16).
+
+    Uses p Pr(n~ >= M-1) = T / (age - T/2), which follows from Theorem 2.
+
+    Example:
+        >>> from cafe.theory import Problem, bound_by_age_as_printed
+        >>> problem = Problem(smoothness=1, convexity=0.1, noise=1, heterogeneity=0.5, distance=1)
+        >>> gap = bound_by_age_as_printed(problem, quorum=30, deadline=0.5, age=1.5, rounds=50)
+        >>> round(float(gap), 3)
+        10.853
+    """
     smooth, mu, t = problem.smoothness, problem.convexity, np.asarray(rounds, dtype=float)
     chance = deadline / (age - deadline / 2)
     constant = (
@@ -149,12 +181,24 @@ def bound_by_age_as_printed(
 
 
 def learning_rate(problem: Problem, variance: Variance, *, slack: bool = False) -> LearningRate:
-    """The schedule the corrected theorem needs: beta = 2/A, gamma = 2L/A + 1, A = mu Q.
+    """Learning rates of the corrected theorem: beta = 2/A, gamma = 2L/A + 1, A = mu Q.
 
     With ``slack``, gamma = 2L (1 + c/Q)/A + 1: see :func:`bound`.
+
+    Example:
+        >>> import cafe
+        >>> federation = cafe.Federation(clients=100, latency=cafe.Exponential(rate=1.0))
+        >>> variance = cafe.expect(federation, quorum=30, deadline=0.5).variance
+        >>> problem = cafe.theory.Problem.from_ratio(1.0)
+        >>> schedule = cafe.theory.learning_rate(problem, variance)
+        >>> round(schedule.beta, 2), round(schedule.gamma, 2)
+        (2.04, 3.04)
     """
     if not float(variance.success) > 0:
-        raise InputError("There is no learning rate for rounds that never succeed: Q is 0.")
+        raise InputError(
+            "The success probability Q must be above 0. Got 0: rounds never succeed, so there is "
+            "no learning rate. Lower the quorum or lengthen the deadline."
+        )
     a, loss, _ = _parts(problem, variance, slack=slack)
     return LearningRate(float(2 / a), float(2 * problem.smoothness * loss / a + 1))
 
@@ -162,14 +206,28 @@ def learning_rate(problem: Problem, variance: Variance, *, slack: bool = False) 
 def bound(
     problem: Problem, variance: Variance, rounds: ArrayLike, *, slack: bool = False
 ) -> Floats:
-    """The corrected Theorem 3, after so many rounds, failed ones included.
+    """Bound on the optimality gap by the corrected Theorem 3.
 
     L / (2L + A (t+1)) x (2 B'/A + (L + A) eps_1), with A = mu Q and
-    B' = 2 L Gamma c_M + sigma^2 e_M: never above the printed bound.
+    B' = 2 L Gamma c_M + sigma^2 e_M. It is never above the printed bound.
 
-    The clients' variance V is the mean of ||grad F_k||^2 less ||grad F||^2, so
-    V <= 2L (F - F* + Gamma) - ||grad F||^2. A proof that drops the last term pays for it by a
-    factor 1 + c/Q on L; ``slack`` gives that form.
+    The clients' variance V is the mean of ||grad F_k||^2 minus ||grad F||^2, so
+    V <= 2L (F - F* + Gamma) - ||grad F||^2. A proof that drops the last term gets an additional
+    factor 1 + c/Q on L; ``slack=True`` gives that form.
+
+    Args:
+        problem: the constants of the learning problem.
+        variance: the factors of the rounds, such as ``cafe.expect(...).variance``.
+        rounds: t, one number or several; failed rounds count.
+        slack: whether to use the looser form.
+
+    Example:
+        >>> import cafe
+        >>> federation = cafe.Federation(clients=100, latency=cafe.Exponential(rate=1.0))
+        >>> variance = cafe.expect(federation, quorum=30, deadline=0.5).variance
+        >>> problem = cafe.theory.Problem.from_ratio(1.0)
+        >>> cafe.theory.bound(problem, variance, rounds=[10, 1000]).round(5)
+        array([6.48e-03, 8.00e-05])
     """
     a, loss, constant = _parts(problem, variance, slack=slack)
     reached = 2 * problem.smoothness * loss + a * (np.asarray(rounds) + 1)
@@ -177,10 +235,18 @@ def bound(
 
 
 def rounds_to_gap(problem: Problem, variance: Variance, gap: float) -> Floats:
-    """After how many rounds (a real number) the corrected bound falls to ``gap``.
+    """Number of rounds (a real number) after which the corrected bound falls to ``gap``.
 
-    At least the 1/Q rounds that one update takes: before it nothing is learned, whatever a bound
-    that starts at the optimum may say.
+    It is at least 1/Q, the rounds that one update takes: before the first update nothing is
+    learned, even if the problem's distance is 0.
+
+    Example:
+        >>> import cafe
+        >>> federation = cafe.Federation(clients=100, latency=cafe.Exponential(rate=1.0))
+        >>> variance = cafe.expect(federation, quorum=30, deadline=0.5).variance
+        >>> problem = cafe.theory.Problem.from_ratio(1.0)
+        >>> round(float(cafe.theory.rounds_to_gap(problem, variance, gap=1e-3)), 1)
+        81.4
     """
     a, loss, constant = _parts(problem, variance, slack=False)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -7,11 +7,27 @@ from cafe.theory.counts import Turnout
 
 
 def broadcasts_as_printed(clients: int, rate: float, quorum: int, deadline: float) -> float:
-    """E[C_b] = 1 / (1 - q), q = sum_{n<M} p_n; 1 - q is summed, since q may round to 1."""
+    """Expected rounds per update: E[C_b] = 1 / (1 - q), q = sum_{n<M} p_n.
+
+    1 - q is summed directly, because q may round to 1.
+
+    Example:
+        >>> from cafe.theory import broadcasts_as_printed
+        >>> round(broadcasts_as_printed(clients=100, rate=1.0, quorum=40, deadline=0.5), 3)
+        2.064
+    """
     success = float(binomial(clients, report_probability(rate, deadline))[quorum:].sum())
     return 1 / success if success > 0 else float("inf")
 
 
 def broadcasts(turnout: Turnout) -> float:
-    """E[C_b] = 1 / Pr(n >= M), for any clients; infinite where no round can succeed."""
+    """Expected rounds per update: E[C_b] = 1 / Pr(n >= M); infinite if no round can succeed.
+
+    Example:
+        >>> from cafe import Exponential, Federation
+        >>> from cafe.theory import Turnout, broadcasts
+        >>> turnout = Turnout.of(Federation(100, Exponential(1.0)), quorum=40, deadline=0.5)
+        >>> round(broadcasts(turnout), 3)
+        2.064
+    """
     return 1.0 / turnout.success if turnout.success > 0 else float("inf")

@@ -1,7 +1,8 @@
-"""How many clients report by the deadline, against a quorum (Sec. 3), equal clients or not.
+"""The number of reports by the deadline, compared with a quorum (Sec. 3).
 
-n is binomial for equal clients and Poisson-binomial for unequal ones. Every figure is exact to
-rounding, relatively, in the far tails too; the cost is O(kinds of client).
+The number of reports n is binomial for equal clients and Poisson-binomial for unequal ones. Every
+result is exact up to relative rounding error, also in the far tails. The cost is O(kinds of
+client).
 """
 
 from __future__ import annotations
@@ -20,13 +21,20 @@ from cafe.theory.tilted import Tilted, Trials
 
 @dataclass(frozen=True, eq=False)
 class Turnout:
-    """The number of reports n in one round against the quorum M.
+    """The distribution of the number of reports n in one round, compared with the quorum M.
 
     Attributes:
-        report: each kind's chance p_k to report by the deadline.
-        miss: 1 - p_k, given on its own since it may be far below the last digit of p_k.
+        report: each kind's probability p_k to report by the deadline.
+        miss: 1 - p_k, given separately because it may be far below the last digit of p_k.
         number: how many clients are of each kind.
         quorum: the paper's M.
+
+    Example:
+        >>> from cafe import Exponential, Federation
+        >>> from cafe.theory import Turnout
+        >>> turnout = Turnout.of(Federation(100, Exponential(1.0)), quorum=40, deadline=0.5)
+        >>> round(turnout.mean, 2), round(turnout.success, 3)
+        (39.35, 0.485)
     """
 
     report: Floats
@@ -36,7 +44,7 @@ class Turnout:
 
     @classmethod
     def of(cls, federation: Federation, quorum: int, deadline: float) -> Turnout:
-        """The turnout of a federation's round that lasts until the deadline."""
+        """The turnout of a round of the federation that lasts until the deadline."""
         check_quorum(quorum, federation.clients)
         check_deadline(deadline)
         report, miss = federation.report(deadline), federation.miss(deadline)
@@ -54,12 +62,12 @@ class Turnout:
 
     @cached_property
     def mean_missing(self) -> float:
-        """N - E[n], summed from the misses."""
+        """N - E[n], summed from the misses so that it keeps its digits if E[n] is close to N."""
         return total(self.number, self.miss)
 
     @cached_property
     def everybody(self) -> float:
-        """Pr(n = N): the round could have closed before its deadline."""
+        """Pr(n = N), the probability that all clients report by the deadline."""
         return float(np.exp(self._log_everybody))
 
     @cached_property
@@ -82,14 +90,14 @@ class Turnout:
 
     @cached_property
     def missing_when_failed(self) -> float:
-        """E[N - n; n < M], clients still at work when a round fails, per round."""
+        """E[N - n; n < M], the clients still at work at the end of a failed round, per round."""
         if self.quorum == self.clients:
             return self.mean_missing
         return self.clients * self.failure - self.reports_when_failed
 
     @cached_property
     def reports_when_failed(self) -> float:
-        """E[n; n < M], reports that are thrown away, per round."""
+        """E[n; n < M], the reports that are discarded because the round fails, per round."""
         if self.quorum == 1:
             return 0.0
         if self._trials is None:
@@ -100,14 +108,14 @@ class Turnout:
 
     @cached_property
     def inverse_reports(self) -> float:
-        """E[1/n; n >= M], e_M: the noise of an update that averages n reports."""
+        """E[1/n; n >= M], the paper's e_M: the noise of an update that averages n reports."""
         if self._trials is None:
             return self.success / self.certain if self.certain else 0.0
         return self._centred.mass(max(self._needed, 0), self._trials.total, self._one_over)
 
     @cached_property
     def distribution(self) -> tuple[Floats, Floats]:
-        """The values of n that can be seen and their probabilities, to an absolute 1e-16 or so."""
+        """The values of n with a probability above about 1e-16, and their probabilities."""
         if self._trials is None:
             return np.array([float(self.certain)]), np.ones(1)
         values, masses = Tilted(self._trials, 0.0).distribution
@@ -115,17 +123,21 @@ class Turnout:
 
     @cached_property
     def others_suffice(self) -> Floats:
-        """Each kind's Pr(n without one such client >= M - 1): its own then suffices."""
+        """Each kind's Pr(the other clients bring M - 1 reports or more).
+
+        "The other clients" are all clients but one of this kind, whose own report then completes
+        the quorum.
+        """
         return self._others[0]
 
     @cached_property
     def others_fall_short(self) -> Floats:
-        """One minus :attr:`others_suffice`, accurate where that is close to 1."""
+        """1 - :attr:`others_suffice`, accurate if :attr:`others_suffice` is close to 1."""
         return self._others[1]
 
     @cached_property
     def participation(self) -> Floats:
-        """Each kind's r_k = Pr(k reports and n >= M): the chance that a client's report is used."""
+        """Each kind's r_k = Pr(k reports and n >= M), the probability that its report is used."""
         return self.report * self.others_suffice
 
     @cached_property
@@ -135,10 +147,10 @@ class Turnout:
 
     @cached_property
     def share(self) -> Floats:
-        """Each kind's S_k = E[1/n; k reports and n >= M]: its weight in the average update.
+        """Each kind's S_k = E[1/n; k reports and n >= M], a client's weight in the average update.
 
-        They sum to Pr(n >= M) over the clients, so for equal clients each is exactly (1 - q) / N.
-        Where they differ the average update leans towards the fast.
+        Summed over the clients they give Pr(n >= M), so for equal clients each is exactly
+        (1 - q) / N. If clients differ, the average update gives more weight to the fast ones.
         """
         share = np.zeros_like(self.report)
         share[self.miss == 0] = self.inverse_reports
@@ -150,11 +162,11 @@ class Turnout:
             share[self._uncertain] = self._trials.report * without
         return share
 
-    # Clients that always or never report are taken out; the rest are trials for `tilted`.
+    # Clients that always or never report are left out; the others are trials for `tilted`.
 
     @cached_property
     def certain(self) -> int:
-        """How many clients report in every round."""
+        """The number of clients that report in every round."""
         return int(np.sum(self.number[self.miss == 0]))
 
     @cached_property
@@ -172,7 +184,7 @@ class Turnout:
 
     @property
     def _needed(self) -> int:
-        """The quorum less those who always report."""
+        """The quorum minus the clients that always report."""
         return self.quorum - self.certain
 
     def _as_count(self, n: Floats) -> Floats:
@@ -196,24 +208,24 @@ class Turnout:
 
     @property
     def _lower_is_summed(self) -> bool:
-        """Whether the lower tail is small enough that a complement would cost it digits."""
+        """Whether the lower tail is so small that it would lose digits as a complement."""
         return not self._upper_is_small or self.failure < 0.25
 
     @cached_property
     def _upper(self) -> Tilted:
-        """Tilted towards n >= M, and M - 1 for those who are left when one is taken out."""
+        """Tilted towards n >= M, which also serves n >= M - 1 with one client left out."""
         trials = self._some_trials
         return Tilted(trials, max(trials.saddle(self._needed - 0.5), 0.0))
 
     @cached_property
     def _lower(self) -> Tilted:
-        """Tilted towards n < M, and n < M - 1 for those who are left when one is taken out."""
+        """Tilted towards n < M, which also serves n < M - 1 with one client left out."""
         trials = self._some_trials
         return Tilted(trials, min(trials.saddle(self._needed - 1.5), 0.0))
 
     @cached_property
     def _centred(self) -> Tilted:
-        """Tilted towards the bulk of n >= M, which is the whole bulk where M is below the mean."""
+        """Tilted towards the bulk of n >= M; not tilted if M is at most the mean."""
         return self._upper if self._upper_is_small else Tilted(self._some_trials, 0.0)
 
     @property
@@ -223,7 +235,11 @@ class Turnout:
 
     @cached_property
     def _tails(self) -> tuple[float, float]:
-        """Pr(n >= M) and Pr(n < M): the smaller is summed, or both if the first guess was wrong."""
+        """Pr(n >= M) and Pr(n < M).
+
+        The tail that is expected to be smaller is summed and the other is its complement. If the
+        first one turns out to be the larger, the other is summed too.
+        """
         if self._trials is None or self._needed <= 0 or self._needed > self._trials.total:
             enough = self._needed <= 0
             return float(enough), float(not enough)
@@ -239,16 +255,16 @@ class Turnout:
 
     @cached_property
     def _others(self) -> tuple[Floats, Floats]:
-        """For each kind, the tails of n without one of its clients, at M - 1.
+        """For each kind, the upper and lower tail at M - 1 of n without one of its clients.
 
-        Where M <= E[n], the other clients' mean is at least M - 1, so their upper tail is at least
-        about one half and its complement is exact enough; where M > E[n] the upper tail is summed
-        itself.
+        If M <= E[n], the mean of the other clients is at least M - 1. Their upper tail is then at
+        least about one half, and 1 - lower tail is accurate enough. If M > E[n], the upper tail
+        itself is summed.
         """
         ones = np.ones_like(self.report)
         if self.quorum == 1 or self._needed <= 0:
             return ones, 0.0 * ones
-        # A client that always reports is one of the n: n - 1 >= M - 1 is n >= M.
+        # For a client that always reports, n - 1 >= M - 1 is the same as n >= M.
         enough, short = ones * self.success, ones * self.failure
         never = self.report == 0
         if never.any():
@@ -270,7 +286,7 @@ class Turnout:
 
 
 def _log(chance: Floats, rest: Floats) -> Floats:
-    """Log(chance), from whichever of chance and 1 - chance has the digits."""
+    """Log(chance), from ``chance`` or from ``rest`` = 1 - chance, whichever is more accurate."""
     result = np.log1p(-np.minimum(rest, 0.5))
     small = rest > 0.5
     with np.errstate(divide="ignore"):
@@ -279,9 +295,9 @@ def _log(chance: Floats, rest: Floats) -> Floats:
 
 
 def check_quorum(quorum: int, clients: int) -> None:
-    """Refuse a quorum that is not a whole number between 1 and the number of clients."""
+    """Raise an error unless the quorum is a whole number from 1 to the number of clients."""
     if isinstance(quorum, bool) or not isinstance(quorum, int | np.integer):
-        raise InputError(f"The quorum must be a whole number of clients. Got {quorum!r}.")
+        raise InputError(f"The quorum must be a whole number of reports. Got {quorum!r}.")
     if quorum < 1:
         raise InputError(
             f"The quorum must be at least 1. Got {quorum}: "
@@ -295,10 +311,10 @@ def check_quorum(quorum: int, clients: int) -> None:
 
 
 def check_deadline(deadline: float) -> None:
-    """Refuse a deadline that is not a positive, finite time."""
+    """Raise an error unless the deadline is a positive, finite time."""
     number = isinstance(deadline, int | float | np.integer | np.floating)
     if not number or not np.isfinite(deadline) or deadline <= 0:
         raise InputError(
             f"The deadline must be a positive, finite time. Got {deadline}: "
-            "nobody reports at once, and no round may last for ever."
+            "no client can report at time 0, and a round must end."
         )

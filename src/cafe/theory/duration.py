@@ -1,8 +1,8 @@
-"""How long a round lasts when it may close before its deadline.
+"""The length of a round that may close before its deadline.
 
-The paper lets every round last T, arguing that all clients finish early with small probability
-(Sec. 4.3). That probability is p^N whatever the quorum, and close to 1 once the deadline is long;
-then the duration Y = min(T, time of the K-th report) matters.
+In the paper every round lasts T, because all clients finish early only with a small probability
+(Sec. 4.3). That probability is p^N for any quorum, and it is close to 1 if the deadline is long.
+Then the duration Y = min(T, time of the K-th report) matters.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from cafe.latency.base import Floats
 from cafe.theory.counts import Turnout
 
 IMPOSSIBLE = 1e-18  # below this a probability cannot change a sum of ordinary size
-MANY_BREAKS = 100  # so many jumps are summed panel by panel
-EVEN_PANELS = 100  # beside the jumps, evenly and geometrically
-COUNTLESS_BREAKS = 2000  # so many no longer matter one by one
+MANY_BREAKS = 100  # with more jumps than this, the integral is summed panel by panel
+EVEN_PANELS = 100  # panels added to the jumps, once evenly and once geometrically spaced
+COUNTLESS_BREAKS = 2000  # with more jumps than this, single jumps no longer matter
 
 
 @dataclass(frozen=True)
 class Duration:
-    """Moments of one round's length Y.
+    """Moments of the length Y of one round.
 
     Attributes:
         mean: E[Y].
@@ -39,15 +39,15 @@ class Duration:
 
 
 def early_close(federation: Federation, target: int, deadline: float) -> tuple[Duration, float]:
-    """The duration of rounds that close at the ``target``-th report, and the clients' work in one.
+    """The duration of rounds that close at the ``target``-th report, and the client-seconds of one.
 
-    Pr(Y > t) = Pr(n(t) < target), and at time t the N - n(t) that have not reported are at work.
+    Pr(Y > t) = Pr(n(t) < target), and at time t the N - n(t) clients that have not reported work.
     """
     start, end = _transition(federation, target, deadline)
 
     def integrand(t: float) -> Floats:
         turnout = Turnout.of(federation, target, t)
-        # Each between 0 and 2, whatever the unit of time: one tolerance must serve all three.
+        # Each lies between 0 and 2 in any unit of time, since one tolerance applies to all three.
         share = turnout.missing_when_failed / federation.clients
         return np.array([turnout.failure, 2.0 * t / end * turnout.failure, share])
 
@@ -65,9 +65,10 @@ def early_close(federation: Federation, target: int, deadline: float) -> tuple[D
 
 
 def overtaken_probability(federation: Federation, target: int, deadline: float) -> Floats:
-    """Each kind's Pr(it reports by the deadline, but the target was reached before it).
+    """Each kind's Pr(a client reports by the deadline, but after the target was reached).
 
-    The integral over its own report's time of Pr(the others reached the target by then).
+    This is the integral, over the time of the client's own report, of Pr(the other clients have
+    reached the target by then).
     """
     start, end = _transition(federation, target, deadline)
     latency, kinds = federation.latency, federation.kinds
@@ -82,19 +83,19 @@ def overtaken_probability(federation: Federation, target: int, deadline: float) 
         latency.logpdf(deadline)
     except InputError:
         raise InputError(
-            "A target below the number of clients needs response times that have a density where "
-            "clients differ: observed or constant times can tie, and who is first then is not "
-            "defined. Fit a family to them, or drop the target."
+            "A target below the number of clients needs response times with a density if clients "
+            "differ. Got empirical or constant times: two clients can report at the same time, and "
+            "which of them is first is not defined. Fit a family to the times, or leave the target "
+            "out."
         ) from None
     inside = _integral(integrand, start, end, latency.breaks())
     return np.asarray(inside + federation.report(deadline) - federation.report(end))
 
 
 def _transition(federation: Federation, target: int, deadline: float) -> tuple[float, float]:
-    """The stretch of [0, deadline] in which the target is reached: never before, surely after.
+    """The part of [0, deadline] in which the target can be reached: never before, surely after.
 
-    Chernoff's bounds for sums of independent trials say where the target is out of reach, or
-    certain.
+    By Chernoff's bounds for sums of independent trials.
     """
     number, short = federation.number, federation.clients - target + 1
 
@@ -117,7 +118,7 @@ def _chernoff(mean: float, count: float) -> float:
 
 
 def _turning(holds: Callable[[float], bool], deadline: float) -> tuple[float, float]:
-    """Two times, a thousandth apart, between which a condition that holds at 0 stops to hold."""
+    """Two times, 0.1 % apart, between which a condition that holds at 0 stops holding."""
     if holds(deadline):
         return deadline, deadline
     low, high = 0.0, deadline
@@ -130,13 +131,13 @@ def _turning(holds: Callable[[float], bool], deadline: float) -> tuple[float, fl
 def _integral(
     integrand: Callable[[float], Floats], start: float, end: float, breaks: Floats
 ) -> Floats:
-    """The integral from start to end, with the latencies' jumps as ends of panels."""
+    """The integral from start to end, split at the jumps of the latencies."""
     if end <= start:
         return 0.0 * integrand(max(end, np.finfo(float).tiny))
     inside = breaks[(breaks > start) & (breaks < end)]
     if MANY_BREAKS < inside.size <= COUNTLESS_BREAKS:
-        # Smooth families may stand beside those that jump, so no panel is left wide; with two Gauss
-        # nodes in each the error is of the fourth order.
+        # Some of the families may be smooth, so no panel may be wide. With two Gauss nodes in each
+        # panel the error is of fourth order.
         even = np.linspace(start, end, EVEN_PANELS)
         geometric = np.geomspace(max(start, 1e-6 * end), end, EVEN_PANELS)
         edges = np.unique(np.concatenate([even, geometric.clip(start, end), inside]))

@@ -1,4 +1,4 @@
-"""All that can be expected of a federation with a given quorum and deadline, in one object."""
+"""All expected quantities of a federation with a given quorum and deadline, in one object."""
 
 from __future__ import annotations
 
@@ -31,15 +31,23 @@ def expect(
     target: int | None = None,
     steps: int = 1,
 ) -> Expectation:
-    """What a federation will cost and how old its clients will be.
+    """Compute the expected waste, broadcasts, age and other quantities of a federation's rounds.
 
     Args:
-        federation: who takes part; a presence counts by its long-run share of time.
+        federation: the clients; a presence is replaced by its long-run share of time.
         quorum: reports needed for a round to succeed, the paper's M.
         deadline: how long a round waits, the paper's T.
-        target: close a round as soon as so many have reported (all clients: when everybody has).
-        steps: gradient steps that a client takes in a round; they take time where the federation's
+        target: close a round as soon as this many clients have reported; with the number of all
+            clients, a round closes when all of them have reported.
+        steps: gradient steps that a client takes in a round; they take time if the federation's
             ``per_step`` is above 0.
+
+    Example:
+        >>> import cafe
+        >>> federation = cafe.Federation(clients=100, latency=cafe.Exponential(rate=1.0))
+        >>> expected = cafe.expect(federation, quorum=30, deadline=0.5)
+        >>> round(expected.waste, 2), round(expected.broadcasts, 3), round(expected.age, 3)
+        (31.25, 1.021, 1.539)
     """
     check_federation(federation)
     setting = Setting(federation.at_steps(steps), quorum, deadline, target)
@@ -48,13 +56,14 @@ def expect(
 
 @dataclass(frozen=True, eq=False)
 class Expectation:
-    """Expected quantities, each calculated when first asked for and kept.
+    """The expected quantities of a setting. Each is computed at its first use and then cached.
 
-    "Per update" counts the failed rounds before a successful one; times are in the latency's unit.
+    "Per update" includes the failed rounds before a successful one. Times are in the latency's
+    unit.
 
     Attributes:
         setting: the federation and the rules of its rounds.
-        warnings: what the figures leave out; often nothing.
+        warnings: what the quantities do not account for; usually empty.
     """
 
     setting: Setting
@@ -62,97 +71,103 @@ class Expectation:
 
     @property
     def quorum(self) -> int:
-        """M."""
+        """M, the reports needed for a round to succeed."""
         return self.setting.quorum
 
     @property
     def deadline(self) -> float:
-        """T."""
+        """T, how long a round waits."""
         return self.setting.deadline
 
     @property
     def success_probability(self) -> float:
-        """Pr(n >= M) = 1 - q."""
+        """Pr(n >= M) = 1 - q, the probability that a round succeeds."""
         return self.setting.turnout.success
 
     @property
     def everybody_probability(self) -> float:
-        """Pr(n = N): where it is not small, a round that always lasts T is a poor model."""
+        """Pr(n = N): all clients report. If it is large, a fixed round length T is a poor model."""
         return self.setting.turnout.everybody
 
     @property
     def expected_reports(self) -> float:
-        """E[n], reports that arrive by the deadline, per round."""
+        """E[n], the reports that arrive by the deadline, per round."""
         return self.setting.turnout.mean
 
     @cached_property
     def reports_per_update(self) -> float:
-        """E[reports used | the round succeeds]: the size of an average update."""
+        """E[reports used | the round succeeds], the mean number of reports in an update."""
         return _over(self.setting.used, self.success_probability)
 
     @cached_property
     def broadcasts(self) -> float:
-        """E[C_b], rounds per update."""
+        """E[C_b], the rounds per update."""
         return broadcasts(self.setting.turnout)
 
     @cached_property
     def waste_per_round(self) -> float:
-        """E[C_w] of one round."""
+        """E[C_w] of one round, in client-seconds."""
         return waste_per_round(self.setting)
 
     @cached_property
     def waste(self) -> float:
-        """E[C_w] per update (Theorem 1), client-seconds: discarded is charged the whole round."""
+        """E[C_w] per update (Theorem 1), in client-seconds.
+
+        A discarded client is charged the whole length of the round.
+        """
         return _over(self.waste_per_round, self.success_probability)
 
     @cached_property
     def waste_per_gradient(self) -> float:
-        """E[C_w] per report that is used."""
+        """E[C_w] per used report."""
         return _over(self.waste_per_round, self.setting.used)
 
     @cached_property
     def waste_per_time(self) -> float:
-        """E[C_w] per unit of time: how many clients work for nothing at any moment."""
+        """E[C_w] per unit of time: the mean number of clients whose current work is wasted."""
         return self.waste_per_round / self.round_duration
 
     @cached_property
     def processing_waste_per_round(self) -> float:
-        """True processing time thrown away in one round."""
+        """Processing time of discarded work in one round, in client-seconds."""
         return processing_waste_per_round(self.setting)
 
     @cached_property
     def processing_waste(self) -> float:
-        """True processing time thrown away per update."""
+        """Processing time of discarded work per update, in client-seconds."""
         return _over(self.processing_waste_per_round, self.success_probability)
 
     @cached_property
     def processing_waste_per_gradient(self) -> float:
-        """True processing time thrown away per report that is used."""
+        """Processing time of discarded work per used report."""
         return _over(self.processing_waste_per_round, self.setting.used)
 
     @cached_property
     def processing_waste_per_time(self) -> float:
-        """True processing time thrown away per unit of time."""
+        """Processing time of discarded work per unit of time."""
         return self.processing_waste_per_round / self.round_duration
 
     @cached_property
     def absent_waste(self) -> float | None:
-        """The part of both wastes per update that absent clients are charged, who never began."""
+        """Part of the waste per update that is charged to absent clients; None with a target < N.
+
+        It is the same part of :attr:`waste` and of :attr:`processing_waste`.
+        """
         part = absent_waste_per_round(self.setting)
         return None if part is None else _over(part, self.success_probability)
 
     @cached_property
     def agu_waste(self) -> float | None:
-        """Waste per update if failed rounds' gradients count once their client reports again (AGU).
+        """Waste per update if gradients of failed rounds are used when their client reports again.
 
-        None where a target closes rounds early, for this and the next: the scheme has no such
-        rounds.
+        This is the scheme AGU. None if a target below N closes rounds early, because the scheme
+        has no such rounds.
         """
         return self._agu_waste("round")
 
     @cached_property
     def agu_waste_union(self) -> float | None:
-        """Waste per update if every gradient since the last update is used."""
+        """Waste per update if every gradient since the last update is used; None as agu_waste."""
         return self._agu_waste("union")
 
     def _agu_waste(self, pool: Literal["round", "union"]) -> float | None:
@@ -164,12 +179,15 @@ class Expectation:
 
     @cached_property
     def client_seconds(self) -> float:
-        """Client time per update, used or not: from broadcast to report or round's end."""
+        """Client-seconds per update, used or wasted.
+
+        Each client counts from the broadcast to its report or to the end of the round.
+        """
         return _over(self.setting.work, self.success_probability)
 
     @property
     def round_duration(self) -> float:
-        """E[Y]; the deadline unless rounds close early."""
+        """E[Y], the mean length of a round; the deadline unless rounds close early."""
         return self.setting.duration.mean
 
     @cached_property
@@ -193,38 +211,39 @@ class Expectation:
 
     @cached_property
     def normalised_age(self) -> float:
-        """Age in deadlines, E[age] / T."""
+        """The age in multiples of the deadline, E[age] / T."""
         return self.age / self.deadline
 
     @cached_property
     def age_by_client(self) -> Floats:
-        """Every client's time-averaged age."""
+        """The time-averaged age of each client."""
         return self.setting.federation.by_client(self._age_by_kind)
 
     @cached_property
     def participation_by_client(self) -> Floats:
-        """Every client's Pr(k reports and n >= M): how often its report is used, per round."""
+        """Each client's Pr(k reports and n >= M): how often its report is used, per round."""
         return self.setting.federation.by_client(self.setting.participation)
 
     @cached_property
     def share_by_client(self) -> Floats:
-        """Every client's weight in an average update, E[1/n; k reports, n >= M]; they sum to 1 - q.
+        """Each client's weight in an average update, E[1/n; k reports, n >= M]; they sum to 1 - q.
 
-        With all reports that came by the deadline: a target below N is left out of account.
+        All reports by the deadline count: a target below N is ignored.
         """
         return self.setting.federation.by_client(self.setting.turnout.share)
 
     @cached_property
     def mean_share(self) -> float:
-        """S~ = (1 - q) / N exactly, the mean of :attr:`share_by_client`."""
+        """S~ = (1 - q) / N, the mean of :attr:`share_by_client`."""
         return self.success_probability / self.setting.clients
 
     @cached_property
     def bias(self) -> float:
-        """How far the average update is from treating clients alike: 0 alike, 1 one client decides.
+        """How unequal the clients' weights in the average update are: 0 if equal, at most 1.
 
-        The total variation distance of the clients' shares from equal ones. Plain averaging then
-        converges to the optimum of the shares' objective, not of the federation's.
+        It is the total variation distance between the clients' shares and equal shares. If it is
+        above 0, plain averaging converges to the optimum of the objective weighted by the shares,
+        not to that of the federation.
         """
         turnout = self.setting.turnout
         if turnout.success == 0:
@@ -236,13 +255,13 @@ class Expectation:
 
     @cached_property
     def merit(self) -> float:
-        """g(M) = M Pr(n~ >= M-1), meaned over clients where they differ (Remark 4)."""
+        """g(M) = M Pr(n~ >= M-1), averaged over the clients (Remark 4)."""
         turnout = self.setting.turnout
         return self.quorum * total(turnout.number, turnout.others_suffice) / turnout.clients
 
     @cached_property
     def variance(self) -> Variance:
-        """The exact variance factors of the corrected bound."""
+        """The exact variance factors that the corrected bound needs."""
         return Variance.of(self.setting)
 
     @property
@@ -256,7 +275,7 @@ class Expectation:
         return float(self.variance.sampling)
 
     def to_dict(self) -> dict[str, float | int | None]:
-        """All scalars by name."""
+        """All scalar quantities by name, ready for JSON."""
         return {name: getattr(self, name) for name in SCALARS}
 
 
@@ -272,7 +291,7 @@ SCALARS = (
 
 
 def _over(part: float, whole: float) -> float:
-    """A ratio that is infinite, or undefined where it has no part, if nothing ever succeeds."""
+    """The ratio; if ``whole`` is 0, it is infinite for a positive part and NaN for part 0."""
     if whole > 0:
         return part / whole
     return float("inf") if part > 0 else float("nan")

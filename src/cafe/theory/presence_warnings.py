@@ -1,4 +1,4 @@
-"""What the theory leaves out where clients come and go, as a sentence."""
+"""The warning that the theory replaces a presence by its long-run share of time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cafe.federation import Federation
 
 
 def presence_warnings(federation: Federation) -> tuple[str, ...]:
-    """The warning that only the long-run share of time counts; none without a presence."""
+    """Warnings about what the theory does not account for; empty for clients always present."""
     if federation.presence is None:
         return ()
     share = float(np.mean(federation.presence.long_run(federation.clients)))

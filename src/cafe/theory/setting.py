@@ -1,4 +1,4 @@
-"""What all expected quantities are functions of: a federation and the rules of its rounds."""
+"""A federation and the rules of its rounds: the input of all expected quantities."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Setting:
     """A federation whose rounds need ``quorum`` reports by ``deadline``.
 
     Attributes:
-        federation: who takes part; a presence is replaced by its long-run share of time.
+        federation: the clients; a presence is replaced by its long-run share of time.
         quorum: the paper's M.
         deadline: the paper's T.
-        target: the round closes as soon as so many have reported; with as many as there are
-            clients, when everybody has. Left out, a round always lasts until the deadline, as in
+        target: a round closes as soon as this many clients have reported; with the number of all
+            clients, when all of them have. If None, a round always lasts until the deadline, as in
             the paper.
     """
 
@@ -37,15 +37,15 @@ class Setting:
         if self.federation.has_step_time:
             raise InputError(
                 "A setting needs response times that include the time of gradient steps. Got a "
-                "federation whose per_step is above 0: give federation.at_steps(steps)."
+                "federation whose per_step is above 0: pass federation.at_steps(steps) instead."
             )
         object.__setattr__(self, "federation", self.federation.steady)
         check_quorum(self.quorum, self.federation.clients)
         check_deadline(self.deadline)
         if not 1e-150 < float(self.deadline) < 1e150:
             raise InputError(
-                "The deadline must lie between 1e-150 and 1e150, so that its square is a number. "
-                f"Got {self.deadline}: choose another unit of time."
+                "The deadline must lie between 1e-150 and 1e150, so that its square is a finite "
+                f"number. Got {self.deadline}: choose another unit of time."
             )
         object.__setattr__(self, "quorum", int(self.quorum))
         object.__setattr__(self, "deadline", float(self.deadline))
@@ -54,9 +54,9 @@ class Setting:
         whole = isinstance(self.target, int | np.integer) and not isinstance(self.target, bool)
         if not whole or not self.quorum <= self.target <= self.federation.clients:
             raise InputError(
-                f"The target must lie between the quorum ({self.quorum}) and the number of clients "
-                f"({self.federation.clients}). Got {self.target}: "
-                "a round closes early only when it has already succeeded."
+                "The target must be a whole number from the quorum "
+                f"({self.quorum}) to the number of clients ({self.federation.clients}). "
+                f"Got {self.target}: a round may close early only once it has succeeded."
             )
         object.__setattr__(self, "target", int(self.target))
 
@@ -67,34 +67,34 @@ class Setting:
 
     @cached_property
     def number(self) -> Floats:
-        """How many clients are of each kind."""
+        """The number of clients of each kind."""
         return self.federation.number
 
     @cached_property
     def turnout(self) -> Turnout:
-        """How many report by the deadline."""
+        """The number of reports by the deadline, compared with the quorum."""
         return Turnout.of(self.federation, self.quorum, self.deadline)
 
     @cached_property
     def target_turnout(self) -> Turnout | None:
-        """The turnout against the target, where a target below N can cut a round short."""
+        """The number of reports compared with the target; None unless the target is below N."""
         if self.target is None or self.target == self.clients:
             return None
         return Turnout.of(self.federation, self.target, self.deadline)
 
     @cached_property
     def duration(self) -> Duration:
-        """How long a round lasts."""
+        """Moments of the length of a round."""
         if self.target is None:
             return Duration(self.deadline, self.deadline**2)
         return self._early[0]
 
     @cached_property
     def work(self) -> float:
-        """Expected client-seconds of a round, used or not.
+        """Expected client-seconds of a round, used or wasted.
 
-        From the broadcast to a client's report or the round's end, summed over the clients, those
-        that are absent included, since the server cannot tell them from the slow.
+        Each client counts from the broadcast to its report or to the end of the round. Absent
+        clients count too, because the server cannot tell them from slow ones.
         """
         if self.target is None:
             waits = self.reported_time + self.deadline * self.turnout.miss
@@ -114,14 +114,15 @@ class Setting:
 
     @cached_property
     def participation(self) -> Floats:
-        """Each kind's Pr(its report is used): in time, before the target, in a successful round.
+        """Each kind's Pr(a client's report is used): in time, before the target, round succeeds.
 
-        With a target below N and clients that differ it is a difference, accurate absolutely.
+        With a target below N and clients that differ, it is computed as a difference, so its
+        absolute error is small but its relative error may not be.
         """
         if self.target_turnout is None:
             return self.turnout.participation
         if self.federation.kinds == 1:
-            # Equal clients are equally likely among the first K: E[min(n, K); n >= M] / N.
+            # Equal clients are equally likely to be among the first K: E[min(n, K); n >= M] / N.
             surplus = (
                 self.target_turnout.used - self.target_turnout.quorum * self.target_turnout.success
             )
@@ -137,6 +138,9 @@ class Setting:
 
 
 def check_federation(federation: Federation) -> None:
-    """Refuse what is no federation."""
+    """Raise an error unless the argument is a Federation."""
     if not isinstance(federation, Federation):
-        raise InputError(f"A federation is needed, such as cafe.Federation. Got {federation!r}.")
+        raise InputError(
+            f"federation must be a cafe.Federation. Got {federation!r}: build one with "
+            "cafe.Federation(clients=..., latency=...) or cafe.load_federation(path)."
+        )

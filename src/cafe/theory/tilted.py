@@ -1,11 +1,12 @@
-"""The exact distribution of a sum of independent yes/no trials, all its tails, in O(N).
+"""The exact distribution of a sum of independent yes/no trials, with all tails, in O(N).
 
-The number of reports n has generating function G(z) = prod (miss + report z). Tilting by e^theta
-moves its mass to where a sum needs it, so that every sum below is one of positive terms of ordinary
-size and is accurate *relatively*, however far in the tail; Fourier inversion of the tilted
-distribution then needs only the few frequencies at which its characteristic function is not
-negligible. Leaving one client out divides that function by one factor, so every client's own tail
-is a smooth function of its tilted probability alone, tabulated once and interpolated.
+The number of reports n has the generating function G(z) = prod (miss + report z). Tilting by
+e^theta moves the probability mass to the range that is to be summed. Every sum below then has
+positive terms of ordinary size, so it is accurate in the *relative* sense, however far in the tail.
+Fourier inversion of the tilted distribution needs only the few frequencies at which its
+characteristic function is not negligible. Leaving one client out divides the characteristic
+function by one factor. So the tail without a client is a smooth function of that client's tilted
+probability alone, which is tabulated once and interpolated.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from cafe.latency.base import Floats
 Complexes = NDArray[np.complex128]
 
 NEGLIGIBLE = 42.0  # exp(-42) is a hundredth of the last bit of 1
-DIRECT = 256  # up to so many kinds a table would cost more than it saves
+DIRECT = 256  # up to this many kinds, a table would cost more than it saves
 CHUNK = 1 << 15  # powers of this many numbers stay in the processor's cache
 DEGREE = 24
 
@@ -35,8 +36,8 @@ DEGREE = 24
 class Trials:
     """Independent trials in groups: each kind's chance to report and to miss, and its number.
 
-    Both chances are given, since 1 - report has no digits left where report is close to 1. Neither
-    may be 0: certain trials are the caller's business.
+    Both chances are given, because 1 - report has no digits left if report is close to 1. Neither
+    may be 0: the caller must handle certain trials.
     """
 
     report: Floats
@@ -50,11 +51,14 @@ class Trials:
 
     @cached_property
     def total(self) -> int:
-        """How many trials there are."""
+        """The number of trials."""
         return int(self.number.sum())
 
     def saddle(self, target: float) -> float:
-        """The theta that brings the tilted mean near ``target``: near will do, any is exact."""
+        """A theta that brings the tilted mean near ``target``.
+
+        Near is enough: results are exact for any theta, and most accurate near the target.
+        """
         target = min(max(target, 0.5), self.total - 0.5)
         low, high, theta = -np.inf, np.inf, 0.0
         for _ in range(200):
@@ -107,7 +111,7 @@ class Tilted:
 
     @cached_property
     def window(self) -> tuple[int, int]:
-        """First value and odd width of the stretch that holds all the mass that doubles can see."""
+        """First value and (odd) width of the range outside which the mass is negligible."""
         half = int(np.ceil(10.0 * self.variance**0.5)) + 30
         centre = round(total(self.trials.number, self.chance))
         low = max(centre - half, 0)
@@ -126,11 +130,11 @@ class Tilted:
     def characteristic(self) -> Complexes:
         """E[e^(i t n)] of the tilted sum at every angle.
 
-        A likely trial is counted by its misses, so that all chances are at most 1/2. Chances small
-        against the angle enter through the power series of the logarithm, whose coefficients are
-        power sums of the chances: a fixed number of passes over the clients for all angles
-        together. At most a few thousand trials can be too likely for that, since together they must
-        not exceed the variance.
+        A likely trial is counted by its misses, so that all chances are at most 1/2. Small chances
+        enter through the power series of the logarithm, whose coefficients are power sums of the
+        chances. This takes a fixed number of passes over the clients for all angles together. At
+        most a few thousand trials can be too likely for the series, because their variances sum to
+        at most the total variance.
         """
         turn = np.expm1(1j * self.angles)
         reach = float(np.abs(turn).max())
@@ -151,12 +155,12 @@ class Tilted:
     def kernel(self, first: int, last: int, weight: Floats | None = None) -> Complexes:
         """Sum over first <= n <= last of weight_n e^(-theta (n - anchor)) e^(-i t n), per angle.
 
-        The anchor is ``first`` when theta >= 0, else ``last``: the largest factor is 1.
+        The anchor is ``first`` if theta >= 0, else ``last``, so that the largest factor is 1.
         """
         count = max(last - first + 1, 0)
         if self.theta >= 0:
             zeta, anchor = self.theta + 1j * self.angles, first
-        else:  # run downwards from the last
+        else:  # sum downwards from the last
             zeta, anchor = -self.theta - 1j * self.angles, last
             weight = None if weight is None else weight[::-1]
         if weight is None:
@@ -169,14 +173,14 @@ class Tilted:
         return np.asarray(result * np.exp(-1j * self.angles * anchor))
 
     def _inverted(self, kernel: Complexes, phi: Complexes) -> Floats:
-        """The sum that the kernel describes, by the trapezoidal rule (conjugates counted twice)."""
+        """The sum that the kernel describes, by the trapezoidal rule; conjugates count twice."""
         weight = np.where(self.angles == 0.0, 1.0, 2.0)
-        # Not a BLAS product: see `total`.
+        # Not a BLAS product: see `cafe.federation.total`.
         return np.asarray(np.einsum("...j,j->...", phi, weight * kernel).real / self.window[1])
 
     @cached_property
     def distribution(self) -> tuple[Floats, Floats]:
-        """The window's values and their tilted probabilities."""
+        """The values in the window and their tilted probabilities."""
         low, width = self.window
         values = np.arange(low, low + width)
         waves = np.exp(-1j * np.multiply.outer(values, self.angles))
@@ -202,7 +206,10 @@ class Tilted:
     def mass_without(
         self, first: int, last: int, weight: Callable[[Floats], Floats] | None = None
     ) -> Floats:
-        """The same sum for the trials less one of each kind, for every kind at once."""
+        """Sum over first <= n <= last of weight(n) Pr(n) with one trial of a kind left out.
+
+        One result for each kind.
+        """
         first, last = self.clip(first, min(last, self.trials.total - 1))
         if first > last:
             return np.zeros_like(self.chance)
@@ -220,12 +227,12 @@ class Tilted:
         return np.asarray(scale * np.maximum(self._tabulated(without), 0.0))
 
     def _tabulated(self, function: Callable[[Floats], Floats]) -> Floats:
-        """A smooth function at every kind's chance, by a Chebyshev table where kinds are many.
+        """A smooth function at every kind's chance, by a Chebyshev table if kinds are many.
 
-        Its singularities lie at Re = 1/2, above and below the real axis by cot(t / 2) / 2, so they
-        are far from [0, 1] when only small angles count (a large variance). Otherwise the middle,
-        which a small variance keeps to a few kinds, is done directly and each side has a table of
-        its own.
+        The function's singularities lie at Re = 1/2, above and below the real axis by
+        cot(t / 2) / 2. If only small angles count (a large variance), they are far from [0, 1], and
+        one table suffices. Otherwise each side has its own table, and the middle is evaluated
+        directly: with a small variance, few kinds lie there.
         """
         if self.variance >= 30:
             return _evaluated(function, self.chance)
@@ -239,7 +246,7 @@ class Tilted:
 
 
 def _evaluated(function: Callable[[Floats], Floats], at: Floats) -> Floats:
-    """The function at every point, by a table where that is cheaper."""
+    """The function at every point, by a table if that is cheaper."""
     return function(at) if at.size <= DIRECT else _interpolated(function, at)
 
 

@@ -1,4 +1,4 @@
-"""Waste: client-seconds spent on what the server throws away (Sec. 4.1, Theorem 1, Corollary 1)."""
+"""Expected waste: client-seconds spent on discarded work (Sec. 4.1, Theorem 1, Corollary 1)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ from cafe.theory.setting import Setting
 
 
 def waste_as_printed(clients: int, rate: float, quorum: int, deadline: float) -> float:
-    """Theorem 1, letter by letter: ((1-p) N T + T sum_{n<M} n p_n) / (1 - q).
+    """Waste per update by Theorem 1, exactly as printed: ((1-p) N T + T sum_{n<M} n p_n) / (1 - q).
 
-    The paper defines C_w "in each training round"; what the theorem gives is per successful update,
-    with the failed rounds before it.
+    The paper defines C_w "in each training round", but the theorem gives the waste per successful
+    update, including the failed rounds before it.
+
+    Example:
+        >>> from cafe.theory import waste_as_printed
+        >>> round(waste_as_printed(clients=100, rate=1.0, quorum=40, deadline=0.5), 2)
+        81.49
     """
     p = report_probability(rate, deadline)
     p_n = binomial(clients, p)
@@ -27,10 +32,17 @@ def waste_as_printed(clients: int, rate: float, quorum: int, deadline: float) ->
 
 
 def waste_per_round(setting: Setting) -> float:
-    """E[C_w] of one round, succeeded or failed, for any clients.
+    """Waste of one round, E[C_w], in client-seconds, whether the round succeeds or fails.
 
-    A discarded client is charged the round's whole length, as the paper defines it. In a round that
-    closes early only those who had not reported by then are discarded.
+    A discarded client is charged the whole length of the round, as the paper defines it. In a round
+    that closes early, only the clients that had not reported by then are discarded.
+
+    Example:
+        >>> from cafe import Exponential, Federation
+        >>> from cafe.theory import Setting, waste_per_round
+        >>> setting = Setting(Federation(100, Exponential(1.0)), quorum=40, deadline=0.5)
+        >>> round(waste_per_round(setting), 2)
+        39.49
     """
     turnout, deadline = setting.turnout, setting.deadline
     waste = deadline * (turnout.mean_missing + turnout.reports_when_failed)
@@ -43,7 +55,17 @@ def waste_per_round(setting: Setting) -> float:
 
 
 def processing_waste_per_round(setting: Setting) -> float:
-    """The same with true times: who reported at X < T in a failed round is charged X, not T."""
+    """Waste of one round, charged by true processing time, in client-seconds.
+
+    A client that reported at X < T in a failed round is charged X, not T.
+
+    Example:
+        >>> from cafe import Exponential, Federation
+        >>> from cafe.theory import Setting, processing_waste_per_round
+        >>> setting = Setting(Federation(100, Exponential(1.0)), quorum=40, deadline=0.5)
+        >>> round(processing_waste_per_round(setting), 2)
+        34.53
+    """
     turnout = setting.turnout
     thrown_away = setting.reported_time * turnout.others_fall_short
     charged = setting.deadline * turnout.reports_when_failed
@@ -52,10 +74,19 @@ def processing_waste_per_round(setting: Setting) -> float:
 
 
 def absent_waste_per_round(setting: Setting) -> float | None:
-    """The part of both wastes that is charged to clients who never began, being absent.
+    """Part of one round's waste that is charged to absent clients, which never started to work.
 
-    The server cannot tell an absent client from a slow one, so it is charged the whole round too,
-    which then lasts until the deadline. None where a target below N may close the round without it.
+    The server cannot tell an absent client from a slow one, so an absent client is charged the
+    whole round, which then lasts until the deadline. None if a target below N may close the round
+    without the absent clients.
+
+    Example:
+        >>> from cafe import Exponential, Federation
+        >>> from cafe.theory import Setting, absent_waste_per_round
+        >>> federation = Federation(100, Exponential(1.0), availability=0.9)
+        >>> setting = Setting(federation, quorum=40, deadline=0.5)
+        >>> round(absent_waste_per_round(setting), 2)
+        5.0
     """
     if setting.target_turnout is not None:
         return None
@@ -64,13 +95,22 @@ def absent_waste_per_round(setting: Setting) -> float | None:
 
 
 def agu_waste_per_update(setting: Setting, pool: Literal["round", "union"] = "round") -> float:
-    """The waste of the aggregated-gradient scheme (Sec. 7.2), under either reading of its S_t.
+    """Waste per update of the aggregated-gradient scheme AGU (Sec. 7.2), in client-seconds.
 
-    ``"round"``: as its formula is written, a report of a failed round counts only if its client
-    reports in the successful round too. ``"union"``: every report since the last update counts.
+    The paper's S_t can be read in two ways. ``pool="round"``, as the formula is written: a report
+    of a failed round is used only if its client also reports in the successful round.
+    ``pool="union"``: every report since the last update is used.
+
+    Example:
+        >>> from cafe import Exponential, Federation
+        >>> from cafe.theory import Setting, agu_waste_per_update
+        >>> setting = Setting(Federation(100, Exponential(1.0)), quorum=40, deadline=0.5)
+        >>> round(agu_waste_per_update(setting), 2)
+        73.29
     """
     if pool not in ("round", "union"):
-        raise InputError(f"Unknown pool '{pool}'. {did_you_mean(pool, ['round', 'union'])}")
+        hint = did_you_mean(pool, ["round", "union"])
+        raise InputError(f"pool must be 'round' or 'union'. Got '{pool}'. {hint}")
     turnout, deadline = setting.turnout, setting.deadline
     if turnout.success == 0:
         return float("inf")

@@ -184,7 +184,7 @@ MISTAKES = {
     "nobody": ("expect --quorum 1 --deadline 1", "Say who takes part"),
     "both": (f"{PLAN} --federation x.toml", "not both"),
     "no prices": ("plan --clients 5 --rate 1", "prices"),
-    "negative price": (f"{PLAN} --waste-price -1", "waste price must be a number from 0 up"),
+    "negative price": (f"{PLAN} --waste-price -1", "waste price must be a finite number"),
     "unknown limit": (f"{PLAN} --at-most wast=3", "Did you mean 'waste'"),
     "limit without a number": (f"{PLAN} --at-most waste", "must look like waste=30"),
     "impossible limit": (f"{PLAN} --at-most waste=0.001 --at-most deadline=2", "cannot be kept"),

@@ -44,7 +44,7 @@ def test_steps_make_every_point_later() -> None:
     with pytest.raises(InputError, match="steps must be a whole number"):
         frontier(WHO, steps=0)
     wrong: Any = None
-    with pytest.raises(InputError, match="federation must be a cafe.Federation"):
+    with pytest.raises(InputError, match=r"federation must be a cafe\.Federation"):
         frontier(wrong)
 
 

@@ -91,7 +91,7 @@ def test_steps_are_a_whole_number(steps: Any) -> None:
 
 def test_a_federation_is_needed() -> None:
     wrong: Any = "fleet.toml"
-    with pytest.raises(InputError, match="federation must be a cafe.Federation"):
+    with pytest.raises(InputError, match=r"federation must be a cafe\.Federation"):
         expect(wrong, quorum=1, deadline=1.0)
 
 

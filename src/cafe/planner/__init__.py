@@ -1,4 +1,4 @@
-"""The planner: theory in, a quorum and a deadline out."""
+"""The planner: choose the quorum and the deadline of a federation's rounds."""
 
 from cafe.planner.deadline_search import Optimum
 from cafe.planner.frontier import Frontier, frontier

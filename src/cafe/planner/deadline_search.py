@@ -1,7 +1,7 @@
-"""The global search for a deadline: a logarithmic grid, then every basin refined.
+"""The global search for a deadline: a logarithmic grid, then a local refinement of every basin.
 
-The cost is not convex in the deadline and can have several basins (Sec. 6), so all of them are
-found first.
+The cost is not convex in the deadline and can have several local minima (Sec. 6). The grid finds
+the basins of all of them first.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from cafe.planner.limits import Limit, allowed_quorums
 from cafe.theory import Expectation, expect
 
 PER_DECADE = 16
-FEWEST = 1e-6  # expected reports below which no deadline is of use
-LAST = 1e-9  # share of a client's reports that may come after a long deadline ...
-LATE = 1e-12  # ... and expected late reports of all clients after the longest
-SHALLOW = 1e-7  # a barrier this small, relatively, is rounding
-PLATEAU = 1e-6  # a gain this small, relatively, is not worth a longer deadline
-SHALLOW_STEPS = 5e-2  # ... and this small is the staircase of observed times
+FEWEST = 1e-6  # expected reports below which a deadline is too short to be useful
+LAST = 1e-9  # share of a client's reports that may come after the longest deadline ...
+LATE = 1e-12  # ... and expected late reports of all clients after it
+SHALLOW = 1e-7  # a relative barrier between two minima this small is rounding error
+SHALLOW_STEPS = 5e-2  # ... or, with observed times, one of the many steps of their cdf
+PLATEAU = 1e-6  # a relative gain this small does not justify a longer deadline
 MANY_STEPS = 50
 LANDMARKS = np.array([1e-3, 0.05, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 0.999, 1 - 1e-4, 1 - 1e-6])
 
@@ -35,7 +35,7 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Optimum:
-    """A deadline and quorum that nothing near improves on."""
+    """A local optimum: a deadline and quorum whose cost no nearby choice improves."""
 
     quorum: int
     deadline: float
@@ -44,7 +44,15 @@ class Optimum:
 
 @dataclass(frozen=True, eq=False)
 class DeadlineSearch:
-    """What is searched: whose rounds, for which goal, within which limits."""
+    """The search for a deadline and a quorum.
+
+    Attributes:
+        federation: the clients.
+        goal: the cost to minimise.
+        limits: the limits that a choice must keep.
+        quorum: a fixed quorum; if None, the quorum is chosen too.
+        close_when_all: whether rounds close as soon as all clients have reported.
+    """
 
     federation: Federation
     goal: Goal
@@ -53,16 +61,16 @@ class DeadlineSearch:
     close_when_all: bool = False
 
     def expect(self, quorum: int, deadline: float) -> Expectation:
-        """The expectation of a candidate."""
+        """The expected quantities with this quorum and deadline."""
         target = self.federation.clients if self.close_when_all else None
         return expect(self.federation, quorum=quorum, deadline=deadline, target=target)
 
     def quorums(self) -> tuple[int, int]:
-        """The quorums to choose from, limits apart."""
+        """The smallest and largest quorum to choose from, before limits apply."""
         return (self.quorum, self.quorum) if self.quorum else (1, self.federation.clients)
 
     def at(self, deadline: float) -> Optimum | None:
-        """The best quorum at a deadline, or None where no quorum keeps the limits."""
+        """The best quorum at a deadline, or None if no quorum keeps the limits."""
         low, high = allowed_quorums(
             lambda m: self.expect(m, deadline), *self.quorums(), self.limits
         )
@@ -75,7 +83,7 @@ class DeadlineSearch:
 
     @cached_property
     def deadlines(self) -> tuple[float, float]:
-        """The shortest and longest deadline worth a look, within the limits on it."""
+        """The shortest and longest deadline to consider, within the limits on the deadline."""
         low, high = deadline_range(self.federation)
         if not self.limits:
             low, high = self._narrowed(low, high)
@@ -85,13 +93,14 @@ class DeadlineSearch:
         if longest and shortest and min(longest) < max(shortest):
             raise InfeasibleError(
                 f"The limits on the deadline exclude each other: at least {max(shortest):g} and "
-                f"at most {min(longest):g}, {max(shortest) - min(longest):g} too little. Relax one."
+                f"at most {min(longest):g}, which is {max(shortest) - min(longest):g} too little. "
+                "Relax one of them."
             )
         low, high = max([low, *shortest]), max([high, *shortest])
         return min([low, *longest]), min([high, *longest])
 
     def _narrowed(self, low: float, high: float) -> tuple[float, float]:
-        """The range without what the goal's own bounds rule out, given the cost of a few tries."""
+        """The range without deadlines that cannot beat the best of a few tries, by goal.bounds."""
         tries = [self.at(t) for t in np.geomspace(low, high, 12)]
         cost = min((o.cost for o in tries if o is not None), default=np.inf)
         if not np.isfinite(cost):
@@ -104,8 +113,11 @@ class DeadlineSearch:
     def optima(self, progress: Progress | None = None) -> list[Optimum]:
         """Every local optimum, the best first.
 
+        Args:
+            progress: called with the finished share of the search, from 0 to 1.
+
         Raises:
-            InfeasibleError: where no deadline and quorum keep the limits.
+            InfeasibleError: if no deadline and quorum keep the limits.
         """
         grid = deadline_grid(self.federation, *self.deadlines)
         found: list[Optimum | None] = []
@@ -128,7 +140,7 @@ class DeadlineSearch:
         return sorted(lasting, key=lambda o: o.cost)
 
     def _beyond(self, found: Sequence[Optimum | None]) -> list[Optimum]:
-        """Longer deadlines than the longest, as long as they are better and the limits allow."""
+        """Deadlines beyond the grid, while the cost keeps falling and the limits allow them."""
         best = min((o.cost for o in found if o is not None), default=np.inf)
         last = found[-1]
         more: list[Optimum] = []
@@ -141,7 +153,7 @@ class DeadlineSearch:
         return more
 
     def _vanishing(self, optimum: Optimum) -> bool:
-        """Whether this is the end of the range, not an optimum: still shorter is still better."""
+        """Whether this is only the short end of the range: a still shorter deadline is better."""
         low, _ = self.deadlines
         if optimum.deadline > low or any(
             x.quantity == "deadline" and x.sign < 0 for x in self.limits
@@ -153,7 +165,7 @@ class DeadlineSearch:
     def _with_edges(
         self, grid: Floats, found: Sequence[Optimum | None]
     ) -> Iterator[Optimum | None]:
-        """The grid's candidates, with the last allowed deadline where a limit cuts in between."""
+        """The grid's candidates, plus the last allowed deadline where a limit cuts the grid."""
         for i, here in enumerate(found):
             before = found[i - 1] if i else here
             if (before is None) != (here is None):
@@ -177,7 +189,7 @@ class DeadlineSearch:
         return best
 
     def _basins(self, points: Sequence[Optimum | None]) -> list[int]:
-        """Positions of local minima, those behind a barrier of mere rounding merged."""
+        """Positions of the local minima; minima with only a shallow barrier between are merged."""
         costs = np.array([np.inf if p is None else p.cost for p in points])
         around = np.concatenate([[np.inf], costs, [np.inf]])
         lowest = (costs <= around[:-2]) & (costs <= around[2:]) & np.isfinite(costs)
@@ -195,7 +207,7 @@ class DeadlineSearch:
         return [_left_end(points, costs, i) for i in kept]
 
     def _refine(self, points: Sequence[Optimum | None], i: int) -> Optimum:
-        """The least cost between a basin's neighbours, at its own quorum."""
+        """The least cost between the neighbours of grid point ``i``, at that point's quorum."""
         from scipy.optimize import minimize_scalar
 
         here = points[i]
@@ -218,14 +230,14 @@ class DeadlineSearch:
         return here
 
     def why_not(self, grid: Floats) -> str:
-        """Which limit binds, and by how much."""
-        # All quantities move one way with the quorum, so its ends hold the extremes of each alone.
+        """The error message that says which limit cannot be kept, and by how much it is missed."""
+        # All quantities are monotone in the quorum, so each one's extremes are at its ends.
         ends = sorted(set(self.quorums()))
         candidates = [self.expect(m, float(t)) for t in grid for m in ends]
         if not self.limits:
             return (
-                "No round can succeed with the quorum "
-                f"{self.quorum}: the chance stays below what can be calculated at every deadline."
+                f"No round can succeed with the quorum {self.quorum}: the probability is too small "
+                "to be calculated at every deadline. Lower the quorum."
             )
         for limit in self.limits:
             best = min(candidates, key=limit.excess)
@@ -259,7 +271,7 @@ class DeadlineSearch:
 
 
 def _left_end(points: Sequence[Optimum | None], costs: Floats, i: int) -> int:
-    """The first point of a wide plateau: where longer gains next to nothing, do not wait."""
+    """The left end of a wide plateau, because a longer deadline gains almost nothing there."""
     first = i
     while first > 0 and costs[first - 1] <= (1 + PLATEAU) * costs[i]:
         first -= 1
@@ -269,7 +281,7 @@ def _left_end(points: Sequence[Optimum | None], costs: Floats, i: int) -> int:
 
 
 def deadline_grid(federation: Federation, low: float, high: float) -> Floats:
-    """Deadlines evenly spread in the logarithm, and where response times crowd or jump."""
+    """Deadlines evenly spaced in the logarithm, plus quantiles and jumps of the response times."""
     if low >= high:
         return np.array([high])
     points = int(PER_DECADE * np.log10(high / low)) + 2
@@ -280,13 +292,13 @@ def deadline_grid(federation: Federation, low: float, high: float) -> Floats:
 
 
 def _steps(latency: Latency) -> Floats:
-    """Every jump of the response times; countless ones are as good as none."""
+    """The jumps of the response times' cdf; none if there are more than 2000."""
     steps = latency.breaks()
     return steps if steps.size <= 2000 else steps[:0]
 
 
 def _landmarks(latency: Latency) -> Floats:
-    """Quantiles of a mixture's components, which may be narrower than the grid is fine."""
+    """Quantiles of all components and parts, which may be narrower than the grid's spacing."""
     if isinstance(latency, Mixture):
         return np.concatenate([_landmarks(part) for part in latency.components])
     if isinstance(latency, Various):
@@ -297,7 +309,7 @@ def _landmarks(latency: Latency) -> Floats:
 
 
 def deadline_range(federation: Federation, fewest: float = FEWEST) -> tuple[float, float]:
-    """The deadlines between which something is decided: the first report to the last."""
+    """The range of useful deadlines: from about the first expected report to the last one."""
     latency = federation.latency
     high = float(np.max(latency.quantile(1.0 - LAST)))
     high = max([high, *latency.breaks()[-1:].tolist()])
@@ -310,7 +322,7 @@ def deadline_range(federation: Federation, fewest: float = FEWEST) -> tuple[floa
 
 
 def _first_time(federation: Federation, reports: float, low: float, high: float) -> float:
-    """The first time from low to high by which so many reports are expected; exact at a jump."""
+    """The first time in [low, high] by which ``reports`` reports are expected; exact at a jump."""
     if _expected_reports(federation, low) >= reports:
         return low
     while high - low > 1e-9 * high:

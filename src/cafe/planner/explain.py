@@ -1,4 +1,4 @@
-"""A plan in words: three sentences, and warnings where its model breaks."""
+"""A plan in words: three sentences, and warnings if the model does not fit."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from cafe.planner.goals import ToGap
 if TYPE_CHECKING:
     from cafe.planner.plan import Plan
 
-EVERYBODY = 0.05
-LEANING = 0.1
-CLOSE = 0.05
-FLAT = 1e-3
+# Thresholds of the warnings.
+EVERYBODY = 0.05  # probability that all clients report
+LEANING = 0.1  # bias of an average update
+CLOSE = 0.05  # relative difference in cost between two local optima
+FLAT = 1e-3  # relative difference in cost between the deadline and twice the deadline
 
 
 def explain_plan(plan: Plan) -> tuple[str, str, str]:
-    """What to do, what it costs, why."""
+    """The plan in three sentences: what to do, what it costs, and why."""
     e = plan.expected
     reports = "report" if plan.quorum == 1 else "reports"
     what = (
@@ -44,17 +45,19 @@ def _why(plan: Plan) -> str:
         )
     else:
         longer = (
-            "takes longer than it gains" if isinstance(plan.goal, ToGap) else "ages the clients"
+            "takes longer than it gains"
+            if isinstance(plan.goal, ToGap)
+            else "makes the clients older"
         )
         reason = (
-            "A shorter deadline fails or empties more rounds and a longer one "
+            "A shorter deadline brings fewer reports and a longer one "
             f"{longer}: the cost is least here, {plan.cost:.4g}"
         )
     return f"{reason}; {_against(plan)}."
 
 
 def _against(plan: Plan) -> str:
-    """How the best of the usual guesses that keep the limits compares."""
+    """A comparison with the best of the usual guesses that keep the limits."""
     keeping = [rival for rival in plan.rivals if not rival.breaks and rival.cost < float("inf")]
     if not keeping:
         return "no usual guess keeps the limits" if plan.search.limits else "no usual guess works"
@@ -78,9 +81,9 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
         found.append(warning)
     if e.everybody_probability > EVERYBODY and not plan.search.close_when_all:
         found.append(
-            f"Everybody reports before the deadline with probability "
-            f"{e.everybody_probability:.2f}, but the model lets every round last until it. "
-            "Close rounds when all have reported and plan for that "
+            f"All clients report before the deadline with probability "
+            f"{e.everybody_probability:.2f}, but the model assumes that every round lasts until "
+            "it. Close rounds when all have reported and plan for that "
             "(close_when_all, --close-when-all)."
         )
     longer = plan.search.at(2 * plan.deadline)

@@ -1,4 +1,4 @@
-"""The Pareto frontier over waste, broadcasts and age: what can be had, before any price is set."""
+"""The Pareto frontier over waste, broadcasts and age: the useful choices, before prices are set."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from cafe.theory import Expectation, expect
 from cafe.theory.presence_warnings import presence_warnings
 from cafe.theory.setting import check_federation
 
-EQUAL = 1e-3  # nobody would bear twice the waste for a millionth of a broadcast
-RARE = 0.01  # expected reports of a round below which no deadline is of interest
+EQUAL = 1e-3  # relative differences below this are ignored
+RARE = 0.01  # expected reports of a round below which a deadline is not of interest
 
 
 @dataclass(frozen=True)
 class Frontier:
-    """Choices of which none is better than another in waste, broadcasts and age at once.
+    """The choices that no other choice beats in waste, broadcasts and age at once.
 
-    Differences of a thousandth count as none.
+    Relative differences below a thousandth are ignored.
 
     Attributes:
         points: the choices, by growing deadline.
-        warnings: what their figures leave out; often nothing.
+        warnings: what the expected quantities do not account for; usually empty.
     """
 
     points: tuple[Expectation, ...]
@@ -44,19 +44,26 @@ def frontier(
     steps: int = 1,
     progress: Progress | None = None,
 ) -> Frontier:
-    """The frontier over all deadlines and, unless it is given, all quorums.
+    """Compute the frontier over all deadlines and, unless one is given, all quorums.
 
     At any deadline the quorum 1 has the least waste, broadcasts and age (Corollaries 1 and 2), so
-    the quorum needs no search. A presence counts by its long-run share of time.
+    no other quorum needs to be tried.
 
     Args:
-        federation: who takes part.
+        federation: the clients; a presence is replaced by its long-run share of time.
         quorum: keep this quorum.
-        close_when_all: rounds close as soon as everybody has reported, instead of lasting until the
-            deadline.
-        steps: gradient steps that a client takes in a round; they take time where the federation's
+        close_when_all: rounds close as soon as all clients have reported, instead of lasting until
+            the deadline.
+        steps: gradient steps that a client takes in a round; they take time if the federation's
             ``per_step`` is above 0.
-        progress: called with the finished share of the work.
+        progress: called with the finished share of the work, from 0 to 1.
+
+    Example:
+        >>> import cafe
+        >>> federation = cafe.Federation(clients=100, latency=cafe.Exponential(rate=1.0))
+        >>> found = cafe.frontier(federation)
+        >>> len(found.points), round(min(found.column("age")), 2)
+        (67, 1.0)
     """
     check_federation(federation)
     warnings, federation = presence_warnings(federation), federation.at_steps(steps).steady

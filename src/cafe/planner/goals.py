@@ -1,4 +1,4 @@
-"""What a plan makes small: the paper's objective J, or what it takes to reach an optimality gap."""
+"""The cost that a plan minimises: the paper's objective J, or the cost to an optimality gap."""
 
 from __future__ import annotations
 
@@ -10,31 +10,40 @@ import numpy as np
 from cafe.errors import InputError, did_you_mean, is_finite_number
 from cafe.theory import Expectation, Problem, Variance, rounds_to_gap
 
-SMALL_GAP = 1e-12  # so small that rounds are proportional to the variance
-WORTH = 1e-6  # a larger quorum must lower the cost by this share
+SMALL_GAP = 1e-12  # so small that the number of rounds is proportional to the variance
+WORTH = 1e-6  # a larger quorum is chosen only if it lowers the cost by this share
 
 
 class Goal(Protocol):
-    """A cost of an expectation, and the quorum that makes it least at a given deadline."""
+    """A cost to minimise, and the quorum with the least cost at a given deadline."""
 
     def cost(self, expected: Expectation) -> float:
-        """What is made small."""
+        """The cost to minimise."""
 
     def quorum(self, expected: Expectation, low: int, high: int) -> int:
-        """The best quorum from low to high, all else as in ``expected``."""
+        """The best quorum from low to high at the deadline of ``expected``."""
 
     def describe(self) -> str:
         """The cost in words, for tables and sentences."""
 
     def bounds(self, cost: float) -> tuple[float, float]:
-        """Where a lower cost can be: at least so many expected reports, at most so long a round."""
+        """What a lower cost requires: the fewest expected reports and the longest mean round."""
 
 
 @dataclass(frozen=True)
 class Prices:
     """J = waste x E[C_w] + broadcast x E[C_b] + E[age] (Sec. 6).
 
-    A price says how much age one would bear to save one client-second of waste, or one broadcast.
+    Attributes:
+        waste: extra mean age you accept to save one client-second of waste.
+        broadcast: extra mean age you accept to save one broadcast.
+
+    Example:
+        >>> import cafe
+        >>> federation = cafe.Federation(clients=100, latency=cafe.Exponential(rate=1.0))
+        >>> goal = cafe.planner.Prices(waste=0.1, broadcast=1.0)
+        >>> round(goal.cost(cafe.expect(federation, quorum=1, deadline=2.0)), 3)
+        7.02
     """
 
     waste: float
@@ -43,13 +52,15 @@ class Prices:
     def __post_init__(self) -> None:
         for name, price in (("waste", self.waste), ("broadcast", self.broadcast)):
             if not (is_finite_number(price) and price >= 0):
-                raise InputError(f"The {name} price must be a number from 0 up. Got {price!r}.")
+                raise InputError(
+                    f"The {name} price must be a finite number, at least 0. Got {price!r}."
+                )
             object.__setattr__(self, name, float(price))
 
     def cost(self, expected: Expectation) -> float:
-        """J."""
+        """The objective J."""
         cost = expected.age
-        # A price of 0 buys nothing, even where there is no end to what it would buy.
+        # A price of 0 must not multiply an infinite waste: the product would be NaN.
         if self.waste:
             cost += self.waste * expected.waste
         if self.broadcast:
@@ -57,24 +68,35 @@ class Prices:
         return cost
 
     def quorum(self, expected: Expectation, low: int, high: int) -> int:
-        """The lowest: waste, broadcasts and age all grow with the quorum (Corollaries 1 and 2)."""
+        """``low``: waste, broadcasts and age all grow with the quorum (Corollaries 1 and 2)."""
         return low
 
     def bounds(self, cost: float) -> tuple[float, float]:
-        """J >= broadcast price / E[n], by Markov's inequality, and J >= 1.5 E[Y], by Theorem 2."""
+        """From J >= broadcast price / E[n] (Markov's inequality) and J >= 1.5 E[Y] (Theorem 2)."""
         return self.broadcast / cost, cost / 1.5
 
     def describe(self) -> str:
-        """J with its prices."""
+        """The formula of J with its prices."""
         return f"J = {self.waste:g} x waste + {self.broadcast:g} x broadcasts + age"
 
 
 @dataclass(frozen=True)
 class ToGap:
-    """Least time, or least client-seconds, until the corrected bound falls to ``gap``.
+    """Minimise the time, or the client-seconds, until the corrected bound falls to ``gap``.
 
-    ``overhead`` is the time, or the client-seconds, that a round costs beyond the waiting. Without
-    any, ever shorter rounds can be best, since a round then costs nothing but its deadline.
+    Attributes:
+        problem: the constants of the learning problem.
+        gap: the optimality gap to reach.
+        spend: what to minimise, ``"time"`` or ``"client-seconds"``.
+        overhead: time, or client-seconds, that a round costs in addition to the waiting. With 0,
+            ever shorter rounds can be best.
+
+    Example:
+        >>> import cafe
+        >>> federation = cafe.Federation(clients=100, latency=cafe.Exponential(rate=1.0))
+        >>> goal = cafe.planner.ToGap.from_ratio(noise_ratio=1.0, overhead=0.1)
+        >>> cafe.plan(federation, goal=goal).quorum
+        1
     """
 
     problem: Problem
@@ -89,20 +111,26 @@ class ToGap:
         spend: Literal["time", "client-seconds"] = "time",
         overhead: float = 0.0,
     ) -> ToGap:
-        """The goal where only sigma^2 / (2 L Gamma) is known: costs are right up to a factor."""
+        """The goal if only sigma^2 / (2 L Gamma) is known; costs are right up to a factor."""
         return cls(Problem.from_ratio(noise_ratio), SMALL_GAP, spend, overhead)
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.gap) and self.gap > 0):
-            raise InputError(f"The optimality gap must be a positive number. Got {self.gap}.")
+            raise InputError(
+                f"The optimality gap must be a positive, finite number. Got {self.gap}."
+            )
         if not (np.isfinite(self.overhead) and self.overhead >= 0):
-            raise InputError(f"A round's overhead must be a number from 0 up. Got {self.overhead}.")
+            raise InputError(
+                f"A round's overhead must be a finite number, at least 0. Got {self.overhead}."
+            )
         if self.spend not in ("time", "client-seconds"):
             hint = did_you_mean(self.spend, ["time", "client-seconds"])
-            raise InputError(f"Unknown goal '{self.spend}'. {hint}")
+            raise InputError(
+                f"spend must be 'time' or 'client-seconds'. Got '{self.spend}'. {hint}"
+            )
 
     def cost(self, expected: Expectation) -> float:
-        """Rounds to the gap times what a round costs."""
+        """The rounds to the gap times the cost of a round."""
         return float(rounds_to_gap(self.problem, expected.variance, self.gap)) * self._price(
             expected
         )
@@ -112,7 +140,7 @@ class ToGap:
         return self.overhead + (setting.duration.mean if self.spend == "time" else setting.work)
 
     def quorum(self, expected: Expectation, low: int, high: int) -> int:
-        """All quorums at once, from one distribution of the number of reports."""
+        """The best quorum; all are compared using one distribution of the number of reports."""
         seen, mass = expected.setting.turnout.distribution
         count = seen.copy()
         sure = int(count[0])
@@ -124,7 +152,7 @@ class ToGap:
         variance = Variance.from_noise(beyond, noise, expected.setting.clients)
         rounds = rounds_to_gap(self.problem, variance, self.gap)
         allowed = (count >= low) & (count <= high)
-        if sure > low:  # every quorum up to the fewest reports ever seen does the same
+        if sure > low:  # all quorums up to the fewest possible reports are equivalent
             count[0], allowed[0] = low, True
         if not allowed.any():
             return low
@@ -132,11 +160,11 @@ class ToGap:
         return int(count[np.argmax(rounds <= (1 + WORTH) * rounds.min())])
 
     def bounds(self, cost: float) -> tuple[float, float]:
-        """No better bound is known."""
+        """The trivial bounds: no better ones are known for this goal."""
         return 0.0, np.inf
 
     def describe(self) -> str:
-        """What is spent, until when."""
+        """What is minimised, and the gap to reach."""
         if self.gap == SMALL_GAP:
             return f"{self.spend} to any small gap, up to a factor"
         return f"{self.spend} until the gap is {self.gap:g}"

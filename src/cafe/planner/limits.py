@@ -1,4 +1,4 @@
-"""Limits that a plan must keep: at most or at least so much of a quantity."""
+"""Limits that a plan must keep: upper and lower bounds on expected quantities."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from cafe.errors import InputError, did_you_mean, is_finite_number
 from cafe.theory import Expectation
 
-# How each quantity moves when the quorum grows and the deadline stays: it rises, falls or stays.
-# This is what lets the search find the allowed quorums by bisection.
+# Whether each quantity rises (+1), falls (-1) or stays (0) when only the quorum grows.
+# Because of this the allowed quorums can be found by bisection.
 WITH_QUORUM = {
     "deadline": 0,
     "quorum": +1,
@@ -25,7 +25,7 @@ WITH_QUORUM = {
 
 @dataclass(frozen=True)
 class Limit:
-    """One quantity, at most (``sign`` +1) or at least (-1) a value."""
+    """An upper limit (``sign`` +1) or a lower limit (``sign`` -1) on one quantity."""
 
     quantity: str
     sign: int
@@ -41,12 +41,12 @@ class Limit:
             )
 
     def excess(self, expected: Expectation) -> float:
-        """By how much the limit is broken, relative to its value; not positive where it is kept."""
+        """How much the limit is broken, relative to its value; at most 0 if it is kept."""
         value = float(getattr(expected, self.quantity))
         return self.sign * (value - self.value) / (abs(self.value) or 1.0)
 
     def keeps(self, expected: Expectation) -> bool:
-        """Whether it is kept, to rounding."""
+        """Whether the limit is kept, up to rounding."""
         return self.excess(expected) <= 1e-12
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class Limit:
 def build_limits(
     at_most: Mapping[str, float] | None, at_least: Mapping[str, float] | None
 ) -> tuple[Limit, ...]:
-    """Limits from two mappings, quantity to value."""
+    """Build limits from two mappings, each from the name of a quantity to a value."""
     upper = [Limit(name, +1, value) for name, value in (at_most or {}).items()]
     lower = [Limit(name, -1, value) for name, value in (at_least or {}).items()]
     return (*upper, *lower)
@@ -65,9 +65,9 @@ def build_limits(
 def allowed_quorums(
     at: Callable[[int], Expectation], low: int, high: int, kept: tuple[Limit, ...]
 ) -> tuple[int, int]:
-    """The quorums from low to high that keep every limit, as an interval (empty where low > high).
+    """The range of quorums within [low, high] that keep every limit; empty if low > high.
 
-    ``at`` gives the expectation at a quorum, the deadline being fixed.
+    ``at`` returns the expectation for a quorum at a fixed deadline.
     """
     for limit in kept:
         if low > high:
@@ -88,7 +88,7 @@ def _narrowed(
 
 
 def _last(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The last m from low to high for which a condition holds that holds first and then no more."""
+    """The last m in [low, high] with ``holds(m)``, which is true up to some m and then false."""
     if not holds(low):
         return low - 1
     if holds(high):

@@ -1,4 +1,4 @@
-"""The plan: the quorum and deadline to use, what they will cost, and why."""
+"""The plan: which quorum and deadline to use, what they cost, and why."""
 
 from __future__ import annotations
 
@@ -34,24 +34,33 @@ def plan(
     steps: int = 1,
     progress: Progress | None = None,
 ) -> Plan:
-    """Choose the deadline and, unless it is given, the quorum.
+    """Choose the deadline and, unless one is given, the quorum.
 
     Args:
-        federation: who takes part; a presence counts by its long-run share of time.
-        waste_price: age one would bear to save one client-second of waste, the paper's alpha_w.
-        broadcast_price: age one would bear to save one broadcast, the paper's alpha_b.
+        federation: the clients; a presence is replaced by its long-run share of time.
+        waste_price: extra mean age you accept to save one client-second of waste, the paper's
+            alpha_w.
+        broadcast_price: extra mean age you accept to save one broadcast, the paper's alpha_b.
         quorum: keep this quorum and choose the deadline only.
-        goal: what to make small instead of J: a :class:`~cafe.planner.ToGap`.
+        goal: a cost to minimise instead of J, such as a :class:`~cafe.planner.ToGap`.
         at_most: upper limits by name of quantity, such as ``{"waste": 30, "deadline": 2}``.
         at_least: lower limits, such as ``{"success_probability": 0.9}``.
-        close_when_all: rounds close as soon as everybody has reported, instead of lasting until the
-            deadline.
-        steps: gradient steps that a client takes in a round; they take time where the federation's
+        close_when_all: rounds close as soon as all clients have reported, instead of lasting until
+            the deadline.
+        steps: gradient steps that a client takes in a round; they take time if the federation's
             ``per_step`` is above 0.
-        progress: called with the finished share of the search.
+        progress: called with the finished share of the search, from 0 to 1.
 
     Raises:
-        InfeasibleError: where no choice keeps the limits; the message names the one that binds.
+        InfeasibleError: if no choice keeps the limits; the message names the limit that cannot be
+            kept.
+
+    Example:
+        >>> import cafe
+        >>> federation = cafe.Federation(clients=100, latency=cafe.Exponential(rate=1.0))
+        >>> found = cafe.plan(federation, waste_price=0.1, broadcast_price=1.0)
+        >>> found.quorum, round(found.deadline, 3), round(found.cost, 3)
+        (1, 0.026, 2.38)
     """
     check_federation(federation)
     federation = federation.at_steps(steps)
@@ -60,13 +69,12 @@ def plan(
     if goal is None:
         if waste_price is None or broadcast_price is None:
             raise InputError(
-                "A plan needs to know what waste and broadcasts are worth: give both prices, in "
-                "seconds of age one would bear "
-                "to save a client-second or a broadcast, or another goal."
+                "A plan needs a waste price and a broadcast price: the extra age, in seconds, that "
+                "you accept to save one client-second or one broadcast. Give both, or another goal."
             )
         goal = Prices(waste_price, broadcast_price)
     elif waste_price is not None or broadcast_price is not None:
-        raise InputError("Give either prices or a goal, not both: prices are the goal J.")
+        raise InputError("Give either prices or a goal, not both: prices define the goal J.")
     search = DeadlineSearch(
         federation.steady, goal, build_limits(at_most, at_least), quorum, close_when_all
     )
@@ -75,7 +83,14 @@ def plan(
 
 @dataclass(frozen=True)
 class Rival:
-    """A choice that people make without a plan, and the limits that it would break."""
+    """A usual guess of a quorum and a deadline, to compare the plan with.
+
+    Attributes:
+        name: the guess in words.
+        cost: its value of the plan's goal.
+        expected: its expected quantities.
+        breaks: the limits that it breaks.
+    """
 
     name: str
     cost: float
@@ -85,12 +100,13 @@ class Rival:
 
 @dataclass(frozen=True)
 class Robustness:
-    """What the plan loses if true rates are ``1 + rate_error`` times the assumed ones.
+    """The plan's loss if the true rates are ``1 + rate_error`` times the assumed ones.
 
     Attributes:
         rate_error: the relative error of the rates.
-        cost: of the plan, at the true rates.
-        best_cost: of the best plan for the true rates within the same limits; NaN where none is.
+        cost: the cost of the plan at the true rates.
+        best_cost: the cost of the best plan for the true rates within the same limits; NaN if
+            there is none.
         breaks: the limits that the plan breaks at the true rates.
     """
 
@@ -101,16 +117,16 @@ class Robustness:
 
     @property
     def loss(self) -> float:
-        """The plan's excess cost, as a share of the best."""
+        """The plan's excess cost, as a share of the best cost."""
         return self.cost / self.best_cost - 1
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A quorum and a deadline, with what to expect and why.
+    """A quorum and a deadline, with their expected quantities and an explanation.
 
     Attributes:
-        search: what was searched, and for what.
+        search: the search that found the plan.
         local_optima: every local optimum, the best first.
         federation_warnings: warnings that hold for any plan of the federation.
     """
@@ -121,7 +137,7 @@ class Plan:
 
     @property
     def quorum(self) -> int:
-        """M, reports needed for a round to succeed."""
+        """M, the reports needed for a round to succeed."""
         return self.local_optima[0].quorum
 
     @property
@@ -131,46 +147,50 @@ class Plan:
 
     @property
     def cost(self) -> float:
-        """The goal's value here: J unless another goal was asked for."""
+        """The value of the goal: J unless another goal was given."""
         return self.local_optima[0].cost
 
     @property
     def federation(self) -> Federation:
-        """Whom the plan is for: steps are part of its latency, presence of its availability."""
+        """The federation that was planned for.
+
+        The time of gradient steps is part of its latency, and the presence part of its
+        availability.
+        """
         return self.search.federation
 
     @property
     def goal(self) -> Goal:
-        """What was made small."""
+        """The goal that was minimised."""
         return self.search.goal
 
     @cached_property
     def expected(self) -> Expectation:
-        """What to expect of the plan."""
+        """The expected quantities of the plan."""
         return self.search.expect(self.quorum, self.deadline)
 
     @cached_property
     def binding(self) -> tuple[Limit, ...]:
-        """The limits that hold the plan back: those it just keeps."""
+        """The active limits: those that the plan keeps with equality."""
         return tuple(x for x in self.search.limits if abs(x.excess(self.expected)) < 1e-6)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Where the plan leaves the ground its model stands on."""
+        """Warnings, where the model behind the plan fits badly."""
         from cafe.planner.explain import plan_warnings
 
         return plan_warnings(self)
 
     @cached_property
     def explanation(self) -> tuple[str, str, str]:
-        """The plan in three sentences: what, what it costs, why."""
+        """The plan in three sentences: what to do, what it costs, and why."""
         from cafe.planner.explain import explain_plan
 
         return explain_plan(self)
 
     @cached_property
     def rivals(self) -> tuple[Rival, ...]:
-        """The choices people make without a plan, at the same goal."""
+        """Usual guesses and their costs, for comparison."""
         clients, choices = self.federation.clients, []
         means = np.broadcast_to(self.federation.latency.mean(), (self.federation.kinds,))
         mean = total(self.federation.number, means) / clients
@@ -190,7 +210,11 @@ class Plan:
         return tuple(rivals)
 
     def sensitivity(self, progress: Progress | None = None) -> tuple[Robustness, ...]:
-        """What the plan loses if rates are off by 10 or 50 %, either way."""
+        """The plan's losses if the true rates are 10 or 50 % lower or higher than assumed.
+
+        Args:
+            progress: called with the finished share of the work, from 0 to 1.
+        """
         rows = []
         for start, error in enumerate(RATE_ERRORS):
 
@@ -206,7 +230,7 @@ class Plan:
                 best = truth.optima(share)[0].cost
             except InfeasibleError:
                 best = float("nan")
-            # What keeps every limit cannot be beaten by more than the search's own precision.
+            # A plan that keeps every limit is at least as good, up to the search's precision.
             rows.append(Robustness(error, cost, best if broken else min(best, cost), broken))
         return tuple(rows)
 
@@ -239,7 +263,14 @@ class Plan:
 
 
 def pooled_quantile(federation: Federation, share: float) -> float:
-    """The time by which that share of all reports that ever come has come."""
+    """The time by which this share of all reports that ever arrive has arrived.
+
+    Example:
+        >>> import cafe
+        >>> federation = cafe.Federation(clients=100, latency=cafe.Exponential(rate=1.0))
+        >>> round(cafe.planner.pooled_quantile(federation, 0.95), 3)
+        2.996
+    """
     weight = federation.number * np.broadcast_to(federation.availability, (federation.kinds,))
     low, high = 0.0, float(np.max(federation.latency.quantile(share)))
     for _ in range(60):

@@ -48,7 +48,7 @@ class Soak:
     @property
     def script(self) -> Path:
         """What clients are told to do."""
-        return self.lab.places.folder / "script"
+        return self.lab.paths.folder / "script"
 
     def play(self, apart: tuple[float, float], seconds: float) -> None:
         """Until the run is finished, with a fault now and then."""

@@ -39,7 +39,7 @@ from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
 from cafe.flower import client
-from cafe.flower.client_app import reply
+from cafe.flower.client_app import make_reply
 from cafe.flower.lab import Lab
 from tests.flower.accounts import chaos
 from tests.flower.trial import by_name
@@ -49,7 +49,7 @@ LONG = 1800.0  # seconds between two heartbeats, the most that the SuperLink all
 
 def key_of(lab: Lab, name: str) -> ec.EllipticCurvePrivateKey:
     """A node's private key."""
-    key = load_ssh_private_key(lab.places.key(name).read_bytes(), None)
+    key = load_ssh_private_key(lab.paths.key(name).read_bytes(), None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
     return key
 
@@ -74,11 +74,11 @@ def door(
     late: float = 0.0,
 ) -> FleetHttpClient:
     """A way into the SuperLink, over TLS; the key that signs may be another than is shown."""
-    memory = lab.places.recall()
+    memory = lab.paths.load_state()
     assert memory is not None
     signing = Signing(key, (shown or key).public_key())
     signing.late = late
-    address, ca = f"127.0.0.1:{memory.port}", (lab.places.keys / "ca.pem").read_bytes()
+    address, ca = f"127.0.0.1:{memory.port}", (lab.paths.keys / "ca.pem").read_bytes()
     return FleetHttpClient.from_server_address(address, False, ca, [signing])
 
 
@@ -91,7 +91,7 @@ class Attacker:
     """
 
     def __init__(self, lab: Lab, name: str) -> None:
-        memory, key = lab.places.recall(), key_of(lab, name)
+        memory, key = lab.paths.load_state(), key_of(lab, name)
         assert memory is not None
         self.lab, self.name, self.public = lab, name, public_key_to_bytes(key.public_key())
         self.partition = memory.nodes[name].partition
@@ -201,7 +201,7 @@ def renamed(message: Message, **metadata: Any) -> Message:
 
 def forged(message: Message, update: RecordDict, **metadata: Any) -> Message:
     """An answer to a message, under a false name or to another's message."""
-    return renamed(reply(message, update, time.monotonic()), **metadata)
+    return renamed(make_reply(message, update, time.monotonic()), **metadata)
 
 
 def commanded(order: Message, content: RecordDict, to: int) -> Message:
@@ -240,5 +240,5 @@ def answered(lab: Lab, order: str, seconds: float) -> bool:
 
 
 def _asked(lab: Lab, words: str, *values: str | int) -> list[str]:
-    with closing(sqlite3.connect(f"file:{lab.places.database}?mode=ro", uri=True)) as database:
+    with closing(sqlite3.connect(f"file:{lab.paths.database}?mode=ro", uri=True)) as database:
         return [row[0] for row in database.execute(words, values)]

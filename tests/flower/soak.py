@@ -28,7 +28,7 @@ def soak(
 ) -> dict[str, Any]:  # fmt: skip
     """A whole soak, and its figures."""
     with federation(nodes) as lab:
-        out = lab.places.folder / "out"
+        out = lab.paths.folder / "out"
         settings = {
             "rounds": rounds, "policy": "agu", "quorum": max(nodes * 5 // 8, 1), "deadline": 7.0,
             "wait": 120.0,

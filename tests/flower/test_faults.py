@@ -32,7 +32,7 @@ FORGED = {
     "replay": "it answers invitation",
     "version": "version",
     "pickle": "not an array of numbers",
-    "bomb": "weight says",
+    "bomb": "weight claims to be",
 }
 
 

@@ -20,7 +20,7 @@ from flwr.proto.fleet_pb2 import (
 from flwr.proto.node_pb2 import Node
 from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_to_bytes
 
-from cafe.flower import messages
+from cafe.flower import array_records, messages
 from cafe.flower.lab import Lab
 from cafe.live.job_records import digest
 from cafe.live.model_layout import Layout
@@ -56,8 +56,8 @@ def attackers(lab: Lab) -> Iterator[list[Attacker]]:
 
 def lie(order: Message, value: float) -> RecordDict:
     """A report in the right form, that answers an order, with one number everywhere."""
-    asked, _ = messages.order_from(order.content.config_records["order"])
-    model = messages.joined(order.content.array_records["model"])
+    asked, _ = messages.read_order(order.content.config_records["order"])
+    model = array_records.join_parts(order.content.array_records["model"])
     update = {name: np.full_like(array, value) for name, array in model.items()}
     values: dict[str, Any] = {
         "invitation": asked.invitation,
@@ -65,7 +65,7 @@ def lie(order: Message, value: float) -> RecordDict:
         "carried": False,
         "examples": 1,
     }
-    return RecordDict({"update": messages.packed(update), "report": ConfigRecord(values)})
+    return RecordDict({"update": array_records.pack_arrays(update), "report": ConfigRecord(values)})
 
 
 def update_in(answer: Message) -> str:

@@ -17,10 +17,10 @@ from flwr.proto.node_pb2 import Node
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, get_object_tree
 from flwr.supercore.task_identity import TaskIdentity
 
-from cafe.flower import messages
+from cafe.flower import array_records
 from cafe.flower.grid import GridWire
-from cafe.flower.inbox import Inbox, Letter
-from cafe.flower.retry import LONGEST, Busy
+from cafe.flower.inbox import Inbox, RawReply
+from cafe.flower.retry import MAX_OUTAGE, Retry
 from cafe.live.model_layout import Layout
 from cafe.live.wire import Order
 
@@ -49,7 +49,9 @@ class Link:
 
     def put(self, ticket: str, number: float, model: Any = MODEL) -> dict[str, bytes]:
         """A good reply, all of it; what its pieces are."""
-        update = messages.packed({name: a + np.float32(number) for name, a in model.items()})
+        update = array_records.pack_arrays(
+            {name: a + np.float32(number) for name, a in model.items()}
+        )
         content = RecordDict({"update": update, "report": ConfigRecord(dict(VALUES))})
         message = made(content)
         objects = {name: o.deflate() for name, o in get_all_nested_objects(message).items()}
@@ -88,10 +90,10 @@ def grid(link: Link) -> Any:
 
 
 def inbox_of(link: Link, most: int) -> Inbox:
-    return Inbox(grid(link), most, 1, Busy(print))
+    return Inbox(grid(link), most, 1, Retry(print))
 
 
-def fetched(inbox: Inbox, *tickets: str) -> dict[str, Letter]:
+def fetched(inbox: Inbox, *tickets: str) -> dict[str, RawReply]:
     return {letter.ticket: letter for letter in inbox.fetch(tickets)}
 
 
@@ -195,7 +197,7 @@ def test_a_little_data_named_many_times_is_not_unfolded(link: Link) -> None:
     kind, children, _ = head.decode().split(" ", 2)
     link.pieces[name] = f"{kind} {children} {len(grown)}".encode() + b"\x00" + grown
     letter = fetched(inbox_of(link, 20_000), "bomb")["bomb"]
-    assert "unfolds" in letter.malformed, letter
+    assert "inflates" in letter.malformed, letter
 
 
 def test_a_flood_of_pieces_is_not_fetched(link: Link) -> None:
@@ -204,7 +206,7 @@ def test_a_flood_of_pieces_is_not_fetched(link: Link) -> None:
     for k in range(20_000):
         tree.children.add().object_id = f"{k}"
     inbox = inbox_of(link, 10_000)
-    assert "pieces" in fetched(inbox, "flood")["flood"].malformed
+    assert "objects" in fetched(inbox, "flood")["flood"].malformed
     assert not link.pulled
 
 
@@ -294,7 +296,7 @@ def test_a_superlink_that_is_busy_is_asked_again(link: Link, waited: Waited) -> 
     wire = GridWire(busy, Layout.of(MODEL), "run", said.append)
     assert wire.present() == ["3", "4"]
     assert len(waited) == 2
-    assert said == ["The SuperLink answers with an error (500): it is asked again."]
+    assert said == ["The SuperLink answered with an error (500). Retrying."]
     order = Order("3", 0, 0, 0, 0, seconds=9.0)
     busy.errors = [500]
     assert wire.send([order, order], MODEL) == ["t0", "t1"]
@@ -318,7 +320,7 @@ def test_errors_now_and_then_do_not_add_up(link: Link, waited: Waited) -> None:
         busy.errors = [500]
         assert [*wire.receive(["t0"])] == []
         assert [*wire.receive(["t0"])] == []
-        waited.sleep(LONGEST)
+        waited.sleep(MAX_OUTAGE)
 
 
 def test_a_model_of_many_small_arrays_is_no_flood(link: Link) -> None:
@@ -367,10 +369,10 @@ def test_a_superlink_that_stays_broken_ends_the_run(link: Link, waited: Waited) 
     busy.errors = [500] * 99
     with pytest.raises(BusyError):
         wire.send([Order("3", 0, 0, 0, 0)], MODEL)
-    assert LONGEST < sum(waited) < LONGEST + 5
+    assert MAX_OUTAGE < sum(waited) < MAX_OUTAGE + 5
     waited.clear()
     busy.errors = [500] * 99
-    for _ in range(int(LONGEST)):
+    for _ in range(int(MAX_OUTAGE)):
         assert [*wire.receive(["t0"])] == []
         waited.sleep(1.0)
     waited.sleep(1.0)

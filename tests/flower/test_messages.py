@@ -21,8 +21,9 @@ pytest.importorskip("flwr")
 from flwr.app import Array, ArrayRecord, ConfigRecord, MetricRecord, RecordDict
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 
-from cafe.flower import messages
-from cafe.flower.messages import MODEL, ORDER, REPORT, STOPPED, UPDATE, MalformedError
+from cafe.flower import array_records, messages
+from cafe.flower.array_records import MalformedError
+from cafe.flower.messages import MODEL, ORDER, REPORT, STOPPED, UPDATE
 from cafe.live.client_work import LocalModel
 from cafe.live.wire import Order, Report
 from cafe.rounds.jobs import Work
@@ -51,7 +52,9 @@ def sent(record: Any) -> Any:
 def content(update: Any = None, /, **changes: Any) -> RecordDict:
     """A reply with a report in it, some of whose values are others."""
     values = {name: value for name, value in (GOOD | changes).items() if value is not None}
-    record = update if isinstance(update, ArrayRecord) else messages.packed(update or UPDATES)
+    record = (
+        update if isinstance(update, ArrayRecord) else array_records.pack_arrays(update or UPDATES)
+    )
     return RecordDict({UPDATE: record, REPORT: ConfigRecord(values)})
 
 
@@ -87,7 +90,9 @@ BODY = np.arange(3, dtype="<f4").tobytes()
 
 @given(st.dictionaries(st.text(max_size=9), arrays, max_size=4))
 def test_arrays_there_and_back(model: dict[str, Any]) -> None:
-    back = messages.unpacked(messages.packed(model), sum(a.nbytes for a in model.values()))
+    back = array_records.read_arrays(
+        array_records.pack_arrays(model), sum(a.nbytes for a in model.values())
+    )
     assert list(back) == list(model)
     for name, array in model.items():
         assert back[name].dtype == array.dtype
@@ -101,15 +106,15 @@ def test_what_numpy_writes_is_read(order: Any, shape: tuple[int, ...]) -> None:
     array = np.asarray(np.arange(np.prod(shape), dtype="<f4").reshape(shape), order=order)
     file = io.BytesIO()
     np.save(file, array)
-    back = messages.unpacked(raw(file.getvalue()), MOST)["w"]
+    back = array_records.read_arrays(raw(file.getvalue()), MOST)["w"]
     np.testing.assert_array_equal(back, array)
     assert back.shape == shape
 
 
 def test_no_copy_is_made_of_what_came() -> None:
-    record = messages.packed({"w": np.zeros(10**6, np.float32)})
+    record = array_records.pack_arrays({"w": np.zeros(10**6, np.float32)})
     with little_memory():
-        messages.unpacked(record, 4 * 10**6)
+        array_records.read_arrays(record, 4 * 10**6)
 
 
 def names_of(record: ArrayRecord) -> set[str]:
@@ -119,8 +124,8 @@ def names_of(record: ArrayRecord) -> set[str]:
 
 @given(st.dictionaries(st.text(max_size=9), arrays, max_size=4))
 def test_models_arrive_though_nobody_can_foresee_them(model: dict[str, Any]) -> None:
-    one, two = messages.unforeseen(model), messages.unforeseen(model)
-    found = messages.joined(one)
+    one, two = array_records.pack_parts(model), array_records.pack_parts(model)
+    found = array_records.join_parts(one)
     assert list(found) == list(model)
     for name, array in model.items():
         assert found[name].dtype == array.dtype
@@ -128,28 +133,28 @@ def test_models_arrive_though_nobody_can_foresee_them(model: dict[str, Any]) -> 
         assert found[name].tobytes() == array.tobytes()
     if model:
         assert names_of(one).isdisjoint(names_of(two))
-    assert names_of(messages.packed(model)) == names_of(messages.packed(model))
+    assert names_of(array_records.pack_arrays(model)) == names_of(array_records.pack_arrays(model))
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_no_piece_of_a_large_model_can_be_foreseen(value: float) -> None:
     """Not even where all of its numbers are equal."""
     model = {"w": np.full((2, 2_000_000), value, np.float32)}  # 16 MB: Flower makes four pieces
-    assert len(names_of(messages.packed(model))) < 6  # some of which have one name
+    assert len(names_of(array_records.pack_arrays(model))) < 6  # some of which have one name
     seen: set[str] = set()
     for _ in range(3):
-        record = messages.unforeseen(model)
+        record = array_records.pack_parts(model)
         names = names_of(record)
         assert len(names) == 1 + 2 * len(record) >= 9
         assert names.isdisjoint(seen)
         seen |= names
-        np.testing.assert_array_equal(messages.joined(record)["w"], model["w"])
+        np.testing.assert_array_equal(array_records.join_parts(record)["w"], model["w"])
 
 
 def test_no_order_or_question_can_be_foreseen() -> None:
     order = Order("7", 0, 1, 1, 0)
     assert len({messages.order_record(order, "run").object_id for _ in range(3)}) == 3
-    assert len({messages.question(5.0).object_id for _ in range(3)}) == 3
+    assert len({messages.evaluation_record(5.0).object_id for _ in range(3)}) == 3
 
 
 shares = st.floats(0, 2)
@@ -182,7 +187,7 @@ order_values: dict[str, Any] = {
 @given(st.builds(Order, **order_values), st.text(max_size=20))
 def test_orders_there_and_back(order: Order, run: str) -> None:
     record = sent(messages.order_record(order, run))
-    assert messages.order_from(record) == (order, run)
+    assert messages.read_order(record) == (order, run)
 
 
 @given(
@@ -202,7 +207,7 @@ def test_orders_there_and_back(order: Order, run: str) -> None:
     )
 )
 def test_reports_there_and_back(report: Report) -> None:
-    back = messages.report_from(sent(messages.report_content(report)), MOST)
+    back = messages.read_report(sent(messages.report_content(report)), MOST)
     assert back is not None
     plain = ("invitation", "version", "carried", "examples", "label", "took", "steps", "labels")
     for name in plain:
@@ -214,10 +219,10 @@ def test_reports_there_and_back(report: Report) -> None:
 
 
 def test_who_gave_up_says_so() -> None:
-    assert messages.report_from(messages.report_content(None), MOST) is None
+    assert messages.read_report(messages.report_content(None), MOST) is None
     # A word that only looks like it is a report without the rest.
     with pytest.raises(MalformedError):
-        messages.report_from(RecordDict({REPORT: ConfigRecord({STOPPED: "yes"})}), MOST)
+        messages.read_report(RecordDict({REPORT: ConfigRecord({STOPPED: "yes"})}), MOST)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
@@ -228,9 +233,9 @@ def test_local_models_there_and_back(count: int) -> None:
         LocalModel(f"run {n}", n, n + 5, model, {"w": np.array(n, np.float32)}, *losses)
         for n, losses in enumerate([(), (0.5,), (0.5, 0.75)])
     ]
-    messages.keep_local_models(state, tuple(kept))
-    messages.keep_local_models(state, tuple(kept[:count]))
-    back = messages.local_models_in(state)
+    messages.store_local_models(state, tuple(kept))
+    messages.store_local_models(state, tuple(kept[:count]))
+    back = messages.read_local_models(state)
     assert "somebody else's" in state
     assert len(state) == 1 + 3 * count
     for mine, theirs in zip(back, kept[:count], strict=True):
@@ -247,7 +252,7 @@ def test_local_models_there_and_back(count: int) -> None:
 
 def refused(reply: RecordDict, most: int = MOST) -> str:
     with pytest.raises(MalformedError) as error:
-        messages.report_from(reply, most)
+        messages.read_report(reply, most)
     return str(error.value)
 
 
@@ -323,14 +328,14 @@ def test_what_is_no_array_of_numbers(data: bytes) -> None:
 
 def test_a_side_of_nothing_is_nothing() -> None:
     with little_memory():
-        report = messages.report_from(content(raw(npy(header(shape="(0, 10000000000000)")))), MOST)
+        report = messages.read_report(content(raw(npy(header(shape="(0, 10000000000000)")))), MOST)
     assert report is not None
     assert report.update["w"].size == 0
 
 
 def test_arrays_in_another_format() -> None:
     assert "NumPy" in refused(content(raw(npy(header(), BODY), stype="torch.Tensor")))
-    assert messages.report_from(content(raw(npy(header(), BODY))), MOST) is not None
+    assert messages.read_report(content(raw(npy(header(), BODY))), MOST) is not None
 
 
 @given(st.binary(max_size=300))
@@ -341,23 +346,23 @@ def test_no_bytes_are_more_than_refused(data: bytes) -> None:
 
 def test_too_many_bytes_are_not_looked_at() -> None:
     update = {"w": np.zeros(1000, np.float32)}
-    assert messages.report_from(content(update), 4000) is not None
-    assert "at most 100 are taken" in refused(content(update), 100)
+    assert messages.read_report(content(update), 4000) is not None
+    assert "at most 100 are allowed" in refused(content(update), 100)
     many = {f"{n}": np.zeros(100, np.float32) for n in range(100)}
-    assert messages.report_from(content(many), 40_000) is not None
+    assert messages.read_report(content(many), 40_000) is not None
     assert "bytes" in refused(content({"w": np.zeros(10**5)}), 1000)
 
 
 @pytest.mark.parametrize("name", ["invitation", "version", "examples", "steps"])
 @pytest.mark.parametrize("value", ["1", True, 1.0, [1], b"1"])
 def test_whole_numbers(name: str, value: Any) -> None:
-    assert "whole number" in refused(content(**{name: value}))
+    assert "integer" in refused(content(**{name: value}))
 
 
 def test_what_a_report_must_and_may_say() -> None:
     for name in ("invitation", "version"):
         assert name in refused(content(**{name: None}))
-    silent = messages.report_from(content(examples=None), MOST)
+    silent = messages.read_report(content(examples=None), MOST)
     assert silent is not None
     rest = (silent.examples, silent.steps, silent.loss, silent.rms_loss, silent.labels)
     assert rest == (None,) * 5
@@ -366,7 +371,7 @@ def test_what_a_report_must_and_may_say() -> None:
 @pytest.mark.parametrize("value", [3, "1", True, b"1", [1.0], ["1"], [True], [1] * 100_001])
 def test_label_counts(value: Any) -> None:
     why = refused(content(labels=value))
-    assert "whole number" in why
+    assert "integer" in why
 
 
 @pytest.mark.parametrize("name", ["loss", "rms_loss", "took"])
@@ -379,16 +384,18 @@ def test_numbers(name: str, value: Any) -> None:
     "changes", [{"carried": 1}, {"carried": "yes"}, {"label": 7}, {"label": ["a"]}], ids=str
 )
 def test_words(changes: dict[str, Any]) -> None:
-    assert "its label must be a text" in refused(content(**changes))
+    assert "its label must be text" in refused(content(**changes))
     assert "'carried'" in refused(content(carried=None))
 
 
 def test_records_too_many_or_too_few() -> None:
     whole = content()
-    assert messages.report_from(whole, MOST) is not None
+    assert messages.read_report(whole, MOST) is not None
     assert "it has no 'report'" in refused(RecordDict({UPDATE: whole[UPDATE]}))
     assert "it has no 'update'" in refused(RecordDict({REPORT: whole[REPORT]}))
-    assert "too many, more" in refused(RecordDict(dict(whole) | {"more": MetricRecord({"a": 1})}))
+    assert "unexpected record, more" in refused(
+        RecordDict(dict(whole) | {"more": MetricRecord({"a": 1})})
+    )
     swapped = RecordDict({UPDATE: whole[REPORT], REPORT: whole[UPDATE]})
     assert "it has no" in refused(swapped)
     assert "it has no" in refused(RecordDict({}))
@@ -418,9 +425,9 @@ headers = st.builds(
 )
 datas = st.binary(max_size=40) | st.builds(npy, headers, st.binary(max_size=64))
 stypes = st.sampled_from(["numpy.ndarray", "numpy.ndarray", "pickle"])
-array_records = st.builds(raw, datas, stypes) | st.just(messages.packed(UPDATES))
-replies = st.dictionaries(names, configs | metrics | array_records).map(RecordDict) | st.builds(
-    lambda u, r: RecordDict({UPDATE: u, REPORT: r}), array_records, likely | configs
+sent_arrays = st.builds(raw, datas, stypes) | st.just(array_records.pack_arrays(UPDATES))
+replies = st.dictionaries(names, configs | metrics | sent_arrays).map(RecordDict) | st.builds(
+    lambda u, r: RecordDict({UPDATE: u, REPORT: r}), sent_arrays, likely | configs
 )
 
 
@@ -428,7 +435,7 @@ replies = st.dictionaries(names, configs | metrics | array_records).map(RecordDi
 @settings(max_examples=300)
 def test_whatever_comes_is_a_report_or_malformed(reply: RecordDict) -> None:
     try:
-        report = messages.report_from(reply, 100)
+        report = messages.read_report(reply, 100)
     except MalformedError:
         assert refused(reply, 100)
         return
@@ -448,7 +455,7 @@ def test_whatever_comes_is_a_report_or_malformed(reply: RecordDict) -> None:
 
 @given(replies)
 def test_whatever_comes_is_a_score_or_none(reply: RecordDict) -> None:
-    score = messages.score_from("t", reply)
+    score = messages.read_score("t", reply)
     if score is not None:
         assert (type(score.loss), type(score.examples)) == (float, int)
         assert score.accuracy is None or type(score.accuracy) is float
@@ -456,14 +463,14 @@ def test_whatever_comes_is_a_score_or_none(reply: RecordDict) -> None:
 
 def test_scores() -> None:
     good: dict[str, Any] = {"loss": 0.5, "accuracy": 0.25, "examples": 9}
-    found = messages.score_from("t", RecordDict({REPORT: ConfigRecord(good)}))
+    found = messages.read_score("t", RecordDict({REPORT: ConfigRecord(good)}))
     assert found is not None
     assert (found.ticket, found.loss, found.accuracy, found.examples) == ("t", 0.5, 0.25, 9)
     for bad in ({"loss": "0.5"}, {"examples": 1.5}, {"accuracy": True}, {"examples": True}):
         record = ConfigRecord(good | bad)
-        assert messages.score_from("t", RecordDict({REPORT: record})) is None
-    assert messages.score_from("t", RecordDict({})) is None
+        assert messages.read_score("t", RecordDict({REPORT: record})) is None
+    assert messages.read_score("t", RecordDict({})) is None
     plain = ConfigRecord({"loss": 1, "examples": 1})
-    answer = messages.score_from("t", RecordDict({REPORT: plain}))
+    answer = messages.read_score("t", RecordDict({REPORT: plain}))
     assert answer is not None
     assert (answer.loss, answer.accuracy) == (1.0, None)

@@ -12,7 +12,7 @@ pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-f
 import cafe
 from cafe.errors import InputError
 from cafe.flower import server
-from cafe.flower.server_app import _configured
+from cafe.flower.server_app import _read_config
 
 
 def test_mistakes_are_refused_where_the_app_is_written() -> None:
@@ -26,12 +26,12 @@ def test_mistakes_are_refused_where_the_app_is_written() -> None:
 
 
 def test_a_limit_in_the_configuration_takes_the_place_of_all_in_the_app() -> None:
-    assert _configured({"rounds": 5, "folder": "x"}) == {
+    assert _read_config({"rounds": 5, "folder": "x"}) == {
         "rounds": 5,
         "updates": None,
         "time": None,
     }
-    assert _configured({"rounds": 0, "seed": 3}) == {"seed": 3}
+    assert _read_config({"rounds": 0, "seed": 3}) == {"seed": 3}
 
 
 def test_secure_aggregation_is_for_the_app_and_its_configuration() -> None:
@@ -39,18 +39,18 @@ def test_secure_aggregation_is_for_the_app_and_its_configuration() -> None:
     server(policy, model, rounds=1, secure_aggregation=True)
     with pytest.raises(InputError, match="must be true or false"):
         server(policy, model, rounds=1, secure_aggregation="yes")
-    assert _configured({"secure_aggregation": True}) == {"secure_aggregation": True}
-    assert _configured({"secure_aggregation": False}) == {"secure_aggregation": False}
+    assert _read_config({"secure_aggregation": True}) == {"secure_aggregation": True}
+    assert _read_config({"secure_aggregation": False}) == {"secure_aggregation": False}
 
 
 def test_a_policy_may_be_named_in_the_app_and_in_its_configuration() -> None:
     told = {"policy.name": "mcu", "policy.quorum": 3, "policy.deadline": 2.0, "seed": 1}
-    assert str(_configured(told)["policy"]) == "mcu(quorum=3, deadline=2.0)"
+    assert str(_read_config(told)["policy"]) == "mcu(quorum=3, deadline=2.0)"
     own = {"policy.name": "tests.flower.test_server_app:patient", "policy.seconds": 4.0}
-    assert _configured(own)["policy"].deadline == 4.0
+    assert _read_config(own)["policy"].deadline == 4.0
     server("tests.flower.test_server_app:patient", {"w": np.zeros(2)}, rounds=1)
     with pytest.raises(InputError, match=r"configuration: .*policy\.quorum.*missing"):
-        _configured({"policy.name": "mcu", "policy.deadline": 2.0})
+        _read_config({"policy.name": "mcu", "policy.deadline": 2.0})
     with pytest.raises(InputError, match="nowhere"):
         server("nowhere:patient", {"w": np.zeros(2)}, rounds=1)
 

@@ -52,9 +52,9 @@ def test_vectors_there_and_back(pushed: list[Message]) -> None:
     message = send(pushed, order(0, offset=OFFSET, frozen=FROZEN))[0]
     content: RecordDict = sent(message.content)
     assert set(content) == {"model", "order", "offset", "frozen"}
-    asked, _ = messages.order_from(content.config_records["order"])
+    asked, _ = messages.read_order(content.config_records["order"])
     assert asked == order(0)
-    found = messages.vectors_from(content)
+    found = messages.read_vectors(content)
     for name, expected in (("offset", OFFSET), ("frozen", FROZEN)):
         np.testing.assert_array_equal(found[name]["w"], expected["w"])
         assert found[name]["w"].dtype == expected["w"].dtype
@@ -63,7 +63,7 @@ def test_vectors_there_and_back(pushed: list[Message]) -> None:
 def test_no_vectors_no_records(pushed: list[Message]) -> None:
     message = send(pushed, order(0))[0]
     assert set(message.content) == {"model", "order"}
-    assert messages.vectors_from(message.content) == {}
+    assert messages.read_vectors(message.content) == {}
 
 
 def test_shared_vectors_are_one_record(pushed: list[Message]) -> None:
@@ -87,7 +87,7 @@ def test_a_client_app_trains_with_them(pushed: list[Message]) -> None:
     message = send(pushed, order(0, offset=OFFSET, frozen=FROZEN))[0]
     context = Context(7, 3, {}, RecordDict(), {})
     answer = client(train)(message, context)
-    report = messages.report_from(answer.content, 10**6)
+    report = messages.read_report(answer.content, 10**6)
     assert report is not None
     expected = np.where(FROZEN["w"], 0, 1 - OFFSET["w"])
     np.testing.assert_allclose(report.update["w"], expected, atol=1e-6)

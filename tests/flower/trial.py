@@ -56,8 +56,8 @@ class Trial:
     """A run on the federation, from its start to its end."""
 
     def __init__(self, lab: Lab, name: str, **settings: Any) -> None:
-        self.lab, self.out = lab, lab.places.folder / name
-        self.script = lab.places.folder / f"{name}-script"
+        self.lab, self.out = lab, lab.paths.folder / name
+        self.script = lab.paths.folder / f"{name}-script"
         self.script.mkdir()
         self.settings = {"folder": str(self.out), "script": str(self.script)} | settings
         self.run = ""
@@ -116,6 +116,6 @@ def leave(lab: Lab, *names: str) -> None:
 
 def by_name(lab: Lab, node: str) -> str:
     """Flower's id of a node."""
-    memory = lab.places.recall()
+    memory = lab.paths.load_state()
     assert memory is not None
     return str(memory.nodes[node].id)

@@ -1,4 +1,4 @@
-"""The verbs of a real federation on one machine: federate init, up, run, status, down."""
+"""The commands of a real federation on one machine: federate init, up, run, status, down."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from cafe.console import LINES_APART, print_json, print_output, say, say_written
 
 if TYPE_CHECKING:
     from cafe.flower.lab import Lab
-    from cafe.flower.lab.follow import Moment
+    from cafe.flower.lab.follow import RunView
 
 App = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a Flower app.")]
 
 app = typer.Typer(
-    help="Try an app on a real federation, all of it on this machine.",
+    help="Try an app on a real federation on this machine.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -32,10 +32,11 @@ app = typer.Typer(
 def init(
     folder: App,
     torch: Annotated[
-        bool, typer.Option("--torch", help="A network in PyTorch, not a regression in NumPy.")
+        bool,
+        typer.Option("--torch", help="A neural network in PyTorch instead of NumPy regression."),
     ] = False,
 ) -> None:
-    """Write a Flower app to begin with into a new folder."""
+    """Write an example Flower app into a new folder."""
     from cafe.flower.lab.app_template import write_app
     from cafe.flower.lab.commands import check_flower
 
@@ -49,14 +50,14 @@ def init(
 def up(
     folder: App,
     nodes: Annotated[
-        int | None, typer.Option(help="How many nodes; as many as before, or 4, if left out.")
+        int | None, typer.Option(help="Number of nodes; by default as many as before, or 4.")
     ] = None,
-    insecure: Annotated[bool, typer.Option("--insecure", help="Without TLS and keys.")] = False,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Use no TLS and no keys.")] = False,
     cold: Annotated[
-        bool, typer.Option("--cold", help="A new Python for every message, as Flower does.")
+        bool, typer.Option("--cold", help="Start Python anew for every message, as Flower does.")
     ] = False,
 ) -> None:
-    """Start a SuperLink and nodes, or those of them that are missing."""
+    """Start a SuperLink and nodes, or those that are not running."""
     lab = _lab(folder)
     lab.up(nodes, insecure, cold, say=say)
     say(f"The federation is up. Run the app: cafe federate run {folder}")
@@ -66,12 +67,14 @@ def up(
 def run(
     folder: App,
     output: Annotated[
-        Path | None, typer.Option(help="The folder for results; FOLDER/results/live if left out.")
+        Path | None, typer.Option(help="The folder for results; by default FOLDER/results/live.")
     ] = None,
     overwrite: Overwrite = False,
-    rounds: Annotated[int | None, typer.Option(help="So many rounds instead of the app's.")] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help="Number of rounds instead of the app's.")
+    ] = None,
 ) -> None:
-    """Run the app on the federation, and watch; a run that was cut short goes on."""
+    """Run the app on the federation and show its progress; an unfinished run is resumed."""
     from cafe.flower.lab.follow import follow, stop
 
     lab, where = _lab(folder), output or folder / "results" / "live"
@@ -85,28 +88,28 @@ def run(
         last = _watch(follow(lab, number, where.resolve()))
     except KeyboardInterrupt:
         stop(lab, number, where.resolve())
-        say(f"Stopped the run; the federation is still up. Go on: {again}")
-        say(f"End it: cafe federate down {folder}")
+        say(f"Stopped the run; the federation is still up. Resume: {again}")
+        say(f"End the federation: cafe federate down {folder}")
         raise typer.Exit(130) from None
     if last.earlier:
-        say(f"The run in {where} was finished before: nothing was left to do.")
-        say(f"Begin anew: {again} --overwrite")
+        say(f"The run in {where} had already finished: there was nothing to do.")
+        say(f"Start over: {again} --overwrite")
     elif last.finished:
-        say(f"The run is finished. {last.why}".strip())
+        say(f"The run has finished. {last.why}".strip())
         if where.exists():
             say_written(where)
     else:
         _say_why(last)
-        whole = all(each.alive for each in lab.processes())
-        say(f"To go on: {again}" if whole else f"To go on: cafe federate up {folder}, then {again}")
+        complete = all(each.alive for each in lab.processes())
+        say(f"Resume: {again}" if complete else f"Resume: cafe federate up {folder}, then {again}")
         raise typer.Exit(1)
 
 
 @app.command()
 def status(folder: App, as_json: Json = False) -> None:
-    """Show the processes, the nodes, and how the last run stands."""
+    """Show the processes, the nodes, and the state of the last run."""
     from cafe.flower.lab import display
-    from cafe.flower.lab.follow import OVER, read_live, server_lives
+    from cafe.flower.lab.follow import FINAL, read_live, server_is_alive
 
     known = _lab(folder).status()
     live = read_live(Path(known["folder"])) if known["folder"] else None
@@ -116,21 +119,21 @@ def status(folder: App, as_json: Json = False) -> None:
     if not known["processes"]:
         say(f"No federation is up. Start one: cafe federate up {folder}")
     else:
-        print_output(display.processes(known))
+        print_output(display.process_table(known))
     if live:
-        print_output(display.live(live))
+        print_output(display.run_table(live))
         if live.get("run") != known["run"]:
             say(
-                f"This is another run than {known['run']}, which was submitted last here: that has "
-                "yet to begin, was refused, or found nothing to do."
+                f"This is not run {known['run']}, which was submitted last here. That run has not "
+                "started yet, was rejected, or had nothing to do."
             )
-        elif live["state"] not in OVER and not server_lives(live):
-            say(f"The run's server is gone. Go on: cafe federate run {folder}")
+        elif live["state"] not in FINAL and not server_is_alive(live):
+            say(f"The run's server has ended. Resume: cafe federate run {folder}")
 
 
 @app.command()
 def down(folder: App) -> None:
-    """End what was started, and nothing else; keys, results and logs stay."""
+    """End the federation's processes; keys, results and logs stay."""
     ended = _lab(folder).down()
     say(f"Ended {', '.join(ended)}." if ended else "Nothing was running.")
 
@@ -141,17 +144,17 @@ def _lab(folder: Path) -> Lab:
     return Lab(folder)
 
 
-def _say_why(last: Moment) -> None:
-    """Why a run ended before it was finished, if it began at all."""
-    refused = last.live is None and not last.log
-    ended = "was refused" if refused else "has ended before it was finished"
+def _say_why(last: RunView) -> None:
+    """Print why a run was rejected, or ended early."""
+    rejected = last.live is None and not last.log
+    ended = "was rejected" if rejected else "ended before it had finished"
     say(f"The run {ended}: {last.why.rstrip('.')}.")
     if last.log:
         say(last.log)
 
 
-def _watch(moments: Iterator[Moment]) -> Moment:
-    """Show a run until it ends: a table on a terminal, a line now and then in a pipe."""
+def _watch(views: Iterator[RunView]) -> RunView:
+    """Show a run until it ends: a table on a terminal, otherwise a line every few seconds."""
     from rich.console import Console
     from rich.live import Live
 
@@ -159,14 +162,14 @@ def _watch(moments: Iterator[Moment]) -> Moment:
 
     console, said = Console(stderr=True, highlight=False, markup=False), time.monotonic()
     with (
-        Live(console=console, auto_refresh=False) if console.is_terminal else nullcontext() as view
+        Live(console=console, auto_refresh=False) if console.is_terminal else nullcontext() as table
     ):
-        for moment in moments:
-            if moment.live is None:
+        for view in views:
+            if view.live is None:
                 continue
-            if view is not None:
-                view.update(display.live(moment.live), refresh=True)
-            elif time.monotonic() - said > LINES_APART or moment.finished is not None:
+            if table is not None:
+                table.update(display.run_table(view.live), refresh=True)
+            elif time.monotonic() - said > LINES_APART or view.finished is not None:
                 said = time.monotonic()
-                say(display.line(moment.live))
-    return moment
+                say(display.run_line(view.live))
+    return view

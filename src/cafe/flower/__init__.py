@@ -1,6 +1,7 @@
-"""CAFe on Flower: a policy drives a real federation.
+"""CAFe on Flower: run a policy on a real federation.
 
-Flower is an optional extra, and nothing of it is loaded until it is asked for.
+Flower is an optional dependency. It is imported only when :func:`server` or :func:`client` is
+first used.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["client", "server"]
 
 
 class FlowerMissingError(CafeError, ImportError):
-    """Flower is not installed, or is one that this version of CAFe does not know."""
+    """Flower is not installed, or the installed version is not supported."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The ClientApp."""
+"""A ClientApp around a training function."""
 
 from __future__ import annotations
 
@@ -11,31 +11,40 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from cafe.flower import messages
+from cafe.flower.array_records import join_parts
 from cafe.live.client_work import ClientContext, Job, Train, work
 from cafe.live.model_layout import Arrays
 from cafe.rounds.jobs import ONE_STEP
 
-Judge = Callable[[Arrays, Job], tuple[float, float | None, int]]
+Evaluate = Callable[[Arrays, Job], tuple[float, float | None, int]]
 
 
-def client(train: Train, *, evaluate: Judge | None = None) -> ClientApp:
+def client(train: Train, *, evaluate: Evaluate | None = None) -> ClientApp:
     """A Flower ClientApp around a training function.
 
     Args:
-        train: ``train(model, job)``, from the arrays of a model, by name, and a
-            :class:`cafe.live.Job` to the arrays after training; or to a :class:`cafe.live.Trained`
-            that also says how many examples there were. It should ask ``job.go_on()`` now and then,
-            and return when the server does not wait any more.
-        evaluate: ``evaluate(model, job)``, to a loss, an accuracy or None, and how many examples
-            they are the mean over.
+        train: ``train(model, job)`` gets the arrays of a model, by name, and a
+            :class:`cafe.live.Job`. It returns the arrays after training, or a
+            :class:`cafe.live.Trained` that also contains the number of examples. It should call
+            ``job.go_on()`` from time to time, and return when that is false: then the server no
+            longer waits.
+        evaluate: ``evaluate(model, job)`` returns a loss, an accuracy or None, and the number of
+            examples that they are averaged over. It is needed only if the server asks clients to
+            evaluate.
+
+    Example:
+        >>> from cafe.flower import client
+        >>> def train(model, job):
+        ...     return {"w": model["w"] + 1.0}
+        >>> app = client(train)  # what client_app.py of a Flower app must define
     """
     app = ClientApp()
 
     @app.train()
     def on_train(message: Message, context: Context) -> Message:
         received = time.monotonic()
-        order, run = messages.order_from(message.content.config_records[messages.ORDER])
-        order = replace(order, **messages.vectors_from(message.content))
+        order, run = messages.read_order(message.content.config_records[messages.ORDER])
+        order = replace(order, **messages.read_vectors(message.content))
         model = _model(message)
         settings = dict(context.node_config)
         report, local_models = work(
@@ -48,18 +57,19 @@ def client(train: Train, *, evaluate: Judge | None = None) -> ClientApp:
                 config=dict(context.run_config),
                 label=str(settings.get("name", "")),
             ),
-            local_models=messages.local_models_in(context.state),
+            local_models=messages.read_local_models(context.state),
             received=received,
         )
-        messages.keep_local_models(context.state, local_models)
-        return reply(message, messages.report_content(report), received)
+        messages.store_local_models(context.state, local_models)
+        return make_reply(message, messages.report_content(report), received)
 
     @app.evaluate()
     def on_evaluate(message: Message, context: Context) -> Message:
         received = time.monotonic()
         if evaluate is None:
             raise ValueError(
-                "This client has no evaluate function: give one to cafe.flower.client."
+                "The server asks clients to evaluate, but this app has no evaluate function. "
+                "Pass one to cafe.flower.client."
             )
         seconds = float(str(message.content.config_records[messages.ORDER]["seconds"]))
         job = Job(
@@ -76,21 +86,21 @@ def client(train: Train, *, evaluate: Judge | None = None) -> ClientApp:
         loss, accuracy, examples = evaluate(_model(message), job)
         values: dict[str, Any] = {"loss": float(loss), "examples": int(examples)}
         values |= {} if accuracy is None else {"accuracy": float(accuracy)}
-        return reply(message, RecordDict({messages.REPORT: ConfigRecord(values)}), received)
+        return make_reply(message, RecordDict({messages.REPORT: ConfigRecord(values)}), received)
 
     return app
 
 
 def _model(message: Message) -> Arrays:
-    return messages.joined(message.content.array_records[messages.MODEL])
+    return join_parts(message.content.array_records[messages.MODEL])
 
 
-def reply(message: Message, content: RecordDict, received: float) -> Message:
-    """An answer that does not depend on this machine's clock.
+def make_reply(message: Message, content: RecordDict, received: float) -> Message:
+    """A reply that does not depend on this machine's clock.
 
-    Flower dates a reply by the client's clock, and drops it where that differs by more than the
-    message lives. Here it is dated by the server's clock: when the message was made, plus the time
-    that passed since it came.
+    Flower dates a reply by the client's clock, and drops it if that differs from the server's clock
+    by more than the message's lifetime. Here the date is the server's: when the message was
+    created, plus the time since it was received (``received``, on the monotonic clock).
     """
     answer = Message(content, reply_to=message)
     passed = time.monotonic() - received

@@ -1,4 +1,4 @@
-"""The way to clients through Flower's Grid: push, pull, and a clock of our own."""
+"""A wire to the clients through Flower's Grid."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from cafe.flower import messages
-from cafe.flower.inbox import Inbox, Letter
-from cafe.flower.retry import Busy
+from cafe.flower.array_records import MalformedError, pack_parts
+from cafe.flower.inbox import Inbox, RawReply
+from cafe.flower.retry import Retry
 from cafe.live.model_layout import Arrays, Layout
 from cafe.live.wire import ClientScore, Order, Reply
 
-GRACE = 5.0  # seconds that a message outlives its deadline: one that came just in time is not lost
-LIFE = 12 * 3600.0  # of a message whose report is taken whenever it comes
+GRACE = 5.0  # seconds that a message is kept after its deadline, for replies just before it
+LIFETIME = 12 * 3600.0  # seconds that a message is kept if it has no deadline
 
-_WORDS = {
+_REASONS = {
     ErrorCode.LOAD_CLIENT_APP_EXCEPTION: "its app could not be loaded",
     ErrorCode.CLIENT_APP_RAISED_EXCEPTION: "its training function failed",
     ErrorCode.MESSAGE_UNAVAILABLE: "its message expired, or was lost by the SuperLink",
     ErrorCode.REPLY_MESSAGE_UNAVAILABLE: "its reply expired",
-    ErrorCode.NODE_UNAVAILABLE: "it went away",
+    ErrorCode.NODE_UNAVAILABLE: "it is no longer connected",
     ErrorCode.INVALID_FAB: "it does not trust the app",
     ErrorCode.CLIENT_APP_CRASHED: "its app's process died",
 }
@@ -33,34 +34,34 @@ class GridWire:
     """A :class:`cafe.live.Wire` on Flower's Grid. Clients are named by their node ids.
 
     Args:
-        grid: of the ServerApp.
-        layout: of the model, which says how large a report may be.
-        run: which run this is, for clients that keep local models.
-        say: told, in a sentence, when the SuperLink does not answer as it should.
+        grid: the Grid of the ServerApp.
+        layout: the model's layout, which limits how large a report may be.
+        run: the key of the run, for clients that keep local models.
+        say: called with a sentence when the SuperLink answers with an error.
     """
 
     def __init__(
         self, grid: Grid, layout: Layout, run: str, say: Callable[[str], None] = lambda _: None
     ) -> None:
         self._grid, self._run = grid, run
-        self._most = layout.bytes
-        # Each has its own time: a SuperLink that can read and not write must not be borne for ever.
-        self._looking, self._pushing = Busy(say), Busy(say)
-        self._inbox = Inbox(grid, 2 * layout.bytes + (1 << 20), len(layout.learned), Busy(say))
+        self._max_bytes = layout.bytes
+        # One for each kind of request, so that successes of one do not hide failures of another.
+        self._listing, self._pushing = Retry(say), Retry(say)
+        self._inbox = Inbox(grid, 2 * layout.bytes + (1 << 20), len(layout.learned), Retry(say))
 
     @property
     def limited(self) -> bool:
-        """Whether a reply that is too large is cut off before it is in memory."""
+        """Whether the download of a reply stops when it is too large."""
         return self._inbox.limited
 
     def present(self) -> Sequence[str]:
-        """Who is online, as the SuperLink has it from their heartbeats."""
-        return sorted(f"{node}" for node in self._looking.insist(self._grid.get_node_ids))
+        """The ids of the nodes that are online according to the SuperLink."""
+        return sorted(f"{node}" for node in self._listing.call(self._grid.get_node_ids))
 
     def send(self, orders: Sequence[Order], model: Arrays) -> Sequence[str | None]:
-        """One message each; the model in them is pushed once, and so are vectors they share."""
-        record = messages.unforeseen(model)
-        shared: dict[int, ArrayRecord] = {}  # by object: the orders keep them alive
+        """Send each order as a message; the model and shared vectors are uploaded only once."""
+        record = pack_parts(model)
+        shared: dict[int, ArrayRecord] = {}  # by id(): the orders keep the arrays alive
         ready = [
             Message(
                 RecordDict(
@@ -72,7 +73,7 @@ class GridWire:
                 ),
                 int(order.client),
                 MessageType.TRAIN,
-                ttl=LIFE if order.seconds is None else order.seconds + GRACE,
+                ttl=LIFETIME if order.seconds is None else order.seconds + GRACE,
                 group_id=f"{order.round}",
             )
             for order in orders
@@ -83,10 +84,12 @@ class GridWire:
         self, clients: Sequence[str], model: Arrays, seconds: float
     ) -> Sequence[str | None]:
         """Ask for evaluation results."""
-        record = messages.unforeseen(model)
+        record = pack_parts(model)
         ready = [
             Message(
-                RecordDict({messages.MODEL: record, messages.ORDER: messages.question(seconds)}),
+                RecordDict(
+                    {messages.MODEL: record, messages.ORDER: messages.evaluation_record(seconds)}
+                ),
                 int(client),
                 MessageType.EVALUATE,
                 ttl=seconds + GRACE,
@@ -99,53 +102,53 @@ class GridWire:
     def _push(self, ready: list[Message]) -> Sequence[str | None]:
         if not ready:
             return []
-        # The same messages again: what of them has arrived is not sent twice.
-        tickets = self._pushing.insist(lambda: list(self._grid.push_messages(ready)))
+        # A retry pushes the same messages: the SuperLink ignores those that it already has.
+        tickets = self._pushing.call(lambda: list(self._grid.push_messages(ready)))
         return [ticket or None for ticket in tickets] if tickets else [None] * len(ready)
 
     def receive(self, tickets: Collection[str]) -> Iterator[Reply]:
-        """What has come, one by one: no more than one report is in memory twice."""
-        return map(self._reply, self._inbox.fetch(tickets))
+        """Yield the replies that have arrived, one by one to save memory."""
+        return map(self._read, self._inbox.fetch(tickets))
 
     def receive_scores(self, tickets: Collection[str]) -> Iterator[ClientScore | Reply]:
         """Evaluation results received so far."""
-        for letter in self._inbox.fetch(tickets):
-            message, score = letter.message, None
+        for raw in self._inbox.fetch(tickets):
+            message, score = raw.message, None
             if message is not None and message.has_content():
-                score = messages.score_from(letter.ticket, message.content)
-            yield score or Reply(letter.ticket, lost="it sent no evaluation result")
+                score = messages.read_score(raw.ticket, message.content)
+            yield score or Reply(raw.ticket, lost="it sent no evaluation result")
 
-    def _reply(self, letter: Letter) -> Reply:
-        ticket, message = letter.ticket, letter.message
+    def _read(self, raw: RawReply) -> Reply:
+        ticket, message = raw.ticket, raw.message
         if message is None:
-            return Reply(ticket, malformed=letter.malformed, at=letter.at)
+            return Reply(ticket, malformed=raw.malformed, at=raw.at)
         if message.has_error():
-            code, reason = message.error.code, message.error.reason or ""
-            words = _WORDS.get(code, f"Flower's error {code}")
-            more = reason if code == ErrorCode.CLIENT_APP_RAISED_EXCEPTION else ""
-            return Reply(ticket, lost=f"{words}{': ' if more else ''}{more[:200]}", at=letter.at)
+            code, details = message.error.code, message.error.reason or ""
+            reason = _REASONS.get(code, f"Flower's error {code}")
+            more = details if code == ErrorCode.CLIENT_APP_RAISED_EXCEPTION else ""
+            return Reply(ticket, lost=f"{reason}{': ' if more else ''}{more[:200]}", at=raw.at)
         try:
-            report = messages.report_from(message.content, self._most)
-        except messages.MalformedError as error:
-            return Reply(ticket, malformed=f"{error}", at=letter.at)
-        return Reply(ticket, report, stopped=report is None, at=letter.at)
+            report = messages.read_report(message.content, self._max_bytes)
+        except MalformedError as error:
+            return Reply(ticket, malformed=f"{error}", at=raw.at)
+        return Reply(ticket, report, stopped=report is None, at=raw.at)
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Wait for a number of seconds."""
         time.sleep(seconds)
 
     def clock(self) -> float:
-        """A clock that is never set back."""
+        """Seconds on a clock that is never set back."""
         return time.monotonic()
 
 
 def _vectors(order: Order, made: dict[int, ArrayRecord]) -> dict[str, ArrayRecord]:
-    """The records of an order's arrays; ``made`` has those of other orders, by object."""
+    """The records of an order's arrays; those in ``made``, by ``id()``, are used again."""
     found = {}
     for name in messages.VECTORS:
         arrays = getattr(order, name)
         if arrays is not None:
             if id(arrays) not in made:
-                made[id(arrays)] = messages.unforeseen(arrays)
+                made[id(arrays)] = pack_parts(arrays)
             found[name] = made[id(arrays)]
     return found

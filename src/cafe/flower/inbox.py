@@ -1,13 +1,13 @@
-"""Replies on their way in: piece by piece, never waiting for a client, each on its own.
+"""Download replies object by object, without waiting for any client.
 
-Flower's Grid hands out a reply as soon as a client has announced it, waits for its pieces however
-slowly they come, takes them in whatever their number, and ends with an exception if they do not fit
-together. Any client could so stop a server, or keep it from its deadline. Here a reply whose pieces
-are not all there is looked at again later; one that is too large, or is no message, is the affair
-of its ticket alone.
+Flower's Grid returns a reply as soon as a client has announced it. It waits for the reply's objects
+however slowly they are uploaded, accepts any number of them, and raises an exception if they do not
+fit together. So any client could stop a server or delay it beyond its deadline. Here, a reply with
+missing objects is tried again later. A reply that is too large or is not a message affects only its
+own ticket.
 
-This goes one layer below what of Flower is public. Where a version of Flower has it otherwise,
-``limited`` is False, replies come through the Grid, and the server says so.
+This module uses parts of Flower that are not public. If a version of Flower does not have them,
+``limited`` is False, replies are read through the Grid, and the server logs a warning.
 """
 
 from __future__ import annotations
@@ -21,12 +21,19 @@ from typing import Any
 from flwr.app import Array, Message
 from flwr.serverapp import Grid
 
-from cafe.flower.retry import Busy
+from cafe.flower.retry import Retry
 
 
 @dataclass(frozen=True, eq=False)
-class Letter:
-    """What has come for a ticket: a message, or why what came is none; and when it was there."""
+class RawReply:
+    """A reply as it was received.
+
+    Attributes:
+        ticket: the order that it answers.
+        message: the reply as a message of Flower; None if it is not one.
+        malformed: why it is not a message.
+        at: when it was announced, on the monotonic clock.
+    """
 
     ticket: str
     message: Message | None = None
@@ -35,63 +42,67 @@ class Letter:
 
 
 @dataclass(eq=False)
-class _Coming:
-    """A reply that was announced, and the pieces of it that are here."""
+class _Download:
+    """An announced reply, and the objects of it that have been downloaded."""
 
-    message: str  # Flower's id of it
-    missing: list[str]  # ids of pieces, the outermost last
-    pieces: dict[str, bytes] = field(default_factory=dict)
-    size: int = 0  # of the pieces that are here
+    message: str  # Flower's id of the reply
+    missing: list[str]  # object ids; the root of the tree is last
+    objects: dict[str, bytes] = field(default_factory=dict)
+    size: int = 0  # bytes of ``objects``
 
 
 class Inbox:
-    """Fetches replies.
+    """Downloads replies.
 
     Args:
-        grid: of the ServerApp.
-        most: bytes that a reply may have.
-        arrays: how many arrays an honest one has.
-        busy: bears with errors of the SuperLink's.
+        grid: the Grid of the ServerApp.
+        max_bytes: how many bytes a reply may have.
+        arrays: how many arrays a well-formed reply has.
+        retry: tolerates errors of the SuperLink.
     """
 
-    def __init__(self, grid: Grid, most: int, arrays: int, busy: Busy) -> None:
-        self._grid: Any = grid  # its node and run are known below what is public
-        self.most = most
-        # An honest reply has two for an array and one more for each 5 MiB; each costs a request.
-        self.pieces = 1000 + 4 * arrays + most // (1 << 16)
+    def __init__(self, grid: Grid, max_bytes: int, arrays: int, retry: Retry) -> None:
+        self._grid: Any = grid  # its node and run are not public
+        self.max_bytes = max_bytes
+        # Each object costs one request. A well-formed reply has two per array, and one more for
+        # every 5 MiB.
+        self.max_objects = 1000 + 4 * arrays + max_bytes // (1 << 16)
         self._client: Any = getattr(grid, "_runtime_client", None)
-        self._coming: dict[str, _Coming] = {}
-        self._busy = busy
+        self._downloads: dict[str, _Download] = {}
+        self._retry = retry
         self.limited = all(
             hasattr(self._client, name)
             for name in ("PullMessages", "PullObject", "ConfirmMessageReceived")
         )
 
-    def fetch(self, tickets: Collection[str]) -> Iterator[Letter]:
-        """What is complete by now."""
+    def fetch(self, tickets: Collection[str]) -> Iterator[RawReply]:
+        """Yield the replies that are complete now; downloads of other tickets are dropped."""
         if not self.limited:
-            yield from self._through_the_grid(tickets)
+            yield from self._fetch_through_grid(tickets)
             return
-        self._coming = {t: coming for t, coming in self._coming.items() if t in tickets}
+        self._downloads = {t: download for t, download in self._downloads.items() if t in tickets}
         try:
-            self._announced([ticket for ticket in sorted(tickets) if ticket not in self._coming])
+            self._list_announced([t for t in sorted(tickets) if t not in self._downloads])
         except Exception as error:
-            self._busy.bear(error)
+            self._retry.tolerate(error)
         else:
-            self._busy.over()
-        at = time.monotonic()  # a question that was held up may bring what came meanwhile
-        for ticket in sorted(self._coming):
+            self._retry.reset()
+        at = time.monotonic()  # after the request: a delayed answer includes later replies
+        for ticket in sorted(self._downloads):
             try:
-                letter = self._complete(ticket, self._coming[ticket])
+                reply = self._download(ticket, self._downloads[ticket])
             except Exception as error:
-                self._busy.bear(error)
+                self._retry.tolerate(error)
                 continue
-            if letter is not None:
-                del self._coming[ticket]
-                yield replace(letter, at=at)
+            if reply is not None:
+                del self._downloads[ticket]
+                yield replace(reply, at=at)
 
-    def _announced(self, tickets: list[str]) -> None:
-        """Ask which replies there are. The ticket is what the SuperLink says, not the client."""
+    def _list_announced(self, tickets: list[str]) -> None:
+        """Add a download for each announced reply.
+
+        The ticket is taken from the SuperLink's answer, not from what the client sent.
+        """
         from flwr.proto.runtime_pb2 import PullAppMessagesRequest
 
         if not tickets:
@@ -99,73 +110,73 @@ class Inbox:
         answer = self._client.PullMessages(PullAppMessagesRequest(message_ids=tickets))
         pairs = zip(answer.messages_list, answer.message_object_trees, strict=True)
         for message, tree in pairs:
-            stack, pieces = [tree], list[str]()
-            while stack and len(pieces) <= self.pieces:
+            stack, objects = [tree], list[str]()
+            while stack and len(objects) <= self.max_objects:
                 node = stack.pop()
-                pieces.append(node.object_id)
+                objects.append(node.object_id)
                 stack.extend(node.children)
             ticket = message.metadata.reply_to_message_id
-            missing = list(dict.fromkeys(pieces))[::-1]
-            self._coming[ticket] = _Coming(message.metadata.message_id, missing)
+            missing = list(dict.fromkeys(objects))[::-1]
+            self._downloads[ticket] = _Download(message.metadata.message_id, missing)
 
-    def _complete(self, ticket: str, coming: _Coming) -> Letter | None:
-        """A reply, if all of it is there; None: not yet."""
+    def _download(self, ticket: str, download: _Download) -> RawReply | None:
+        """The reply if all its objects have been uploaded; None if some are still missing."""
         from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest, PullObjectRequest
 
         ours = {"node": self._grid.node, "run_id": self._grid.run.run_id}
-        if len(coming.missing) > self.pieces:
-            return Letter(ticket, malformed=f"it has more than {self.pieces:,} pieces")
-        while coming.missing:
-            piece = coming.missing[-1]
-            answer = self._client.PullObject(PullObjectRequest(object_id=piece, **ours))
+        if len(download.missing) > self.max_objects:
+            return RawReply(ticket, malformed=f"it has more than {self.max_objects:,} objects")
+        while download.missing:
+            name = download.missing[-1]
+            answer = self._client.PullObject(PullObjectRequest(object_id=name, **ours))
             if not answer.object_found:
-                return Letter(ticket, malformed="a piece of it is gone")
+                return RawReply(ticket, malformed="one of its objects was deleted")
             if not answer.object_available:
                 return None
-            coming.pieces[coming.missing.pop()] = answer.object_content
-            coming.size += len(answer.object_content)
-            if coming.size > self.most:
-                return Letter(ticket, malformed=f"it has more than {self.most:,} bytes")
+            download.objects[download.missing.pop()] = answer.object_content
+            download.size += len(answer.object_content)
+            if download.size > self.max_bytes:
+                return RawReply(ticket, malformed=f"it has more than {self.max_bytes:,} bytes")
         self._client.ConfirmMessageReceived(
-            ConfirmMessageReceivedRequest(message_object_id=coming.message, **ours)
+            ConfirmMessageReceivedRequest(message_object_id=download.message, **ours)
         )
-        return _opened(ticket, coming, self.most)
+        return _parse(ticket, download, self.max_bytes)
 
-    def _through_the_grid(self, tickets: Collection[str]) -> Iterator[Letter]:
-        """One at a time, so that what one client sends is no other's affair."""
+    def _fetch_through_grid(self, tickets: Collection[str]) -> Iterator[RawReply]:
+        """Read replies one at a time, so that a malformed one affects only its own ticket."""
         for ticket in sorted(tickets):
             try:
                 for message in self._grid.pull_messages([ticket]):
-                    yield Letter(ticket, message)
+                    yield RawReply(ticket, message)
             except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-                yield Letter(ticket, malformed=f"it is no message: {type(error).__name__}")
+                yield RawReply(ticket, malformed=f"it is not a message: {type(error).__name__}")
 
 
-def _opened(ticket: str, coming: _Coming, most: int) -> Letter:
+def _parse(ticket: str, download: _Download, max_bytes: int) -> RawReply:
     from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 
     try:
-        if _unfolded(coming.pieces) > most:
-            return Letter(ticket, malformed=f"it unfolds to more than {most:,} bytes")
-        message = inflate_object_from_contents(coming.message, coming.pieces)
-    except Exception as error:  # made of what a client sent, in whatever way that is wrong
-        return Letter(ticket, malformed=f"it is no message: {type(error).__name__}")
+        if _inflated_size(download.objects) > max_bytes:
+            return RawReply(ticket, malformed=f"it inflates to more than {max_bytes:,} bytes")
+        message = inflate_object_from_contents(download.message, download.objects)
+    except Exception as error:  # a client can send anything, so any exception is possible
+        return RawReply(ticket, malformed=f"it is not a message: {type(error).__name__}")
     if not isinstance(message, Message):
-        return Letter(ticket, malformed=f"it is no message: {type(message).__name__}")
-    return Letter(ticket, message)
+        return RawReply(ticket, malformed=f"it is not a message: {type(message).__name__}")
+    return RawReply(ticket, message)
 
 
-def _unfolded(pieces: dict[str, bytes]) -> int:
-    """Bytes of all arrays: one may name the same piece of data many times over."""
+def _inflated_size(objects: dict[str, bytes]) -> int:
+    """Bytes of all arrays once inflated: an array may refer to the same chunk many times."""
     from flwr.supercore.inflatable.inflatable_object import (
         get_object_body,
         get_object_head_values_from_object_content,
     )
 
-    whole = 0
-    for content in pieces.values():
+    total = 0
+    for content in objects.values():
         kind, children, _ = get_object_head_values_from_object_content(content)
         if kind == Array.__qualname__:
             used = json.loads(get_object_body(content, Array))["arraychunk_ids"]
-            whole += sum(len(pieces[children[k]]) for k in used)
-    return whole
+            total += sum(len(objects[children[k]]) for k in used)
+    return total

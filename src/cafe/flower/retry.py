@@ -1,4 +1,8 @@
-"""A SuperLink that answers with errors: any client can keep it busy for a while."""
+"""Retry requests while the SuperLink answers with server errors.
+
+Any client can keep a SuperLink busy for a while, so a server error (HTTP 5xx) does not end a run
+at once.
+"""
 
 from __future__ import annotations
 
@@ -6,50 +10,51 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-LONGEST = 60.0  # seconds for which it may answer with nothing but errors
-AGAIN = 1.0  # seconds between two tries
+MAX_OUTAGE = 60.0  # seconds of nothing but errors after which the error is raised
+PAUSE = 1.0  # seconds between two attempts
 
 T = TypeVar("T")
 
 
-class Busy:
-    """Bears with errors of the SuperLink's, but not for ever.
+class Retry:
+    """Tolerates server errors of the SuperLink for at most ``MAX_OUTAGE`` seconds in a row.
 
     Args:
-        say: told, once for each time that it begins.
+        say: called with a sentence when an outage begins.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
-        self._since: float | None = None
+        self._since: float | None = None  # when the current outage began
 
-    def bear(self, error: Exception) -> None:
-        """Take an error for "not yet"; raise it if it is of another kind, or has gone on too long.
+    def tolerate(self, error: Exception) -> None:
+        """Return if a request may be repeated after this error; otherwise raise the error.
 
-        Flower itself tries again, for ever, where nobody answers or a proxy says so.
+        Connection failures do not come here: Flower itself repeats such requests for ever.
         """
+        # Read from the error, not its type: it does not matter which HTTP library Flower uses.
         status = getattr(getattr(error, "response", None), "status_code", 0)
-        if status < 500:  # of whatever library it is that Flower uses: an answer, but a refusal
+        if status < 500:
             raise error
         now = time.monotonic()
         if self._since is None:
             self._since = now
-            self._say(f"The SuperLink answers with an error ({status}): it is asked again.")
-        elif now - self._since > LONGEST:
+            self._say(f"The SuperLink answered with an error ({status}). Retrying.")
+        elif now - self._since > MAX_OUTAGE:
             raise error
 
-    def over(self) -> None:
-        """There was an answer."""
+    def reset(self) -> None:
+        """Note that a request has succeeded: the outage is over."""
         self._since = None
 
-    def insist(self, ask: Callable[[], T]) -> T:
-        """Ask until there is an answer."""
+    def call(self, request: Callable[[], T]) -> T:
+        """Return the result of a request, repeating it while its errors are tolerated."""
         while True:
             try:
-                answer = ask()
+                answer = request()
             except Exception as error:
-                self.bear(error)
-                time.sleep(AGAIN)
+                self.tolerate(error)
+                time.sleep(PAUSE)
             else:
-                self.over()
+                self.reset()
                 return answer

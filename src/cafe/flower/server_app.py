@@ -1,4 +1,4 @@
-"""The ServerApp."""
+"""A ServerApp that runs a policy."""
 
 from __future__ import annotations
 
@@ -30,57 +30,64 @@ def server(
 ) -> ServerApp:
     """A Flower ServerApp that runs a policy.
 
-    Keys of the app's own configuration take the place of some: ``folder``, ``rounds``, ``updates``,
-    ``time``, ``seed``, ``secure_aggregation``; and ``overwrite`` begins a run anew. An unfinished
-    run in the folder is resumed. A table ``[tool.flwr.app.config.policy]`` with a ``name`` and the
-    recipe's parameters takes the place of the policy: the name of a shipped recipe, of one that an
-    installed package registers, or ``package.module:function``.
+    An unfinished run in the folder is resumed. The app's configuration overrides some arguments:
+    the keys ``folder``, ``rounds``, ``updates``, ``time``, ``seed`` and ``secure_aggregation``. The
+    key ``overwrite`` starts the run over. A table ``[tool.flwr.app.config.policy]`` overrides the
+    policy. It contains the parameters of the policy and its ``name``: one of CAFe's policies, one
+    that an installed package registers, or ``package.module:function``.
 
     Args:
-        policy: such as ``cafe.policies.mcu(...)``, the same object that ``cafe.simulate`` takes; or
-            a controller that chooses a policy for each round; or the name of a recipe that needs no
-            parameters, such as ``"my_app.policies:fedbuff"``.
-        model: the arrays to begin with, by name, or a function that gives them.
-        folder: for the run's files.
-        more: when to stop, how to evaluate, what to refuse and so on: all that
-            :class:`cafe.live.server_config.ServerConfig` has.
+        policy: for example ``cafe.policies.mcu(...)``, the same object that ``cafe.simulate``
+            takes; or a controller that chooses a policy for each round; or the name of a policy
+            that needs no parameters, such as ``"my_app.policies:fedbuff"``.
+        model: the initial arrays by name, or a function that returns them.
+        folder: where the run's files are written.
+        more: when to stop, how to evaluate, what to reject and so on: any other field of
+            :class:`cafe.live.server_config.ServerConfig`.
+
+    Example:
+        >>> import cafe
+        >>> import numpy as np
+        >>> from cafe.flower import server
+        >>> policy = cafe.policies.mcu(quorum=2, deadline=8.0)
+        >>> app = server(policy, {"w": np.zeros(3)}, rounds=20)  # what server_app.py must define
     """
     if isinstance(policy, str):
         policy = build_policy({"name": policy}, TableLocation("server", "policy"))
-    written = ServerConfig(policy, model, **more)
+    configured = ServerConfig(policy, model, **more)
     app = ServerApp()
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
         config = context.run_config
-        brief = replace(written, **_configured(config))
-        place = Path(str(config.get("folder") or folder))
+        final = replace(configured, **_read_config(config))
+        output = Path(str(config.get("folder") or folder))
         say = logging.getLogger("flwr").info
-        wire = GridWire(grid, Layout.of(brief.arrays()), _key(place, brief), say)
+        wire = GridWire(grid, Layout.of(final.arrays()), _run_key(output, final), say)
         if not wire.limited:
-            say("This version of Flower takes in replies of any size: see the page on security.")
-        anew = bool(config.get("overwrite", False))
-        serve(wire, brief, place, overwrite=anew, name=f"{context.run_id}", say=say)
+            say("With this version of Flower, replies of any size are read: see docs/security.md.")
+        overwrite = bool(config.get("overwrite", False))
+        serve(wire, final, output, overwrite=overwrite, name=f"{context.run_id}", say=say)
 
     return app
 
 
-def _configured(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What the app's configuration says; 0 stands for not said, since it has no other word."""
+def _read_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that the app's configuration sets; 0 means not set, since TOML has no null."""
     names = ("rounds", "updates", "time")
     found = {name: config[name] for name in names if config.get(name)}
     if found:
         found = dict.fromkeys(names) | found
     others = ("seed", "secure_aggregation")
     found |= {name: config[name] for name in others if name in config}
-    # Flower makes one level of nested tables, with dots in the keys.
+    # Flower flattens nested tables: their keys contain dots.
     table = {k.removeprefix(POLICY): v for k, v in config.items() if k.startswith(POLICY)}
     if table:
         found["policy"] = build_policy(table, TableLocation("the app's configuration", "policy"))
     return found
 
 
-def _key(folder: Path, brief: ServerConfig) -> str:
-    """A word for a run that is the same when it is gone on with."""
-    text = f"{folder.resolve()} {display_name(brief.controller)} {brief.seed}"
+def _run_key(folder: Path, config: ServerConfig) -> str:
+    """A hash that identifies a run, and stays the same when the run is resumed."""
+    text = f"{folder.resolve()} {display_name(config.controller)} {config.seed}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]

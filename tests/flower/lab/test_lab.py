@@ -74,11 +74,11 @@ def test_nodes_are_online_under_their_names(lab: Lab) -> None:
 
 
 def test_private_keys_are_private(lab: Lab) -> None:
-    files = [*lab.places.keys.glob("*.key"), lab.places.keys / "tasks.secret"]
+    files = [*lab.paths.keys.glob("*.key"), lab.paths.keys / "tasks.secret"]
     assert len(files) == 4
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
-    assert stat.S_IMODE(lab.places.keys.stat().st_mode) == 0o700
-    assert ".federation/" in (lab.places.folder / ".gitignore").read_text()
+    assert stat.S_IMODE(lab.paths.keys.stat().st_mode) == 0o700
+    assert ".federation/" in (lab.paths.folder / ".gitignore").read_text()
 
 
 def test_nothing_listens_beyond_loopback(lab: Lab) -> None:
@@ -98,11 +98,11 @@ def test_nothing_listens_beyond_loopback(lab: Lab) -> None:
 
 
 def test_strangers_are_not_let_in(lab: Lab, tmp_path: Path) -> None:
-    before = lab.online()
-    memory = lab.places.recall()
+    before = lab.node_statuses()
+    memory = lab.paths.load_state()
     assert memory is not None
     keys.make_node_key(tmp_path / "stranger.key")
-    ca = ["--root-certificates", str(lab.places.keys / "ca.pem")]
+    ca = ["--root-certificates", str(lab.paths.keys / "ca.pem")]
     tries = {
         "with a key that nobody registered": [
             *(*ca, "--auth-supernode-private-key", str(tmp_path / "stranger.key"))
@@ -119,7 +119,7 @@ def test_strangers_are_not_let_in(lab: Lab, tmp_path: Path) -> None:
                 *("--superlink", f"127.0.0.1:{memory.port}", "--port", str(port)),
                 *("--max-retries", "1", "--max-wait-time", "2", "--isolation", "process"),
             ],
-            env={**commands.environment(lab.places, "stranger"), "FLWR_HOME": str(tmp_path)},
+            env={**commands.environment(lab.paths, "stranger"), "FLWR_HOME": str(tmp_path)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -133,7 +133,7 @@ def test_strangers_are_not_let_in(lab: Lab, tmp_path: Path) -> None:
             process.kill()
         assert "SuperNode ID" not in said, how
         assert process.returncode != 0, how
-    assert lab.online() == before
+    assert lab.node_statuses() == before
 
 
 def test_messages_go_there_and_back_in_warm_processes(lab: Lab, tmp_path: Path) -> None:
@@ -150,19 +150,19 @@ def test_messages_go_there_and_back_in_warm_processes(lab: Lab, tmp_path: Path) 
 def test_a_run_that_fails_says_why_before_its_log(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = lab.places.folder / "pyproject.toml"
+    settings = lab.paths.folder / "pyproject.toml"
     settings.write_text(settings.read_text().replace("fail = false", "fail = true"))
-    monkeypatch.setattr(sys, "argv", ["cafe", "federate", "run", str(lab.places.folder)])
+    monkeypatch.setattr(sys, "argv", ["cafe", "federate", "run", str(lab.paths.folder)])
     with pytest.raises(SystemExit) as stop:
         cli.main()
     assert stop.value.code == 1
     said = capsys.readouterr().err.splitlines()
     assert said[1:3] == [
-        "The run has ended before it was finished: RuntimeError: it was told to fail.",
+        "The run ended before it had finished: RuntimeError: it was told to fail.",
         "The end of the run's log:",
     ]
     assert "Traceback (most recent call last):" in said
-    assert said[-1] == f"To go on: cafe federate run {lab.places.folder}"
+    assert said[-1] == f"Resume: cafe federate run {lab.paths.folder}"
     assert not any("SuperLink's log" in line for line in said)
 
 
@@ -170,7 +170,7 @@ def test_a_node_that_was_killed_comes_back_as_the_same(lab: Lab) -> None:
     before = ids(lab)
     lab.kill("node-1", signal.SIGKILL)
     assert not any(each.alive or each.tasks for each in lab.processes() if "node-1" in each.name)
-    with sqlite3.connect(lab.places.database, timeout=30) as database:
+    with sqlite3.connect(lab.paths.database, timeout=30) as database:
         # As if the minute had passed after which the SuperLink misses it.
         database.execute("UPDATE node SET online_until = ? WHERE status = 'online'", (time.time(),))
     database.close()
@@ -184,7 +184,7 @@ def test_only_what_is_missing_is_started(lab: Lab) -> None:
     lab.kill("node-2-tasks", signal.SIGKILL)
     said: list[str] = []
     lab.up(1, say=said.append)
-    assert said[-1].startswith("More are running: node-2. To have fewer:")
+    assert said[-1].startswith("More nodes are running: node-2. To have fewer:")
     lab.up()
     after = {each.name: each.pid for each in lab.processes()}
     assert {name for name in after if after[name] != before[name]} == {"node-2-tasks"}
@@ -193,8 +193,8 @@ def test_only_what_is_missing_is_started(lab: Lab) -> None:
 
 def test_what_was_never_recorded_is_started_anew(lab: Lab) -> None:
     """As if ``up`` had been killed in the moment between starting a node and recording it."""
-    recorded = lab.places.recorded()
-    lab.places.record([each for each in recorded if "node-2" not in each.name])
+    recorded = lab.paths.load_processes()
+    lab.paths.save_processes([each for each in recorded if "node-2" not in each.name])
     assert {each.name for each in lab.processes()} == {each.name for each in recorded}
     lab.up()
     old = {each.name: each.pid for each in recorded}
@@ -213,7 +213,7 @@ def test_what_cannot_be_is_refused(lab: Lab, tmp_path: Path) -> None:
         lab.up(0)
     with pytest.raises(InputError, match="failed"):
         lab.submit(nonsense=1)
-    with pytest.raises(InputError, match="holds no Flower app"):
+    with pytest.raises(InputError, match="contains no Flower app"):
         Lab(tmp_path).up()
     with pytest.raises(InputError, match="There is no federation"):
         Lab(tmp_path).submit()
@@ -221,11 +221,11 @@ def test_what_cannot_be_is_refused(lab: Lab, tmp_path: Path) -> None:
 
 def test_down_ends_everything_and_only_that(lab: Lab) -> None:
     """Even a frozen node, and what a killed SuperLink left behind; never who has an old pid."""
-    memory = lab.places.recall()
+    memory = lab.paths.load_state()
     assert memory is not None
     stranger = subprocess.Popen(["sleep", "60"])
     try:
-        file = lab.places.state / "processes.json"
+        file = lab.paths.state_folder / "processes.json"
         written = json.loads(file.read_text())
         wrong = {**written[0], "name": "node-3", "pid": stranger.pid, "mark": "another"}
         file.write_text(json.dumps([*written, wrong]))
@@ -254,7 +254,7 @@ def test_without_tls_and_cold(tmp_path: Path) -> None:
     lab = Lab(tmp_path / "app")
     try:
         lab.up(1, insecure=True, cold=True)
-        assert not [*lab.places.keys.glob("*.pem")]
+        assert not [*lab.paths.keys.glob("*.pem")]
         found = rows(lab, tmp_path, messages=1)
         assert "flwr-clientapp" in found[0]["program"]
     finally:

@@ -51,7 +51,7 @@ PICTURE: dict[str, Any] = {
 
 def lab_that_says(status: str, alive: bool = True, log: str = "") -> Lab:
     fake = SimpleNamespace(
-        runs=lambda _: alive,
+        is_running=lambda _: alive,
         run_status=lambda _: status,
         run_log=lambda _, lines: log,
         log_tail=lambda _: "Good-bye.",
@@ -67,8 +67,8 @@ def keep(folder: Path, **changed: Any) -> None:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The SuperLink is asked all the time."""
-    monkeypatch.setattr(follow, "GLANCE", 0.0)
-    monkeypatch.setattr(follow, "ASK", 0.0)
+    monkeypatch.setattr(follow, "POLL", 0.0)
+    monkeypatch.setattr(follow, "STATUS_POLL", 0.0)
 
 
 def test_an_app_to_begin_with(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_flower_takes_the_app_and_nothing_of_the_lab(tmp_path: Path) -> None:
     build = pytest.importorskip("flwr.cli.build", reason=reason)
     folder = tmp_path / "digits-app"
     app_template.write_app(folder)
-    paths.Places(folder).make()
+    paths.LabPaths(folder).create()
     (folder / ".federation" / "processes.json").write_text("[]")
     (folder / "results").mkdir()
     (folder / "results" / "live.json").write_text("{}")
@@ -136,29 +136,29 @@ def test_ports_are_below_those_that_the_system_hands_out() -> None:
 
 
 def test_a_record_that_was_spoilt_is_refused(tmp_path: Path) -> None:
-    kept = paths.Places(tmp_path)
-    kept.make()
-    (kept.state / "processes.json").write_text('[{"name": "node-1"}]')
+    kept = paths.LabPaths(tmp_path)
+    kept.create()
+    (kept.state_folder / "processes.json").write_text('[{"name": "node-1"}]')
     with pytest.raises(FileError, match="not as the lab wrote it"):
-        kept.recorded()
+        kept.load_processes()
 
 
 def test_a_process_of_an_earlier_start_of_the_machine_is_gone() -> None:
-    me = processes._stat(1)
+    me = processes._read_stat(1)
     assert me is not None
     old = processes.Process("superlink", 1, int(me[19]), "another start", "mark")
-    assert not processes.look([old])[0].alive
+    assert not processes.refresh([old])[0].alive
 
 
-def last_moment(lab: Lab, folder: Path) -> follow.Moment:
+def last_moment(lab: Lab, folder: Path) -> follow.RunView:
     return [*follow.follow(lab, "1", folder)][-1]
 
 
 def test_a_run_is_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "GLANCE", 0.0)
+    monkeypatch.setattr(follow, "POLL", 0.0)
     keep(tmp_path, state="finished", run="0")  # another one, be it before or at the same time
     moments = follow.follow(lab_that_says("running"), "1", tmp_path)
-    assert next(moments) == follow.Moment()
+    assert next(moments) == follow.RunView()
     keep(tmp_path)
     assert next(moments).live == follow.read_live(tmp_path)
     keep(tmp_path, state="finished")
@@ -229,12 +229,12 @@ def test_what_a_server_died_of_is_found_in_its_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("alive", "why"), [(True, "the server's process is gone"), (False, "the SuperLink has ended")]
+    ("alive", "why"), [(True, "the server's process has ended"), (False, "the SuperLink has ended")]
 )
 def test_a_server_that_was_killed(
     alive: bool, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follow, "GLANCE", 0.0)
+    monkeypatch.setattr(follow, "POLL", 0.0)
     gone = subprocess.Popen(["true"])
     time.sleep(0.2)
     try:  # dead, but nobody has waited for it
@@ -252,8 +252,14 @@ def test_a_server_that_was_killed(
     [
         ("finished:failed", True, True, False, "its server failed"),
         ("finished:stopped", True, True, False, "it was stopped"),
-        ("finished:completed", True, False, True, "The app keeps no live.json."),
-        ("finished:completed", True, True, False, "its server ended without a last word"),
+        ("finished:completed", True, False, True, "The app writes no live.json."),
+        (
+            "finished:completed",
+            True,
+            True,
+            False,
+            "its server ended without writing its final state",
+        ),
         ("running", False, True, False, "the SuperLink has ended"),
     ],
 )
@@ -268,35 +274,35 @@ def test_a_run_that_falls_silent(
 
 def test_half_a_database_is_made_anew(tmp_path: Path) -> None:
     """Where the SuperLink was ended while it made one, Flower would refuse it for ever."""
-    kept = paths.Places(tmp_path)
-    kept.make()
+    kept = paths.LabPaths(tmp_path)
+    kept.create()
     for file in (kept.database, kept.database.with_name("superlink.db-wal")):
         file.write_text("half")
-    whole = paths.Memory(False, False, 1, registered={"node-1": "7"}, database=True)
-    startup._end_unfinished(kept, whole)
+    whole = paths.LabState(False, False, 1, registered={"node-1": "7"}, database=True)
+    startup._clean_up(kept, whole)
     assert kept.database.read_text() == "half"
     assert whole.registered
-    half = paths.Memory(False, False, 1, registered={"node-1": "7"})
-    startup._end_unfinished(kept, half)
-    assert not [*kept.state.glob("superlink.db*")]
+    half = paths.LabState(False, False, 1, registered={"node-1": "7"})
+    startup._clean_up(kept, half)
+    assert not [*kept.state_folder.glob("superlink.db*")]
     assert not half.registered
 
 
 def test_a_key_that_is_taken_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that was killed may have left a tool at work, which registers the same file."""
     pytest.importorskip("cryptography", reason="comes with Flower")
-    kept = paths.Places(tmp_path)
-    kept.make()
+    kept = paths.LabPaths(tmp_path)
+    kept.create()
     seen: list[str] = []
 
-    def tool(_: paths.Places, *words: str) -> dict[str, str]:
+    def tool(_: paths.LabPaths, *words: str) -> dict[str, str]:
         seen.append(Path(words[2]).read_text())
         if len(seen) == 1:
             raise InputError("Public key already in use.")
         return {"node-id": "7"}
 
-    monkeypatch.setattr(commands, "tool", tool)
-    memory = paths.Memory(False, False, 1, {"node-1": paths.Node(0, 1, 2)})
+    monkeypatch.setattr(commands, "call_flwr", tool)
+    memory = paths.LabState(False, False, 1, {"node-1": paths.Node(0, 1, 2)})
     startup._register(kept, memory, ["node-1"], lambda _: None)
     assert memory.registered == {"node-1": "7"}
     assert len({*seen}) == 2
@@ -309,11 +315,11 @@ def test_what_was_never_recorded_is_found_and_ended(tmp_path: Path) -> None:
     script = "sleep 60 & sleep 60"
     log, env = tmp_path / "log", dict(os.environ)
     for each in (lab, other):
-        processes.start("node-1", ["sh", "-c", script], env, f"{each.places.mark}node-1", log)
+        processes.start("node-1", ["sh", "-c", script], env, f"{each.paths.mark}node-1", log)
     try:
         found = lab.processes()
         assert [(each.name, each.alive, len(each.tasks)) for each in found] == [("node-1", True, 2)]
-        assert lab.places.recorded() == []
+        assert lab.paths.load_processes() == []
         assert lab.down() == ["node-1"]
         assert lab.processes() == []
         assert other.processes()[0].alive
@@ -324,10 +330,10 @@ def test_what_was_never_recorded_is_found_and_ended(tmp_path: Path) -> None:
 
 def test_tables() -> None:
     screen = Console(width=120, record=True, file=io.StringIO())
-    screen.print(display.live(PICTURE))
+    screen.print(display.run_table(PICTURE))
     text = screen.export_text()
     assert "open, round 3 of 20, 1 of 4 reports, deadline 8.0 s, success 75%" in text
-    assert "reports" not in display.line(PICTURE | {"invited": 0})  # between two rounds
+    assert "reports" not in display.run_line(PICTURE | {"invited": 0})  # between two rounds
     assert text.index("node-2") < text.index("node-10")
     assert "away" in text
     assert "busy" in text
@@ -336,11 +342,11 @@ def test_tables() -> None:
 def test_a_folder_that_is_no_app(tmp_path: Path) -> None:
     pytest.importorskip("flwr", reason="a real federation needs Flower")
     (tmp_path / "pyproject.toml").write_text("[tool.cafe]\nimports = 3\n")
-    with pytest.raises(FileError, match="list of modules"):
-        commands._imported_once(tmp_path)
+    with pytest.raises(FileError, match="list of module names"):
+        commands._warm_imports(tmp_path)
     (tmp_path / "pyproject.toml").write_text("[tool.cafe\n")
     with pytest.raises(FileError, match="must be TOML"):
-        commands._imported_once(tmp_path)
+        commands._warm_imports(tmp_path)
     with pytest.raises(InputError, match="There is no federation"):
         Lab(tmp_path).start("node-1")
     assert Lab(tmp_path).down() == []

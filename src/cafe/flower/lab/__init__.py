@@ -1,7 +1,7 @@
-"""A federation on one machine: a SuperLink and SuperNodes on loopback, to try an app on.
+"""A federation on one machine, to try an app: a SuperLink and SuperNodes on loopback.
 
-``Lab(folder)`` is the whole of it; ``cafe federate`` is its command line. Linux only: it reads
-/proc to tell its own processes from others.
+``Lab(folder)`` is its interface, and ``cafe federate`` its command line. Linux only: it finds its
+processes in /proc.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Lab", "Process"]
 
 
 def __getattr__(name: str) -> object:
-    """Load a name when it is first asked for."""
+    """Import a class when it is first used."""
     if name == "Lab":
         from cafe.flower.lab.lab import Lab
 

@@ -1,4 +1,4 @@
-"""A federation and a run as tables for people."""
+"""Tables of a federation's processes and of a run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 
-def processes(status: dict[str, Any]) -> RenderableType:
-    """The processes of a federation, and which nodes the SuperLink sees."""
+def process_table(status: dict[str, Any]) -> RenderableType:
+    """A row for each process: whether it is alive, and whether the SuperLink lists it as online."""
     nodes = {node["name"]: node for node in status["nodes"]}
     table = Table("process", "pid", "", "Flower's id", "at the SuperLink", box=None)
     for each in status["processes"]:
@@ -25,10 +25,10 @@ def processes(status: dict[str, Any]) -> RenderableType:
     return table
 
 
-def live(picture: dict[str, Any]) -> RenderableType:
-    """A run at one moment: a line about it, and a row for each client."""
+def run_table(live: dict[str, Any]) -> RenderableType:
+    """A run as ``live.json`` describes it: a line about the run, and a row for each client."""
     table = Table("client", "age, s", "merged", "refused", "", box=None)
-    for each in sorted(picture["clients"], key=_place):
+    for each in sorted(live["clients"], key=_sort_key):
         table.add_row(
             str(each.get("label") or each["name"]),
             _figure(each["age"]),
@@ -36,29 +36,29 @@ def live(picture: dict[str, Any]) -> RenderableType:
             f"{each['refused']:,}",
             ("busy" if each["busy"] else "idle") if each["present"] else "away",
         )
-    return Group(line(picture), table)
+    return Group(run_line(live), table)
 
 
-def line(picture: dict[str, Any]) -> str:
-    """A run at one moment in one line."""
-    limit = "" if picture.get("rounds") is None else f" of {picture['rounds']:,}"
-    parts = [f"{picture['state']}, round {picture['round']:,}{limit}"]
-    if picture["state"] == "open" and picture["invited"]:  # not between two rounds
-        parts.append(f"{picture['reports']:,} of {picture['invited']:,} reports")
-        if picture["deadline"] is not None:
-            parts.append(f"deadline {_figure(picture['deadline'])} s")
-    parts.append(f"success {_share(picture['success'])}")
-    parts.append(f"waste {_figure(picture['waste_per_update'])} s per update")
-    if picture.get("overhead") is not None:
-        parts.append(f"overhead {_figure(picture['overhead'])} s")
-    if picture.get("accuracy") is not None:
-        parts.append(f"accuracy {_share(picture['accuracy'])}")
-    trouble = f". {picture['why']}" if picture.get("why") and picture["state"] != "stopped" else ""
+def run_line(live: dict[str, Any]) -> str:
+    """A run as ``live.json`` describes it, in one line."""
+    limit = "" if live.get("rounds") is None else f" of {live['rounds']:,}"
+    parts = [f"{live['state']}, round {live['round']:,}{limit}"]
+    if live["state"] == "open" and live["invited"]:  # not between two rounds
+        parts.append(f"{live['reports']:,} of {live['invited']:,} reports")
+        if live["deadline"] is not None:
+            parts.append(f"deadline {_figure(live['deadline'])} s")
+    parts.append(f"success {_share(live['success'])}")
+    parts.append(f"waste {_figure(live['waste_per_update'])} s per update")
+    if live.get("overhead") is not None:
+        parts.append(f"overhead {_figure(live['overhead'])} s")
+    if live.get("accuracy") is not None:
+        parts.append(f"accuracy {_share(live['accuracy'])}")
+    trouble = f". {live['why']}" if live.get("why") and live["state"] != "stopped" else ""
     return ", ".join(parts) + trouble
 
 
-def _place(client: dict[str, Any]) -> tuple[int, str]:
-    """node-2 before node-10."""
+def _sort_key(client: dict[str, Any]) -> tuple[int, str]:
+    """Sorts node-2 before node-10."""
     name = str(client.get("label") or client["name"])
     return len(name), name
 

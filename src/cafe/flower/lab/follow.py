@@ -1,4 +1,4 @@
-"""Follow a run until it ends, by the picture that its server keeps in ``live.json``."""
+"""Follow a run until it ends, by the file ``live.json`` that its server writes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from cafe.flower.lab import processes
 from cafe.flower.lab.lab import Lab
 from cafe.results.loading import finished
 
-GLANCE = 0.3  # seconds between two looks at the file
-ASK = 5.0  # seconds between two questions to the SuperLink, where the file says nothing new
-QUIET = 20.0  # seconds without news after which it is asked
-GONE = 30.0  # seconds that a server has to end; it takes some
-OVER = ("finished", "stopped")  # states of a picture that nobody will change any more
-WHOLE, SHOWN = 1000, 25  # lines of a log: to look for the reason, and to show
+POLL = 0.3  # seconds between two reads of the file
+STATUS_POLL = 5.0  # seconds between two requests to the SuperLink while the file does not change
+QUIET = 20.0  # seconds without a change after which the SuperLink is asked
+STOP_LIMIT = 30.0  # seconds to wait for a stopped server; it needs some
+FINAL = ("finished", "stopped")  # states of live.json after which it does not change
+LOG_LINES, SHOWN_LINES = 1000, 25  # the end of a log: to search for the reason, and to show
 NO_SUPERLINK = "the SuperLink has ended"
-WORDS = {  # for what Flower says
-    "finished:completed": "its server ended without a last word",
+REASONS = {  # for Flower's statuses
+    "finished:completed": "its server ended without writing its final state",
     "finished:failed": "its server failed",
     "finished:stopped": "it was stopped",
 }
@@ -32,22 +32,30 @@ WORDS = {  # for what Flower says
 _TRACEBACK = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)", re.MULTILINE
 )
-_OURS = re.compile(r"cafe\.errors\.\w+: ")  # whole sentences, which need no name before them
+_CAFE_ERROR = re.compile(r"cafe\.errors\.\w+: ")  # the message is complete without the type
 
 
 @dataclass(frozen=True)
-class Moment:
-    """How a run stands: the server's picture, if there is one, and how it ended, if it did."""
+class RunView:
+    """The present state of a run.
+
+    Attributes:
+        live: the content of ``live.json``; None if there is none for this run.
+        finished: whether the run has finished (True) or ended early (False); None: it is running.
+        why: how it ended.
+        earlier: whether it had finished before it was submitted.
+        log: the end of a log, if ``why`` does not explain enough.
+    """
 
     live: dict[str, Any] | None = None
-    finished: bool | None = None  # None: it goes on
+    finished: bool | None = None
     why: str = ""
-    earlier: bool = False  # it was finished before it was submitted
-    log: str = ""  # what a log says last, where why does not say it all
+    earlier: bool = False
+    log: str = ""
 
 
 def read_live(folder: Path, run: str | None = None) -> dict[str, Any] | None:
-    """The server's picture, or None where there is none; if a run is named, only of that one."""
+    """The content of ``live.json``; None if there is none, or if it is of another run."""
     try:
         found = json.loads((folder / "live.json").read_text())
     except (OSError, ValueError):
@@ -57,96 +65,98 @@ def read_live(folder: Path, run: str | None = None) -> dict[str, Any] | None:
     return found
 
 
-def server_lives(live: dict[str, Any]) -> bool:
-    """Whether the process that keeps the picture is there; only on the server's own machine."""
+def server_is_alive(live: dict[str, Any]) -> bool:
+    """Whether the server that writes ``live.json`` is running on this machine."""
     return processes.exists(live["pid"])
 
 
-def follow(lab: Lab, run: str, folder: Path) -> Iterator[Moment]:
-    """The moments of a run whose results go to a folder; the last says how it ended.
+def follow(lab: Lab, run: str, folder: Path) -> Iterator[RunView]:
+    """Yield the state of a run again and again; the last one tells how the run ended.
 
-    A picture of another run may be in the folder: of an earlier one, or of one that is at work
-    there and because of which this one is refused.
+    Args:
+        lab: the federation.
+        run: the id of the run.
+        folder: where the run writes its results. Its ``live.json`` may be of another run: an
+            earlier one, or one that is still writing there, so that this run is rejected.
     """
-    asked, lost = time.monotonic(), 0
+    asked, missing = time.monotonic(), 0
     while True:
         live = read_live(folder, run)
-        if live and live["state"] in OVER:
-            yield _told(live)
+        if live and live["state"] in FINAL:
+            yield _final_view(live)
             return
-        yield Moment(live)
-        # It writes its last word before it ends: only if it is gone twice there is none.
-        lost = lost + 1 if live and not server_lives(live) else 0
-        if lost > 1:
-            yield _ended(lab, run, folder, _gone(lab, run))
+        yield RunView(live)
+        # A server writes its final state before it ends: read the file once more to be sure.
+        missing = missing + 1 if live and not server_is_alive(live) else 0
+        if missing > 1:
+            yield _explain_end(lab, run, folder, _explain_missing_server(lab, run))
             return
-        silent = live is None or time.time() - live["wrote"] > QUIET
-        if silent and time.monotonic() - asked > ASK:
+        quiet = live is None or time.time() - live["wrote"] > QUIET
+        if quiet and time.monotonic() - asked > STATUS_POLL:
             asked = time.monotonic()
             status = _status(lab, run)
             if not status.startswith(("pending", "starting", "running")):
-                yield _ended(lab, run, folder, status)
+                yield _explain_end(lab, run, folder, status)
                 return
-        time.sleep(GLANCE)
+        time.sleep(POLL)
 
 
 def stop(lab: Lab, run: str, folder: Path) -> None:
-    """Stop a run, and wait until its server has let go of the folder: then it can be gone on with.
+    """Stop a run, and wait until its server has ended, so that the run can be resumed.
 
-    Flower says that a run is stopped some seconds before its server's process has ended.
+    Flower reports a run as stopped some seconds before its server's process has ended.
     """
-    with suppress(InputError):  # it may have ended just now
+    with suppress(InputError):  # it may have ended in the meantime
         lab.stop_run(run)
-    live, until = read_live(folder, run), time.monotonic() + GONE
-    while live and server_lives(live) and time.monotonic() < until:
-        time.sleep(GLANCE)
+    live, until = read_live(folder, run), time.monotonic() + STOP_LIMIT
+    while live and server_is_alive(live) and time.monotonic() < until:
+        time.sleep(POLL)
 
 
 def _status(lab: Lab, run: str) -> str:
-    if not lab.runs("superlink"):
+    if not lab.is_running("superlink"):
         return NO_SUPERLINK
     try:
         return lab.run_status(run)
     except InputError:
-        # It may be too busy to answer; whether it lives is asked again in a moment.
+        # The SuperLink may be too busy to answer; whether it is alive is checked at the next poll.
         return "running"
 
 
-def _gone(lab: Lab, run: str) -> str:
-    """Why a server's process may be gone."""
-    if not lab.runs("superlink"):
+def _explain_missing_server(lab: Lab, run: str) -> str:
+    if not lab.is_running("superlink"):
         return NO_SUPERLINK
-    with suppress(InputError):  # Flower may not have noticed yet; most often it has
+    with suppress(InputError):  # Flower may not have noticed yet that the server has ended
         lab.stop_run(run)
-    return "the server's process is gone"
+    return "the server's process has ended"
 
 
-def _told(live: dict[str, Any]) -> Moment:
-    return Moment(live, live["state"] == "finished", str(live["why"]))
+def _final_view(live: dict[str, Any]) -> RunView:
+    return RunView(live, live["state"] == "finished", str(live["why"]))
 
 
-def _ended(lab: Lab, run: str, folder: Path, status: str) -> Moment:
-    """What to think of a run that is over for the SuperLink."""
+def _explain_end(lab: Lab, run: str, folder: Path, status: str) -> RunView:
+    """The last view of a run whose server no longer writes ``live.json``."""
     live = read_live(folder, run)
-    if live and live["state"] in OVER:
-        return _told(live)
+    if live and live["state"] in FINAL:
+        return _final_view(live)
     completed = status == "finished:completed"
     if finished(folder) and (completed or live is not None):
-        return Moment(read_live(folder), True, earlier=live is None)
+        return RunView(read_live(folder), True, earlier=live is None)
     if completed and live is None:
-        return Moment(None, True, "The app keeps no live.json.")
-    log = "" if status == NO_SUPERLINK else lab.run_log(run, WHOLE)
-    raised = _raised(log)
-    if _OURS.match(raised):
-        return Moment(live, False, _OURS.sub("", raised, count=1))
-    why = raised or WORDS.get(status, status)
+        return RunView(None, True, "The app writes no live.json.")
+    log = "" if status == NO_SUPERLINK else lab.run_log(run, LOG_LINES)
+    raised = _find_exception(log)
+    if _CAFE_ERROR.match(raised):
+        return RunView(live, False, _CAFE_ERROR.sub("", raised, count=1))
+    why = raised or REASONS.get(status, status)
     whose, lines = ("run", log) if log else ("SuperLink", lab.log_tail("superlink"))
-    shown = "\n".join(lines.splitlines()[-SHOWN:])
-    return Moment(live, False, why, log=f"The end of the {whose}'s log:\n{shown}")
+    shown = "\n".join(lines.splitlines()[-SHOWN_LINES:])
+    return RunView(live, False, why, log=f"The end of the {whose}'s log:\n{shown}")
 
 
-def _raised(log: str) -> str:
-    """What a run's server died of, as its log has it."""
+def _find_exception(log: str) -> str:
+    """The last line of the traceback of a run's server; empty if the log contains none."""
     _, died, rest = log.rpartition("ServerApp raised an exception")
     found = _TRACEBACK.findall(rest) if died else []
     return str(found[-1]) if found else ""

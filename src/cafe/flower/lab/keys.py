@@ -1,4 +1,4 @@
-"""Certificates and keys, made on this machine and kept in the lab's state folder."""
+"""Certificates and keys, created on this machine and stored in the lab's state folder."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ VALID = timedelta(days=3650)
 
 
 def make_certificates(folder: Path) -> None:
-    """Write ca.pem, server.pem and server.key, unless they are there.
+    """Write ca.pem, server.pem and server.key, unless they exist.
 
-    The authority's private key is thrown away: nobody can make another certificate with it.
+    The authority's private key is not stored, so no other certificate can be signed with it.
     """
     files = [folder / name for name in ("ca.pem", "server.pem", "server.key")]
     if all(file.exists() for file in files):
@@ -56,7 +56,7 @@ def make_certificates(folder: Path) -> None:
 
 
 def make_node_key(path: Path) -> None:
-    """Write a new private key for a SuperNode and beside it, as .pub, the public one."""
+    """Write a new private key for a SuperNode, and its public key with the suffix .pub."""
     key = ec.generate_private_key(ec.SECP384R1())
     text = key.public_key().public_bytes(
         serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
@@ -66,7 +66,7 @@ def make_node_key(path: Path) -> None:
 
 
 def make_secret(path: Path) -> None:
-    """Write random bytes that two processes share, unless they are there."""
+    """Write a random secret that two processes share, unless it exists."""
     if not path.exists():
         _write(path, secrets.token_bytes(32), 0o600)
 
@@ -104,7 +104,7 @@ def _private(key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat)
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
-    """A file that has its mode before it has its content, and is whole or not there."""
+    """Write a file atomically, with its mode set before it has any content."""
     draft = path.with_name(path.name + ".new")
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:

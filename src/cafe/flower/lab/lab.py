@@ -1,4 +1,4 @@
-"""The federation on one machine as an object."""
+"""A federation on one machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from cafe.errors import InputError
 from cafe.flower.lab import commands, processes, startup
-from cafe.flower.lab.paths import Memory, Places
+from cafe.flower.lab.paths import LabPaths, LabState
 from cafe.flower.lab.processes import Process
 from cafe.flower.lab.startup import TASKS, Say
 
@@ -17,14 +17,17 @@ from cafe.flower.lab.startup import TASKS, Say
 class Lab:
     """A SuperLink and SuperNodes on loopback for the app in a folder.
 
-    Processes have names: ``superlink``, ``node-1``, ``node-2`` and so on, and ``node-1-tasks`` for
-    what runs the first node's tasks in warm processes. They live on when this object is gone; all
-    that is known about them is in the folder's ``.federation``.
+    The processes are named ``superlink``, ``node-1``, ``node-2`` and so on; ``node-1-tasks`` is the
+    task runner of the first node, which runs its tasks in warm processes. The processes outlive
+    this object: everything known about them is stored in the folder's ``.federation``.
+
+    Args:
+        folder: the folder of a Flower app.
     """
 
     def __init__(self, folder: str | Path) -> None:
         commands.check_flower()
-        self.places = Places(Path(folder))
+        self.paths = LabPaths(Path(folder))
 
     def up(
         self,
@@ -33,120 +36,128 @@ class Lab:
         cold: bool = False,
         say: Say = lambda _: None,
     ) -> None:
-        """Start what is missing, and return when every node is online.
+        """Start the processes that are not running, and return when every node is online.
 
-        Without a number there are as many nodes as before, or four. More than before join a
-        running federation, and of one that has more, none is ended. Nodes that died come back,
-        with TLS as the same node as before.
+        A node that has died is started again; with TLS it keeps its id.
+
+        Args:
+            nodes: how many nodes; by default as many as before, or 4. If more are running, they
+                are not ended.
+            insecure: without TLS and keys.
+            cold: without task runners: a new Python process for every message.
+            say: called with a sentence at each step.
         """
-        if not (self.places.folder / "pyproject.toml").exists():
+        if not (self.paths.folder / "pyproject.toml").exists():
             raise InputError(
-                f"{self.places.folder} holds no Flower app: there is no pyproject.toml in it. "
-                "Write one to try: cafe federate init FOLDER."
+                f"{self.paths.folder} contains no Flower app: it has no pyproject.toml. "
+                "Write an app: cafe federate init FOLDER."
             )
         if nodes is not None and nodes < 1:
-            raise InputError(f"--nodes must be at least 1. Got {nodes}: nobody would train.")
-        with self.places.locked():
-            self.places.make()
-            memory = startup.plan(self.places, nodes, insecure, cold)
-            startup.prepare(self.places, memory)
-            startup.start(self.places, memory, [*memory.nodes][:nodes], say)
-            more = [name for name in [*memory.nodes][nodes:] if self.runs(name)] if nodes else []
+            raise InputError(f"--nodes must be at least 1. Got {nodes}.")
+        with self.paths.lock():
+            self.paths.create()
+            state = startup.plan(self.paths, nodes, insecure, cold)
+            startup.prepare(self.paths, state)
+            startup.start(self.paths, state, [*state.nodes][:nodes], say)
+            more = [n for n in [*state.nodes][nodes:] if self.is_running(n)] if nodes else []
             if more:
                 say(
-                    f"More are running: {', '.join(more)}. To have fewer: "
-                    f"cafe federate down {self.places.folder}, then up."
+                    f"More nodes are running: {', '.join(more)}. To have fewer: "
+                    f"cafe federate down {self.paths.folder}, then up."
                 )
 
     def start(self, name: str) -> None:
-        """Start one process that is not running, and return when it is ready."""
-        with self.places.locked():
-            memory = self._memory()
-            self._check(name, memory)
+        """Start one process unless it is running, and return when it is ready."""
+        with self.paths.lock():
+            state = self._load_state()
+            self._check(name, state)
             node = name.removesuffix(TASKS)
-            startup.start(self.places, memory, [] if node == "superlink" else [node])
+            startup.start(self.paths, state, [] if node == "superlink" else [node])
 
     def down(self) -> list[str]:
-        """End every process that was started here, and nothing else; return their names."""
-        if not self.places.state.exists() and not self.processes():
+        """End every process that was started here, and no other; return their names."""
+        if not self.paths.state_folder.exists() and not self.processes():
             return []
-        with self.places.locked():
+        with self.paths.lock():
             found = [each for each in self.processes() if each.alive or each.tasks]
-            # Nodes first: they say good-bye to the SuperLink.
+            # Nodes first: they sign off from the SuperLink.
             processes.end(each for each in found if each.name != "superlink")
             processes.end(each for each in found if each.name == "superlink")
-            self.places.record([])
+            self.paths.save_processes([])
             return [each.name for each in found]
 
-    def kill(self, name: str, what: signal.Signals = signal.SIGKILL) -> None:
-        """Send a signal to a process and all that belongs to it, as if its machine did it.
+    def kill(self, name: str, signum: signal.Signals = signal.SIGKILL) -> None:
+        """Send a signal to a process and all its descendants, as if its machine had failed.
 
-        A killed node is missed by the SuperLink only after a minute, and cannot come back before.
+        The SuperLink notices only after a minute that a node was killed. The node cannot come back
+        before.
         """
-        self._check(name, self._memory())
+        self._check(name, self._load_state())
         chosen = [each for each in self.processes() if each.name in (name, name + TASKS)]
-        processes.send(chosen, what)
-        if what == signal.SIGKILL:
+        processes.send(chosen, signum)
+        if signum == signal.SIGKILL:
             processes.wait(chosen)
 
     def processes(self) -> list[Process]:
-        """What was started and not yet taken down, dead or alive."""
-        return self.places.processes()
+        """The processes that were started and not yet taken down, dead or alive."""
+        return self.paths.find_processes()
 
-    def runs(self, name: str) -> bool:
+    def is_running(self, name: str) -> bool:
         """Whether the process of this name is alive."""
-        return name in self.places.alive()
+        return name in self.paths.running()
 
     def log_tail(self, name: str, lines: int = 15) -> str:
-        """The end of a process's log."""
-        return self.places.log_tail(name, lines)
+        """The last lines of a process's log."""
+        return self.paths.log_tail(name, lines)
 
     def submit(self, **run_config: str | float | bool) -> str:
-        """Submit the folder's app, with some of its settings changed; return the run's id.
+        """Submit the folder's app; return the id of the run.
 
-        Only what the app's pyproject.toml has under [tool.flwr.app.config] can be changed.
+        Args:
+            run_config: values that override those of ``[tool.flwr.app.config]`` in the app's
+                pyproject.toml; other keys are rejected.
         """
-        memory = self._memory()
-        if not self.runs("superlink"):
+        state = self._load_state()
+        if not self.is_running("superlink"):
             raise InputError(
-                f"The SuperLink is not running. Start it: cafe federate up {self.places.folder}."
+                f"The SuperLink is not running. Start it: cafe federate up {self.paths.folder}."
             )
-        words = [f"{key}={json.dumps(value)}" for key, value in run_config.items()]
-        given = ["--run-config", " ".join(words)] if words else []
-        answer = commands.tool(
-            self.places, "run", str(self.places.folder), commands.CONNECTION, *given
+        pairs = [f"{key}={json.dumps(value)}" for key, value in run_config.items()]
+        given = ["--run-config", " ".join(pairs)] if pairs else []
+        answer = commands.call_flwr(
+            self.paths, "run", str(self.paths.folder), commands.CONNECTION, *given
         )
-        memory.run, memory.output = answer["run-id"], str(run_config.get("folder", "")) or None
-        self.places.remember(memory)
+        state.run, state.output = answer["run-id"], str(run_config.get("folder", "")) or None
+        self.paths.save_state(state)
         return str(answer["run-id"])
 
     def run_status(self, run: str) -> str:
-        """What the SuperLink says about a run: pending, running, finished:completed and so on."""
-        found = commands.tool(self.places, "list", commands.CONNECTION, "--run-id", run)
+        """The SuperLink's status of a run: pending, running, finished:completed and so on."""
+        found = commands.call_flwr(self.paths, "list", commands.CONNECTION, "--run-id", run)
         return str(found["runs"][0]["status"])
 
     def stop_run(self, run: str) -> None:
-        """Stop a run; the federation goes on."""
-        commands.tool(self.places, "stop", run, commands.CONNECTION)
+        """Stop a run; the federation stays up."""
+        commands.call_flwr(self.paths, "stop", run, commands.CONNECTION)
 
     def run_log(self, run: str, lines: int = 25) -> str:
-        """The end of what a run's server has logged."""
-        return "\n".join(commands.run_log(self.places, run).splitlines()[-lines:])
+        """The last lines of a run's log; empty if the SuperLink does not answer."""
+        return "\n".join(commands.run_log(self.paths, run).splitlines()[-lines:])
 
-    def online(self) -> dict[str, str]:
-        """The SuperLink's word for each node that it knows, by Flower's id: online, offline..."""
-        return commands.online(self.places)
+    def node_statuses(self) -> dict[str, str]:
+        """The SuperLink's status (online, offline and so on) of each node, by Flower's id."""
+        return commands.node_statuses(self.paths)
 
     def status(self) -> dict[str, Any]:
-        """All that is known, as plain values."""
-        memory = self.places.recall()
+        """Everything known about the federation, as plain values."""
+        state = self.paths.load_state()
         running = self.processes()
-        seen = self.online() if self.runs("superlink") else {}
-        known = memory.nodes if memory else {}
+        seen = self.node_statuses() if self.is_running("superlink") else {}
+        known = state.nodes if state else {}
         return {
-            "address": f"{commands.LOOPBACK}:{memory.port}" if memory else None,
-            "insecure": memory.insecure if memory else None,
-            "cold": memory.cold if memory else None,
+            "address": f"{commands.LOOPBACK}:{state.port}" if state else None,
+            "insecure": state.insecure if state else None,
+            "cold": state.cold if state else None,
             "processes": [
                 {"name": each.name, "pid": each.pid, "alive": each.alive, "tasks": [*each.tasks]}
                 for each in running
@@ -155,20 +166,20 @@ class Lab:
                 {"name": name, "id": node.id, "online": seen.get(node.id or "") == "online"}
                 for name, node in known.items()
             ],
-            "run": memory.run if memory else None,
-            "folder": memory.output if memory else None,
+            "run": state.run if state else None,
+            "folder": state.output if state else None,
         }
 
-    def _memory(self) -> Memory:
-        memory = self.places.recall()
-        if memory is None:
+    def _load_state(self) -> LabState:
+        state = self.paths.load_state()
+        if state is None:
             raise InputError(
-                f"There is no federation in {self.places.folder}. "
-                f"Start one: cafe federate up {self.places.folder}."
+                f"There is no federation in {self.paths.folder}. "
+                f"Start one: cafe federate up {self.paths.folder}."
             )
-        return memory
+        return state
 
-    def _check(self, name: str, memory: Memory) -> None:
-        names = ["superlink", *memory.nodes]
+    def _check(self, name: str, state: LabState) -> None:
+        names = ["superlink", *state.nodes]
         if name.removesuffix(TASKS) not in names:
             raise InputError(f"There is no process {name!r}. There are: {', '.join(names)}.")

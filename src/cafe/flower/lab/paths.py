@@ -1,4 +1,4 @@
-"""Where a lab keeps what, and what it remembers between commands."""
+"""The files of a lab, and the state that it keeps between commands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOWEST_PORT = 15000
 
 @dataclass
 class Node:
-    """One SuperNode: its place among the data's partitions, its port, and Flower's id for it."""
+    """A SuperNode: which partition of the data it has, its port, and Flower's id of it."""
 
     partition: int
     partitions: int
@@ -31,35 +31,35 @@ class Node:
 
 
 @dataclass
-class Memory:
-    """What a federation is, on disk between commands."""
+class LabState:
+    """A federation's configuration and last run, as stored between commands."""
 
     insecure: bool
     cold: bool
     port: int
     nodes: dict[str, Node] = field(default_factory=dict)
-    registered: dict[str, str] = field(default_factory=dict)  # ids of keys that are known
-    database: bool = False  # whether the SuperLink has come to the end of making it
+    registered: dict[str, str] = field(default_factory=dict)  # Flower's ids of registered keys
+    database: bool = False  # whether the SuperLink has finished creating its database
     run: str | None = None  # the id of the last run
-    output: str | None = None  # the folder of its results
+    output: str | None = None  # the results folder of the last run
 
 
-class Places:
-    """The files of a lab, and the processes that it started."""
+class LabPaths:
+    """The files of a lab, and the processes that are recorded in them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
-        self.state = self.folder / STATE
-        self.keys = self.state / "keys"
-        self.logs = self.state / "logs"
-        self.database = self.state / "superlink.db"
-        self.mark = f"{self.state}:"  # what the marks of all processes here begin with
-        self._memory = self.state / "federation.json"
-        self._processes = self.state / "processes.json"
+        self.state_folder = self.folder / STATE
+        self.keys = self.state_folder / "keys"
+        self.logs = self.state_folder / "logs"
+        self.database = self.state_folder / "superlink.db"
+        self.mark = f"{self.state_folder}:"  # the prefix of the marks of all processes
+        self._state = self.state_folder / "federation.json"
+        self._processes = self.state_folder / "processes.json"
 
-    def make(self) -> None:
-        """Make the folders, and keep them out of the app and of version control."""
-        for folder in (self.state, self.keys, self.logs):
+    def create(self) -> None:
+        """Create the folders, and exclude them from the app and from version control."""
+        for folder in (self.state_folder, self.keys, self.logs):
             folder.mkdir(mode=0o700, exist_ok=True)
         ignored = self.folder / ".gitignore"
         lines = ignored.read_text().splitlines() if ignored.exists() else []
@@ -67,72 +67,73 @@ class Places:
             ignored.write_text("\n".join([*lines, f"{STATE}/", ""]))
 
     def home(self, name: str) -> Path:
-        """A process's own Flower folder, as if it had a machine to itself."""
-        return self.state / "homes" / name
+        """The Flower folder (FLWR_HOME) of a process; each process has its own."""
+        return self.state_folder / "homes" / name
 
     def log(self, name: str) -> Path:
-        """A process's log."""
+        """The log file of a process."""
         return self.logs / f"{name}.log"
 
     def key(self, name: str) -> Path:
-        """A node's private key; the public one has .pub at its end."""
+        """The private key of a node; the public key has the suffix .pub."""
         return self.keys / f"{name}.key"
 
     def log_tail(self, name: str, lines: int = 15) -> str:
-        """The end of a process's log."""
+        """The last lines of a process's log."""
         path = self.log(name)
         if not path.exists():
             return ""
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """One command at a time changes a federation."""
-        self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (self.state / "lock").open("w") as lock:
+    def lock(self) -> Iterator[None]:
+        """Hold the lock that lets only one command at a time change a federation."""
+        self.state_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (self.state_folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def recall(self) -> Memory | None:
-        """What was remembered, if anything."""
-        if not self._memory.exists():
+    def load_state(self) -> LabState | None:
+        """The stored state; None if there is none."""
+        if not self._state.exists():
             return None
-        with _understood(self._memory):
-            kept = json.loads(self._memory.read_text())
+        with _explain_errors(self._state):
+            kept = json.loads(self._state.read_text())
             kept["nodes"] = {name: Node(**node) for name, node in kept["nodes"].items()}
-            return Memory(**kept)
+            return LabState(**kept)
 
-    def remember(self, memory: Memory) -> None:
-        """Keep it for the next command."""
-        _replace(self._memory, asdict(memory))
+    def save_state(self, state: LabState) -> None:
+        """Store the state for the next command."""
+        _write_json(self._state, asdict(state))
 
-    def recorded(self) -> list[Process]:
-        """The processes that were started and not taken down; they may be long gone."""
+    def load_processes(self) -> list[Process]:
+        """The recorded processes, which may have ended."""
         if not self._processes.exists():
             return []
-        with _understood(self._processes):
+        with _explain_errors(self._processes):
             return [Process(**each) for each in json.loads(self._processes.read_text())]
 
-    def record(self, started: list[Process]) -> None:
-        """Keep what tells processes from others."""
+    def save_processes(self, started: list[Process]) -> None:
+        """Record what identifies these processes."""
         known = ("name", "pid", "started", "boot", "mark")
-        _replace(self._processes, [{key: getattr(each, key) for key in known} for each in started])
+        values = [{key: getattr(each, key) for key in known} for each in started]
+        _write_json(self._processes, values)
 
-    def processes(self) -> list[Process]:
-        """What was started and not taken down as it is now, recorded or not, dead or alive."""
-        recorded = self.recorded()
-        return processes.look([*recorded, *processes.unrecorded(recorded, self.mark)])
+    def find_processes(self) -> list[Process]:
+        """The processes that were not taken down, dead or alive, recorded or not."""
+        recorded = self.load_processes()
+        return processes.refresh([*recorded, *processes.find_unrecorded(recorded, self.mark)])
 
-    def alive(self) -> set[str]:
-        """The names of the recorded processes that run."""
-        return {each.name for each in processes.look(self.recorded()) if each.alive}
+    def running(self) -> set[str]:
+        """The names of the recorded processes that are alive."""
+        return {each.name for each in processes.refresh(self.load_processes()) if each.alive}
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody listens on, below those that the system hands out.
+    """Free ports of 127.0.0.1, below the range from which the system assigns ports.
 
-    One that it hands out could become the near end of a connection while its listener restarts;
-    a node that knocks there could even be connected to itself.
+    A port of that range could be assigned to an outgoing connection while its listener restarts; a
+    node that connects to it could even be connected to itself.
     """
     try:
         text = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text()
@@ -146,7 +147,7 @@ def free_ports(count: int) -> list[int]:
         while len(held) < count:
             held.append(candidate := socket.socket())
             try:
-                # The system's generator: two labs that start together must not agree.
+                # The system's random numbers: two labs that start together must differ.
                 candidate.bind(("127.0.0.1", random.SystemRandom().randrange(LOWEST_PORT, highest)))
             except OSError:
                 held.pop().close()
@@ -157,18 +158,18 @@ def free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def _understood(path: Path) -> Iterator[None]:
+def _explain_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, KeyError) as error:
         raise FileError(
             path,
             f"the file is not as the lab wrote it: {error}. Delete it, end what is running with "
-            "cafe federate down, then delete the folder that the file was in.",
+            "cafe federate down, then delete the folder that contained the file.",
         ) from None
 
 
-def _replace(path: Path, value: Any) -> None:
+def _write_json(path: Path, value: Any) -> None:
     draft = path.with_name(path.name + ".new")
     draft.write_text(json.dumps(value, indent=1) + "\n")
     draft.replace(path)

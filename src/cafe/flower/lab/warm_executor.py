@@ -1,13 +1,13 @@
-"""Run a SuperNode's tasks in copies of one warm process, instead of starting Python for each.
+"""Run a SuperNode's tasks in forks of one warm process, instead of starting Python for each.
 
-Flower starts a fresh interpreter for every message, and imports cost it seconds of computing.
-``python -m cafe.flower.lab.warm_executor`` stands in for ``flower-superexec``: it imports Flower's
-client side once, forks a helper while there is no thread and no connection yet, and then runs
-Flower's own loop. For each task the helper forks itself; the copy runs the task and ends. To an
-app it is as if its process were new, except that its imports are done.
+Flower starts a new interpreter for every message, and its imports take seconds of CPU time.
+``python -m cafe.flower.lab.warm_executor`` replaces ``flower-superexec``. It imports Flower's
+client side once, forks a helper before there is any thread or connection, and then runs Flower's
+own loop. For each task the helper forks itself; the fork runs the task and exits. To an app its
+process looks new, except that modules are already imported.
 
-This is the only module that leans on Flower's inner workings, and tests/flower/lab/test_warm.py
-fails if a release changes what is used here.
+This module uses internals of Flower. tests/flower/lab/test_warm_executor.py fails if a release
+of Flower changes them.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 LOOP = "flwr.supercore.superexec.run_superexec"
 TASK = "flwr.supernode.runtime.run_clientapp"
-LARGEST = 1 << 16  # bytes of a message to the helper
-PATIENCE = 3.0  # seconds that tasks have to end once their node is gone
+MAX_REQUEST = 1 << 16  # bytes of a message to the helper
+PATIENCE = 3.0  # seconds between SIGTERM and SIGKILL for tasks whose node has ended
 
 
 class WarmExecutor:
-    """What Flower asks to start tasks; it passes those of clients to the warm helper."""
+    """An executor for Flower's loop that passes the tasks of clients to the warm helper."""
 
     def __init__(self, helper: socket.socket) -> None:
         from flwr.supercore.superexec.executor import SubprocessExecutor
@@ -50,7 +50,7 @@ class WarmExecutor:
         self._cold = SubprocessExecutor()
 
     def launch(self, spec: ExecutionSpec) -> LaunchResult:
-        """Start a task; one that is no client's, or that the helper cannot take, as Flower does."""
+        """Start a client's task in the helper; other tasks, or if it has ended, as Flower does."""
         from flwr.supercore.constant import TaskType
         from flwr.supercore.superexec.executor import LaunchResult
 
@@ -59,39 +59,38 @@ class WarmExecutor:
                 self._helper.send(json.dumps(asdict(spec)).encode())
                 return LaunchResult.accepted()
             except OSError:
-                print("The warm helper is gone: this task starts cold.", flush=True)
+                print("The warm helper has ended: this task starts cold.", flush=True)
         return self._cold.launch(spec)
 
     def get_eligible_capacity(
         self, supported_task_types: set[TaskType], **_: Any
     ) -> tuple[set[TaskType], set[str]]:
-        """Every kind of task is welcome."""
         return supported_task_types, set()
 
     def wait_for_capacity(self, task_type: TaskType | None = None, **_: Any) -> None:
-        """There is always room."""
+        """Return at once: the number of tasks is not limited."""
 
     def reconcile(self) -> None:
-        """Nothing is kept between tasks."""
+        """Do nothing: no state is kept between tasks."""
 
     def close(self) -> None:
-        """Let the helper go; it ends its tasks."""
+        """Close the connection to the helper, which then ends its tasks and exits."""
         self._helper.close()
 
 
 def main() -> None:
-    """Warm up, fork the helper, and run Flower's loop with it."""
+    """Import modules, fork the helper, and run Flower's loop with it."""
     given = _arguments()
     loop: Any = importlib.import_module(LOOP)
     for name in (TASK, "numpy", *given.modules):
         importlib.import_module(name)
-    ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)  # one message, one task
-    gc.freeze()  # what is there stays shared between the copies
+    ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)  # one packet is one task
+    gc.freeze()  # keeps the imported modules in memory that the forks share
     if os.fork() == 0:
         ours.close()
-        _help(theirs)
+        _run_helper(theirs)
     theirs.close()
-    _end_with(given.parent_pid)
+    _exit_with(given.parent_pid)
     executor = WarmExecutor(ours)
     loop.get_executor = lambda *_, **__: executor
     secret = given.superexec_auth_secret_file
@@ -110,20 +109,19 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--parent-pid", type=int, required=True)
     parser.add_argument("--root-certificates")
     parser.add_argument("--superexec-auth-secret-file")
-    parser.add_argument("modules", nargs="*", help="Modules that apps import, imported once.")
+    parser.add_argument("modules", nargs="*", help="Modules of apps to import in advance.")
     return parser.parse_args()
 
 
-def _end_with(pid: int) -> None:
-    """Interrupt this process once another has ended.
+def _exit_with(pid: int) -> None:
+    """Interrupt this process when another one has ended.
 
-    Flower's own way asks whether the pid exists, which stays true while nobody has taken leave of
-    the dead.
+    Flower itself checks whether the pid exists, which is still true for a zombie process.
     """
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
-        raise SystemExit("The node has ended before its tasks could be served.") from None
+        raise SystemExit("The node ended before its task runner was ready.") from None
 
     def watch() -> None:
         select.select([handle], [], [])
@@ -132,9 +130,9 @@ def _end_with(pid: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _help(requests: socket.socket) -> NoReturn:
-    """Fork a copy for each message that comes, until the other end is closed."""
-    running: dict[int, int] = {}  # a handle on each task, and its pid
+def _run_helper(requests: socket.socket) -> NoReturn:
+    """Fork a process for each request, until the other end is closed."""
+    running: dict[int, int] = {}  # the pid of each task, by its pidfd
     waiting = selectors.DefaultSelector()
     waiting.register(requests, selectors.EVENT_READ)
     while True:
@@ -144,25 +142,25 @@ def _help(requests: socket.socket) -> NoReturn:
                 os.waitpid(running.pop(handle), 0)
                 waiting.unregister(handle)
                 os.close(handle)
-            elif message := requests.recv(LARGEST):
+            elif message := requests.recv(MAX_REQUEST):
                 pid = os.fork()
                 if pid == 0:
                     waiting.close()
                     for handle in running:
                         os.close(handle)
                     requests.close()
-                    _run(json.loads(message))
+                    _run_task(json.loads(message))
                 handle = os.pidfd_open(pid)
                 running[handle] = pid
                 waiting.register(handle, selectors.EVENT_READ)
             else:
-                _leave(running)
+                _end_tasks(running)
 
 
-def _run(spec: dict[str, Any]) -> NoReturn:
-    """Be the process of one task."""
+def _run_task(spec: dict[str, Any]) -> NoReturn:
+    """Run one task in this process, and exit."""
     os.setpgid(0, 0)
-    sys.modules["numpy"].random.seed()  # or every task of a node would draw the same numbers
+    sys.modules["numpy"].random.seed()  # otherwise all tasks of a node would draw the same numbers
     tls = importlib.import_module("flwr.supercore.tls")
     try:
         sys.modules[TASK].run_clientapp(
@@ -179,8 +177,8 @@ def _run(spec: dict[str, Any]) -> NoReturn:
         pass
     except BaseException:
         traceback.print_exc()
-    # What an interpreter does at its end, except for taking itself to pieces, which would cost
-    # four times as much as all the rest of the copy's life.
+    # The interpreter's own steps at exit, without freeing its objects: that would take four times
+    # as long as everything else in the fork.
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()
@@ -188,11 +186,11 @@ def _run(spec: dict[str, Any]) -> NoReturn:
     os._exit(0)
 
 
-def _leave(running: dict[int, int]) -> NoReturn:
-    """End the tasks that are left, and this process."""
-    for what in (signal.SIGTERM, signal.SIGKILL):
+def _end_tasks(running: dict[int, int]) -> NoReturn:
+    """End the remaining tasks, and exit."""
+    for signum in (signal.SIGTERM, signal.SIGKILL):
         for handle in running:
-            signal.pidfd_send_signal(handle, what)
+            signal.pidfd_send_signal(handle, signum)
         until = time.monotonic() + PATIENCE
         while running and time.monotonic() < until:
             ended, _, _ = select.select([*running], [], [], until - time.monotonic())

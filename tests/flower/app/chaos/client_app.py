@@ -13,8 +13,8 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 from flwr.app.message import message as flwr_message
 from flwr.clientapp import ClientApp
 
-from cafe.flower import client, messages
-from cafe.flower.client_app import reply
+from cafe.flower import array_records, client, messages
+from cafe.flower.client_app import make_reply
 from chaos import task
 
 app = ClientApp()
@@ -58,8 +58,8 @@ honest = client(train, evaluate=judge)
 
 def forged(message, word, number):
     """A report that nobody should believe."""
-    order, _ = messages.order_from(message.content.config_records["order"])
-    model = messages.joined(message.content.array_records["model"])
+    order, _ = messages.read_order(message.content.config_records["order"])
+    model = array_records.join_parts(message.content.array_records["model"])
     update = {name: np.full_like(array, 1e-3) for name, array in model.items()}
     values = {
         "invitation": order.invitation,
@@ -87,7 +87,7 @@ def forged(message, word, number):
         values["examples"] = 10**15
     if word == "text":
         values["invitation"] = "one"
-    record = messages.packed(update)
+    record = array_records.pack_arrays(update)
     if word == "oversize":
         record["weight"] = Array(np.zeros(int(number or 4e6), np.float32))
     if word == "pickle":
@@ -126,14 +126,14 @@ def turned(message, factor):
 @app.train()
 def on_train(message, context):
     """Honest, or not."""
-    order, _ = messages.order_from(message.content.config_records["order"])
+    order, _ = messages.read_order(message.content.config_records["order"])
     word, number = told(context, order.round)
     context.run_config["told"], context.run_config["number"] = word, number
     received = time.monotonic()
     if word == "clock":
         flwr_message.now = lambda: datetime.now(UTC) + timedelta(hours=float(number))
     if word in FORGED:
-        return reply(message, forged(message, word, float(number)), received)
+        return make_reply(message, forged(message, word, float(number)), received)
     answer = honest(message, context)
     if word in ("flip", "scale") and "update" in answer.content:
         return turned(answer, -1.0 if word == "flip" else float(number))

@@ -45,7 +45,7 @@ def text(page: str) -> str:
     return (DOCS / page).read_text(encoding="utf-8")
 
 
-def name_of(page: Path) -> str:
+def quantity_label(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
@@ -70,7 +70,9 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 # ---------------------------------------------------------------- code and its output
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=name_of)
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=quantity_label
+)
 def test_code_runs_and_prints_what_is_shown(
     page: Path, run: Cafe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

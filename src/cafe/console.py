@@ -51,7 +51,7 @@ def progress_line(label: str, noun: str) -> Iterator[Show]:
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    from cafe.wording import number
+    from cafe.wording import format_number
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
@@ -69,7 +69,7 @@ def progress_line(label: str, noun: str) -> Iterator[Show]:
                 return
             said, (began, ahead, before) = now, first
             speed = (done - before) / max(now - began, 1e-9)
-            text = f"{label}: {done:,} {noun}{more}, {number(speed)}/s"
+            text = f"{label}: {done:,} {noun}{more}, {format_number(speed)}/s"
             bar.update(task, completed=share, description=text)
             if not console.is_terminal and share > ahead:
                 left = (now - began) * (1 - share) / (share - ahead)
@@ -146,9 +146,9 @@ def check_pictures(*paths: Path | None, folder: bool = True) -> None:
     """Refuse what could not be drawn or written in the end before any work is done."""
     for path in paths:
         if path:
-            from cafe.report import plots
+            from cafe.report.plotting import check_format
 
-            plots.check(path)
+            check_format(path)
             if folder:
                 check_folder(path)
 

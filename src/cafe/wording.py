@@ -1,4 +1,4 @@
-"""What each quantity is called and means, once for the terminal, the page and the docs."""
+"""Labels, units and meanings of quantities, and number formats, for terminal, page and docs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ QUANTITIES: dict[str, tuple[str, str, str]] = {
     "expected_reports": ("reports by the deadline", "per round", "E[n]"),
     "reports_per_update": ("reports used", "per update", "E[reports used | the round succeeds]"),
     "broadcasts": ("broadcasts", "per update", "E[C_b] = 1 / (1 - q)"),
-    "waste": ("waste", "client-s per update", "E[C_w], Theorem 1: discarded is charged the round"),
+    "waste": (
+        "waste",
+        "client-s per update",
+        "E[C_w], Theorem 1: a discarded job costs the whole round",
+    ),
     "waste_per_round": ("", "client-s per round", "E[C_w] of one round"),
     "waste_per_gradient": ("", "client-s per used report", "E[C_w] over reports used"),
     "waste_per_time": ("", "clients at any time", "E[C_w] per unit of time"),
@@ -19,9 +23,9 @@ QUANTITIES: dict[str, tuple[str, str, str]] = {
     "processing_waste_per_gradient": ("", "client-s per used report", "true times, over reports"),
     "processing_waste_per_time": ("", "clients at any time", "true times, per unit of time"),
     "absent_waste": (
-        "waste of the absent",
+        "waste of absent clients",
         "client-s per update",
-        "the part of clients never there",
+        "part of the waste",
     ),
     "agu_waste": ("waste under AGU, S_t only", "client-s per update", "failed rounds kept for S_t"),
     "agu_waste_union": ("waste under AGU, union", "client-s per update", "every report kept"),
@@ -31,39 +35,47 @@ QUANTITIES: dict[str, tuple[str, str, str]] = {
     "worst_age": ("age of the worst client", "s", "max over clients"),
     "round_duration": ("round lasts", "s", "E[Y], T unless rounds close early"),
     "update_interval": ("between updates", "s", "E[Y] / (1 - q)"),
-    "everybody_probability": ("everybody in time", "", "Pr(n = N)"),
+    "everybody_probability": ("all clients in time", "", "Pr(n = N)"),
     "mean_share": ("mean share of a client", "", "S~ = (1 - q) / N, exact"),
-    "bias": ("weight moved to fast clients", "", "0: all alike"),
+    "bias": ("weight moved to fast clients", "", "0: equal weights"),
     "merit": ("g(M)", "", "M Pr(n~ >= M - 1)"),
     "noise_factor": ("noise factor e_M", "", "E[1/n; n >= M]"),
     "sampling_factor": ("sampling factor c_M", "", "E[(N-n)/(n(N-1)); n >= M]"),
 }
 
-# fate: (word, meaning); the order is that of cafe.rounds.Fate, and of display.
+# fate: (label, meaning); the order is that of cafe.rounds.Fate, and of display.
 FATES: dict[str, tuple[str, str]] = {
-    "fresh": ("merged fresh", "used for the version it began from"),
-    "stale": ("merged stale", "used for a later version"),
-    "over": ("over quota", "reported, and not used by a round that succeeded"),
-    "late": ("late", "not there at the deadline"),
-    "failed": ("in a failed round", "reported, and thrown away with its round"),
+    "fresh": ("merged fresh", "used for the model version it started from"),
+    "stale": ("merged stale", "used for a later model version"),
+    "over": ("over quota", "reported, but its successful round did not use it"),
+    "late": ("late", "had not reported by the deadline"),
+    "failed": ("in a failed round", "reported, but its round failed"),
     "cancelled": ("cancelled", "still running when its round closed early"),
-    "crashed": ("crashed", "begun, and never reported"),
-    "refused": ("refused", "reported something that was not accepted"),
-    "absent": ("absent", "invited, and never began"),
+    "crashed": ("crashed", "started, but never reported"),
+    "refused": ("refused", "reported, but the report was rejected"),
+    "absent": ("absent", "invited, but never started"),
     "open": ("open", "no fate yet when the run ended"),
 }
 
-# What went over the network, and reports that counted more than once: (label, unit, meaning).
+# Network traffic, and reports used more than once: (label, unit, meaning).
 TRAFFIC: dict[str, tuple[str, str, str]] = {
-    "downloads": ("models sent", "per update", "how often the model was sent to a client"),
-    "bytes_down": ("sent to clients", "bytes per update", "the models' sizes, or their shares"),
-    "bytes_up": ("received", "bytes per update", "of reports in time, used or not"),
-    "reused": ("reports used again", "per update", "held reports that an earlier update has too"),
+    "downloads": ("models sent", "per update", "models sent to clients"),
+    "bytes_down": (
+        "sent to clients",
+        "bytes per update",
+        "size of the models or of the parts sent",
+    ),
+    "bytes_up": (
+        "received",
+        "bytes per update",
+        "size of reports that arrived in time, used or not",
+    ),
+    "reused": ("reports used again", "per update", "held reports that an earlier update used too"),
 }
 
 
-def name_of(quantity: str) -> str:
-    """What a quantity is called; one without a label of its own is a variant of the one before."""
+def quantity_label(quantity: str) -> str:
+    """The label of a quantity; variants without a label share the one above them."""
     label = ""
     for name, (own, _, _) in QUANTITIES.items():
         label = own or label
@@ -72,18 +84,18 @@ def name_of(quantity: str) -> str:
     raise KeyError(quantity)
 
 
-def counted(number: int, noun: str) -> str:
-    """A count with its noun: 1 client, 2 clients."""
+def format_count(number: int, noun: str) -> str:
+    """A count with its noun: ``1 client``, ``2 clients``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def percent(share: float) -> str:
-    """A share for people."""
+def format_percent(share: float) -> str:
+    """A share as a percentage with two decimals."""
     return f"{share:.2%}" if abs(share) < 10 else "-" if share != share else "over 1,000%"
 
 
-def number(value: float | int | None) -> str:
-    """A figure for people: four significant digits, and words where there is no number."""
+def format_number(value: float | int | None) -> str:
+    """Four significant digits; ``infinite``, ``undefined`` (NaN) or ``-`` (None)."""
     if value is None:
         return "-"
     if value != value:
@@ -97,10 +109,10 @@ def number(value: float | int | None) -> str:
     return f"{value:,.4g}" if abs(value) < 9999.5 else f"{value:,.0f}"
 
 
-def give_or_take(mean: float, error: float) -> str:
-    """A mean with its standard error, to the error's second digit or the mean's fifth."""
+def format_estimate(mean: float, error: float) -> str:
+    """A mean ± its standard error, with two digits of the error but at most five of the mean."""
     if not math.isfinite(mean) or not (math.isfinite(error) and error > 0):
-        return number(mean)
+        return format_number(mean)
     digits = 1 - math.floor(math.log10(error))
     if mean:
         digits = min(digits, 4 - math.floor(math.log10(abs(mean))))
@@ -111,6 +123,10 @@ def give_or_take(mean: float, error: float) -> str:
     return f"{mean:,.{shown}f} ± {around if float(around.replace(',', '')) else f'{error:.1g}'}"
 
 
-def share(mean: float, error: float = float("nan")) -> str:
-    """A share from 0 to 1 in percent, with its standard error."""
-    return f"{give_or_take(100 * mean, 100 * error)}%" if math.isfinite(mean) else number(mean)
+def format_share(mean: float, error: float = float("nan")) -> str:
+    """A share from 0 to 1 as a percentage, with its standard error if that is known."""
+    return (
+        f"{format_estimate(100 * mean, 100 * error)}%"
+        if math.isfinite(mean)
+        else format_number(mean)
+    )

@@ -14,7 +14,7 @@ from cafe.live.model_layout import Arrays
 from cafe.live.server import serve
 from cafe.live.wire import ClientScore
 from cafe.policies import mcu
-from cafe.report import runs as report_runs
+from cafe.report import run_page
 from cafe.results import load
 from tests.support.serving import board, brief, stopped_after, wire
 from tests.support.virtual_runs import VirtualWire
@@ -97,7 +97,7 @@ def test_a_loss_that_is_no_number(tmp_path: Path, loss: float) -> None:
     again = load(tmp_path).history.curve
     assert again is not None
     np.testing.assert_array_equal(again.loss, history.curve.loss)
-    report_runs.write(tmp_path / "page.html", [load(tmp_path)])
+    run_page.write(tmp_path / "page.html", [load(tmp_path)])
 
 
 @pytest.mark.parametrize("accuracy", [float("nan"), float("inf")])
@@ -159,7 +159,7 @@ def test_nobody_has_an_opinion(tmp_path: Path) -> None:
     assert history.curve is not None
     assert len(history.curve) == 0
     assert sum("none of 6 clients answered within 3 s" in s for s in said) == 2
-    report_runs.write(tmp_path / "page.html", [load(tmp_path)])
+    run_page.write(tmp_path / "page.html", [load(tmp_path)])
 
 
 def test_a_score_that_a_killed_server_owed_is_made_up(tmp_path: Path) -> None:

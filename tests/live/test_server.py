@@ -19,7 +19,7 @@ from cafe.live.server import serve
 from cafe.live.server_config import ServerConfig
 from cafe.live.wire import Order, Report
 from cafe.policies import agu, awu, fedavg, mcu
-from cafe.report import runs as report_runs
+from cafe.report import run_page
 from cafe.results import checkpoint, load
 from cafe.results.storage import locked, read_arrays
 from cafe.rounds.policy import Policy
@@ -303,12 +303,12 @@ def test_a_page_of_a_live_run(tmp_path: Path) -> None:
     unfinished = load(folder)
     assert not unfinished.finished
     assert unfinished.history.rounds == 1
-    report_runs.write(tmp_path / "unfinished.html", [unfinished])
+    run_page.write(tmp_path / "unfinished.html", [unfinished])
     assert "had not finished" in (tmp_path / "unfinished.html").read_text()
     serve(at, given, folder)
     finished = load(folder)
     assert finished.history.curve is not None
-    report_runs.write(tmp_path / "finished.html", [finished])
+    run_page.write(tmp_path / "finished.html", [finished])
     page = (tmp_path / "finished.html").read_text()
     assert "had not finished" not in page
     assert "How it learned" in page

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cafe.analysis.run_groups import _labels
+from cafe.analysis.run_records import _label_order
 from cafe.errors import FileError, InputError
 from cafe.policies import Registered, mcu, recipes, registered, resolve
 from cafe.results import execute, plan_runs, sweep
@@ -312,7 +312,7 @@ def test_a_table_may_not_have_the_label_of_the_first(tmp_path: Path) -> None:
 
 def test_reports_order_policies_by_their_labels() -> None:
     more = "[policies.big]\ngoal = 9\n"
-    assert _labels(SCENARIO + more) == {"fedbuff": 0, "big": 1}
+    assert _label_order(SCENARIO + more) == {"fedbuff": 0, "big": 1}
 
 
 def test_labels() -> None:

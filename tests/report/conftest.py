@@ -1,59 +1,13 @@
-"""Runs to report: a few policies and seeds on a small task, and made-up ones of any size."""
+"""Runs that several tests read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
 import pytest
 
-from cafe.data import Examples, Shards
-from cafe.engine import simulate
 from cafe.federation import Federation
 from cafe.latency import Exponential
-from cafe.learn.linear import Logistic
-from cafe.policies import agu, awu, mcu
-from cafe.rounds import Curve, Fate, History
-from cafe.task import Task
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A result as reports see it."""
-
-    history: History
-    provenance: Mapping[str, Any] = field(default_factory=dict)
-    federation: Federation | None = None
-    finished: bool = True
-
-
-def federation(clients: int = 20) -> Federation:
-    rates = np.linspace(0.5, 2.0, clients)
-    return Federation(clients, Exponential(rates), kind=np.arange(clients))
-
-
-def played(policy: Any, seed: int = 0, rounds: int = 60, *, task: Task | None = None) -> Run:
-    who = federation()
-    history = simulate(who, policy, task, rounds=rounds, seed=seed, evaluate_every=3)
-    told = {"version": "1.2.3", "policy": str(policy), "seed": seed, "text": "[run]\nrounds = 9\n"}
-    return Run(history, told, who)
-
-
-def small_task(clients: int = 20) -> Task:
-    rng = np.random.default_rng(0)
-    y = np.arange(clients * 6) % 3
-    x = np.eye(3, dtype=np.float32)[y] + rng.normal(0, 0.8, (len(y), 3)).astype(np.float32)
-    shards = Shards(np.arange(len(y)), np.arange(0, len(y) + 1, 6))
-    return Task(Examples(x, y), shards, Logistic(3, 3, 1e-3), batch=None, rate=0.2)
-
-
-POLICIES = (
-    mcu(quorum=11, deadline=0.7),
-    awu(quorum=11, deadline=0.7, weight="unbiased"),
-    agu(quorum=11, deadline=0.7),
-)
+from cafe.planner import Plan, plan
+from tests.support.runs import POLICIES, Run, played, small_task
 
 
 @pytest.fixture(scope="session")
@@ -69,32 +23,7 @@ def ledgers() -> list[Run]:
     return [played(policy, rounds=200) for policy in POLICIES]
 
 
-def made_up(policy: str, seed: int, rounds: int, clients: int, *, curve: bool = True) -> History:
-    """A history of any size, at once; its figures mean nothing."""
-    rng = np.random.default_rng(seed)
-    closed = np.cumsum(rng.uniform(0.5, 1.5, rounds))
-    columns: dict[str, Any] = {
-        "round": np.arange(rounds),
-        "opened": np.concatenate([[0.0], closed])[:-1],
-        "closed": closed,
-        "succeeded": rng.random(rounds) < 0.7,
-        "fates": rng.integers(0, 9, (rounds, len(Fate))),
-        "age": rng.uniform(1, 5, rounds),
-    }
-    for name in ("invited", "reports", "used", "reused", "downloads", "bytes_down", "bytes_up"):
-        columns[name] = rng.integers(1, clients, rounds)
-    for name in ("waste", "processing_waste", "absent_waste", "work"):
-        columns[name] = rng.uniform(0, clients, rounds)
-    after = np.arange(1, rounds + 1)
-    way = after / rounds
-    learned = Curve(after, closed, after, np.cumsum(columns["work"]), 2 - way, 0.9 * way)
-    return History(
-        policy,
-        seed,
-        columns,
-        age_by_client=rng.uniform(1, 50, clients),
-        merged_by_client=rng.integers(0, 9, clients),
-        weight_by_client=rng.random(clients),
-        open_jobs=3,
-        curve=learned if curve else None,
-    )
+@pytest.fixture(scope="session")
+def made() -> Plan:
+    """A plan for fifty equal clients."""
+    return plan(Federation(50, Exponential(1.0)), waste_price=20, broadcast_price=100)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from cafe import cli
-from cafe.analysis.run_groups import ordered
+from cafe.analysis.run_records import sort_runs
 from cafe.control import identity_of
 from cafe.engine import simulate
 from cafe.errors import FileError, InputError
 from cafe.policies import mcu, resolve_controller
-from cafe.report import runs
+from cafe.report import run_page
 from cafe.results import execute, load, plan_runs, sweep
 from cafe.rounds.ledger import Ledger
 from cafe.scenario import Scenario, load_scenario
@@ -117,8 +117,8 @@ def test_a_policy_beside_it_is_compared_with_it(folder: Path) -> None:
         scenario.policy("Growing")
     results = sweep(scenario, plan_runs(scenario, scenario.labels, folder / "runs"), jobs=1)
     assert [run.history.rounds for run in results] == [12, 12, 12]
-    assert [run.provenance["label"] for run in ordered(results[::-1])] == scenario.labels
-    runs.write(folder / "page.html", results)
+    assert [run.provenance["label"] for run in sort_runs(results[::-1])] == scenario.labels
+    run_page.write(folder / "page.html", results)
     assert "Growing" in (folder / "page.html").read_text()
     # Without [policy] there is nothing to inherit from.
     alone = loaded(folder, GROWING + "[policies.awu]\ndeadline = 0.4\n")

@@ -1,1 +1,4 @@
-"""What finished runs add up to: finding runs, grouping them, means with standard errors."""
+"""Estimates from runs, plans and fits: finding and grouping runs, means with errors, curves.
+
+Everything that reports show is calculated here or below; :mod:`cafe.report` only formats it.
+"""

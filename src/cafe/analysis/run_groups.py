@@ -1,152 +1,218 @@
-"""Where runs come from: which of them belong together, in which order, and who took part."""
+"""Runs grouped by scenario and policy: runs that differ only in their seed are repeats."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import tomllib
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
-from cafe.errors import CafeError
-from cafe.federation import Federation
-from cafe.federation_files import federation_from_table
-from cafe.files import read_text
-from cafe.rounds import History
-from cafe.scenario.policy_tables import controller_label, policy_label
+import numpy as np
+
+from cafe.analysis import run_costs, statistics
+from cafe.analysis.expected_values import expected_values
+from cafe.analysis.policy_labels import parse_policy, unique_labels
+from cafe.analysis.run_costs import RATIOS, Spent, amounts_by_round
+from cafe.analysis.run_records import (
+    RunRecord,
+    drop_duplicates,
+    label_of,
+    scenario_key,
+    scenario_names,
+)
+from cafe.analysis.statistics import Estimate
+from cafe.errors import InputError
+from cafe.latency.base import Floats
+from cafe.rounds import Fate, History
 
 
-class RunRecord(Protocol):
-    """A run that is over, or as far as it has come.
+@dataclass(frozen=True, eq=False)
+class RunGroup:
+    """The runs of one policy in one scenario.
 
-    It may also have ``expected``, an :class:`~cafe.theory.Expectation` or None; ``federation``, to
-    calculate one from; ``folder``, where it lies; and ``finished``, False for one cut short.
+    Attributes:
+        policy: the text that identifies the policy.
+        label: its label in reports.
+        runs: the runs, sorted by seed.
+        scenario: the scenario's name; empty if all groups have the same scenario.
     """
 
-    @property
-    def history(self) -> History:
-        """What the run did and cost."""
+    policy: str
+    label: str
+    runs: Sequence[RunRecord]
+    scenario: str = ""
+
+    @cached_property
+    def histories(self) -> list[History]:
+        """The history of each run."""
+        return [run.history for run in self.runs]
 
     @property
-    def provenance(self) -> Mapping[str, Any]:
-        """Where it came from, as JSON has it; a ``label`` in it is what the policy is called.
+    def seeds(self) -> list[int]:
+        """The seed of each run."""
+        return [history.seed for history in self.histories]
 
-        ``settings`` in it are all that the run depends on, with or without its seed.
-        """
+    @cached_property
+    def _sums(self) -> dict[str, Floats]:
+        """Each amount summed over each run, or over blocks of rounds if there is only one run."""
+        each = [amounts_by_round(history) for history in self.histories]
+        if len(each) == 1:
+            return {name: statistics.blocks(column) for name, column in each[0].items()}
+        return {name: np.array([one[name].sum() for one in each]) for name in each[0]}
+
+    def values(self, quantity: str) -> Floats:
+        """Values whose mean is the quantity: one per run, or per block if there is one run."""
+        over, under = RATIOS.get(quantity, (quantity, "updates"))
+        return statistics.ratio_values(self._sums[over], self._sums[under])
+
+    def estimate(self, quantity: str) -> Estimate:
+        """A quantity of :data:`RATIOS` or :data:`COUNTED`, estimated from all runs."""
+        return statistics.mean(self.values(quantity))
+
+    def final_values(self, what: str) -> Floats:
+        """The last ``accuracy`` or ``loss`` of each run; NaN for runs without one."""
+        found = [getattr(history, what) for history in self.histories]
+        return np.array([np.nan if value is None else value for value in found])
+
+    def final_estimate(self, what: str) -> Estimate:
+        """The mean of the runs' last ``accuracy`` or ``loss``."""
+        return statistics.mean(self.final_values(what))
+
+    @property
+    def worst_age(self) -> Estimate:
+        """The largest mean age of any client."""
+        return statistics.mean([h.age_by_client.max() for h in self.histories if _has_clients(h)])
+
+    @cached_property
+    def fates(self) -> dict[str, int]:
+        """The number of jobs with each fate, in all runs; ``open`` jobs have no fate yet."""
+        sums = {f.name.lower(): sum(h.fates[f.name.lower()] for h in self.histories) for f in Fate}
+        return sums | {"open": sum(h.open_jobs for h in self.histories)}
+
+    @property
+    def jobs(self) -> int:
+        """The number of jobs in all runs."""
+        return sum(self.fates.values())
+
+    @property
+    def fate_shares(self) -> dict[str, float]:
+        """The share of jobs with each fate, from 0 to 1."""
+        return {fate: count / max(self.jobs, 1) for fate, count in self.fates.items()}
+
+    @property
+    def ages(self) -> Floats:
+        """The mean age of each client, averaged over runs; empty before the first checkpoint."""
+        return _mean_by_client([h.age_by_client for h in self.histories if _has_clients(h)])
+
+    @property
+    def relative_weights(self) -> Floats:
+        """Each client's weight per update divided by an equal share, averaged over runs."""
+        known = filter(_has_clients, self.histories)
+        each = _mean_by_client([h.weight_by_client / max(h.updates, 1) for h in known])
+        return each * len(each)
+
+    def spent_until(self, accuracy: float) -> list[Spent]:
+        """What each run had spent when it first reached an accuracy."""
+        return [run_costs.spent_until(history, accuracy) for history in self.histories]
+
+    def spent_estimate(self, accuracy: float, what: str) -> Estimate:
+        """The mean of one attribute of :class:`Spent`; infinite if a run never got there."""
+        return statistics.mean([getattr(spent, what) for spent in self.spent_until(accuracy)])
+
+    @property
+    def expected(self) -> dict[str, float]:
+        """What theory expects, by the names of :data:`RATIOS`; empty where it does not apply."""
+        return self._expected[0]
+
+    @property
+    def why_not_expected(self) -> str:
+        """Why nothing is expected although theory covers the policy; empty otherwise."""
+        return self._expected[1]
+
+    @cached_property
+    def _expected(self) -> tuple[dict[str, float], str]:
+        return expected_values(self)
+
+    def deviation(self, quantity: str) -> tuple[float, float] | None:
+        """The relative deviation from the expected value, and half its 95% interval."""
+        expected = self.expected.get(quantity)
+        if not expected or not np.isfinite(expected):
+            return None
+        found = self.estimate(quantity)
+        if not np.isfinite(found.mean):
+            return None
+        return (found.mean - expected) / expected, found.interval() / expected
+
+    @property
+    def unfinished(self) -> int:
+        """The number of runs that were cut short."""
+        return sum(not getattr(run, "finished", True) for run in self.runs)
+
+    @property
+    def has_curves(self) -> bool:
+        """Whether the model was evaluated in any run."""
+        return any(h.curve is not None and len(h.curve) for h in self.histories)
 
 
-R = TypeVar("R", bound=RunRecord)
-
-
-def scenario_of(run: RunRecord) -> str | None:
-    """All that a run depends on but its policy and seed, as text; None where it does not say."""
-    settings = run.provenance.get("settings")
-    if settings is None:
-        return None
-    rest = {key: value for key, value in settings.items() if key not in ("policy", "seed")}
-    return json.dumps(rest, sort_keys=True, default=str)
-
-
-def label_of(run: RunRecord) -> str:
-    """What the policy is called in its scenario."""
-    return f"{run.provenance.get('label') or ''}"
-
-
-def once(results: Sequence[R]) -> list[R]:
-    """Every run once: of those that must be the same, the one that has come furthest."""
-    kept: dict[object, R] = {}
-    for run in results:
-        same = _identity(run)
-        if same not in kept or run.history.rounds > kept[same].history.rounds:
-            kept[same] = run
-    return [*kept.values()]
-
-
-def ordered(results: Sequence[R]) -> list[R]:
-    """Scenario by scenario as they come; in each, policies as the scenario lists them."""
-    scenarios = [scenario_of(run) for run in results]
-    places = {scenario: place for place, scenario in enumerate(dict.fromkeys(scenarios))}
-
-    def place(pair: tuple[R, str | None]) -> tuple[int, int]:
-        run, scenario = pair
-        labels = _labels(f"{run.provenance.get('text') or ''}")
-        return places[scenario], labels.get(label_of(run), len(labels))
-
-    return [run for run, _ in sorted(zip(results, scenarios, strict=True), key=place)]
-
-
-def names(firsts: Sequence[RunRecord]) -> list[str]:
-    """What scenarios are called, from a run of each: its folder, as short as tells them apart."""
-    folders: list[Path | None] = [getattr(run, "folder", None) for run in firsts]
-    short = [
-        "" if folder is None else _outer(folder.resolve(), run).name
-        for folder, run in zip(folders, firsts, strict=True)
-    ]
+def group_runs(results: Sequence[RunRecord]) -> list[RunGroup]:
+    """Group runs by scenario and policy, in order of first appearance; copies count once."""
+    if not results:
+        raise InputError("At least one result is required. Got none.")
+    found: dict[str | None, dict[tuple[str, str], list[RunRecord]]] = {}
+    for result in drop_duplicates(results):
+        policy, label = result.history.policy, label_of(result)
+        if label == parse_policy(policy)[0]:
+            label = ""  # the recipe's name alone does not tell policies apart
+        policies = found.setdefault(scenario_key(result), {})
+        policies.setdefault((policy, label), []).append(result)
+    labels = unique_labels([pair for policies in found.values() for pair in policies])
+    firsts = [next(iter(policies.values()))[0] for policies in found.values()]
+    scenarios = scenario_names(firsts) if len(firsts) > 1 else [""]
     return [
-        name if name and short.count(name) == 1 else f"{folder or f'scenario {number}'}"
-        for number, (name, folder) in enumerate(zip(short, folders, strict=True), 1)
+        RunGroup(
+            policy=pair[0],
+            label=f"{scenario}: {labels[pair]}" if scenario else labels[pair],
+            runs=sorted(runs, key=lambda run: run.history.seed),
+            scenario=scenario,
+        )
+        for scenario, policies in zip(scenarios, found.values(), strict=True)
+        for pair, runs in policies.items()
     ]
 
 
-def federation_of(run: RunRecord) -> tuple[Federation | None, str]:
-    """Who took part, or why that is not known: empty where a run could not say it anyway.
+def by_scenario(groups: Sequence[RunGroup]) -> list[list[RunGroup]]:
+    """The groups of each scenario."""
+    found: dict[str, list[RunGroup]] = {}
+    for group in groups:
+        found.setdefault(group.scenario, []).append(group)
+    return [*found.values()]
 
-    A file that says it is used if it still lies in the working folder, or in one that the run lies
-    in, and is still what it was.
+
+def common_accuracy(groups: Sequence[RunGroup]) -> float | None:
+    """The highest multiple of 5% that every run reached; None if there is none above 0.
+
+    None also if a run has no update: an untrained model has not learned its accuracy.
     """
-    known: Federation | None = getattr(run, "federation", None)
-    settings = run.provenance.get("settings") or {}
-    sums: dict[str, str] = settings.get("files") or {}
-    if known is not None or not sums:
-        return known, ""
-    folder: Path | None = getattr(run, "folder", None)
-    for place in (Path(), *(folder.resolve().parents if folder is not None else ())):
-        if all(_same(place / name, wanted) for name, wanted in sums.items()):
-            try:
-                return federation_from_table(settings["federation"], place / "scenario"), ""
-            except CafeError:  # a version of CAFe that reads tables otherwise
-                break
-    which = " and ".join(sums)
-    return None, (
-        f"{which}, which said who takes part, was not found as it was when the run began: call "
-        "cafe report in the folder of the scenario."
-    )
+    if not all(h.updates for group in groups for h in group.histories):
+        return None
+    best = [
+        float(np.max(h.curve.accuracy, initial=-1.0)) if h.curve is not None else -1.0
+        for group in groups
+        for h in group.histories
+    ]
+    lowest = min(best)
+    steps = int(lowest * 20 + 1e-9) if lowest > 0 else 0
+    return steps / 20 if steps else None
 
 
-def _identity(run: RunRecord) -> object:
-    """What no two runs have in common unless they are the same."""
-    begun, scenario = run.provenance, scenario_of(run)
-    if scenario is None:
-        return id(run)
-    # Real clients never do the same again: of them only a copy is the same run.
-    began = None if "federation" in begun["settings"] else begun.get("started")
-    return scenario, run.history.policy, label_of(run), run.history.seed, began
+def _mean_by_client(rows: Sequence[Floats]) -> Floats:
+    """The mean of the rows, which are sorted first if their numbers of clients differ."""
+    rows = [row.astype(float) for row in rows]
+    if len({len(row) for row in rows}) <= 1:
+        return np.asarray(np.mean(rows, axis=0)) if rows else np.empty(0)
+    levels = np.linspace(0, 1, min(len(row) for row in rows))
+    return np.asarray(np.mean([np.quantile(row, levels) for row in rows], axis=0))
 
 
-def _outer(folder: Path, run: RunRecord) -> Path:
-    """The folder that was asked for: runs of a scenario have folders of their own in it."""
-    own = folder.name == f"{label_of(run)}-seed-{run.history.seed}"
-    return folder.parent if own else folder
-
-
-@lru_cache(maxsize=64)
-def _labels(text: str) -> dict[str, int]:
-    """The place of all that run in a scenario's text: controller, ``[policy]``, then the others."""
-    try:
-        tables = tomllib.loads(text)
-        found = {"controller": controller_label, "policy": policy_label}
-        labels = [of(tables[name]["name"]) for name, of in found.items() if name in tables]
-        labels += tables.get("policies", ())
-    except (ValueError, KeyError, TypeError):  # no scenario, or one that was refused
-        return {}
-    return {label: place for place, label in enumerate(labels)}
-
-
-def _same(path: Path, wanted: str) -> bool:
-    """Whether a file still has the SHA-256 that it had."""
-    try:
-        return path.is_file() and hashlib.sha256(read_text(path).encode()).hexdigest() == wanted
-    except (CafeError, OSError):
-        return False
+def _has_clients(history: History) -> bool:
+    """Whether values per client are known: not before a run's first checkpoint."""
+    return bool(np.isfinite(history.age_by_client).all())

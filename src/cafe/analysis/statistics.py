@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from cafe.latency.base import Floats
 
-BLOCKS = 20  # enough to estimate a spread, few enough for rounds in different ones to be strangers
+BLOCKS = 20  # enough to estimate a spread, few enough that blocks are almost independent
 LEAST_BLOCK = 2
-ROUNDING = 1e-12  # relatively, what equal values may differ by when they are sums
+ROUNDING = 1e-12  # the relative difference that rounding may cause between equal sums
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,9 @@ class Estimate:
     """A mean of independent values.
 
     Attributes:
-        mean: of all.
-        error: its standard error; not a number where there are too few values to tell.
-        count: how many values.
+        mean: the mean.
+        error: its standard error; NaN if there are fewer than two values.
+        count: the number of values.
     """
 
     mean: float
@@ -29,7 +29,7 @@ class Estimate:
     count: int
 
     def interval(self, level: float = 0.95) -> float:
-        """How far to either side the truth may lie, at a level of confidence (Student's t)."""
+        """Half the width of the confidence interval at this level (Student's t)."""
         from scipy.special import stdtrit
 
         if not self.error >= 0:
@@ -37,16 +37,16 @@ class Estimate:
         return self.error * float(stdtrit(self.count - 1, (1 + level) / 2))
 
     def off_by(self, expected: float) -> float:
-        """How far the mean is from what was expected, in standard errors.
+        """The difference between the mean and the expected value, in standard errors.
 
-        Not a number where values do not vary at all: then nothing says how far chance can go.
+        NaN if the values do not vary: then the standard error is not known.
         """
         if not self.error > 0 or not np.isfinite(expected):
             return float("nan")
         return (self.mean - expected) / self.error
 
     def chance(self, expected: float) -> float:
-        """How often pure chance brings the mean at least so far off (Student's t, two-sided)."""
+        """The p-value of the mean under the expected value (Student's t, two-sided)."""
         from scipy.special import stdtr
 
         off = self.off_by(expected)
@@ -54,7 +54,7 @@ class Estimate:
 
 
 def mean(values: ArrayLike) -> Estimate:
-    """The mean of independent values. One that is infinite makes the mean infinite."""
+    """The mean of independent values; infinite if one of them is infinite."""
     found = np.asarray(values, dtype=float)
     if not found.size:
         return Estimate(float("nan"), float("nan"), 0)
@@ -68,11 +68,11 @@ def mean(values: ArrayLike) -> Estimate:
 
 
 def ratio_values(over: ArrayLike, under: ArrayLike) -> Floats:
-    """Values whose mean is sum(over) / sum(under), and whose spread is that of the ratio.
+    """Values whose mean is sum(over) / sum(under) and whose standard error is that of the ratio.
 
-    A mean of ratios is off where a part has few updates, and infinite where it has none. The ratio
-    of sums is neither. To first order it is a mean of these values (the delta method), so their
-    standard error is its own, and pairs of them can be compared.
+    A mean of ratios is biased if a part has few updates, and infinite if one has none. The ratio
+    of sums is neither. To first order it is the mean of these values (the delta method), so they
+    give its standard error, and can be paired with those of other runs.
     """
     above, below = np.asarray(over, dtype=float), np.asarray(under, dtype=float)
     whole = float(below.sum())
@@ -88,16 +88,16 @@ def ratio(over: ArrayLike, under: ArrayLike) -> Estimate:
 
 
 def paired(values: ArrayLike, others: ArrayLike) -> Estimate:
-    """The mean difference of values that belong together, such as runs of the same seed."""
+    """The mean difference of paired values, such as those of runs with the same seed."""
     first, second = np.asarray(values, dtype=float), np.asarray(others, dtype=float)
     with np.errstate(invalid="ignore"):
         return mean(first - second)
 
 
 def blocks(column: NDArray[np.generic]) -> Floats:
-    """The sums over blocks of consecutive entries, for a standard error from one run.
+    """Sums over blocks of consecutive entries, for a standard error from one run (batch means).
 
-    Where consecutive rounds depend on each other, as ages do, blocks hardly do (batch means).
+    Consecutive rounds may depend on each other, as ages do; blocks are almost independent.
     """
     number = min(BLOCKS, len(column) // LEAST_BLOCK)
     if number < 2:

@@ -122,15 +122,15 @@ def plan(
 
         print_output(tables.plan(made, robustness))
     if plot:
-        from cafe.report import plots
+        from cafe.report import plan_plots, plotting
 
-        plots.save(plots.plan(made), plot)
+        plotting.save(plan_plots.plan(made), plot)
     if report:
         from cafe.planner import frontier as make_frontier
-        from cafe.report import page
+        from cafe.report import plan_page
 
         front = make_frontier(made.federation, quorum=quorum, close_when_all=close_when_all)
-        page.write_plan(report, made, title="A plan", robustness=robustness, front=front)
+        plan_page.write(report, made, title="A plan", robustness=robustness, front=front)
     say_written(plot, report)
 
 
@@ -196,9 +196,9 @@ def frontier(
 
         print_output(tables.frontier(front))
     if plot:
-        from cafe.report import plots
+        from cafe.report import plan_plots, plotting
 
-        plots.save(plots.frontier(front), plot)
+        plotting.save(plan_plots.frontier(front), plot)
     say_written(plot)
 
 
@@ -234,9 +234,9 @@ def fit(
         if each:
             print_output(tables.clients(each))
     if plot:
-        from cafe.report import plots
+        from cafe.report import plan_plots, plotting
 
-        plots.save(plots.fit(found), plot)
+        plotting.save(plan_plots.fit(found), plot)
     if output and each:
         from cafe.federation_files import write_federation
 
@@ -251,9 +251,9 @@ def demo(
 ) -> None:
     """Tell the whole story on a fleet of real phones: fit, plan, train, compare; write a report."""
     check_pictures(output / "plan.svg", folder=False)
-    from cafe.demo import tell
+    from cafe.demo import run_demo
 
-    tell(output, print_line=print_output, progress=progress_bar)
+    run_demo(output, print_part=print_output, progress=progress_bar)
 
 
 def _federation(clients: int | None, rate: float | None, file: Path | None) -> Federation:

@@ -1,4 +1,4 @@
-"""What runs and policies come to, as tables for people and as JSON for programs."""
+"""Runs and policies as tables for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -9,37 +9,40 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from cafe.analysis import statistics
-from cafe.analysis.repeated_runs import RATIOS, Repeats, described, repeats
+from cafe.analysis.comparisons import compare_figures
+from cafe.analysis.run_groups import RunGroup, group_runs
+from cafe.analysis.run_records import RunRecord
+from cafe.analysis.statistics import Estimate
 from cafe.errors import InputError
 from cafe.policies import Registered, resolve
-from cafe.report import run_cells
+from cafe.report import policy_cells, run_cells
 from cafe.report.cells import Cells
+from cafe.report.run_sentences import explain_errors
 from cafe.report.tables import table
-from cafe.results import Result, summary
+from cafe.results import summary
 from cafe.rounds import policy_text
 
 Recipes = Mapping[str, Callable[..., Any]]
 OWN_PACKAGE = "cafe-fl"
 
 
-def simulated(results: Sequence[Result]) -> RenderableType:
-    """One policy: every run, then what they come to together."""
-    groups = repeats(results)
-    return _tables([run_cells.runs(groups), *_together(groups)], described(groups))
+def simulation_tables(results: Sequence[RunRecord]) -> RenderableType:
+    """One policy: a row per run, then the estimates from all runs."""
+    groups = group_runs(results)
+    return _tables([run_cells.runs(groups), *_estimates(groups)], explain_errors(groups))
 
 
-def compared(results: Sequence[Result]) -> RenderableType:
-    """Several policies side by side, and how the others differ from the first."""
-    groups = repeats(results)
-    cells = [*_together(groups), run_cells.differences(groups)]
-    return _tables([some for some in cells if some is not None], described(groups))
+def comparison_tables(results: Sequence[RunRecord]) -> RenderableType:
+    """Several policies side by side, and their differences to the first."""
+    groups = group_runs(results)
+    cells = [*_estimates(groups), run_cells.differences(groups)]
+    return _tables([some for some in cells if some is not None], explain_errors(groups))
 
 
-def policies(recipes: Recipes, others: Sequence[Registered] = ()) -> RenderableType:
-    """Every policy, then the parameters of each, then where those of other packages come from."""
-    loaded, faults = _loaded(others)
-    cells = run_cells.policies({**recipes, **loaded})
+def policy_tables(recipes: Recipes, others: Sequence[Registered] = ()) -> RenderableType:
+    """All policies, the parameters of each, and the packages that registered some of them."""
+    loaded, faults = _load_registered(others)
+    cells = policy_cells.policies({**recipes, **loaded})
     if others:
         rows = [[e.name, e.package, faults.get(e.name) or e.target] for e in others]
         columns = ["policy", "package", "function"]
@@ -47,34 +50,28 @@ def policies(recipes: Recipes, others: Sequence[Registered] = ()) -> RenderableT
     return _tables(cells)
 
 
-def as_json(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """Each policy: its figures with their standard errors, the same as differences, its runs."""
-    groups = repeats(results)
-    found = [_values(group) for group in groups]
-    # One seed says nothing about how far another would have been apart.
-    paired = all(group.seeds == groups[0].seeds for group in groups) and len(groups[0].seeds) > 1
+def results_to_json(results: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    """For each policy: its figures with standard errors, differences to the first, its runs."""
+    groups = group_runs(results)
     return [
         {
             "label": group.runs[0].provenance["label"],
             "policy": group.policy,
-            "figures": {name: _estimate(statistics.mean(each)) for name, each in values.items()},
-            "differences": {
-                name: _estimate(statistics.paired(each, found[0][name]))
-                for name, each in values.items()
-            }
-            if paired and group is not groups[0]
-            else None,
+            "figures": _estimates_to_json(found.estimates),
+            "differences": None
+            if found.differences is None
+            else _estimates_to_json(found.differences),
             "runs": [summary(history) for history in group.histories],
         }
-        for group, values in zip(groups, found, strict=True)
+        for group, found in zip(groups, compare_figures(groups), strict=True)
     ]
 
 
-def policies_as_json(recipes: Recipes, others: Sequence[Registered] = ()) -> list[dict[str, Any]]:
-    """Each policy: what it does and needs, its parameters, and the package that it comes from."""
-    loaded, faults = _loaded(others)
+def policies_to_json(recipes: Recipes, others: Sequence[Registered] = ()) -> list[dict[str, Any]]:
+    """For each policy: what it does and needs, its parameters, and the package it comes from."""
+    loaded, faults = _load_registered(others)
     known, packages = {**recipes, **loaded}, {entry.name: entry.package for entry in others}
-    heads, *_ = run_cells.policies(known)
+    heads, *_ = policy_cells.policies(known)
     found = [
         {
             "name": name,
@@ -90,8 +87,8 @@ def policies_as_json(recipes: Recipes, others: Sequence[Registered] = ()) -> lis
     ]
 
 
-def _loaded(others: Sequence[Registered]) -> tuple[Recipes, dict[str, str]]:
-    """The recipes of other packages by name, and why some of them cannot be used."""
+def _load_registered(others: Sequence[Registered]) -> tuple[Recipes, dict[str, str]]:
+    """The recipes of other packages by name, and the errors of those that cannot be loaded."""
     loaded, faults = {}, {}
     for entry in others:
         try:
@@ -101,8 +98,8 @@ def _loaded(others: Sequence[Registered]) -> tuple[Recipes, dict[str, str]]:
     return loaded, faults
 
 
-def _together(groups: Sequence[Repeats]) -> list[Cells]:
-    reached = run_cells.until(groups)
+def _estimates(groups: Sequence[RunGroup]) -> list[Cells]:
+    reached = run_cells.spent_until(groups)
     return [run_cells.results(groups), *([reached] if reached else []), *run_cells.costs(groups)]
 
 
@@ -113,19 +110,12 @@ def _tables(cells: Sequence[Cells], note: str = "") -> RenderableType:
     return Group(*parts, Text(f"{note}.", style="dim")) if note else Group(*parts)
 
 
-def _values(group: Repeats) -> dict[str, Any]:
-    """Values of each figure whose mean is the figure, one per run or per block of rounds."""
-    found: dict[str, Any] = {name: group.values(name) for name in RATIOS}
-    found |= {name: group.final(name) for name in ("accuracy", "loss")}
-    return found | {"virtual_time": [history.virtual_time for history in group.histories]}
-
-
-def _estimate(estimate: statistics.Estimate) -> dict[str, float]:
-    return {"mean": estimate.mean, "error": estimate.error}
+def _estimates_to_json(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, float]]:
+    return {name: {"mean": e.mean, "error": e.error} for name, e in estimates.items()}
 
 
 def _parameters(recipe: Callable[..., Any]) -> list[dict[str, Any]]:
-    meanings = run_cells.documented(recipe)[1]
+    meanings = policy_cells.parse_docstring(recipe)[1]
     return [
         {
             "name": name,
@@ -138,7 +128,7 @@ def _parameters(recipe: Callable[..., Any]) -> list[dict[str, Any]]:
 
 
 def _default(value: Any) -> Any:
-    """A parameter's default as JSON has it; None where there is none."""
+    """A parameter's default as a JSON value; None if it has none."""
     if value is inspect.Parameter.empty:
         return None
     return (

@@ -66,9 +66,9 @@ def simulate(
                 )
             results.append(result)
     if as_json:
-        print_json(result_tables.as_json(results)[0])
+        print_json(result_tables.results_to_json(results)[0])
     else:
-        print_output(result_tables.simulated(results))
+        print_output(result_tables.simulation_tables(results))
     _say_where(folder)
 
 
@@ -119,9 +119,9 @@ def compare(
                 say=say,
             )
     if as_json:
-        print_json(result_tables.as_json(results))
+        print_json(result_tables.results_to_json(results))
     else:
-        print_output(result_tables.compared(results))
+        print_output(result_tables.comparison_tables(results))
     _say_where(folder)
 
 
@@ -134,14 +134,15 @@ def report(
 ) -> None:
     """Write one self-contained HTML page about runs that are on disk."""
     check_page(output)
-    from cafe.analysis.run_groups import ordered
-    from cafe.analysis.run_search import find, skipped
-    from cafe.report import runs
+    from cafe.analysis.run_records import sort_runs
+    from cafe.analysis.run_search import find_runs
+    from cafe.report import run_page
+    from cafe.wording import format_count
 
-    found, others = find(folders)
+    found, others = find_runs(folders)
     if others:
-        say(f"Skipped {skipped(others)}.")
-    runs.write(output, ordered(found), title=title)
+        say(f"Skipped {format_count(others, 'run.json file')} of another program.")
+    run_page.write(output, sort_runs(found), title=title)
     say_written(output)
 
 
@@ -154,9 +155,9 @@ def policies(as_json: Json = False) -> None:
     from cafe.policies import recipes, registered
 
     if as_json:
-        print_json(result_tables.policies_as_json(recipes(), registered()))
+        print_json(result_tables.policies_to_json(recipes(), registered()))
     else:
-        print_output(result_tables.policies(recipes(), registered()))
+        print_output(result_tables.policy_tables(recipes(), registered()))
 
 
 def _fetch(scenario: Scenario, runs: Sequence[PlannedRun], *, resume: bool) -> None:

@@ -1,1 +1,4 @@
-"""Results for people: tables in the terminal, pictures, one self-contained HTML page."""
+"""Results for people: tables in the terminal, pictures, self-contained HTML pages.
+
+Nothing is calculated here: see :mod:`cafe.analysis`.
+"""

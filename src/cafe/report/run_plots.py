@@ -1,33 +1,25 @@
-"""Pictures of runs: how they learned, how old clients were, what became of jobs, who was heard."""
+"""Plots of runs: accuracy and loss, age, fates of jobs, client weights, measured against theory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cafe.analysis.repeated_runs import Repeats, amounts
-from cafe.latency.base import Floats
-from cafe.report.plots import GREY, INK, figure, tidy
-from cafe.wording import FATES, QUANTITIES, name_of
+from cafe.analysis.run_curves import MeanCurve, age_curve, learning_curve, quantile_curve
+from cafe.analysis.run_groups import RunGroup
+from cafe.report.plotting import GREY, INK, MARKERS, figure, line_style, tidy
+from cafe.wording import FATES, QUANTITIES, quantity_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from cafe.rounds import History
+WIDTH = 9.6  # inches
 
-POINTS = 160  # of a curve: what a screen can show, and a small file
-WIDTH = 9.6
-
-# Okabe and Ito's colours, which colour-blind readers can tell apart; lines differ in dashes too.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#222222")
-DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1.2)), (0, (6, 1, 1, 1, 1, 1)))
-MARKERS = "osD^v<>"
-
-FATE_LOOKS = {
+FATE_STYLES = {  # colour and hatch
     "fresh": ("#0072B2", ""),
     "stale": ("#56B4E9", "//"),
     "over": ("#F0E442", ""),
@@ -47,83 +39,67 @@ THEORY = (
 )  # fmt: skip
 
 
-class Line(NamedTuple):
-    """A curve: its mean over runs, and the standard error, not a number for one run."""
-
-    x: Floats
-    mean: Floats
-    error: Floats
-
-
-def look(index: int) -> dict[str, Any]:
-    """The colour and dashes of a policy, the same in every picture."""
-    return {"color": COLOURS[index % len(COLOURS)], "ls": DASHES[index % len(DASHES)]}
-
-
-def learned(groups: Sequence[Repeats]) -> bool:
-    """Whether any run had something to learn."""
-    return any(h.curve is not None and len(h.curve) for g in groups for h in g.histories)
-
-
-def learning(groups: Sequence[Repeats]) -> Figure:
+def accuracy_and_loss(groups: Sequence[RunGroup]) -> Figure:
     """Accuracy and loss against rounds, virtual time and client-seconds."""
+    curves = [h.curve for g in groups for h in g.histories if h.curve is not None and len(h.curve)]
     kinds = [
         what
         for what in ("accuracy", "loss")
-        if any(
-            h.curve is not None and np.isfinite(getattr(h.curve, what)).any()
-            for g in groups
-            for h in g.histories
-        )
+        if any(np.isfinite(getattr(curve, what)).any() for curve in curves)
     ]
     drawn = figure(WIDTH, 0.6 + 2.7 * max(len(kinds), 1))
     panels = drawn.subplots(max(len(kinds), 1), 3, squeeze=False, sharey="row", sharex="col")
     for column, along in enumerate(("round", "time", "work")):
-        most = max(
-            (float(getattr(h.curve, along)[-1]) for g in groups for h in g.histories if _has(h)),
-            default=1.0,
-        )
+        most = max((float(getattr(curve, along)[-1]) for curve in curves), default=1.0)
         scale, unit = (1.0, "") if along == "round" else _unit(most)
-        name = {
-            "round": "rounds, failed ones included",
-            "time": f"virtual time, {unit}",
-            "work": f"client time spent, client-{unit}",
-        }[along]
         for row, what in enumerate(kinds):
-            axes = panels[row, column]
-            for index, group in enumerate(groups):
-                line = curve(group.histories, along, what)
-                if line is not None:
-                    percent = 100.0 if what == "accuracy" else 1.0
-                    _draw(axes, Line(line.x / scale, *(percent * y for y in line[1:])), index)
-            if row == len(kinds) - 1:
-                axes.set_xlabel(name)
+            _learning_panel(panels[row, column], groups, along, what, scale)
             if column == 0:
-                axes.set_ylabel("accuracy, %" if what == "accuracy" else "loss")
-            if what == "loss":
-                _log_if_wide(axes)
-            elif column == 0:
-                _zoom(axes)
-            axes.set_xlim(left=0)
-            tidy(axes)
+                panels[row, 0].set_ylabel("accuracy, %" if what == "accuracy" else "loss")
+                if what == "accuracy":
+                    _zoom(panels[row, 0])
+        if kinds:
+            panels[-1, column].set_xlabel(
+                {
+                    "round": "rounds, failed ones included",
+                    "time": f"virtual time, {unit}",
+                    "work": f"client time spent, client-{unit}",
+                }[along]
+            )
     _legend(drawn, groups)
     return drawn
 
 
-def age(groups: Sequence[Repeats]) -> Figure:
-    """The mean age over time, and every client's age, from the best heard to the least."""
+def _learning_panel(
+    axes: Axes, groups: Sequence[RunGroup], along: str, what: str, scale: float
+) -> None:
+    """Draw a curve per policy; x values are divided by ``scale``, accuracy is in percent."""
+    percent = 100.0 if what == "accuracy" else 1.0
+    for index, group in enumerate(groups):
+        line = learning_curve(group.histories, along, what)
+        if line is not None:
+            scaled = MeanCurve(line.x / scale, percent * line.mean, percent * line.error)
+            _draw(axes, scaled, index)
+    if what == "loss":
+        _log_if_wide(axes)
+    axes.set_xlim(left=0)
+    tidy(axes)
+
+
+def age(groups: Sequence[RunGroup]) -> Figure:
+    """The mean age over time, and each client's mean age, sorted."""
     drawn = figure(WIDTH, 3.7)
     over_time, over_clients = drawn.subplots(1, 2)
     scale, unit = _unit(max(h.virtual_time for g in groups for h in g.histories))
     for index, group in enumerate(groups):
-        line = ages(group.histories)
+        line = age_curve(group.histories)
         if line is not None:
-            _draw(over_time, Line(line.x / scale, line.mean, line.error), index)
-        over_clients.plot(*spread(group.by_client("age_by_client")), lw=1.6, **look(index))
+            _draw(over_time, MeanCurve(line.x / scale, line.mean, line.error), index)
+        over_clients.plot(*quantile_curve(group.ages), lw=1.6, **line_style(index))
     over_time.set(xlabel=f"virtual time, {unit}", ylabel="mean age of clients, s", ylim=(0, None))
     over_time.set_xlim(left=0)
     over_clients.set(
-        xlabel="clients, youngest to oldest, %",
+        xlabel="clients, sorted by age, %",
         ylabel="age averaged over the run, s",
         xlim=(0, 100),
     )
@@ -134,19 +110,19 @@ def age(groups: Sequence[Repeats]) -> Figure:
     return drawn
 
 
-def fates(groups: Sequence[Repeats]) -> Figure:
-    """What became of the jobs: a bar per policy, a part per fate, in words."""
+def fates(groups: Sequence[RunGroup]) -> Figure:
+    """The share of jobs with each fate: a bar per policy, a part per fate."""
     from matplotlib.patches import Patch
 
     drawn = figure(WIDTH, 1.9 + 0.42 * len(groups))
     axes = drawn.add_subplot()
     for row, group in enumerate(groups):
-        jobs, left = max(sum(group.fates.values()), 1), 0.0
-        for fate, count in group.fates.items():
-            part = 100 * count / jobs
+        left = 0.0
+        for fate, share in group.fate_shares.items():
+            count, part = group.fates[fate], 100 * share
             if not count:
                 continue
-            colour, hatch = FATE_LOOKS[fate]
+            colour, hatch = FATE_STYLES[fate]
             axes.barh(
                 row, part, left=left, height=0.66, color=colour, hatch=hatch, ec="white", lw=0.8
             )
@@ -157,13 +133,13 @@ def fates(groups: Sequence[Repeats]) -> Figure:
                 )  # fmt: skip
             left += part
     axes.set(xlabel="share of all jobs, %", xlim=(0, 100), ylim=(len(groups) - 0.5, -0.5))
-    names = [fill(_wrapped(group.label), 34) for group in groups]
+    names = [fill(_shorten(group.label), 34) for group in groups]
     axes.set_yticks(range(len(groups)), names, fontsize=9)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     handles = [
         Patch(
-            facecolor=FATE_LOOKS[fate][0], hatch=FATE_LOOKS[fate][1],
+            facecolor=FATE_STYLES[fate][0], hatch=FATE_STYLES[fate][1],
             edgecolor=GREY if fate == "open" else "white", label=f"{word}: {meaning}",
         )
         for fate, (word, meaning) in FATES.items()
@@ -172,18 +148,17 @@ def fates(groups: Sequence[Repeats]) -> Figure:
     return drawn
 
 
-def weight(groups: Sequence[Repeats]) -> Figure:
-    """How much each client counted in the updates, against an equal share."""
+def client_weights(groups: Sequence[RunGroup]) -> Figure:
+    """Each client's weight in the updates as a multiple of an equal share, sorted."""
     drawn = figure(WIDTH, 3.7)
     axes = drawn.add_subplot()
     axes.axhline(1, color=GREY, lw=1)
     axes.text(99, 0.97, "an equal share", color=INK, fontsize=8, va="top", ha="right")
     for index, group in enumerate(groups):
-        each = group.by_client("weight_by_client")
-        axes.plot(*spread(each * len(each)), lw=1.6, **look(index))
+        axes.plot(*quantile_curve(group.relative_weights), lw=1.6, **line_style(index))
     axes.set(
-        xlabel="clients, least to most heard, %",
-        ylabel="weight in the updates,\ntimes an equal share",
+        xlabel="clients, sorted by weight, %",
+        ylabel="weight in the updates,\nmultiple of an equal share",
         xlim=(0, 100),
         ylim=(0, None),
     )
@@ -192,28 +167,28 @@ def weight(groups: Sequence[Repeats]) -> Figure:
     return drawn
 
 
-def theory(groups: Sequence[Repeats]) -> Figure | None:
-    """How far measured quantities are from the expected ones, with 95% intervals."""
+def theory(groups: Sequence[RunGroup]) -> Figure | None:
+    """Relative deviations of measured quantities from expected ones, with 95% intervals."""
     known = [(i, group) for i, group in enumerate(groups) if group.expected]
-    rows = [name for name in THEORY if any(_off(group, name) for _, group in known)]
+    rows = [name for name in THEORY if any(group.deviation(name) for _, group in known)]
     if not rows:
         return None
     drawn = figure(WIDTH, 1.1 + (0.14 + 0.1 * len(known)) * len(rows))
     axes = drawn.add_subplot()
     axes.axvline(0, color=INK, lw=1)
     for place, (index, group) in enumerate(known):
-        looks = {"color": look(index)["color"], "fmt": MARKERS[index % len(MARKERS)]}
-        name: str | None = _wrapped(group.label)
+        looks = {"color": line_style(index)["color"], "fmt": MARKERS[index % len(MARKERS)]}
+        name: str | None = _shorten(group.label)
         for row, quantity in enumerate(rows):
-            found = _off(group, quantity)
+            found = group.deviation(quantity)
             if found is None:
                 continue
             height = row + (place - (len(known) - 1) / 2) * 0.7 / len(known)
-            bar = found[1] if found[1] == found[1] else None
-            axes.errorbar(found[0], height, xerr=bar, ms=4, capsize=2, lw=1.1, label=name, **looks)
+            off, bar = 100 * found[0], 100 * found[1] if found[1] == found[1] else None
+            axes.errorbar(off, height, xerr=bar, ms=4, capsize=2, lw=1.1, label=name, **looks)
             name = None
-    axes.set_yticks(range(len(rows)), [_named(quantity) for quantity in rows], fontsize=8)
-    axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel="measured, above or below what was expected, %")
+    axes.set_yticks(range(len(rows)), [_label_with_unit(quantity) for quantity in rows], fontsize=8)
+    axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel="deviation from the expected value, %")
     handles, names = axes.get_legend_handles_labels()
     tidy(axes)
     if (inside := axes.get_legend()) is not None:
@@ -222,98 +197,26 @@ def theory(groups: Sequence[Repeats]) -> Figure | None:
     return drawn
 
 
-def _off(group: Repeats, quantity: str) -> tuple[float, float] | None:
-    """How far a quantity is from what was expected, and its 95% interval, in percent."""
-    expected = group.expected.get(quantity)
-    if not expected or not np.isfinite(expected):
-        return None
-    found = group.estimate(quantity)
-    if not np.isfinite(found.mean):
-        return None
-    return 100 * (found.mean - expected) / expected, 100 * found.interval() / expected
-
-
-def curve(histories: Sequence[History], along: str, what: str) -> Line | None:
-    """The mean of ``accuracy`` or ``loss`` against rounds, time or work, as far as all runs go."""
-    pairs = []
-    for history in histories:
-        if not _has(history):
-            continue
-        x, y = np.asarray(getattr(history.curve, along), float), getattr(history.curve, what)
-        good = np.isfinite(y)
-        if good.any():
-            pairs.append((x[good], np.asarray(y[good], float)))
-    if not pairs:
-        return None
-    low, high = max(x[0] for x, _ in pairs), min(x[-1] for x, _ in pairs)
-    if len(pairs) == 1 and len(pairs[0][0]) <= POINTS:
-        grid = pairs[0][0]
-    else:
-        grid = np.linspace(low, max(low, high), POINTS if high > low else 1)
-    return _meaned(grid, [np.interp(grid, x, y) for x, y in pairs])
-
-
-def ages(histories: Sequence[History]) -> Line | None:
-    """The mean age over time, averaged exactly over as many stretches as a picture can show."""
-    ends = [h.virtual_time for h in histories if h.rounds]
-    if not ends:
-        return None
-    number = min(POINTS, max(h.rounds for h in histories))
-    edges = np.linspace(0, min(ends), number + 1)
-    rows = [np.diff(area_until(h, edges)) / np.diff(edges) for h in histories if h.rounds]
-    return _meaned((edges[1:] + edges[:-1]) / 2, rows)
-
-
-def area_until(history: History, times: Floats) -> Floats:
-    """The mean age summed over time, from 0 to each of the times; exact within rounds too."""
-    closed = np.concatenate([[0.0], history.by_round["closed"]])
-    after = np.concatenate([[0.0], history.by_round["age"]])
-    sums = np.concatenate([[0.0], np.cumsum(amounts(history)["area"])])
-    last = np.clip(np.searchsorted(closed, times, side="right") - 1, 0, len(closed) - 1)
-    since = times - closed[last]
-    return np.asarray(sums[last] + since * (after[last] + since / 2))
-
-
-def spread(each: Floats) -> tuple[Floats, Floats]:
-    """Values from the least to the largest against the share of clients, thinned for a picture."""
-    ordered = np.sort(each)
-    if len(ordered) > POINTS:
-        ordered = np.quantile(ordered, np.linspace(0, 1, POINTS))
-    if len(ordered) == 1:
-        ordered = np.repeat(ordered, 2)
-    return np.linspace(0, 100, len(ordered)), ordered
-
-
-def _meaned(grid: Floats, rows: Sequence[Floats]) -> Line:
-    table = np.asarray(rows)
-    error = table.std(axis=0, ddof=1) / len(table) ** 0.5 if len(table) > 1 else table[0] * np.nan
-    return Line(grid, table.mean(axis=0), error)
-
-
-def _draw(axes: Axes, line: Line, index: int) -> None:
+def _draw(axes: Axes, line: MeanCurve, index: int) -> None:
     marker = "." if len(line.x) == 1 else None
-    axes.plot(line.x, line.mean, lw=1.6, marker=marker, **look(index))
+    axes.plot(line.x, line.mean, lw=1.6, marker=marker, **line_style(index))
     if np.isfinite(line.error).all():
         low, high = line.mean - line.error, line.mean + line.error
-        axes.fill_between(line.x, low, high, color=look(index)["color"], alpha=0.2, lw=0)
+        axes.fill_between(line.x, low, high, color=line_style(index)["color"], alpha=0.2, lw=0)
 
 
-def _legend(drawn: Figure, groups: Sequence[Repeats]) -> None:
+def _legend(drawn: Figure, groups: Sequence[RunGroup]) -> None:
     from matplotlib.lines import Line2D
 
-    names = [_wrapped(group.label) for group in groups]
-    handles = [Line2D([], [], lw=1.8, label=n, **look(i)) for i, n in enumerate(names)]
+    names = [_shorten(group.label) for group in groups]
+    handles = [Line2D([], [], lw=1.8, label=n, **line_style(i)) for i, n in enumerate(names)]
     drawn.legend(handles=handles, loc="outside upper center", handlelength=3, **_columns(names))
 
 
 def _columns(names: Sequence[str]) -> dict[str, Any]:
-    """A legend that is as wide as the picture allows."""
+    """Legend options: as many columns as fit the width of the plot."""
     fits = 130 // (max(map(len, names)) + 9)
     return {"ncols": max(1, min(len(names), fits)), "frameon": False, "fontsize": 9}
-
-
-def _has(history: History) -> bool:
-    return history.curve is not None and len(history.curve) > 0
 
 
 def _unit(seconds: float) -> tuple[float, str]:
@@ -321,6 +224,7 @@ def _unit(seconds: float) -> tuple[float, str]:
 
 
 def _log_if_wide(axes: Axes) -> None:
+    """Use a logarithmic axis if the values span more than a factor of 20."""
     heights = [np.asarray(line.get_ydata(), float) for line in axes.get_lines()]
     seen = np.concatenate(heights) if heights else np.empty(0)
     seen = seen[np.isfinite(seen)]
@@ -329,7 +233,7 @@ def _log_if_wide(axes: Axes) -> None:
 
 
 def _zoom(axes: Axes) -> None:
-    """Leave out the steep first tenth, where all curves rise alike from guessing."""
+    """Leave out the steep first tenth, where all curves rise from chance level."""
     heights = [np.asarray(line.get_ydata(), float) for line in axes.get_lines()]
     if not heights:
         return
@@ -339,9 +243,9 @@ def _zoom(axes: Axes) -> None:
     axes.set_ylim(max(low - margin, 0), min(top + margin, 100.5))
 
 
-def _named(name: str) -> str:
+def _label_with_unit(name: str) -> str:
     unit = QUANTITIES[name][1]
-    return f"{name_of(name)}, {unit}" if unit else name_of(name)
+    return f"{quantity_label(name)}, {unit}" if unit else quantity_label(name)
 
 
 def _readable(background: str) -> str:
@@ -349,5 +253,5 @@ def _readable(background: str) -> str:
     return "black" if 0.3 * red + 0.59 * green + 0.11 * blue > 130 else "white"
 
 
-def _wrapped(label: str, most: int = 60) -> str:
+def _shorten(label: str, most: int = 60) -> str:
     return label if len(label) <= most else f"{label[: most - 1]}…"

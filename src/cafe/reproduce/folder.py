@@ -11,7 +11,7 @@ from typing import Any
 
 from cafe.errors import FileError
 from cafe.files import read_text
-from cafe.report import plots
+from cafe.report import plotting
 from cafe.reproduce.findings import ClaimVerdict, Experiment, Finding, Rows
 from cafe.reproduce.trials import Row, scenario_text
 from cafe.results import storage
@@ -54,7 +54,7 @@ def write(experiment: Experiment, rows: Rows, folder: Path, quick: bool = False)
         storage.write(folder / name, content.encode())
     for name, draw in finding.pictures.items():
         picture = io.BytesIO()
-        plots.write(draw(), picture, "svg")
+        plotting.write_figure(draw(), picture, "svg")
         storage.write(folder / f"{name}.svg", picture.getvalue())
     return finding
 

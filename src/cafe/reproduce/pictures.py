@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cafe.analysis.statistics import Estimate
-from cafe.report.plots import GREY, figure, tidy
-from cafe.report.run_plots import MARKERS, look
+from cafe.report.plotting import GREY, MARKERS, figure, line_style, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,12 +25,12 @@ def lines(
         x = [*by_x]
         means, errors = ([getattr(e, name) for e in by_x.values()] for name in ("mean", "error"))
         marked: dict[str, Any] = {"marker": MARKERS[index % len(MARKERS)], "ms": 4.5}
-        axes.errorbar(x, means, errors, capsize=2.5, label=label, **look(index), **marked)
+        axes.errorbar(x, means, errors, capsize=2.5, label=label, **line_style(index), **marked)
         theirs = (printed or {}).get(label)
         if theirs:
             hollow: dict[str, Any] = {
                 "mfc": "white",
-                "mec": look(index)["color"],
+                "mec": line_style(index)["color"],
                 "ls": "none",
                 "ms": 7.0,
             }

@@ -12,7 +12,7 @@ import cafe
 from cafe.analysis.statistics import Estimate, mean, paired
 from cafe.engine import Run
 from cafe.report.cells import Cells
-from cafe.report.run_plots import COLOURS
+from cafe.report.plotting import COLOURS
 from cafe.reproduce.agreement import LEVEL
 from cafe.reproduce.findings import Claim, ClaimVerdict, Effort, Experiment, Finding, Rows, shown
 from cafe.reproduce.pictures import GREY, figure, tidy

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import cafe
 from cafe.analysis.statistics import Estimate, mean
 from cafe.report.cells import Cells
-from cafe.report.run_plots import COLOURS, MARKERS
+from cafe.report.plotting import COLOURS, MARKERS
 from cafe.reproduce.agreement import CLOSE, LEVEL, Agreement, Comparison
 from cafe.reproduce.findings import (
     Claim,

@@ -22,7 +22,7 @@ from cafe.learn.threads import one_blas_thread
 from cafe.policies import mcu
 from cafe.randomness import Stream
 from cafe.report.cells import Cells
-from cafe.report.run_plots import look
+from cafe.report.plotting import line_style
 from cafe.reproduce.experiments.corrections_work import (
     CORRECTED,
     FORMULAS,
@@ -317,7 +317,7 @@ def _rounds_picture(gaps: Mapping[int, Estimate], said: Mapping[str, Floats]) ->
     axes = drawn.add_subplot()
     dots(axes, gaps)
     for index, name in enumerate(LINES):
-        axes.plot([*gaps], said[name], **look(index), label=name)
+        axes.plot([*gaps], said[name], **line_style(index), label=name)
     axes.set(xscale="log", yscale="log", xlabel=f"round (l2 = {L2:g}, T = {HALF:g}, M = 1)",
              ylabel="gap to the optimum")  # fmt: skip
     legend_above(drawn, axes)

@@ -20,7 +20,7 @@ from cafe.latency.base import Floats
 from cafe.learn.quadratic import Quadratic
 from cafe.policies import mcu
 from cafe.report.cells import Cells
-from cafe.report.run_plots import look
+from cafe.report.plotting import line_style
 from cafe.reproduce.experiments.corrections_books import exact_merit, printed_merit
 from cafe.reproduce.experiments.corrections_work import (
     CORRECTED,
@@ -250,7 +250,7 @@ def _quorum_picture(quorums: Mapping[int, Estimate]) -> Figure:
         (("exact: E[1/n; n ≥ M]/(1 - q)²", exact_merit), ("by Remark 4", printed_merit))
     ):
         values = [merit(m) / merit(1) for m in every]
-        axes.plot(every, values, **look(index), label=label)
+        axes.plot(every, values, **line_style(index), label=label)
     dots(axes, quorums)
     axes.set(yscale="log", xlabel=f"quorum M (N = {CLIENTS}, T = {HALF:g})",
              ylabel="gap against that at M = 1")  # fmt: skip

@@ -26,7 +26,7 @@ from cafe.learn.schedules import LearningRate
 from cafe.policies import awu, mcu
 from cafe.randomness import Stream
 from cafe.report.cells import Cells
-from cafe.report.run_plots import COLOURS
+from cafe.report.plotting import COLOURS
 from cafe.reproduce.experiments.corrections_work import legend_above, part, precise
 from cafe.reproduce.findings import (
     Claim,

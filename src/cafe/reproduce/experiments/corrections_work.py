@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cafe.analysis.statistics import Estimate
-from cafe.report.run_plots import look
+from cafe.report.plotting import line_style
 from cafe.reproduce.findings import Claim, ClaimVerdict, Rows
 from cafe.reproduce.pictures import figure, ticks, tidy
 from cafe.reproduce.trials import Row
@@ -123,7 +123,7 @@ def two_views(gaps: Gaps, lines: Lines, ylabel: str, relative: Sequence[str] = (
         for index, (name, line) in enumerate(lines.items()):
             if scaled or name not in relative:
                 by = line[HALF] if scaled else 1.0
-                axes.plot([*line], [v / by for v in line.values()], **look(index), label=name)
+                axes.plot([*line], [v / by for v in line.values()], **line_style(index), label=name)
         axes.set(xscale="log", yscale="log", xlabel="deadline T")
         ticks(axes, [*gaps])
         axes.set_xticks([], minor=True)

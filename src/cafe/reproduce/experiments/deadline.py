@@ -11,7 +11,7 @@ import numpy as np
 import cafe
 from cafe.analysis.statistics import Estimate, mean, paired
 from cafe.report.cells import Cells
-from cafe.report.run_plots import COLOURS
+from cafe.report.plotting import COLOURS
 from cafe.reproduce.findings import (
     Claim,
     ClaimVerdict,

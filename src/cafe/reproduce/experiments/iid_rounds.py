@@ -10,7 +10,7 @@ import numpy as np
 from cafe.analysis.statistics import mean, paired
 from cafe.latency.base import Floats
 from cafe.report.cells import Cells
-from cafe.report.run_plots import look
+from cafe.report.plotting import line_style
 from cafe.reproduce.experiments.iid_quorum import INNER, SHARP, sharp
 from cafe.reproduce.findings import (
     Claim,
@@ -193,7 +193,7 @@ def _drawn(curves: Curves, rounds: Sequence[int]) -> Figure:
             points = [mean(values) for values in curve["accuracy"].T]
             middle = np.array([point.mean for point in points])
             error = np.nan_to_num([point.error for point in points])
-            style: dict[str, Any] = {**look(index), "lw": 1.4}
+            style: dict[str, Any] = {**line_style(index), "lw": 1.4}
             axes.plot(x, middle, label=f"M = {quorum}", **style)
             axes.fill_between(x, middle - error, middle + error, color=style["color"], alpha=0.2)
         tidy(axes)

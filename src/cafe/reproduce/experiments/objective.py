@@ -11,7 +11,7 @@ import numpy as np
 import cafe
 from cafe.analysis.statistics import Estimate, mean, ratio
 from cafe.report.cells import Cells
-from cafe.report.run_plots import COLOURS
+from cafe.report.plotting import COLOURS
 from cafe.reproduce.findings import Claim, ClaimVerdict, Effort, Experiment, Finding, Rows, shown
 from cafe.reproduce.pictures import GREY, figure, tidy
 from cafe.reproduce.trials import Row, TrialProgress, column

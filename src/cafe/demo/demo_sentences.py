@@ -1,0 +1,81 @@
+"""The demo's findings in sentences. Each number in them was measured or calculated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cafe.analysis import statistics
+from cafe.analysis.run_groups import RunGroup
+from cafe.demo.demo_runs import GUESS, QUORUM, make_plan
+from cafe.theory import expect
+from cafe.wording import format_number, format_share
+
+if TYPE_CHECKING:
+    from cafe.federation import Federation
+    from cafe.planner import Plan
+
+GOAL = 0.9  # accuracy
+
+
+def describe_savings(groups: Sequence[RunGroup], goal: float = GOAL) -> str:
+    """What the plan saved compared with the guess, or that it saved nothing."""
+    guess, planned = groups[:2]
+    if not np.isfinite(planned.spent_estimate(goal, "time").mean):
+        return f"Planned rounds did not reach {format_share(goal)} accuracy in the time given."
+    reach = f"Planned rounds reach {format_share(goal)} accuracy in {_spent(planned, goal)}"
+    if not np.isfinite(guess.spent_estimate(goal, "time").mean):
+        return f"{reach}; guessed ones do not reach it in the time given."
+    time, waste = (_change(planned, guess, goal, name) for name in ("time", "waste"))
+    return f"{reach}, guessed ones in {_spent(guess, goal)}: {time} and {waste}."
+
+
+def describe_costs(fleet: Federation, made: Plan) -> str:
+    """What plan and guess cost with the true latencies, which the demo knows."""
+    guessed = expect(fleet, quorum=QUORUM, deadline=GUESS)
+    planned = expect(fleet, quorum=made.quorum, deadline=made.deadline)
+    best = make_plan(fleet)
+    cost = {name: made.goal.cost(e) for name, e in (("plan", planned), ("guess", guessed))}
+    return (
+        f"Checked against the true latencies: the plan costs {cost['plan']:.2f}, the guess "
+        f"{cost['guess']:.2f}, and a plan that knows every phone exactly costs {best.cost:.2f}. "
+        f"The mean age of the worst phone is {planned.worst_age:,.0f} s with the plan and "
+        f"{guessed.worst_age:,.0f} s with the guess."
+    )
+
+
+def describe_schemes(groups: Sequence[RunGroup], goal: float = GOAL) -> str:
+    """What the other two schemes change: AGU in failed rounds, AWU for slow phones."""
+    guess, planned, aware, kept = groups
+    wastes = [format_number(group.estimate("waste").mean) for group in (guess, kept)]
+    time = kept.spent_estimate(goal, "time").mean
+    reach = f" and reaches {format_share(goal)} in {time / 60:.3g} min" if np.isfinite(time) else ""
+    least = [f"{float(group.relative_weights.min()):.0%}" for group in (planned, aware)]
+    return (
+        f"If the timeout must stay, AGU keeps the work of failed rounds: it wastes {wastes[1]} "
+        f"client-seconds per update instead of {wastes[0]}{reach}. If every phone must count, "
+        f"AWU gives the phone with the lowest weight {least[1]} of an equal share instead of "
+        f"{least[0]}."
+    )
+
+
+def _spent(group: RunGroup, goal: float) -> str:
+    time, waste = (group.spent_estimate(goal, name).mean for name in ("time", "waste"))
+    return f"{time / 60:.3g} min with {waste / 3600:.3g} client-hours of waste"
+
+
+def _change(now: RunGroup, before: RunGroup, goal: float, name: str) -> str:
+    """The relative change with its standard error, from runs with the same seeds.
+
+    A change below two standard errors is called no difference.
+    """
+    spent = ([getattr(s, name) for s in each.spent_until(goal)] for each in (now, before))
+    found = statistics.ratio(*spent)
+    if not np.isfinite(found.mean) or found.mean == 1:
+        return f"as much {name}"
+    apart = abs(1 - found.mean)
+    doubt = " (less than two standard errors: no difference yet)" if apart < 2 * found.error else ""
+    more = "less" if found.mean < 1 else "more"
+    return f"{format_share(apart, found.error)} {more} {name}{doubt}"

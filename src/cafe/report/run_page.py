@@ -1,0 +1,169 @@
+"""The page of runs: several policies and seeds, compared with each other and with theory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from cafe.analysis.run_groups import RunGroup, by_scenario, group_runs
+from cafe.analysis.run_records import RunRecord
+from cafe.report import data_plots, page, run_cells, run_plots
+from cafe.report.page import bullets, paragraphs, picture, table
+from cafe.report.run_sentences import best_policies, count_runs, explain_errors
+from cafe.wording import format_count
+
+MOST_TEXT = 20_000  # characters of a scenario or a provenance
+
+
+def write(
+    path: str | Path,
+    results: Sequence[RunRecord],
+    *,
+    title: str = "Runs",
+    story: Sequence[str] = (),
+    class_counts: ArrayLike | None = None,
+    accuracy: float | None = None,
+) -> None:
+    """Write the page of one or several runs.
+
+    Args:
+        path: the file to write.
+        results: the runs; those that differ only in their seed are averaged.
+        title: the page's title.
+        story: paragraphs at the start of the page.
+        class_counts: the number of examples of each class that each client holds, a row per client.
+        accuracy: report what it took to reach this accuracy; if left out, the highest that every
+            run reached.
+    """
+    body = [*paragraphs(story), *parts(results, class_counts=class_counts, accuracy=accuracy)]
+    page.write(path, title, body)
+
+
+def parts(
+    results: Sequence[RunRecord],
+    *,
+    class_counts: ArrayLike | None = None,
+    accuracy: float | None = None,
+) -> list[str]:
+    """The parts of the page, as HTML."""
+    groups = group_runs(results)
+    body = [f"<p class=dim>{escape(count_runs(groups))}. {explain_errors(groups)}.</p>"]
+    body.append(bullets(best_policies(groups)))
+    copies = len(results) - sum(len(group.runs) for group in groups)
+    if copies:
+        number = format_count(copies, "run")
+        text = f"{number} left out: another run has the same scenario, policy and seed."
+        body.append(f"<p class=dim>{escape(text)}</p>")
+    cut = sum(group.unfinished for group in groups)
+    if cut:
+        text = f"{cut} of the runs had not finished: their results so far are shown."
+        body.append(f"<p class=warn>{escape(text)}</p>")
+    body.append(table(run_cells.results(groups)))
+    if any(group.has_curves for group in groups):
+        drawn = run_plots.accuracy_and_loss(groups)
+        body += ["<h2>Accuracy and loss</h2>", picture(drawn, "accuracy", _learning(groups))]
+        reached = run_cells.spent_until(groups, accuracy)
+        body += [table(reached)] if reached else []
+    body += [table(cells) for cells in run_cells.costs(groups)]
+    sent = run_cells.traffic(groups)
+    body += [table(sent)] if sent else []
+    # Only within a scenario: between scenarios, differences are not due to the policy.
+    against = map(run_cells.differences, by_scenario(groups))
+    body += [table(cells) for cells in against if cells is not None]
+    body += ["<h2>Age of clients</h2>", picture(run_plots.age(groups), "age", AGE)]
+    body += [table(run_cells.fates(groups)), picture(run_plots.fates(groups), "fates", FATES)]
+    body += [
+        "<h2>Weight of clients</h2>",
+        picture(run_plots.client_weights(groups), "weight", WEIGHT),
+    ]
+    if class_counts is not None:
+        drawn = data_plots.class_counts(class_counts)
+        body += ["<h2>Examples of clients</h2>", picture(drawn, "class-counts", CLASS_COUNTS)]
+    body += _theory(groups)
+    return [*body, *_provenance(groups)]
+
+
+AGE = (
+    "A client's age is the time since the server sent the model that its last used report started "
+    "from. Left: the mean over clients against time. Right: each client's mean over time, sorted; "
+    "a steep right end means that a few clients hardly ever contribute."
+)
+FATES = (
+    "Every job has one fate. Blue jobs were used; all others were wasted or never started. The "
+    "numbers are numbers of jobs."
+)
+WEIGHT = (
+    "Each client's weight in the updates. A flat line at 1 means equal weights; a line that rises "
+    "from 0 means that the clients on the left hardly contribute. In short runs the line also "
+    "rises by chance."
+)
+CLASS_COUNTS = (
+    "A column per client, a row per class; darker means more examples. Clients whose columns look "
+    "alike hold similar data and can replace each other."
+)
+THEORY = (
+    "Each mark is the deviation of a measured value from the expected one; bars are 95% intervals. "
+    "About 19 bars in 20 should cross the line. Marks without a bar did not vary."
+)
+
+
+def _learning(groups: Sequence[RunGroup]) -> str:
+    several = any(len(group.runs) > 1 for group in groups)
+    band = " Lines are means over seeds, bands one standard error." if several else ""
+    return (
+        "The same curves against rounds (left), time (middle) and the clients' work (right); the "
+        f"best policy may differ between them.{band} The steep start of the accuracy may be cut "
+        "off."
+    )
+
+
+def _theory(groups: Sequence[RunGroup]) -> list[str]:
+    drawn = run_plots.theory(groups)
+    why = [f"{g.label}: no theory. {g.why_not_expected}" for g in groups if g.why_not_expected]
+    if drawn is None:
+        return ["<h2>Theory</h2>", *paragraphs(why)] if why else []
+    tables = [table(cells) for cells in map(run_cells.theory, groups) if cells is not None]
+    note = (
+        "Expected ages are those of runs of this length that start with all ages 0. The last "
+        "column is the probability of a deviation at least this large by chance (Student's t). A "
+        "few small values are to be expected; many are not."
+    )
+    return [
+        "<h2>Theory</h2>",
+        picture(drawn, "theory", THEORY),
+        *tables,
+        f"<p class=dim>{note}</p>",
+        *paragraphs(why),
+    ]
+
+
+def _provenance(groups: Sequence[RunGroup]) -> list[str]:
+    """A table of all runs, then the provenance of each policy's first run."""
+    body = ["<h2>Provenance</h2><details><summary>All runs</summary>"]
+    body += [table(run_cells.runs(groups)), "</details>"]
+    shown: set[str] = set()
+    for group in groups:
+        first = group.runs[0]
+        head = f"{escape(group.label)}: {escape(group.policy)}, seed {first.history.seed}"
+        text = _provenance_text(first.provenance, shown)
+        body.append(f"<details><summary>{head}</summary>{text}</details>")
+    return body
+
+
+def _provenance_text(provenance: Mapping[str, Any], shown: set[str]) -> str:
+    """A provenance as HTML; long texts, such as the scenario's file, are shown once."""
+    long = {k: v for k, v in provenance.items() if isinstance(v, str) and "\n" in v}
+    rest = {k: v for k, v in provenance.items() if k not in long}
+    text = json.dumps(rest, indent=1, default=str, ensure_ascii=False)
+    body = f"<pre>{escape(text[:MOST_TEXT])}</pre>"
+    for name, text in long.items():
+        again = text in shown
+        shown.add(text)
+        body += f"<p>{escape(name)}{': as above' if again else ''}</p>"
+        body += "" if again else f"<pre>{escape(text[:MOST_TEXT])}</pre>"
+    return body

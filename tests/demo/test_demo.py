@@ -1,0 +1,87 @@
+"""The demo runs as a whole, and overwrites no files of others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cafe.demo import demo
+from cafe.demo.demo import run_demo
+from cafe.errors import FileError
+from cafe.progress import ProgressCallback
+from cafe.report import (
+    page,
+)
+from tests.support.terminal import text_of
+
+
+def test_the_demo_tells_its_story(tmp_path: Path) -> None:
+    lines: list[Any] = []
+    stages: dict[str, list[float]] = {}
+
+    @contextmanager
+    def bar(label: str) -> Iterator[ProgressCallback]:
+        yield stages.setdefault(label, []).append
+
+    run_demo(tmp_path / "demo", lines.append, bar, seeds=2, budget=1200)
+    told = "\n".join(line if isinstance(line, str) else text_of(line) for line in lines)
+
+    first = re.match(
+        r"Planned rounds reach 90% accuracy in ([\d.]+) min with ([\d.]+) client-hours of waste, "
+        r"guessed ones in ([\d.]+) min with ([\d.]+) client-hours",
+        told,
+    )
+    assert first
+    time, waste, time_guessed, waste_guessed = map(float, first.groups())
+    assert waste < waste_guessed / 5
+    rows = {line[:5]: line for line in told.splitlines() if ": MCU, " in line}
+    for name, minutes in (("guess", time_guessed), ("plan:", time)):
+        seconds = float(re.split(r"  +", rows[name])[1].split(" ")[0].replace(",", ""))
+        assert seconds == pytest.approx(60 * minutes, rel=0.01)
+
+    found = re.search(
+        r"the plan costs ([\d.]+), the guess ([\d.]+), and a plan that .* costs (\d+\.\d+)", told
+    )
+    assert found
+    planned, guessed, best = map(float, found.groups())
+    assert best <= planned < guessed
+
+    written = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
+    opening = lines[0].strip()
+    assert re.search(r"</h1><p class=big>(.*?)</p>", written)[1] == opening  # type: ignore[index]
+    assert len(written) < 2_000_000
+    for name in ("report.html", "federation.csv", "responses.csv", "plan.svg"):
+        assert (tmp_path / "demo" / name).stat().st_size > 0
+    assert "report.html" in told
+    for shares in stages.values():
+        assert shares == sorted(shares)
+        assert shares[-1] <= 1
+    training = next(shares for label, shares in stages.items() if "Training" in label)
+    assert len(training) > 100
+
+
+def test_files_of_others_are_not_overwritten(tmp_path: Path) -> None:
+    for name in (demo.PAGE, demo.LOG, demo.FITTED, demo.PICTURE):
+        folder = tmp_path / name.replace(".", "-")
+        folder.mkdir()
+        (folder / name).write_text("mine")
+        with pytest.raises(FileError, match=r"would overwrite this file.* Choose another folder"):
+            run_demo(folder, print)
+        assert [(path.name, path.read_text()) for path in folder.iterdir()] == [(name, "mine")]
+
+
+def test_an_earlier_demo_is_written_anew(tmp_path: Path) -> None:
+    (tmp_path / demo.LOG).write_text("old")
+    page.write(tmp_path / demo.PAGE, demo.TITLE, [])
+    demo.check_output(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match="cannot be created"):
+        run_demo(tmp_path / "file" / "demo", print)

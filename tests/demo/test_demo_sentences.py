@@ -1,0 +1,55 @@
+"""The first sentence is measured, and honest if nothing is saved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cafe.analysis.run_groups import RunGroup, group_runs
+from cafe.demo.demo_sentences import describe_savings
+from tests.support.runs import Run, made_up
+
+
+def group(label: str, accuracy: float, slowness: float, seeds: int = 2) -> RunGroup:
+    """Runs that reach an accuracy in equal steps, the slower the longer."""
+    found = []
+    for seed in range(seeds):
+        history = made_up(label, seed, 100, 5)
+        assert history.curve is not None
+        way = np.linspace(0, accuracy, 100)
+        curve = replace(history.curve, accuracy=way, time=slowness * np.arange(1.0, 101.0))
+        columns = history.by_round | {"waste": np.full(100, slowness)}
+        found.append(Run(replace(history, curve=curve, by_round=columns)))
+    return group_runs(found)[0]
+
+
+def test_what_is_saved_is_measured() -> None:
+    text = describe_savings([group("a", 0.99, 4.0), group("b", 0.99, 3.0)], 0.9)
+    assert text.endswith(": 25% less time and 25% less waste.")
+    # 0.9 is reached in round 91 of 100, of 3 and 4 s each.
+    assert "in 4.55 min with 0.0758 client-hours" in text
+    assert "in 6.07 min with 0.101 client-hours" in text
+
+
+def test_nothing_saved_is_called_so() -> None:
+    slower = describe_savings([group("a", 0.99, 3.0), group("b", 0.99, 6.0)], 0.9)
+    assert slower.endswith(": 100% more time and 100% more waste.")
+    alike = describe_savings([group("a", 0.99, 3.0), group("b", 0.99, 3.0)], 0.9)
+    assert alike.endswith(": as much time and as much waste.")
+    low = describe_savings([group("a", 0.99, 3.0), group("b", 0.5, 3.0)], 0.9)
+    assert low.startswith("Planned rounds did not reach 90% accuracy")
+    only = describe_savings([group("a", 0.5, 3.0), group("b", 0.99, 3.0)], 0.9)
+    assert "guessed ones do not reach it" in only
+
+
+def test_what_may_be_chance_is_called_so() -> None:
+    def apart(slow: float) -> str:
+        guess, planned = group("a", 0.99, 4.0), group("b", 0.99, 3.0)
+        slower = replace(group("b", 0.99, slow).runs[1].history, seed=2)
+        return describe_savings([replace(g, runs=[*g.runs, Run(h)]) for g, h in (
+            (guess, guess.runs[0].history), (planned, slower))], 0.9)  # fmt: skip
+
+    doubt = "(less than two standard errors: no difference yet)"
+    assert apart(5.0).count(doubt) == 2
+    assert doubt not in apart(3.1)

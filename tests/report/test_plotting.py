@@ -1,0 +1,25 @@
+"""Plots: styles that differ in more than colour, and files with the same bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cafe.planner import Plan
+from cafe.report import (
+    plan_plots,
+    plotting,
+)
+
+
+def test_policies_differ_in_more_than_colour() -> None:
+    looks = [
+        (plotting.line_style(i)["color"], str(plotting.line_style(i)["ls"])) for i in range(20)
+    ]
+    assert len(set(looks)) == 20
+    assert len({dashes for _, dashes in looks[:5]}) == 5
+
+
+def test_the_same_picture_gives_the_same_bytes(made: Plan, tmp_path: Path) -> None:
+    for name in ("a.svg", "b.svg"):
+        plotting.save(plan_plots.plan(made), tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()

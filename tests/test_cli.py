@@ -81,7 +81,7 @@ def test_infinities_are_null_in_json(run: Run) -> None:
 
 def test_tables_for_people(run: Run) -> None:
     out = run(PLAN).out
-    for words in ("8.52099", "Against the usual guesses", "Every local optimum", "wait for all"):
+    for words in ("8.52099", "Compared with usual guesses", "All local optima", "wait for all"):
         assert words in out
     out = run("expect --clients 100 --rate 1 --quorum 33 --deadline 0.5").out
     for words in ("34.24", "1.086", "E[n]", "30.98"):

@@ -1,4 +1,4 @@
-"""The plot of holdings shows every count."""
+"""The plot of class counts shows every count."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from cafe.live.server import serve
 from cafe.live.server_config import ServerConfig
 from cafe.policies import agu, mcu
 from cafe.results import checkpoint, load
-from cafe.results.storage import Appended
+from cafe.results.storage import AppendOnlyFile
 from cafe.rounds.policy import Policy
 from tests.support.serving import Killed, assert_sound, brief
 from tests.support.virtual_runs import VirtualWire, exponential
@@ -32,7 +32,7 @@ POLICIES = [
     agu(quorum=4, deadline=0.4, pool="union"),
     mcu(quorum=2, deadline=0.3, target=3, late="keep"),
 ]
-STEPS = ((os, "fsync"), (os, "replace"), (Path, "unlink"), (Appended, "flush"))
+STEPS = ((os, "fsync"), (os, "replace"), (Path, "unlink"), (AppendOnlyFile, "flush"))
 SUCCEEDED = re.compile(r"Round (\d+) succeeded: .* version (\d+)\.")
 
 

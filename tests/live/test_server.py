@@ -21,7 +21,7 @@ from cafe.live.wire import Order, Report
 from cafe.policies import agu, awu, fedavg, mcu
 from cafe.report import run_page
 from cafe.results import checkpoint, load
-from cafe.results.storage import locked, read_arrays
+from cafe.results.storage import lock_folder, read_arrays
 from cafe.rounds.policy import Policy
 from tests.support.serving import MCU, assert_sound, board, brief, stopped_after, wire
 from tests.support.virtual_runs import VirtualWire, start
@@ -125,7 +125,7 @@ def test_another_run_is_not_mixed_in(
 
 def test_one_server_at_a_time(tmp_path: Path) -> None:
     said: list[str] = []
-    with locked(tmp_path), pytest.raises(FileError, match="another process is at work"):
+    with lock_folder(tmp_path), pytest.raises(FileError, match="another process is at work"):
         serve(wire(), brief(), tmp_path, overwrite=True, say=said.append)
     assert said[0].startswith("Stopped: ")
     assert not (tmp_path / "run.json").exists()

@@ -137,8 +137,8 @@ def test_two_processes_do_not_share_a_folder(lab: Lab, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     code = (
-        "from pathlib import Path; from cafe.results.storage import locked\n"
-        "with locked(Path('run')): print('in', flush=True); input()\n"
+        "from pathlib import Path; from cafe.results.storage import lock_folder\n"
+        "with lock_folder(Path('run')): print('in', flush=True); input()\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -162,9 +162,9 @@ def policies(as_json: Json = False) -> None:
 
 def _fetch(scenario: Scenario, runs: Sequence[PlannedRun], *, resume: bool) -> None:
     """Fetch what the runs learn from, once for all of them; none needs it that is finished."""
-    from cafe.results.loading import finished
+    from cafe.results.loading import is_finished
 
-    if not (resume and all(finished(run.folder) for run in runs)):
+    if not (resume and all(is_finished(run.folder) for run in runs)):
         scenario.fetch(waiting)
 
 

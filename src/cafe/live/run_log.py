@@ -19,7 +19,7 @@ from cafe.live.live_run import LiveRun
 from cafe.live.open_round import PlayedRound, Response
 from cafe.live.snapshot import restore, save
 from cafe.results import checkpoint, events
-from cafe.results.storage import Appended
+from cafe.results.storage import AppendOnlyFile
 from cafe.rounds.outcome import Outcome
 
 JOBS, RESPONSES, ARRAYS = "jobs.jsonl", "responses.csv", "arrays.npz"
@@ -37,15 +37,15 @@ class RunLog:
         self.resumed = kept is not None
         if kept is not None:
             events.read(folder / events.NAME, kept.events)  # refuses a log that has lost something
-            kept.put_into(lambda state: restore(run, state))
+            kept.restore_with(lambda state: restore(run, state))
             jobs, responses = (int(n) for n in kept.state["journal"])
             lengths = (kept.events, jobs, responses)
             for name, length in ((JOBS, jobs), (RESPONSES, responses)):
                 _check(folder / name, length)
             run.responses.extend(_responses(folder / RESPONSES, responses))
         self.events = events.Log(folder / events.NAME, lengths[0])
-        self.jobs = Appended(folder / JOBS, lengths[1])
-        self.responses = Appended(folder / RESPONSES, lengths[2])
+        self.jobs = AppendOnlyFile(folder / JOBS, lengths[1])
+        self.responses = AppendOnlyFile(folder / RESPONSES, lengths[2])
         if kept is None:
             self.responses.add(HEADER)
 
@@ -60,7 +60,7 @@ class RunLog:
         """Put down a round."""
         self.events.outcome(played.outcome)
         for record in played.records:
-            self.jobs.add(events.as_line(record.line()))
+            self.jobs.add(events.format_line(record.line()))
         for response in played.responses:
             self.responses.add(_row(response))
 
@@ -75,7 +75,7 @@ class RunLog:
 def read_jobs(folder: str | Path) -> list[JobRecord]:
     """The jobs of a run, in the order in which their fates became known."""
     path = Path(folder) / JOBS
-    return [JobRecord(**line) for _, line in events.lines(path, path.read_bytes())]
+    return [JobRecord(**line) for _, line in events.parse_lines(path, path.read_bytes())]
 
 
 def read_rounds(folder: str | Path) -> list[Outcome]:

@@ -18,9 +18,9 @@ from cafe.live.status_file import NAME as STATUS
 from cafe.live.status_file import StatusFile
 from cafe.live.wire import Wire
 from cafe.results import provenance
-from cafe.results.execution import clear, finish, refuse_strays
-from cafe.results.loading import finished, load
-from cafe.results.storage import locked, make_folder, write_arrays
+from cafe.results.execution import check_no_stray_files, remove_run_files, write_final_files
+from cafe.results.loading import is_finished, load
+from cafe.results.storage import lock_folder, make_folder, write_arrays
 from cafe.rounds.history import History
 from cafe.rounds.ledger import ModelScore
 from cafe.rounds.outcome import Fate
@@ -65,15 +65,15 @@ def serve(
                 secure_aggregation=config.secure_aggregation,
             )
             make_folder(folder)
-            held.enter_context(locked(folder))
+            held.enter_context(lock_folder(folder))
             if overwrite:
-                refuse_strays(folder, _FILES)
-                clear(folder, _FILES)
+                check_no_stray_files(folder, _FILES)
+                remove_run_files(folder, _FILES)
             _begin(folder, run, config)
         except CafeError as error:  # what is there of another run stays as it is
             say(f"Stopped: {error}")
             raise
-        if finished(folder):
+        if is_finished(folder):
             say(f"The run in {folder} is finished: nothing is left to do.")
             return load(folder).history
         status = StatusFile(folder / STATUS, run, config.rounds, name)
@@ -86,7 +86,7 @@ def serve(
                 server.play()
             history = run.history()
             write_arrays(folder / ARRAYS, run.arrays)
-            finish(folder, history)
+            write_final_files(folder, history)
         except Exception as error:  # also what a user's function or the wire has raised
             why = f"{error}" if isinstance(error, CafeError) else f"{type(error).__name__}: {error}"
             status.show("stopped", why)
@@ -107,11 +107,11 @@ def _begin(folder: Path, run: LiveRun, config: ServerConfig) -> None:
         begun = provenance.read(folder)
         provenance.check_settings(folder, begun["settings"], settings)
         return
-    refuse_strays(folder, _FILES)
+    check_no_stray_files(folder, _FILES)
     policy = run.title
     provenance.write(
         folder,
-        provenance.circumstances()
+        provenance.describe_environment()
         | {
             "scenario": "",
             "text": "",

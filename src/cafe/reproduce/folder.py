@@ -15,7 +15,7 @@ from cafe.report import plotting
 from cafe.reproduce.findings import ClaimVerdict, Experiment, Finding, Rows
 from cafe.reproduce.trials import Row, scenario_text
 from cafe.results import storage
-from cafe.results.storage import make_folder, writing_to
+from cafe.results.storage import explain_write_errors, make_folder
 
 RUNS, PRINTED, RESULTS, README = "runs.csv", "paper.csv", "results.json", "README.md"
 BEYOND = "Beyond the paper"  # how a claim begins that the paper does not make
@@ -29,7 +29,7 @@ FIGURES = 7  # digits that are kept of a number: more than any standard error le
 def check_writable(folder: Path) -> None:
     """Make the folder and try to write in it, before anything long is run."""
     make_folder(folder)
-    with writing_to(folder):
+    with explain_write_errors(folder):
         trial = folder / ".trial"
         trial.write_bytes(b"")
         trial.unlink()

@@ -37,7 +37,7 @@ class Checkpoint:
     state: State
     remedy: str
 
-    def put_into(self, restore: Callable[[State], None]) -> None:
+    def restore_with(self, restore: Callable[[State], None]) -> None:
         """Bring a new run to where this one stood."""
         try:
             restore(self.state)

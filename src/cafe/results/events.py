@@ -15,7 +15,7 @@ from typing import Any
 from cafe.errors import FileError
 from cafe.files import explain_os_error
 from cafe.learn.base import Score
-from cafe.results.storage import Appended
+from cafe.results.storage import AppendOnlyFile
 from cafe.rounds.outcome import Outcome
 
 NAME = "events.jsonl"
@@ -24,7 +24,7 @@ FIELDS = tuple(f.name for f in fields(Outcome))
 NOT_COUNTED = {"reused": 0, "downloads": 0, "bytes_down": 0.0, "bytes_up": 0.0}
 
 
-class Log(Appended):
+class Log(AppendOnlyFile):
     """The file, open at its end."""
 
     def outcome(self, outcome: Outcome) -> None:
@@ -37,7 +37,7 @@ class Log(Appended):
         self._add({"after": after, **figures})
 
     def _add(self, line: dict[str, Any]) -> None:
-        self.add(as_line(line))
+        self.add(format_line(line))
 
 
 @dataclass
@@ -61,7 +61,7 @@ def read(path: Path, length: int | None = None) -> Events:
             f"Got {len(data)}: some were lost. Copy it here again, or begin the run anew.",
         )
     found = Events()
-    for number, line in lines(path, data[:length]):
+    for number, line in parse_lines(path, data[:length]):
         try:
             if "after" in line:
                 accuracy = line["accuracy"]
@@ -82,7 +82,7 @@ def read(path: Path, length: int | None = None) -> Events:
     return found
 
 
-def lines(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+def parse_lines(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects that lines hold; what follows the last line break is no line yet."""
     for number, line in enumerate(data.split(b"\n")[:-1], 1):
         try:
@@ -94,7 +94,7 @@ def lines(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, found
 
 
-def as_line(line: dict[str, Any]) -> str:
+def format_line(line: dict[str, Any]) -> str:
     """An object on one line of JSON."""
     return json.dumps(line, separators=(",", ":"), allow_nan=False, default=_plain)
 

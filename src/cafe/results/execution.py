@@ -16,8 +16,8 @@ from cafe.learn.threads import cores
 from cafe.randomness import check_seed
 from cafe.results import checkpoint, clients, events, figures, parquet, provenance
 from cafe.results.clients import Clients
-from cafe.results.loading import MODEL, Result, finished, load
-from cafe.results.storage import locked, make_folder, write, write_arrays, writing_to
+from cafe.results.loading import MODEL, Result, is_finished, load
+from cafe.results.storage import explain_write_errors, lock_folder, make_folder, write, write_arrays
 from cafe.rounds.history import History
 from cafe.scenario import Scenario
 
@@ -75,31 +75,31 @@ def execute(
     """
     folder, seed = Path(folder), check_seed(seed)
     check_free([folder], resume=resume, overwrite=overwrite)
-    if resume and finished(folder):
+    if resume and is_finished(folder):
         provenance.check_same(folder, scenario, policy, seed)
         _say(say, f"{folder} is finished: nothing is left to do.")
         result = load(folder)
         parquet.write_missing(folder, result.history)
         return result
     make_folder(folder)
-    with locked(folder):
+    with lock_folder(folder):
         check_free([folder], resume=resume, overwrite=overwrite)  # it may have changed meanwhile
         goes_on = resume and provenance.exists(folder)
         if goes_on:
             begun = provenance.check_same(folder, scenario, policy, seed)
         else:
-            begun = provenance.collected(scenario, policy, seed, threads or cores())
+            begun = provenance.describe_run(scenario, policy, seed, threads or cores())
         run = _new_run(scenario, policy, seed, begun["threads"])
         if not goes_on:
             if resume:
                 _say(say, f"{folder} has nothing to go on from: it begins at the beginning.")
-            refuse_strays(folder)
-            clear(folder)
+            check_no_stray_files(folder)
+            remove_run_files(folder)
             provenance.write(folder, begun)
         with _log(folder, run, say if goes_on else None) as log:
             _play(run, scenario, folder, log, progress)
         history = run.history()
-        finish(folder, history)
+        write_final_files(folder, history)
         if history.rounds and not history.updates:
             advice = "Lengthen the deadline or lower the quorum."
             _say(say, f"{folder}: no round has succeeded. {run.why_failing()} {advice}")
@@ -121,7 +121,7 @@ def check_free(folders: Iterable[Path], *, resume: bool, overwrite: bool) -> Non
             )
 
 
-def refuse_strays(folder: Path, more: Iterable[str] = ()) -> None:
+def check_no_stray_files(folder: Path, more: Iterable[str] = ()) -> None:
     """Refuse a folder with a file that is of no run and has a name that a run would overwrite."""
     if provenance.exists(folder):
         return
@@ -141,9 +141,9 @@ def _new_run(scenario: Scenario, policy: str, seed: int, threads: int) -> Run:
     return Run(scenario.federation, scenario.policy_or_controller(policy), task, seed=seed, **told)
 
 
-def clear(folder: Path, more: Iterable[str] = ()) -> None:
+def remove_run_files(folder: Path, more: Iterable[str] = ()) -> None:
     """Remove what another run has left, of these and ``more`` names, and nothing else."""
-    with writing_to(folder):
+    with explain_write_errors(folder):
         # What says that a run is here goes last: cut short, there are no files of nobody.
         for name in (*_FILES, *more, provenance.NAME):
             (folder / name).unlink(missing_ok=True)
@@ -156,7 +156,7 @@ def _log(folder: Path, run: Run, say: Callable[[str], None] | None) -> events.Lo
         _say(say, f"{folder} has no checkpoint yet: it begins at the beginning.")
         return events.Log(path)
     events.read(path, kept.events)  # refuses a log that has lost something
-    kept.put_into(lambda state: restore(run, state))
+    kept.restore_with(lambda state: restore(run, state))
     _say(say, f"{folder} goes on from round {run.ledger.round:,}.")
     return events.Log(path, kept.events)
 
@@ -207,7 +207,7 @@ class _Saver:
         self._pause = max(CHECKPOINT_SECONDS, (self._saved - began) / CHECKPOINT_SHARE)
 
 
-def finish(folder: Path, history: History) -> None:
+def write_final_files(folder: Path, history: History) -> None:
     """What is read when the run is over; the summary last, for it says that the run is over."""
     write_arrays(folder / clients.NAME, Clients.of(history).arrays())
     if history.model is not None:

@@ -65,7 +65,7 @@ def load(folder: str | Path) -> Result:
             "deeper than the output of cafe simulate.",
         )
     begun = provenance.read(folder)
-    if finished(folder):
+    if is_finished(folder):
         return Result(_finished(folder, begun), begun, folder)
     return Result(_unfinished(folder, begun), begun, folder, finished=False)
 
@@ -95,7 +95,7 @@ def _is_run(folder: Path) -> bool:
     return isinstance(begun, dict) and isinstance(begun.get("format"), int)
 
 
-def finished(folder: Path) -> bool:
+def is_finished(folder: Path) -> bool:
     """Whether the run in a folder has come to its end."""
     return (folder / figures.NAME).exists()
 

@@ -30,7 +30,7 @@ DAMAGED = "this must say where a run comes from: it is damaged, or not CAFe's."
 _NOT_THERE = object()
 
 
-def circumstances() -> dict[str, Any]:
+def describe_environment() -> dict[str, Any]:
     """What is known of any run that begins now, here."""
     return {
         "format": FORMAT,
@@ -45,9 +45,9 @@ def circumstances() -> dict[str, Any]:
     }
 
 
-def collected(scenario: Scenario, label: str, seed: int, threads: int) -> dict[str, Any]:
+def describe_run(scenario: Scenario, label: str, seed: int, threads: int) -> dict[str, Any]:
     """Where a run of a scenario comes from that begins now."""
-    return circumstances() | {
+    return describe_environment() | {
         "threads": threads,
         "scenario": scenario.path.name,
         "sha256": hashlib.sha256(scenario.text.encode()).hexdigest(),

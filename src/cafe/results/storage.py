@@ -30,7 +30,7 @@ _REASONS = {
 
 
 @contextmanager
-def writing_to(path: Path) -> Iterator[None]:
+def explain_write_errors(path: Path) -> Iterator[None]:
     """Say in a sentence why something cannot be written."""
     try:
         yield
@@ -41,13 +41,13 @@ def writing_to(path: Path) -> Iterator[None]:
 
 def make_folder(folder: Path) -> None:
     """The folder, and those that it lies in."""
-    with writing_to(folder):
+    with explain_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
 
 
 def write(path: Path, data: bytes) -> None:
     """The file as a whole, as :func:`cafe.files.complete` says."""
-    with writing_to(path):
+    with explain_write_errors(path):
         with atomic_replacement(path) as new:
             new.write_bytes(data)
         _sync_folder(path.parent)
@@ -86,7 +86,7 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-class Appended:
+class AppendOnlyFile:
     """A file that only grows, open at its end; ``keep`` bytes of what was there before stay.
 
     What is added is handed to the system by :meth:`flush`, and is safe after :meth:`sync`.
@@ -94,7 +94,7 @@ class Appended:
 
     def __init__(self, path: Path, keep: int = 0) -> None:
         self._path, self._pending = path, bytearray()
-        with writing_to(path):
+        with explain_write_errors(path):
             # Opened for appending: what another process has written is never overwritten.
             self._file = path.open("ab", buffering=0)
             self._file.truncate(keep)
@@ -117,7 +117,7 @@ class Appended:
 
     def flush(self) -> None:
         """Let others see what there is."""
-        with writing_to(self._path):
+        with explain_write_errors(self._path):
             while self._pending:
                 written = self._file.write(self._pending)
                 del self._pending[:written]
@@ -125,15 +125,15 @@ class Appended:
     def sync(self) -> int:
         """Have it all on the disk; how many bytes there are."""
         self.flush()
-        with writing_to(self._path):
+        with explain_write_errors(self._path):
             os.fsync(self._file.fileno())
             return os.fstat(self._file.fileno()).st_size
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Keep other processes out of the folder; the lock ends with the process, however that ends."""
-    with writing_to(folder / LOCK):
+    with explain_write_errors(folder / LOCK):
         file = (folder / LOCK).open("ab")
     with file:
         _lock(file.fileno(), folder)

@@ -14,7 +14,7 @@ from typing import Any
 from cafe.errors import InputError
 from cafe.flower.lab import processes
 from cafe.flower.lab.lab import Lab
-from cafe.results.loading import finished
+from cafe.results.loading import is_finished
 
 POLL = 0.3  # seconds between two reads of the file
 STATUS_POLL = 5.0  # seconds between two requests to the SuperLink while the file does not change
@@ -141,7 +141,7 @@ def _explain_end(lab: Lab, run: str, folder: Path, status: str) -> RunView:
     if live and live["state"] in FINAL:
         return _final_view(live)
     completed = status == "finished:completed"
-    if finished(folder) and (completed or live is not None):
+    if is_finished(folder) and (completed or live is not None):
         return RunView(read_live(folder), True, earlier=live is None)
     if completed and live is None:
         return RunView(None, True, "The app writes no live.json.")

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
         theory,
     )
     from cafe.engine import simulate
-    from cafe.engine.two_levels import Cluster, Levels, two_levels
+    from cafe.engine.clusters import Cluster
+    from cafe.engine.two_levels import Levels, two_levels
     from cafe.errors import CafeError, FileError, InfeasibleError, InputError
     from cafe.federation import Federation
     from cafe.federation_files import load_federation, write_federation
@@ -54,7 +55,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "cafe.engine": ("simulate",),
-    "cafe.engine.two_levels": ("Cluster", "Levels", "two_levels"),
+    "cafe.engine.clusters": ("Cluster",),
+    "cafe.engine.two_levels": ("Levels", "two_levels"),
     "cafe.errors": ("CafeError", "FileError", "InfeasibleError", "InputError"),
     "cafe.federation": ("Federation",),
     "cafe.federation_files": ("load_federation", "write_federation"),

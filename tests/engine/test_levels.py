@@ -15,8 +15,10 @@ import cafe
 from cafe import Cluster, Levels, two_levels
 from cafe.data.examples import Examples, Shards
 from cafe.decisions import DropAll, Everyone, Mean, Sample, closing
+from cafe.engine import Run
+from cafe.engine.clusters import cluster_runs, link_federation
+from cafe.engine.edge_servers import EdgeServers
 from cafe.engine.snapshot import save
-from cafe.engine.two_levels import build
 from cafe.errors import InfeasibleError, InputError
 from cafe.learn.linear import Logistic
 from cafe.learn.quadratic import Quadratic
@@ -440,9 +442,11 @@ def test_a_cloud_cannot_correct_gradients() -> None:
 
 
 def test_it_is_not_saved() -> None:
-    edges = build(slow_and_fast(), everyone(), None, None, 0, 0.0, 3)
+    clusters = slow_and_fast()
+    cloud = Run(link_federation(None, clusters), everyone())
+    EdgeServers(cloud, cluster_runs(clusters, None, 0, 0.0), patience=3)
     with pytest.raises(InputError, match="A run of two levels cannot be saved"):
-        save(edges.cloud)
+        save(cloud)
 
 
 def test_a_cloud_that_never_succeeds() -> None:

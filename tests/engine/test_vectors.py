@@ -277,7 +277,7 @@ def test_vectors_of_old_jobs_are_let_go() -> None:
     models(run, 60)
     assert run.training is not None
     assert run.training.vectors.begun.keys() <= set(run.running.invitation.tolist())
-    assert run.training.vectors.begun.keys() <= run.training.calls.keys()
+    assert run.training.vectors.begun.keys() <= run.training.chains.invitations.keys()
 
 
 def freezing(threshold: float) -> Policy:

@@ -55,6 +55,7 @@ class Arrivals:
         self._asked = False
         self.invited = len(new)
         self.count = 0
+        self.repeats = False
 
     def __len__(self) -> int:
         return self._rows
@@ -85,6 +86,7 @@ class Arrivals:
 
     def add(self, new: Running) -> None:
         """Add the jobs of another invitation."""
+        self.repeats = True
         self.invited += len(new)
         first = self._rows
         self._parts.append(new)

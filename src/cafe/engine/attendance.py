@@ -11,12 +11,12 @@ from cafe.rounds.ledger import Ledger
 CHANGES = 20_000  # of presence, and 10 per client, after which a round no longer waits for clients
 
 
-def look(ledger: Ledger, presence: PresenceState) -> None:
+def mark_absent(ledger: Ledger, presence: PresenceState) -> None:
     """Write into the ledger which clients are away now."""
     ledger.set_away(presence.away(ledger.now))
 
 
-def gather(ledger: Ledger, presence: PresenceState, quorum: int) -> None:
+def wait_for_clients(ledger: Ledger, presence: PresenceState, quorum: int) -> None:
     """Let time pass until as many clients are present as a round needs."""
     began, left = ledger.now, CHANGES + 10 * ledger.clients
     while ledger.clients - ledger.absent < quorum:
@@ -33,4 +33,4 @@ def gather(ledger: Ledger, presence: PresenceState, quorum: int) -> None:
                 "Lower the quorum, or end the run earlier."
             )
         ledger.now = moment
-        look(ledger, presence)
+        mark_absent(ledger, presence)

@@ -19,6 +19,7 @@ from cafe.rounds.answers import HOLD, LOCAL
 from cafe.rounds.history import Column, Curve, History
 from cafe.rounds.jobs import (
     Codes,
+    Mask,
     Reports,
     Running,
     Whole,
@@ -182,7 +183,7 @@ class Books:
         outcome, columns, ledger = closing.outcome, self.columns, self.ledger
         outcome.reports = int(np.count_nonzero(closing.reported))
         outcome.used = len(closing.used.coefficient)
-        simple = closing.simple and not self._keeping
+        simple = closing.simple and not self._any_kept
         fates = self._close_simply(closing) if simple else self._close_all(closing)
         if closing.runs is not None:
             fates.running = closing.jobs.take(np.flatnonzero(closing.runs))
@@ -238,12 +239,17 @@ class Books:
         outcome.fates += fate_counts(fate)
         if keeps is not None:
             fates.kept = np.flatnonzero(keeps)
-        if self._keeping or keeps is not None:
+        if self._any_kept or keeps is not None:
             self._keep(closing, fates)
         return fates
 
     @property
-    def _keeping(self) -> bool:
+    def keeping(self) -> Mask:
+        """Which clients keep a report or a local model."""
+        return self.columns.local | self.kept.held
+
+    @property
+    def _any_kept(self) -> bool:
         return bool(self.columns.local.any() or self.kept.held.any())
 
     def _merge(self, closing: ClosingRound, fates: JobFates) -> None:
@@ -257,7 +263,7 @@ class Books:
         if local is not None:
             began = np.where(local, kept.version[mine], began)
         fates.by_job[fresh] = began != self.ledger.version  # FRESH is 0, STALE is 1
-        if not self._keeping:
+        if not self._any_kept:
             return
         outcome.reused = int(np.count_nonzero(kept.used[used.held]))
         going_on = NO_CLIENTS if local is None else np.unique(mine[local])
@@ -299,7 +305,7 @@ class Books:
         clients, local = jobs.client[index], jobs.local[index]
         newly = np.zeros(self.ledger.clients, dtype=bool)
         newly[clients] = True
-        had = columns.local | kept.held
+        had = self.keeping
         stays = carried.kept if isinstance(carried.kept, np.ndarray) else np.full(1, carried.kept)
         # What a client is going on from cannot be taken from it while it runs.
         going_on = np.zeros(self.ledger.clients, dtype=bool)

@@ -28,7 +28,7 @@ class Failures:
     client: int = -1
     spoilt: int = 0
 
-    def note(self, outcome: Outcome, jobs: Running, spoilt: bool) -> None:
+    def add(self, outcome: Outcome, jobs: Running, spoilt: bool) -> None:
         """Count a round that has closed."""
         if outcome.succeeded:
             self.count, self.fastest, self.client, self.spoilt = 0, float("inf"), -1, 0

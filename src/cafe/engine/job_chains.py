@@ -18,8 +18,8 @@ class Link(NamedTuple):
     steps: int
 
 
-class Call(NamedTuple):
-    """What is known of an invitation: its round, and the kind of work of its jobs."""
+class InvitedWork(NamedTuple):
+    """The round of an invitation, and the kind of work of its jobs."""
 
     round: int
     work: Work

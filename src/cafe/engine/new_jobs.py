@@ -34,7 +34,7 @@ class SimulatedJobs(NamedTuple):
     steps: Whole
 
 
-Play = Callable[[Ledger, Invitation, Mask], SimulatedJobs]
+SimulateJobs = Callable[[Ledger, Invitation, Mask], SimulatedJobs]
 
 
 @dataclass(eq=False)
@@ -47,8 +47,8 @@ class JobStarter:
         seed: of response times and crashes.
         crash: the probability that a job which was begun is never reported.
         presence: who is present when; None: everybody, always.
-        play: plays the jobs of the invited clients that begin, where the time of a job must be
-            found out so; None: the federation says it all.
+        simulate_jobs: plays the jobs of the invited clients that begin, if that is how the time of
+            a job is found; None: the federation says how long a job takes.
     """
 
     federation: Federation
@@ -56,7 +56,7 @@ class JobStarter:
     seed: int
     crash: float = 0.0
     presence: PresenceState | None = None
-    play: Play | None = None
+    simulate_jobs: SimulateJobs | None = None
     _latency: Stream = field(init=False)
     _crashes: Stream = field(init=False)
 
@@ -75,23 +75,23 @@ class JobStarter:
             fixed = np.where(
                 leaves <= ledger.now, np.inf, fixed
             )  # a client that is away never begins
-        played = self._played(ledger, invitation, fixed)
-        if played is None:
-            steps = planned(self.federation, self.task, policy, invitation)
+        simulated = self._simulated(ledger, invitation, fixed)
+        if simulated is None:
+            steps = planned_steps(self.federation, self.task, policy, invitation)
         else:
-            steps = played.steps
+            steps = simulated.steps
         latency, trained = fixed, _constant(np.nan, n)
         if self.federation.has_step_time:
             each = self.federation.step_time(clients)
             if invitation.work.partial and policy.deadline is not None and policy.late == "drop":
-                steps = in_time(fixed, steps, each, ledger, policy.deadline)
+                steps = steps_in_time(fixed, steps, each, ledger, policy.deadline)
             trained = steps * each
             latency = fixed + trained
         arrival = stop = ledger.now + latency
-        if played is not None:
-            trained = played.end - ledger.now
+        if simulated is not None:
+            trained = simulated.end - ledger.now
             latency = trained + fixed
-            arrival = stop = played.end + fixed
+            arrival = stop = simulated.end + fixed
         status = _constant(_EXPECTED, n)
         if self._some_absent or leaves is not None:
             absent = np.isinf(fixed)
@@ -104,9 +104,9 @@ class JobStarter:
             stop = np.where(crashes, ledger.now + latency * rng.random(n), arrival)
             arrival = np.where(crashes, np.inf, arrival)
             status = np.where(crashes, np.int8(Status.CRASHED), status)
-        if played is not None and not steps.all():
+        if simulated is not None and not steps.all():
             gave_up = steps == 0
-            stop = np.where(gave_up, played.end, stop)
+            stop = np.where(gave_up, simulated.end, stop)
             arrival = np.where(gave_up, np.inf, arrival)
             status = np.where(gave_up, np.int8(Status.CRASHED), status)
         if self.presence is not None and leaves is not None:
@@ -134,13 +134,13 @@ class JobStarter:
             trained=trained,
         )
 
-    def _played(
+    def _simulated(
         self, ledger: Ledger, invitation: Invitation, fixed: Floats
     ) -> SimulatedJobs | None:
-        if self.play is None:
+        if self.simulate_jobs is None:
             return None
         began = np.isfinite(fixed)
-        return self.play(ledger, invitation, began)
+        return self.simulate_jobs(ledger, invitation, began)
 
 
 @lru_cache(maxsize=32, typed=True)
@@ -149,7 +149,7 @@ def _constant(value: Any, count: int) -> Any:
     return constant_column(value, count)
 
 
-def planned(
+def planned_steps(
     federation: Federation, task: Task | None, policy: Policy, invitation: Invitation
 ) -> Whole:
     """How many gradient steps each invited client is asked for; 0 where that is not known."""
@@ -182,7 +182,9 @@ def planned(
     return epochs * task.epoch_steps(clients)
 
 
-def in_time(fixed: Floats, steps: Whole, each: Floats, ledger: Ledger, deadline: float) -> Whole:
+def steps_in_time(
+    fixed: Floats, steps: Whole, each: Floats, ledger: Ledger, deadline: float
+) -> Whole:
     """As many of the steps as let a report arrive by the round's deadline, or all of them.
 
     A client that cannot do one step in time does all of them, and is late.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,22 +17,43 @@ from cafe.engine.fates import JobFates, UsedReports
 from cafe.engine.new_jobs import JobStarter
 from cafe.engine.policy_calls import PolicyCalls
 from cafe.engine.response_times import ResponseTimes
-from cafe.engine.run_checks import check_secure, check_setting
+from cafe.engine.run_checks import check_secure, check_setting, endless_wait
+from cafe.engine.traffic import Traffic
 from cafe.engine.training import Training
-from cafe.errors import InfeasibleError, InputError
+from cafe.errors import InputError
 from cafe.federation import Federation, Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Model, Score
-from cafe.randomness import Stream, check_seed
+from cafe.randomness import check_seed
 from cafe.rounds import answer_checks
-from cafe.rounds.answers import COMMIT, Verdict, Wait
+from cafe.rounds.answers import COMMIT, Verdict
 from cafe.rounds.history import Column, History, outcome_columns
-from cafe.rounds.jobs import Invitation, Reports, Running, Status
+from cafe.rounds.jobs import Invitation, Reports, Running
 from cafe.rounds.ledger import Ledger, ModelScore
 from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import PER_CLIENT_NEEDS, Policy
 from cafe.rounds.round_views import Closed, Waiting
 from cafe.task import Task
+
+
+class _Merged(NamedTuple):
+    """The result of a round's merge.
+
+    Attributes:
+        succeeded: whether the model moved.
+        used: the reports in the update.
+        reports: what the policy was offered; None if it was not asked.
+        spoilt: whether the update failed because it would have put NaN or infinity in the model.
+    """
+
+    succeeded: bool
+    used: UsedReports
+    reports: Reports | None = None
+    spoilt: bool = False
+
+
+_NOT_MERGED = _Merged(False, UsedReports.nothing())
+_SPOILT = _Merged(False, UsedReports.nothing(), spoilt=True)
 
 
 class Run:
@@ -75,17 +97,16 @@ class Run:
         absence = federation.presence
         self.presence = None if absence is None else absence.begin(federation.clients, self.seed)
         self.starter = JobStarter(federation, task, self.seed, crash, self.presence)
-        self.training = None if task is None else _training(task, self.seed)
-        self._bytes = 0 if self.training is None else self.training.bytes
+        self.training = None if task is None else Training.new(task, self.seed)
+        self.traffic = Traffic(0 if self.training is None else self.training.bytes)
         self._parameters = None if self.training is None else self.training.parameters
-        self.uploads: dict[int, float] = {}  # by invitation, where it is not 1
         self.outcomes: list[Outcome] = []
         self.scores: list[tuple[int, Score]] = []
         self._scored: tuple[int, Score] | None = None
         self.responses = ResponseTimes()
         self.failures = Failures()
-        # An optional callback: it is given each round's jobs and what became of them.
-        self.watch: Callable[[Running, JobFates], None] | None = None
+        # An optional callback, called with each round's jobs and their fates.
+        self.on_round_end: Callable[[Running, JobFates], None] | None = None
         self._checked: Policy | None = None
         self.policy = self._choose()
 
@@ -118,49 +139,112 @@ class Run:
 
     def step(self) -> Outcome:
         """Play one round, from the broadcast to the close."""
+        outcome = self._open()
+        arrivals = self._invite(outcome)
+        verdict, unfinished = self._wait(arrivals, outcome)
+        merged = self._merge(arrivals) if verdict is COMMIT else _NOT_MERGED
+        self._settle(outcome, arrivals, merged, unfinished)
+        return outcome
+
+    def _open(self) -> Outcome:
+        """Find out which clients are present and which policy holds, and open the round."""
         ledger = self.ledger
         if self.presence is not None:
-            attendance.look(ledger, self.presence)
+            attendance.mark_absent(ledger, self.presence)
         policy = self.policy = self._choose()
         if "scores" in policy.needs:
-            self._rate(policy)
+            self._update_score(policy)
         ledger.forecasts = self._forecast if "forecasts" in policy.needs else None
         if self.presence is not None:
-            attendance.gather(ledger, self.presence, policy.quorum)
+            attendance.wait_for_clients(ledger, self.presence, policy.quorum)
         ledger.opened = ledger.now
-        outcome = Outcome(ledger.round, ledger.opened, ledger.now, False)
-        first = self.calls.invite(policy)
-        open_ = Arrivals(self.running, self._start(first, outcome))
-        repeats, verdict, early = self._wait(open_, outcome)
-        jobs, reported = open_.jobs, open_.reported
+        return Outcome(ledger.round, ledger.opened, ledger.now, False)
 
-        index = np.flatnonzero(reported)
-        used, reports, spoilt = UsedReports.nothing(), None, False
-        if verdict is COMMIT:
-            merged = self._merge(jobs, index)
-            spoilt = merged is None
-            used, reports = merged or (used, None)
-        outcome.closed, outcome.succeeded = ledger.now, verdict is COMMIT and not spoilt
-        outcome.invited = open_.invited
-        closed = Closed.of(outcome.succeeded, jobs, reported, used.jobs, reports)
-        carried = self.calls.carry(policy, closed, len(jobs), spoilt)
-        unfinished = Fate.CANCELLED if early else Fate.LATE
-        fates = self.books.close(
-            ClosingRound(outcome, jobs, reported, used, carried, unfinished, repeats)
-        )
-        self.running = fates.running
-        self._count_bytes(outcome, jobs, index)
+    def _invite(self, outcome: Outcome) -> Arrivals:
+        """Ask the policy whom to invite, and start their jobs."""
+        return Arrivals(self.running, self._start(self.calls.invite(self.policy), outcome))
+
+    def _start(self, invitation: Invitation, outcome: Outcome) -> Running:
+        """Start an invitation's jobs. Their arrival times are drawn now; no decision sees them."""
+        ledger, policy, work, vectors = self.ledger, self.policy, invitation.work, 0
+        new = self.starter.start(policy, ledger, invitation)
         if self.training is not None:
-            self._remember(jobs, fates)
-        if self.watch is not None:
-            self.watch(jobs, fates)
+            vectors = self.training.start(ledger.invitations, ledger.round, work, new, policy)
+        self.traffic.count_down(outcome, new, work, vectors)
+        ledger.invitations += 1
+        ledger.mark(new.client, None, True)
+        return new
+
+    def _wait(self, arrivals: Arrivals, outcome: Outcome) -> tuple[Verdict, Fate]:
+        """Advance the clock as the policy asks, and start the jobs that it invites meanwhile.
+
+        Returns:
+            The verdict, and the fate of jobs that the close cuts off.
+        """
+        ledger, policy, until = self.ledger, self.policy, float("inf")
+        while True:
+            ledger.working = len(arrivals) - arrivals.count
+            waiting = Waiting(arrivals.count, arrivals.invited, ledger.working, arrivals.look)
+            answer = self.calls.close(policy, waiting, lambda: arrivals.jobs.client)
+            if isinstance(answer, Verdict):
+                return answer, Fate.CANCELLED if ledger.now < until else Fate.LATE
+            if isinstance(answer, Invitation):
+                arrivals.add(self._start(answer, outcome))
+                continue
+            until = answer.until
+            if not until >= ledger.now or (
+                answer.reports is not None and answer.reports <= arrivals.count
+            ):
+                raise answer_checks.past_wait_error(policy, ledger.now, answer)
+            before = arrivals.count
+            # A report that came before the round opened counts from now on.
+            moment = max(arrivals.wait(answer, ledger), ledger.now)
+            if moment == float("inf"):
+                raise endless_wait(ledger.round, arrivals.jobs, answer)
+            if moment == ledger.now and arrivals.count == before:
+                raise answer_checks.past_wait_error(policy, ledger.now, answer)
+            ledger.now = moment
+
+    def _merge(self, arrivals: Arrivals) -> _Merged:
+        """Ask the policy for coefficients, compute the updates in use, and move the model."""
+        jobs, index = arrivals.jobs, np.flatnonzero(arrivals.reported)
+        reports, held = self.books.offer(jobs, index)
+        training = self.training
+        if training is None:
+            merge = self.calls.merge(self.policy, reports, None)
+        else:
+            chains = training.chains.of_reports(jobs, index, held)
+            reports = training.describe(reports, chains, self.policy.needs)
+            merge = self.calls.merge(self.policy, reports, self._parameters)
+            if not training.merge(chains, reports, merge):
+                return _SPOILT
+        return _Merged(True, UsedReports.by(merge, index, held), reports)
+
+    def _settle(
+        self, outcome: Outcome, arrivals: Arrivals, merged: _Merged, unfinished: Fate
+    ) -> None:
+        """Ask the policy what outlives the round, book the round, and forget the rest."""
+        policy, jobs, reported = self.policy, arrivals.jobs, arrivals.reported
+        outcome.closed, outcome.succeeded = self.ledger.now, merged.succeeded
+        outcome.invited = arrivals.invited
+        closed = Closed.of(merged.succeeded, jobs, reported, merged.used.jobs, merged.reports)
+        carried = self.calls.carry(policy, closed, len(jobs), merged.spoilt)
+        closing = ClosingRound(
+            outcome, jobs, reported, merged.used, carried, unfinished, arrivals.repeats
+        )
+        fates = self.books.close(closing)
+        self.running = fates.running
+        self.traffic.count_up(outcome, jobs, reported, self.running)
+        if self.training is not None:
+            self.training.carry_over(jobs, fates.kept, self.running, self.books.keeping)
+        if self.on_round_end is not None:
+            self.on_round_end(jobs, fates)
         self.outcomes.append(outcome)
         if not isinstance(self.controller, Fixed):
-            self.responses.add_round(jobs, reported, fates, ledger.now)
+            self.responses.add_round(jobs, reported, fates, outcome.closed)
         self.calls.observe(policy, outcome, closed)
-        self.failures.note(outcome, jobs, spoilt)
+        self.failures.add(outcome, jobs, merged.spoilt)
         self.failures.check(self.patience, policy, outcome)
-        return outcome
 
     def _forecast(self, clients: Indices, until: float) -> Floats:
         """How likely each client is to stay until a time."""
@@ -168,113 +252,7 @@ class Run:
             return np.ones(len(clients))
         return self.presence.forecast(clients, self.ledger.now, until)
 
-    def _start(self, invitation: Invitation, outcome: Outcome) -> Running:
-        """Start an invitation's jobs. Their arrival times are drawn now; no decision sees them."""
-        ledger, policy = self.ledger, self.policy
-        number = ledger.invitations
-        new = self.starter.start(policy, ledger, invitation)
-        ledger.invitations += 1
-        ledger.mark(new.client, None, True)
-        if self.training is not None:
-            self.training.begin(number, ledger.round, invitation.work, new.client[new.local])
-        work, sent = invitation.work, len(new)
-        if not new.all_expected:
-            sent -= int(np.count_nonzero(new.status == Status.ABSENT))
-        outcome.downloads += sent
-        outcome.bytes_down += sent * work.download * self._bytes
-        if self.training is not None and self.training.vectors.used:
-            outcome.bytes_down += self._push(self.training, new, number) * self._bytes
-        if work.upload != 1.0:
-            self.uploads[number] = work.upload
-        return new
-
-    def _push(self, training: Training, new: Running, number: int) -> int:
-        """Note the vectors that an invitation's jobs use: how many clients are sent one."""
-        if new.local.any():
-            raise answer_checks.local_models_error(self.policy)
-        began = new.client[new.status != Status.ABSENT]
-        return training.vectors.begin(number, new.client).count(began)
-
-    def _wait(self, open_: Arrivals, outcome: Outcome) -> tuple[bool, Verdict, bool]:
-        """Advance the clock as the policy asks.
-
-        Returns:
-            Whether clients were invited while the round was open, the verdict, and whether the
-            round closed early.
-        """
-        ledger, policy = self.ledger, self.policy
-        until, repeats = float("inf"), False
-        while True:
-            ledger.working = len(open_) - open_.count
-            waiting = Waiting(open_.count, open_.invited, ledger.working, open_.look)
-            answer = self.calls.close(policy, waiting, lambda: open_.jobs.client)
-            if isinstance(answer, Verdict):
-                return repeats, answer, ledger.now < until
-            if isinstance(answer, Invitation):
-                open_.add(self._start(answer, outcome))
-                repeats = True
-                continue
-            until = answer.until
-            if not until >= ledger.now or (
-                answer.reports is not None and answer.reports <= open_.count
-            ):
-                raise answer_checks.past_wait_error(policy, ledger.now, answer)
-            before = open_.count
-            # A report that came before the round opened counts from now on.
-            moment = max(open_.wait(answer, ledger), ledger.now)
-            if moment == float("inf"):
-                self._refuse_to_wait(open_.jobs, answer)
-            if moment == ledger.now and open_.count == before:
-                raise answer_checks.past_wait_error(policy, ledger.now, answer)
-            ledger.now = moment
-
-    def _refuse_to_wait(self, jobs: Running, wait: Wait) -> None:
-        coming = int(np.count_nonzero(np.isfinite(jobs.arrival)))
-        wanted = "more" if wait.reports is None else f"{wait.reports}"
-        raise InfeasibleError(
-            f"Round {self.ledger.round} waits for {wanted} reports and only {coming} can come: "
-            "clients that are absent or crashed never report, and the round would last for ever. "
-            "Give the policy a deadline."
-        )
-
-    def _merge(self, jobs: Running, index: Indices) -> tuple[UsedReports, Reports] | None:
-        """Ask the policy for coefficients, and move the model; None if that would spoil it."""
-        policy = self.policy
-        reports, held = self.books.offer(jobs, index)
-        training, needs = self.training, policy.needs
-        if training is not None:
-            paths = training.paths(jobs, index, held)
-            if needs & PER_CLIENT_NEEDS:
-                reports = training.seen(reports, paths, needs)
-        merge = self.calls.merge(policy, reports, self._parameters)
-        if training is not None:
-            if not training.merge(paths, merge, reports.updates):
-                return None
-            training.vectors.adopt(merge, reports.client)
-        return UsedReports.by(merge, index, held), reports
-
-    def _remember(self, jobs: Running, fates: JobFates) -> None:
-        """Remember how to compute what clients keep, and forget what nothing refers to."""
-        training = self.training
-        assert training is not None
-        if len(fates.kept):
-            training.keep(jobs.take(fates.kept))
-        training.forget(self.running, self.ledger.local | self.books.kept.held)
-
-    def _count_bytes(self, outcome: Outcome, jobs: Running, index: Indices) -> None:
-        """Count the bytes of a round's reports."""
-        weight = float(len(index))
-        if self.uploads:
-            numbers, counts = jobs.invitation[index], dict[float, int]()
-            for number, share in self.uploads.items():
-                counts[share] = counts.get(share, 0) + int(np.count_nonzero(numbers == number))
-            counts[1.0] = len(index) - sum(counts.values())
-            weight = sum(share * count for share, count in sorted(counts.items()))
-            going_on = set(self.running.invitation.tolist())
-            self.uploads = {n: share for n, share in self.uploads.items() if n in going_on}
-        outcome.bytes_up = weight * self._bytes
-
-    def _rate(self, policy: Policy) -> None:
+    def _update_score(self, policy: Policy) -> None:
         """Evaluate the model if the last score is too old for the policy."""
         ledger = self.ledger
         if ledger.score is None or ledger.version - ledger.score.version >= policy.score_every:
@@ -331,11 +309,6 @@ class Run:
             None if training is None else self.scores,
             None if training is None else training.task.learner.save(training.model).copy(),
         )
-
-
-def _training(task: Task, seed: int) -> Training:
-    start = task.learner.start(Stream(seed, "start").at(0))
-    return Training(task, seed, {0: start})
 
 
 def _keep_freed_memory() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from cafe.errors import InputError, check_whole, is_finite_number
+from cafe.errors import InfeasibleError, InputError, check_whole, is_finite_number
 from cafe.federation import Federation
-from cafe.rounds.answers import HOLD, Carried
+from cafe.rounds.answers import HOLD, Carried, Wait
+from cafe.rounds.jobs import Running
 from cafe.rounds.policy import PER_CLIENT_NEEDS, Policy
 from cafe.task import Task
 
@@ -51,3 +52,13 @@ def check_setting(federation: Federation, task: Task | None, crash: float, patie
             f"{federation.clients}: each client needs its own examples, and no others."
         )
     check_hazards(crash, patience)
+
+
+def endless_wait(round_: int, jobs: Running, wait: Wait) -> InfeasibleError:
+    """The error for a wait that would never end."""
+    coming = int(np.count_nonzero(np.isfinite(jobs.arrival)))
+    wanted = "more" if wait.reports is None else f"{wait.reports}"
+    return InfeasibleError(
+        f"Round {round_} waits for {wanted} reports and only {coming} can come: clients that are "
+        "absent or crashed never report, and the round would never end. Give the policy a deadline."
+    )

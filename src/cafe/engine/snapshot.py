@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from cafe.control import identity_of
 from cafe.engine.books import Books
+from cafe.engine.chain_store import ChainStore
 from cafe.engine.failures import Failures
-from cafe.engine.job_chains import Call, Link
+from cafe.engine.job_chains import InvitedWork, Link
 from cafe.engine.run import Run
 from cafe.errors import InputError
 from cafe.learn.base import Score
@@ -106,14 +107,14 @@ def unpack(state: State, identity: dict[str, Any]) -> dict[str, Any]:
 
 def save(run: Run) -> State:
     """All that the rest of a run depends on, and its past."""
-    if run.starter.play is not None:
+    if run.starter.simulate_jobs is not None:
         raise InputError(
             "A run of two levels cannot be saved: the runs of its clusters are not part of it. "
             "Play it again from its seed, which gives the same numbers."
         )
     state, meta = save_books(run)
     meta |= {"failures": asdict(run.failures), "waits": run.calls.waits, **_identity(run)}
-    meta["uploads"] = [*run.uploads.items()]
+    meta["uploads"] = [*run.traffic.uploads.items()]
     state["responses"] = np.array([*run.responses], dtype=float).reshape(-1, 3)
     if run.presence is not None:
         saved = run.presence.save()
@@ -124,9 +125,10 @@ def save(run: Run) -> State:
         state |= {f"model.{v}": learner.save(model) for v, model in training.models.items()}
         state |= {f"moment.{n}": learner.save(m) for n, m in enumerate(training.moments)}
         meta["trained"], meta["given"] = training.version, training.given
-        meta |= {"chains": training.chains, "begun": training.begun}
+        chains = training.chains
+        meta |= {"chains": chains.kept, "begun": chains.continued}
         meta["calls"] = [
-            (number, call.round, asdict(call.work)) for number, call in training.calls.items()
+            (number, each.round, asdict(each.work)) for number, each in chains.invitations.items()
         ]
         if training.vectors.used:
             arrays, meta["vectors"] = training.vectors.save()
@@ -147,7 +149,7 @@ def restore(run: Run, state: State) -> None:
         raise InputError("The saved run and this one must both have a task, or both none.")
     restore_books(run, state, meta)
     run.failures, run.calls.waits = Failures(**meta["failures"]), meta["waits"]
-    run.uploads = dict(meta["uploads"])
+    run.traffic.uploads = dict(meta["uploads"])
     run.responses.extend(
         (int(client), float(took), float(limit)) for client, took, limit in state["responses"]
     )
@@ -161,13 +163,12 @@ def restore(run: Run, state: State) -> None:
         }
         moments = sum(name.startswith("moment.") for name in state)
         training.moments = tuple(load(state[f"moment.{n}"]) for n in range(moments))
-        training.chains, training.begun = (
+        kept, continued = (
             {int(k): tuple(Link(*link) for link in chain) for k, chain in meta[name].items()}
             for name in ("chains", "begun")
         )
-        training.calls = {
-            number: Call(round_, Work(**work)) for number, round_, work in meta["calls"]
-        }
+        invitations = {n: InvitedWork(round_, Work(**work)) for n, round_, work in meta["calls"]}
+        training.chains = ChainStore(kept, continued, invitations)
         if "vectors" in meta:
             training.vectors = ClientVectors.restore(state, meta["vectors"])
 

@@ -18,14 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.engine.batches import Batches
-from cafe.engine.job_chains import NO_LINK, Call, Chain, JobChains, Link, kind_of
+from cafe.engine.chain_store import ChainStore
+from cafe.engine.job_chains import JobChains
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Model, Score
 from cafe.learn.local_steps import LocalSteps, Weights
+from cafe.randomness import Stream
+from cafe.rounds import answer_checks
 from cafe.rounds.answers import Merge
 from cafe.rounds.client_vectors import ClientVectors
-from cafe.rounds.jobs import Jobs, Mask, Reports, Whole, Work, take_rows
+from cafe.rounds.jobs import Jobs, Mask, Reports, Running, Status, Whole, Work
+from cafe.rounds.policy import PER_CLIENT_NEEDS, Policy
 from cafe.task import Task
 
 
@@ -38,13 +42,11 @@ class Training:
         seed: of the batches and the start.
         models: the model by version, for those that a job may still begin from or refer to.
         version: how many updates there have been.
-        chains: the local models that clients keep.
-        begun: the local models that running jobs go on from, by client.
-        calls: the invitations whose jobs may still be merged, by number.
+        chains: the jobs whose models later merges may need.
         moments: what the server optimiser remembers.
         given: the versions that came from outside, and were not made by an update.
-        reported: what paths have led to, a row each, where clients do not train by gradient steps
-            on the task's examples, and have done all their work already; None where they do.
+        computed_updates: returns the updates of chains, one row each, if clients have computed them
+            already; None: clients take gradient steps on the task's examples, computed here.
         vectors: what clients add to their gradients, and which parameters they leave as they are.
     """
 
@@ -52,13 +54,16 @@ class Training:
     seed: int
     models: dict[int, Model]
     version: int = 0
-    chains: dict[int, Chain] = field(default_factory=dict)
-    begun: dict[int, Chain] = field(default_factory=dict)
-    calls: dict[int, Call] = field(default_factory=dict)
+    chains: ChainStore = field(default_factory=ChainStore)
     moments: tuple[Any, ...] = ()
     given: list[int] = field(default_factory=list)
-    reported: Callable[[JobChains], NDArray[np.float32]] | None = None
+    computed_updates: Callable[[JobChains], NDArray[np.float32]] | None = None
     vectors: ClientVectors = field(default_factory=ClientVectors)
+
+    @classmethod
+    def new(cls, task: Task, seed: int) -> Training:
+        """Training before the first round."""
+        return cls(task, seed, {0: task.learner.start(Stream(seed, "start").at(0))})
 
     def __post_init__(self) -> None:
         self.batches = Batches(self.task, self.seed)
@@ -84,73 +89,64 @@ class Training:
         """How many numbers the model has."""
         return len(self.task.learner.save(self.model))
 
-    def begin(self, invitation: int, round_: int, work: Work, local: Indices) -> None:
-        """Note what an invitation's jobs do, and what those of some clients go on from."""
-        self.calls[invitation] = Call(round_, kind_of(work))
-        if len(local):
-            self.begun |= {client: self.chains[client] for client in local.tolist()}
+    def start(self, invitation: int, round_: int, work: Work, jobs: Running, policy: Policy) -> int:
+        """Remember what the jobs of an invitation need; nothing is computed yet.
 
-    def chains_of(self, jobs: Jobs) -> list[Chain]:
-        """What jobs amount to: what their client went on from, and one more."""
-        columns = (jobs.client, jobs.local, jobs.invitation, jobs.version, jobs.steps)
-        return [
-            (*(self.begun[client] if local else ()), Link(invitation, version, steps))
-            for client, local, invitation, version, steps in zip(
-                *map(np.ndarray.tolist, columns), strict=True
-            )
-        ]
+        Returns:
+            How many of the clients are sent a vector that they add to their gradients.
 
-    def paths(self, jobs: Jobs, index: Indices, held: Indices) -> JobChains:
-        """The paths of some jobs that reported, then of clients whose kept reports are held."""
-        if not len(held) and not (jobs.local.any() and jobs.local[index].any()):
-            columns = (jobs.invitation, jobs.version, jobs.steps)
-            picked = (take_rows(column, index)[:, None] for column in columns)
-            return JobChains(jobs.client[index], *picked)
-        jobs = jobs.take(index)
-        chains = [*self.chains_of(jobs), *(self.chains[client] for client in held.tolist())]
-        longest = max(map(len, chains))
-        padded = np.array([chain + (NO_LINK,) * (longest - len(chain)) for chain in chains])
-        clients = np.concatenate([jobs.client, held])
-        return JobChains(clients, padded[:, :, 0], padded[:, :, 1], padded[:, :, 2])
+        Raises:
+            InputError: if a job continues from a local model while clients add vectors.
+        """
+        self.chains.start(invitation, round_, work, jobs)
+        if not self.vectors.used:
+            return 0
+        if jobs.local.any():
+            raise answer_checks.local_models_error(policy)
+        began = jobs.client[jobs.status != Status.ABSENT]
+        return self.vectors.begin(invitation, jobs.client).count(began)
 
-    def seen(self, reports: Reports, paths: JobChains, needs: frozenset[str]) -> Reports:
-        """The reports with what a policy needs to see of them."""
+    def describe(self, reports: Reports, chains: JobChains, needs: frozenset[str]) -> Reports:
+        """The reports with what a policy needs to see of each; this may compute gradients."""
+        if not needs & PER_CLIENT_NEEDS:
+            return reports
         found: dict[str, Any] = {}
         if "updates" in needs:
-            found["updates"] = self.updates(paths)
+            found["updates"] = self.updates(chains)
         if needs & {"losses", "rms losses"}:
-            mean, rms = self.losses(paths)
+            mean, rms = self.losses(chains)
             if "losses" in needs:
                 found["losses"] = mean
             if "rms losses" in needs:
                 found["rms_losses"] = rms
         if "labels" in needs:
-            found["labels"] = labels(self.task, paths.client)
+            found["labels"] = labels(self.task, chains.client)
         if "offsets" in needs:
             vectors, size = self.vectors, self.parameters
             found["offsets"] = vectors.offsets(reports.client, reports.invitation, size)
             found["common"] = vectors.common_or_zeros(size)
         return replace(reports, **found)
 
-    def merge(
-        self, paths: JobChains, merge: Merge, updates: NDArray[np.float32] | None = None
-    ) -> bool:
-        """Move the global model by what the reports amount to, times their coefficients.
-
-        False, and nothing is changed, if the new model would have numbers that are not finite.
+    def merge(self, chains: JobChains, reports: Reports, merge: Merge) -> bool:
+        """Compute the updates that the policy has given a coefficient, and move the global model.
 
         Args:
-            paths: of all reports.
+            chains: of all reports.
+            reports: what the policy has seen.
             merge: what the policy decided.
-            updates: those of the reports, where they are known already.
+
+        Returns:
+            False, and nothing is changed, if the new model would contain NaN or infinity.
         """
-        if updates is None and self.reported is not None:
-            updates = self.reported(paths)
+        updates = reports.updates
+        if updates is None and self.computed_updates is not None:
+            updates = self.computed_updates(chains)
         model = self.model
         with np.errstate(all="ignore"):  # looked for below
-            change = (
-                self._change(paths, merge) if updates is None else self._sum(paths, merge, updates)
-            )
+            if updates is None:
+                change = self._change(chains, merge)
+            else:
+                change = self._sum(chains, merge, updates)
             if merge.keep != 1.0:
                 change = change - model * (1.0 - merge.keep)
             moments = self.moments
@@ -163,30 +159,32 @@ class Training:
                 return False
         self.version += 1
         self.models[self.version], self.moments = change, moments
+        self.vectors.adopt(merge, reports.client)
         return True
 
-    def _change(self, paths: JobChains, merge: Merge) -> Model:
+    def _change(self, chains: JobChains, merge: Merge) -> Model:
         """The sum of coefficient times update or model. The caller owns it."""
         used = np.flatnonzero(merge.coefficient)
         coefficient = merge.coefficient[used].astype(np.float32)
-        if len(used) < len(paths):
-            paths = paths.take(used)
+        if len(used) < len(chains):
+            chains = chains.take(used)
         whole: Model = None
-        for version, works, some in self._alike(paths):
+        for version, works, some in self._groups(chains):
             model, share = self.models[version], coefficient[some]
-            part = self._weighted_update(model, self._pushed(paths.take(some), works), share)
+            local = self._steps_with_vectors(chains.take(some), works)
+            part = self._weighted_update(model, local, share)
             if merge.of == "model":
                 part = part + model * float(share.sum())
             whole = part if whole is None else whole + part
         return self.model * 0.0 if whole is None else whole
 
-    def _sum(self, paths: JobChains, merge: Merge, updates: NDArray[np.float32]) -> Model:
+    def _sum(self, chains: JobChains, merge: Merge, updates: NDArray[np.float32]) -> Model:
         """The same with updates that are known already."""
         saved = np.asarray(merge.coefficient, dtype=np.float32) @ updates
         whole = self.task.learner.load(saved)
         if merge.of == "model":
             for k in np.flatnonzero(merge.coefficient):
-                model = self.models[int(paths.versions[k, 0])]
+                model = self.models[int(chains.versions[k, 0])]
                 whole = whole + model * float(merge.coefficient[k])
         return whole
 
@@ -200,25 +198,25 @@ class Training:
             weight = local.weight[:, 0] * (local.rate * -coefficient[:, None])
             return learner.gradient(model, data, local.rows.ravel(), weight.ravel())
 
-    def updates(self, paths: JobChains) -> NDArray[np.float32]:
+    def updates(self, chains: JobChains) -> NDArray[np.float32]:
         """Each path's own update, for a policy that needs to see them."""
-        if self.reported is not None:
-            return self.reported(paths)
+        if self.computed_updates is not None:
+            return self.computed_updates(chains)
         rows: dict[int, NDArray[np.float32]] = {}
-        for version, works, some in self._alike(paths):
-            local, learner = self._pushed(paths.take(some), works), self.task.learner
+        for version, works, some in self._groups(chains):
+            local, learner = self._steps_with_vectors(chains.take(some), works), self.task.learner
             with np.errstate(all="ignore"):
                 found = learner.updates(self.models[version], self.task.data, local)
             rows |= {int(k): learner.save(row) for k, row in zip(some, found, strict=True)}
         if not rows:
             return np.empty((0, len(self.task.learner.save(self.model))), dtype=np.float32)
-        return np.stack([rows[k] for k in range(len(paths))])
+        return np.stack([rows[k] for k in range(len(chains))])
 
-    def losses(self, paths: JobChains) -> tuple[Floats, Floats]:
+    def losses(self, chains: JobChains) -> tuple[Floats, Floats]:
         """The loss on the first batch of each path, before any step: its mean, and mean square."""
-        mean, rms = np.empty(len(paths)), np.empty(len(paths))
-        for version, works, some in self._alike(paths):
-            local = self._local_steps(paths.take(some), works)
+        mean, rms = np.empty(len(chains)), np.empty(len(chains))
+        for version, works, some in self._groups(chains):
+            local = self._local_steps(chains.take(some), works)
             rows, weight = local.rows[:, 0], local.weight[:, 0]
             share = weight / weight.sum(axis=1, keepdims=True)
             with np.errstate(all="ignore"):  # of a model that diverges it may not be finite
@@ -228,99 +226,95 @@ class Training:
                 rms[some] = np.sqrt((loss.astype(float) ** 2 * share).sum(axis=1))
         return mean, rms
 
-    def _alike(self, paths: JobChains) -> list[tuple[int, tuple[Work, ...], Indices]]:
-        """Which paths can be trained together: those from one version with the same work.
+    def _groups(self, chains: JobChains) -> list[tuple[int, tuple[Work, ...], Indices]]:
+        """Which chains can be trained together: those from one version with the same work.
 
         One kind of work for all their jobs, however many these are, or one for each.
         """
-        if not len(paths):
+        if not len(chains):
             return []
-        everyone = np.arange(len(paths))
-        if paths.one_job:
-            work = self.calls[int(paths.invitations[0, 0])].work
-            return [(int(paths.versions[0, 0]), (work,), everyone)]
-        numbers = {int(number) for number in np.unique(paths.invitations) if number >= 0}
-        works = {self.calls[number].work for number in numbers}
-        first = paths.versions[:, 0]
+        everyone = np.arange(len(chains))
+        if chains.one_job:
+            work = self.chains.invitations[int(chains.invitations[0, 0])].work
+            return [(int(chains.versions[0, 0]), (work,), everyone)]
+        numbers = {int(number) for number in np.unique(chains.invitations) if number >= 0}
+        works = {self.chains.invitations[number].work for number in numbers}
+        first = chains.versions[:, 0]
         if len(works) == 1 and (first == first[0]).all():
             return [(int(first[0]), tuple(works), everyone)]
         kinds: dict[tuple[int, tuple[Work, ...]], list[int]] = {}
         for k in everyone.tolist():
-            each = tuple(self.calls[link.invitation].work for link in paths.chain(k))
+            each = tuple(self.chains.invitations[link.invitation].work for link in chains.chain(k))
             kind = (int(first[k]), each if len(set(each)) > 1 else each[:1])
             kinds.setdefault(kind, []).append(k)
         return [(version, each, np.array(some)) for (version, each), some in kinds.items()]
 
-    def _pushed(self, paths: JobChains, works: tuple[Work, ...]) -> LocalSteps:
-        """The local steps of paths that are alike, with the vectors in force when they began."""
-        local, vectors = self._local_steps(paths, works), self.vectors
+    def _steps_with_vectors(self, chains: JobChains, works: tuple[Work, ...]) -> LocalSteps:
+        """The local steps of chains that are alike, with the vectors in force when they began."""
+        local, vectors = self._local_steps(chains, works), self.vectors
         if not vectors.begun:
             return local
-        # Only paths of one job add vectors: then nobody goes on from a local model. Jobs that began
-        # from one version have one mask: both change in the same merge.
-        numbers = paths.invitations[:, 0]
+        # Only chains of one job add vectors, because no client continues from a local model then.
+        # Jobs that began from one version have one mask, because both change in the same merge.
+        numbers = chains.invitations[:, 0]
         used = [vectors.used_by(number) for number in set(numbers.tolist())]
         offset = None
         if any(each.common is not None or each.own for each in used):
-            offset = vectors.offsets(paths.client, numbers, self.parameters)
+            offset = vectors.offsets(chains.client, numbers, self.parameters)
         return replace(local, offset=offset, frozen=used[0].frozen)
 
-    def _local_steps(self, paths: JobChains, works: tuple[Work, ...]) -> LocalSteps:
-        rates = np.zeros(paths.invitations.shape)
-        if paths.one_job:
-            number, version = int(paths.invitations[0, 0]), int(paths.versions[0, 0])
+    def _local_steps(self, chains: JobChains, works: tuple[Work, ...]) -> LocalSteps:
+        rates = np.zeros(chains.invitations.shape)
+        if chains.one_job:
+            number, version = int(chains.invitations[0, 0]), int(chains.versions[0, 0])
             updates = version - bisect_right(self.given, version)
-            rates[:] = self.task.rate_at(self.calls[number].round, updates)
+            rates[:] = self.task.rate_at(self.chains.invitations[number].round, updates)
             return self.batches.local_steps(
-                paths.client, paths.invitations, rates, paths.steps, works[0]
+                chains.client, chains.invitations, rates, chains.steps, works[0]
             )
-        columns = (paths.invitations.ravel().tolist(), paths.versions.ravel().tolist())
+        columns = (chains.invitations.ravel().tolist(), chains.versions.ravel().tolist())
         jobs = set(zip(*columns, strict=True))
         for number, version in jobs:
             if number < 0:
                 continue
             updates = version - bisect_right(self.given, version)
-            rate = self.task.rate_at(self.calls[number].round, updates)
+            rate = self.task.rate_at(self.chains.invitations[number].round, updates)
             if len(jobs) == 1:
                 rates[:] = rate
             else:
-                rates[(paths.invitations == number) & (paths.versions == version)] = rate
+                rates[(chains.invitations == number) & (chains.versions == version)] = rate
         if len(works) == 1:
             return self.batches.local_steps(
-                paths.client, paths.invitations, rates, paths.steps, works[0]
+                chains.client, chains.invitations, rates, chains.steps, works[0]
             )
         parts = []
         for at, work in enumerate(works):
             job = slice(at, at + 1)
             parts.append(
                 self.batches.local_steps(
-                    paths.client,
-                    paths.invitations[:, job],
+                    chains.client,
+                    chains.invitations[:, job],
                     rates[:, job],
-                    paths.steps[:, job],
+                    chains.steps[:, job],
                     work,
                 )
             )
         return reduce(LocalSteps.then, parts)
 
-    def keep(self, jobs: Jobs) -> None:
-        """Remember the local models that jobs have reported, as the way to them."""
-        self.chains |= dict(zip(jobs.client.tolist(), self.chains_of(jobs), strict=True))
+    def carry_over(self, jobs: Jobs, kept: Indices, running: Jobs, keeps: Mask) -> None:
+        """Remember the chains of what is kept, and drop what no later merge can need.
 
-    def forget(self, running: Jobs, keeps: Mask) -> None:
-        """Let go of all that nothing refers to: chains, versions of the model, invitations."""
-        if self.chains:
-            self.chains = {k: chain for k, chain in self.chains.items() if keeps[k]}
-        if self.begun:
-            going_on = set(running.client[running.local].tolist())
-            self.begun = {k: chain for k, chain in self.begun.items() if k in going_on}
-        chains = [*self.chains.values(), *self.begun.values()]
-        numbers = {link.invitation for chain in chains for link in chain}
-        numbers |= set(running.invitation.tolist())
-        self.calls = {number: call for number, call in self.calls.items() if number in numbers}
-        self.vectors.forget(numbers)
-        needed = {self.version, *running.version.tolist(), *(chain[0].version for chain in chains)}
-        self.models = {v: m for v, m in self.models.items() if v in needed}
+        Args:
+            jobs: of the closed round.
+            kept: those of them whose report or local model is kept.
+            running: the jobs that run on.
+            keeps: which clients keep a report or a local model.
+        """
+        if len(kept):
+            self.chains.keep(jobs.take(kept))
+        versions = {self.version, *self.chains.forget_unused(running, keeps)}
+        self.vectors.forget(self.chains.invitations)
+        self.models = {v: m for v, m in self.models.items() if v in versions}
 
     def score(self) -> Score:
         """How good the global model is on the task's test examples."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from cafe.control import Controller, as_controller
 from cafe.engine import StoppingRule
-from cafe.engine.two_levels import Cluster
+from cafe.engine.clusters import Cluster
 from cafe.errors import InputError, check_positive, check_whole
 from cafe.learn.server_optimisers import ServerOptimiser
 from cafe.live.aggregation import Combine

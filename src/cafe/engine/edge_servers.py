@@ -1,0 +1,158 @@
+"""The edge servers of clusters: they play the cloud's jobs, and keep what they report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cafe.engine.fates import JobFates
+from cafe.engine.job_chains import JobChains
+from cafe.engine.new_jobs import SimulatedJobs
+from cafe.engine.run import Run
+from cafe.errors import CafeError, InputError
+from cafe.learn.base import Model
+from cafe.rounds.jobs import Invitation, Mask, Running
+from cafe.rounds.ledger import Ledger
+from cafe.rounds.outcome import OPEN, Fate
+from cafe.rounds.policy import Policy
+
+CloudJob = tuple[int, int]  # the number of the cloud's invitation, and the cluster
+
+
+class EdgeServers:
+    """The servers of a cloud's clusters.
+
+    Args:
+        cloud: the run whose clients are the clusters. It is connected to the servers.
+        runs: each cluster's run.
+        patience: a cluster gives up its job after this many failed rounds in a row.
+
+    Attributes:
+        models: where jobs have ended, for those that the cloud may still merge.
+        used: client time in the updates of jobs that have no fate yet.
+        kept: the jobs of a cluster whose report is kept unused.
+        discarded: client time in the updates of jobs whose report the cloud has discarded.
+    """
+
+    def __init__(self, cloud: Run, runs: Sequence[Run], patience: int) -> None:
+        self.cloud, self.runs, self.patience = cloud, runs, patience
+        self.models: dict[CloudJob, Model] = {}
+        self.used: dict[CloudJob, float] = {}
+        self.kept: dict[int, list[CloudJob]] = {}
+        self.discarded = 0.0
+        cloud.starter.simulate_jobs, cloud.on_round_end = self.simulate_jobs, self.end_round
+        if cloud.training is not None:
+            cloud.training.computed_updates = self.updates
+
+    def simulate_jobs(self, ledger: Ledger, invitation: Invitation, began: Mask) -> SimulatedJobs:
+        """Play the jobs that an invitation of the cloud starts, one cluster after the other."""
+        clusters, work = invitation.clients, invitation.work
+        self._check(invitation)
+        end = np.full(len(clusters), ledger.now)
+        steps = np.full(len(clusters), work.steps, dtype=np.int64)
+        if invitation.amount is not None:
+            steps[:] = invitation.amount
+        local = np.zeros(len(clusters), dtype=bool)
+        if invitation.local is not None:
+            local = invitation.local & ledger.local[clusters]
+        for row in np.flatnonzero(began).tolist():
+            job = (ledger.invitations, int(clusters[row]))
+            start = self._start(job[1], bool(local[row]))
+            end[row], steps[row] = self._play(job, start, ledger.now, int(steps[row]))
+        return SimulatedJobs(end, steps)
+
+    def _check(self, invitation: Invitation) -> None:
+        """Raise an error if the cloud asks for something that clusters cannot do."""
+        work, policy = invitation.work, self.cloud.policy
+        if work.epochs is not None or work.seconds is not None or work.prox:
+            raise InputError(
+                "A cluster's work is a number of updates of its own, Work(steps=...). Got "
+                f"{work} from the cloud's policy: epochs, seconds and prox belong in the policies "
+                "of the clusters."
+            )
+        _check_needs(policy)
+        if self.cloud.training is not None and self.cloud.training.vectors.used:
+            raise InputError(
+                f"The policy {policy.name} answered offset, common or frozen in merge, "
+                "and the cloud's clients are clusters, which take no gradient steps. Choose "
+                "another policy for the cloud, and that one for the clusters."
+            )
+
+    def _start(self, cluster: int, local: bool) -> Model:
+        """The model that a cluster starts from: the cloud's, or the local one that it has kept."""
+        training = self.cloud.training
+        if training is None:
+            return None
+        if local:
+            return self.models[training.chains.kept[cluster][-1].invitation, cluster]
+        return training.model
+
+    def _play(self, job: CloudJob, start: Model, now: float, steps: int) -> tuple[float, int]:
+        """Play a cluster's rounds until it has made this many updates, or gives up.
+
+        Returns:
+            The time at which it has finished, and the number of updates.
+        """
+        run = self.runs[job[1]]
+        run.ledger.now = max(run.ledger.now, now)
+        run.set_model(start)
+        first, made, failed = len(run.outcomes), 0, 0
+        while made < steps and failed < self.patience:
+            try:
+                succeeded = run.step().succeeded
+            except CafeError as error:
+                raise type(error)(f"Cluster {job[1]}: {error}") from error
+            made, failed = (made + 1, 0) if succeeded else (made, failed + 1)
+        if run.training is not None:
+            self.models[job] = run.training.model
+        played = run.outcomes[first:]
+        self.used[job] = sum(outcome.work - outcome.processing_waste for outcome in played)
+        return run.ledger.now, made
+
+    def updates(self, chains: JobChains) -> NDArray[np.float32]:
+        """The updates of clusters: the model that each has ended with, minus the cloud's."""
+        training = self.cloud.training
+        assert training is not None
+        task, save = training.task, training.task.learner.save
+        found = np.empty((len(chains), len(save(training.model))), dtype=np.float32)
+        for row, cluster in enumerate(chains.client.tolist()):
+            chain = chains.chain(row)
+            last = chain[-1].invitation
+            change = self.models[last, cluster] - training.models[chain[0].version]
+            scaled = training.chains.invitations[last].work.scaled
+            found[row] = save(change) * np.float32(task.scale[cluster] if scaled else 1.0)
+        return found
+
+    def end_round(self, jobs: Running, fates: JobFates) -> None:
+        """Count what a round of the cloud has discarded, and drop the models of jobs that ended."""
+        for clusters, earlier in fates.earlier:
+            for cluster, fate in zip(clusters.tolist(), earlier.tolist(), strict=True):
+                for job in self.kept.pop(cluster, []):
+                    self._end_job(job, fate)
+        for row, fate in enumerate(fates.by_job.tolist()):
+            if fate != OPEN:
+                self._end_job((int(jobs.invitation[row]), int(jobs.client[row])), fate)
+        for row in fates.kept.tolist():
+            if fates.by_job[row] == OPEN:
+                cluster = int(jobs.client[row])
+                self.kept.setdefault(cluster, []).append((int(jobs.invitation[row]), cluster))
+        training = self.cloud.training
+        if training is not None:
+            needed = training.chains.invitations
+            self.models = {job: model for job, model in self.models.items() if job[0] in needed}
+
+    def _end_job(self, job: CloudJob, fate: int) -> None:
+        used = self.used.pop(job, 0.0)  # a cluster that was absent has used nothing
+        if fate >= Fate.OVER:
+            self.discarded += used
+
+
+def _check_needs(cloud: Policy) -> None:
+    unmet = sorted(cloud.needs & {"losses", "rms losses", "offsets"})
+    if unmet:
+        raise InputError(
+            f"The policy {cloud.name} needs {' and '.join(unmet)} of clients, and the cloud's "
+            "clients are clusters, which report a model alone. Choose another policy for the cloud."
+        )

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-import cafe.learn.convex
 import cafe.learn.linear
+import cafe.learn.newton
+import cafe.learn.numpy_learner
 from cafe.data.examples import Examples
 from cafe.errors import InputError
 from cafe.latency.base import Floats
@@ -186,9 +187,9 @@ def test_blocks_of_rows_change_nothing(learner: Linear, monkeypatch: pytest.Monk
         ]
 
     whole = everything()
-    monkeypatch.setattr(cafe.learn.convex, "BLOCK_BYTES", 7 * 8 * (INPUTS + 3))
+    monkeypatch.setattr(cafe.learn.numpy_learner, "BLOCK_BYTES", 7 * 8 * (INPUTS + 3))
     monkeypatch.setattr(cafe.learn.linear, "BLOCK_BYTES", 7 * 8 * (INPUTS + 3))
-    assert len(list(cafe.learn.convex.blocks(30, INPUTS))) > 2
+    assert len(list(cafe.learn.numpy_learner.blocks(30, INPUTS))) > 2
     for one, other in zip(whole, everything(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
@@ -311,9 +312,9 @@ def test_inputs_of_all_scales_are_solved() -> None:
 
 
 def test_an_optimum_that_is_not_found_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cafe.learn.linear, "MOST_STEPS", 1)
+    monkeypatch.setattr(cafe.learn.newton, "MOST_STEPS", 1)
     learner = LEARNERS["logistic of 3"]
-    with pytest.raises(InputError, match=r"after 1 steps .* scale near 1, or raise l2"):
+    with pytest.raises(InputError, match=r"after 1 steps .*Scale the inputs.* or raise l2"):
         learner.minimum(examples(learner), np.arange(30), np.full(30, 1 / 30))
 
 
@@ -353,7 +354,7 @@ def test_logistic_agrees_with_scikit_learn(classes: int, l2: float) -> None:
         (lambda: Logistic(3, 2, -1.0), "l2 must be a number above 0"),
         (lambda: Logistic(3, 2, np.nan), "l2 must be a number above 0"),
         (lambda: Logistic(3, 1, 0.1), "classes must be a whole number of at least 2"),
-        (lambda: Ridge(3, 0.1, classes=1), "at least 2 classes, or 0"),
+        (lambda: Ridge(3, 0.1, classes=1), "classes must be at least 2, or 0"),
         (lambda: Ridge(0, 0.1), "inputs must be a whole number of at least 1"),
         (lambda: Ridge(2.5, 0.1), "inputs must be a whole number of at least 1"),  # type: ignore[arg-type]
     ],

@@ -364,11 +364,11 @@ def test_then_joins_the_terms() -> None:
 def test_then_refuses_terms_that_differ() -> None:
     plain = ragged_steps()
     offset = with_terms(plain, 4, "offset")
-    with pytest.raises(InputError, match="where offset is the same in both"):
+    with pytest.raises(InputError, match="if offset is the same in both"):
         plain.then(offset)
-    with pytest.raises(InputError, match="where offset is the same in both"):
+    with pytest.raises(InputError, match="if offset is the same in both"):
         offset.then(with_terms(plain, 4, "offset", seed=6))
-    with pytest.raises(InputError, match="where frozen is the same in both"):
+    with pytest.raises(InputError, match="if frozen is the same in both"):
         with_terms(plain, 4, "frozen").then(plain)
     copied = with_terms(plain, 4, "offset")
     assert offset.then(copied).offset is offset.offset
@@ -378,12 +378,12 @@ def test_then_refuses_terms_that_differ() -> None:
     ("terms", "message"),
     [
         ({"prox": np.ones((5, 2), np.float32)}, r"shape \(5, 7\)\. Got shape \(5, 2\)"),
-        ({"prox": 1.0}, r"Got shape \(\)\. For one value use np.full"),
+        ({"prox": 1.0}, r"Got shape \(\)\. For a single value, use np.full"),
         ({"prox": np.full((5, 7), -1.0, np.float32)}, "prox must be 0 or more"),
         ({"prox": np.full((5, 7), np.nan, np.float32)}, "prox must be 0 or more"),
         ({"offset": np.ones(4, np.float32)}, r"each of the 5 clients.*Got shape \(4,\)"),
         ({"offset": np.ones((4, 4), np.float32)}, r"each of the 5 clients.*Got shape \(4, 4\)"),
-        ({"frozen": np.array([0, 3])}, r"shape \(2,\) and type int64: from indices"),
+        ({"frozen": np.array([0, 3])}, r"shape \(2,\) and type int64\. If it holds indices"),
         ({"frozen": [1, 0]}, r"shape \(2,\) and type int64"),
         ({"frozen": np.ones((5, 4), bool)}, r"shape \(5, 4\)"),
     ],

@@ -18,7 +18,7 @@ from cafe.learn import mlp as module
 from cafe.learn.base import Learner
 from cafe.learn.local_steps import LocalSteps
 from cafe.learn.mlp import MLP
-from cafe.learn.threads import side_by_side
+from cafe.learn.threads import parallel_map
 
 Vector = NDArray[np.float64]
 
@@ -432,15 +432,13 @@ def test_refuses_what_does_not_fit() -> None:
     data, model = examples(net), a_model(net)
     rows, weight = np.arange(4), np.ones(4, np.float32)
     local, coefficient = some_steps(len(data))
-    with pytest.raises(InputError, match=r"takes 6 inputs\. Got examples of 4"):
+    with pytest.raises(InputError, match=r"has 6 inputs\. Got examples of 4"):
         net.score(model, Examples(data.x[:, :4], data.y))
     with pytest.raises(InputError, match=r"model must be of shape \(53,\). Got shape \(52,\)"):
         net.gradient(model[1:], data, rows, weight)
-    with pytest.raises(
-        InputError, match=r"from 0 to 2\. Got labels up to 3: give the MLP classes=4"
-    ):
+    with pytest.raises(InputError, match=r"from 0 to 2\. Got labels up to 3: use MLP\(classes=4"):
         net.gradient(model, Examples(data.x, np.full(len(data), 3)), rows, weight)
-    with pytest.raises(InputError, match="does not learn those"):
+    with pytest.raises(InputError, match="only learns classes"):
         net.score(model, Examples(data.x, np.full(len(data), 0.5)))
     for wrong in (-1, len(data)):
         with pytest.raises(InputError, match="Rows must be from 0 to 39"):
@@ -486,9 +484,9 @@ def test_work_is_shared_out_to_as_many_threads_as_told(monkeypatch: pytest.Monke
 
     def watched(work: Callable[[object], object], jobs: Sequence[object]) -> list[object]:
         seen.append(len(jobs))
-        return side_by_side(work, jobs)
+        return parallel_map(work, jobs)
 
-    monkeypatch.setattr("cafe.learn.threads.side_by_side", watched)
+    monkeypatch.setattr("cafe.learn.threads.parallel_map", watched)
     rng = np.random.default_rng(0)
     data = Examples(rng.random((300, 5)), np.arange(300) % 2)
     for threads in (1, 2, 3):

@@ -16,11 +16,11 @@ from cafe.data import Examples
 from cafe.learn.mlp import MLP
 from cafe.learn.threads import (
     Scratch,
-    cut,
     one_blas_thread,
-    shares,
-    side_by_side,
-    summed,
+    parallel_map,
+    parallel_sum,
+    split_range,
+    split_work,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ few = st.integers(1, 9)
 
 @given(counts, few)
 def test_a_cut_is_into_equal_parts(count: int, parts: int) -> None:
-    pieces = cut(5, 5 + count, parts)
+    pieces = split_range(5, 5 + count, parts)
     sizes = [piece.stop - piece.start for piece in pieces]
     assert [i for p in pieces for i in range(p.start, p.stop)] == list(range(5, 5 + count))
     assert max(sizes) - min(sizes) <= 1
@@ -41,7 +41,7 @@ def test_a_cut_is_into_equal_parts(count: int, parts: int) -> None:
 
 @given(counts, few, few, few)
 def test_shares_hold_everything_once(count: int, threads: int, least: int, most: int) -> None:
-    each = shares(count, threads, least, most)
+    each = split_work(count, threads, least, most)
     found = [i for pieces in each for p in pieces for i in range(p.start, p.stop)]
     assert found == list(range(count))
     assert len(each) <= threads
@@ -57,7 +57,7 @@ def test_summed_is_the_sum_whoever_does_it() -> None:
         out[piece] = 1.0
 
     for threads in (1, 2, 3):
-        assert np.array_equal(summed(ones_of, shares(50, threads, 1, 7), 50), np.ones(50))
+        assert np.array_equal(parallel_sum(ones_of, split_work(50, threads, 1, 7), 50), np.ones(50))
 
 
 def test_jobs_are_done_in_threads_and_answered_in_order() -> None:
@@ -67,7 +67,7 @@ def test_jobs_are_done_in_threads_and_answered_in_order() -> None:
         meet.wait()  # passes only if both are at it at once
         return job, threading.get_ident()
 
-    (first, one), (second, other) = side_by_side(work, [1, 2])
+    (first, one), (second, other) = parallel_map(work, [1, 2])
     assert (first, second) == (1, 2)
     assert threading.get_ident() in {one, other}
     assert one != other
@@ -84,7 +84,7 @@ def test_a_thread_that_is_held_up_leaves_its_jobs_to_others() -> None:
         if len(rest) == 5:
             held.set()
 
-    side_by_side(work, list(range(6)))
+    parallel_map(work, list(range(6)))
     assert sorted(rest) == [1, 2, 3, 4, 5]
 
 
@@ -100,7 +100,7 @@ def test_what_fails_in_a_thread_fails_here_when_all_are_done(bad: int) -> None:
         done.append(job)
 
     with pytest.raises(ZeroDivisionError):
-        side_by_side(work, [0, 1])
+        parallel_map(work, [0, 1])
     assert done == [1 - bad]
     assert blas_threads() == before
 
@@ -184,9 +184,9 @@ def test_others_can_set_limits_afterwards() -> None:
     assert elsewhere(limited) == {1}
 
 
-def test_all_that_is_done_side_by_side_has_one_blas_thread() -> None:
-    assert side_by_side(lambda _: blas_threads(), [0, 1, 2]) == [{1}] * 3
-    assert elsewhere(lambda: side_by_side(lambda _: blas_threads(), [0, 1])) == [{1}] * 2
+def test_parallel_map_has_one_blas_thread() -> None:
+    assert parallel_map(lambda _: blas_threads(), [0, 1, 2]) == [{1}] * 3
+    assert elsewhere(lambda: parallel_map(lambda _: blas_threads(), [0, 1])) == [{1}] * 2
 
 
 def test_a_model_is_the_same_in_whichever_thread_it_learns() -> None:
@@ -222,7 +222,7 @@ def child() -> None:
         meet.wait()  # passes only if another thread takes part
         return job
 
-    sys.exit(0 if side_by_side(work, [1, 2]) == [1, 2] and blas_threads() == before else 1)
+    sys.exit(0 if parallel_map(work, [1, 2]) == [1, 2] and blas_threads() == before else 1)
 
 
 @pytest.mark.skipif(
@@ -230,7 +230,7 @@ def child() -> None:
 )
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # newer Pythons warn of forks
 def test_a_forked_child_has_threads_of_its_own() -> None:
-    side_by_side(abs, [1, 2])  # so that the pool is there, and its threads are not in the child
+    parallel_map(abs, [1, 2])  # so that the pool is there, and its threads are not in the child
     process = multiprocessing.get_context("fork").Process(target=child)
     entered, leave = threading.Event(), threading.Event()
 

@@ -511,7 +511,7 @@ class Mixing(Around):
         (lambda: nn.Sequential(Mlp(), nn.Dropout(0.1)), r"'1' \(Dropout\) draws random numbers"),
         (Mlp(), "Got a Mlp itself: pass its class, or lambda: net"),
         (lambda: nn.ReLU(), r"at least one parameter to train. Got ReLU\(\)"),
-        (lambda: torch.ones(3), "must make a torch.nn.Module"),
+        (lambda: torch.ones(3), "must return a torch.nn.Module"),
     ],
 )
 def test_refused_when_made(make: Any, why: str) -> None:
@@ -522,10 +522,10 @@ def test_refused_when_made(make: Any, why: str) -> None:
 @pytest.mark.parametrize(
     ("make", "loss", "why"),
     [
-        (Noisy, PER_CLASS, "draws random numbers or changes its own buffers"),
-        (Counting, PER_CLASS, "draws random numbers or changes its own buffers"),
+        (Noisy, PER_CLASS, "must not draw random numbers or change its buffers"),
+        (Counting, PER_CLASS, "must not draw random numbers or change its buffers"),
         (Mixing, PER_CLASS, "must not depend on the others in its batch"),
-        (Mlp, nn.CrossEntropyLoss(), r'Got shape \(\) for 3 examples.*Pass reduction="none"'),
+        (Mlp, nn.CrossEntropyLoss(), r'Got shape \(\) for 3 examples.*Use reduction="none"'),
         (Regression, lambda out, y: (out - y).square(), r"Got shape \(3, 3\) for 3 examples"),
     ],
 )
@@ -551,7 +551,7 @@ def test_random_layers_that_are_switched_off_are_welcome() -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_no_gpu() -> None:
-    with pytest.raises(InputError, match='Got "cuda", and it finds 0 CUDA devices'):
+    with pytest.raises(InputError, match='Got "cuda", but PyTorch finds 0 CUDA devices'):
         TorchLearner(Mlp, PER_CLASS, device="cuda")
 
 

@@ -1,9 +1,9 @@
-"""What a learner is: a model and its loss, behind five functions of a flat vector of parameters.
+"""The protocol of a learner: a model and its loss, as functions of a flat parameter vector.
 
-The engine decides who reports what with which weight, and hands the learner whole rounds of work:
-``gradient`` where every report is one step from the same model, ``update`` where clients walk
-several steps of their own. A learner never draws random numbers but in ``start``: the rows of every
-batch come from outside, so that all learners see the same batches.
+The engine decides which clients report and with which weight, and gives the learner the work of a
+whole round at once: ``gradient`` if every report is one step from the same model, ``update`` if
+clients take several local steps. A learner draws random numbers only in ``start``. The rows of
+every batch are arguments, so that all learners see the same batches.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ Model = Any  # a flat vector of parameters: NumPy's, or the learner's own kind o
 
 
 class Score(NamedTuple):
-    """How good a model is on some examples: the mean loss, and the share it gets right."""
+    """The mean loss of a model on some examples, and its accuracy (None without classes)."""
 
     loss: float
     accuracy: float | None
 
 
 class Learner(Protocol):
-    """A model and its loss. No method changes a model that it is given."""
+    """A model and its loss. No method modifies a model that it receives."""
 
     def start(self, rng: np.random.Generator) -> Model:
-        """A model to begin with."""
+        """The initial model."""
 
     def gradient(self, model: Model, data: Examples, rows: Rows, weight: Weights) -> Model:
         """The sum over i of ``weight[i] * grad loss(model; data[rows[i]])``."""
@@ -38,19 +38,22 @@ class Learner(Protocol):
     def update(
         self, model: Model, data: Examples, local: LocalSteps, coefficient: Weights
     ) -> Model:
-        """The sum over k of ``coefficient[k] * (where walk k ends - model)``."""
+        """The sum over clients k of ``coefficient[k]`` times the update of client k.
+
+        The update of a client is its model after all its steps minus ``model``.
+        """
 
     def updates(self, model: Model, data: Examples, local: LocalSteps) -> Model:
-        """Where each walk ends minus the model, a row per walk."""
+        """The update of each client, a row per client."""
 
     def score(self, model: Model, data: Examples) -> Score:
         """Mean loss and accuracy on all the examples."""
 
     def losses(self, model: Model, data: Examples, rows: Rows) -> NDArray[np.float32]:
-        """The loss of each of the rows."""
+        """The loss of each row."""
 
     def save(self, model: Model) -> NDArray[np.float32]:
         """The model as a NumPy vector."""
 
     def load(self, saved: NDArray[np.float32]) -> Model:
-        """The model back from :meth:`save`."""
+        """The model from the vector that :meth:`save` returned."""

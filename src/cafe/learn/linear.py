@@ -1,65 +1,53 @@
 """Linear models: ridge regression, and logistic regression for any number of classes.
 
-A model is a matrix with a row per input and one more for the bias, a column per output, laid out
-row by row. Every example's loss carries l2/2 times the squared length of the whole model, bias
-included: each client's loss is then strongly convex by l2 at least, whatever its examples.
+A model is a matrix with a row per input and one more for the bias, and a column per output, stored
+row by row. The loss of every example includes l2/2 times the squared length of the whole model,
+bias included. So the loss of each client is strongly convex, with a constant of at least l2.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cafe.data.examples import Examples, Rows, check_rows
 from cafe.errors import InputError, is_finite_number
-from cafe.learn.convex import (
-    BLOCK_BYTES,
-    Array,
-    Curvature,
-    Exact,
-    Minimum,
-    Plain,
-    Spread,
-    Vector,
-    blocks,
-    check_whole,
-    flat,
-)
+from cafe.learn.convex import Curvature, Exact, Minimum, Spread, Vector
 from cafe.learn.local_steps import Weights
+from cafe.learn.newton import FunctionPoint, minimise
+from cafe.learn.numpy_learner import BLOCK_BYTES, NumpyLearner, blocks, check_whole, flat
 
-CLOSE = 1e-8  # an optimum's gradient, as a share of the one at zero
-SURE = 1e-10  # by how much of its value an optimum may be too high
-MOST_STEPS, MOST_PRODUCTS = 100, 1000
+Array = NDArray[Any]  # float32 for training, float64 for constants
 
 
-class Linear(Plain):
-    """What is common to linear models: outputs x·w + b, and a loss of each example's outputs."""
+class Linear(NumpyLearner):
+    """Base class of linear models: outputs x·w + b, and a loss of each example's outputs."""
 
     inputs: int
     l2: float
-    bends: ClassVar[tuple[float, float]]  # between what the loss's own Hessian in the outputs lies
+    bends: ClassVar[tuple[float, float]]  # bounds of the loss's Hessian in the outputs
 
     @property
     @abstractmethod
     def outputs(self) -> int:
-        """How many columns a model has."""
+        """The number of outputs, which is the number of columns of a model."""
 
     @abstractmethod
     def errors(self, outputs: Array, y: Array) -> tuple[Array, Array]:
-        """Each example's loss but for its l2 part, and the gradient of it in the outputs."""
+        """The loss of each example without the l2 term, and its gradient in the outputs."""
 
     @abstractmethod
     def minimum(self, data: Examples, rows: Rows, weight: Exact) -> Minimum:
-        """Where the sum over i of ``weight[i] * loss(data[rows[i]])`` is least."""
+        """The minimum of the sum over i of ``weight[i] * loss(data[rows[i]])``."""
 
     @property
     def size(self) -> int:
-        """A parameter per input and output, and the biases."""
+        """The number of parameters: one per input and output, and the biases."""
         return (self.inputs + 1) * self.outputs
 
     def gradient(self, model: Vector, data: Examples, rows: Rows, weight: Weights) -> Vector:
@@ -76,7 +64,7 @@ class Linear(Plain):
     def judge(
         self, model: Vector, data: Examples, rows: Rows | slice
     ) -> tuple[Vector, NDArray[np.bool_] | None]:
-        """The loss of each of the rows, and whether the largest output is its class's."""
+        """The loss of each row, and whether its class has the largest output."""
         self._check(data)
         matrix = self._matrix(model, np.float32)
         outputs, y = _forward(flat(data, rows, self.inputs), matrix), data.y[rows]
@@ -84,9 +72,9 @@ class Linear(Plain):
         return self.errors(outputs, y)[0] + np.float32(self._penalty(matrix)), hits
 
     def curvature(self, data: Examples, rows: Rows) -> Curvature:
-        """By the eigenvalues of the mean of x x', bias included; exact where the loss is a square.
+        """Bounds from the eigenvalues of the mean of x x', bias included; exact for ridge.
 
-        The Hessian is the mean of (loss's Hessian in the outputs) ⊗ x x', and l2.
+        The Hessian is the mean of (the loss's Hessian in the outputs) ⊗ x x', plus l2.
         """
         self._check(data)
         gram = self._gram(data, rows, np.full(len(rows), 1 / len(rows)))[0]
@@ -96,7 +84,10 @@ class Linear(Plain):
         return Curvature(float(low * least + self.l2), float(high * values[-1] + self.l2))
 
     def spread(self, model: Vector | Exact, data: Examples, rows: Rows) -> Spread:
-        """An example's gradient is error ⊗ x, of squared length |error|^2 |x|^2: none is formed."""
+        """The mean gradient and the variance, without computing the gradient of each example.
+
+        The gradient of an example is error ⊗ x, whose squared length is |error|^2 |x|^2.
+        """
         self._check(data)
         matrix = self._matrix(model, np.float64)
         total, squares = np.zeros_like(matrix), 0.0
@@ -119,17 +110,17 @@ class Linear(Plain):
         return blocks(number, self.inputs + self.outputs)
 
     def _gram(self, data: Examples, rows: Rows, weight: Exact) -> tuple[Exact, Exact | None]:
-        """The weighted sum of x x', or, where there are fewer rows than inputs, the smaller matrix.
+        """The weighted sum of x x', or a smaller matrix if there are fewer rows than inputs.
 
-        That is A A' instead of A' A, with rows sqrt(weight) x of A, which comes along. Both have
-        the same eigenvalues, but for zeros.
+        With rows sqrt(weight) x of A, the first is A' A. The smaller one is A A', which has the
+        same eigenvalues except for zeros; then A is returned as well.
         """
         if len(rows) <= self.inputs:
-            a = _lengthened(flat(data, rows, self.inputs)) * np.sqrt(weight)[:, None]
+            a = _with_ones(flat(data, rows, self.inputs)) * np.sqrt(weight)[:, None]
             return a @ a.T, a
         total = np.zeros((self.inputs + 1, self.inputs + 1))
         for part in self._blocks(len(rows)):
-            x = _lengthened(flat(data, rows[part], self.inputs))
+            x = _with_ones(flat(data, rows[part], self.inputs))
             total += (x * weight[part, None]).T @ x
         return total, None
 
@@ -137,7 +128,7 @@ class Linear(Plain):
         if data.y.ndim > 1:
             raise InputError(
                 f"{type(self).__name__} needs one class or value per example. Got y of shape "
-                f"{data.y.shape}: give y.argmax(axis=1) if it is one-hot, y[:, 0] if a column."
+                f"{data.y.shape}: use y.argmax(axis=1) if it is one-hot, y[:, 0] if it is a column."
             )
         if self.outputs > 1 and not 0 < data.classes <= self.outputs:
             got = f"classes up to {data.classes - 1}" if data.classes else "values"
@@ -150,22 +141,31 @@ class Linear(Plain):
         check_whole("inputs", self.inputs, 1)
         if not is_finite_number(self.l2) or self.l2 <= 0:
             raise InputError(
-                f"l2 must be a number above 0. Got {self.l2!r}: without it the loss of a client "
-                "with few examples has no single lowest point. Try 0.01."
+                f"l2 must be a number above 0. Got {self.l2!r}: without it, the loss of a client "
+                "with few examples has no unique minimum. Try 0.01."
             )
 
 
 @dataclass(frozen=True)
 class Ridge(Linear):
-    """Squared error (x·w + b - y)^2 / 2, with l2: of one value, or of every class.
+    """Ridge regression: squared error (x·w + b - y)^2 / 2 plus l2, for values or classes.
 
-    With classes, there is an output for each, whose target is 1 for the examples of that class and
-    0 for others; the largest output is the answer.
+    For classes there is one output per class, whose target is 1 for examples of that class and 0
+    for others. The class with the largest output is predicted.
 
     Attributes:
-        inputs: how many numbers an example has.
+        inputs: the number of values of an example.
         l2: above 0.
-        classes: how many; 0 where y is a value.
+        classes: the number of classes; 0 if y is a value.
+
+    Example:
+        >>> import numpy as np
+        >>> from cafe.data import Examples
+        >>> from cafe.learn.linear import Ridge
+        >>> data = Examples(np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 3.0, 5.0]))
+        >>> best = Ridge(inputs=1, l2=1e-6).minimum(data, np.arange(3), np.full(3, 1 / 3))
+        >>> np.round(best.model, 3).tolist()  # slope and bias
+        [2.0, 1.0]
     """
 
     inputs: int
@@ -177,11 +177,11 @@ class Ridge(Linear):
         self._check_common()
         check_whole("classes", self.classes, 0)
         if self.classes == 1:
-            raise InputError("Ridge needs at least 2 classes, or 0 where y is a value. Got 1.")
+            raise InputError("classes must be at least 2, or 0 if y is a value. Got 1.")
 
     @property
     def outputs(self) -> int:
-        """One per class, or one."""
+        """One per class; one if y is a value."""
         return self.classes or 1
 
     def errors(self, outputs: Array, y: Array) -> tuple[Array, Array]:
@@ -190,7 +190,7 @@ class Ridge(Linear):
         return np.einsum("ij,ij->i", residual, residual) / 2, residual
 
     def minimum(self, data: Examples, rows: Rows, weight: Exact) -> Minimum:
-        """By the normal equations, or their dual where there are fewer rows than inputs."""
+        """The minimum by the normal equations, or their dual if rows are fewer than inputs."""
         self._check(data)
         gram, a = self._gram(data, rows, weight)
         gram[np.diag_indices_from(gram)] += self.l2 * weight.sum()
@@ -218,14 +218,24 @@ class Ridge(Linear):
 
 @dataclass(frozen=True)
 class Logistic(Linear):
-    """Softmax regression: minus the logarithm of the probability of an example's class, with l2.
+    """Softmax regression: minus the logarithm of the probability of an example's class, plus l2.
 
-    A common shift of all outputs changes nothing, so l2 alone bends the loss that way: mu = l2.
+    A common shift of all outputs changes no probability. In that direction only l2 curves the
+    loss, so mu = l2.
 
     Attributes:
-        inputs: how many numbers an example has.
-        classes: how many, 2 or more.
+        inputs: the number of values of an example.
+        classes: the number of classes, 2 or more.
         l2: above 0.
+
+    Example:
+        >>> import cafe, numpy as np
+        >>> from cafe.learn.linear import Logistic
+        >>> train = cafe.data.load("digits").train.take(np.arange(100))
+        >>> learner = Logistic(inputs=64, classes=10, l2=0.1)
+        >>> best = learner.minimum(train, np.arange(100), np.full(100, 0.01))
+        >>> round(best.loss, 2), learner.score(best.model, train).accuracy
+        (1.49, 0.98)
     """
 
     inputs: int
@@ -253,9 +263,9 @@ class Logistic(Linear):
         return np.log(total[:, 0]) - shifted[each, y], p
 
     def minimum(self, data: Examples, rows: Rows, weight: Exact) -> Minimum:
-        """By Newton's method, each step by conjugate gradients.
+        """The minimum by Newton's method, each step by conjugate gradients.
 
-        Products with the Hessian are in float32: they only decide how many steps it takes.
+        Products with the Hessian are in float32: they affect only the number of steps.
         """
         self._check(data)
         check_rows(rows, data)
@@ -263,7 +273,7 @@ class Logistic(Linear):
         exact, quick = _Design(data, rows, self, np.float64), _Design(data, rows, self, np.float32)
         values, vectors = self._axes(data, rows, weight)
 
-        def at(matrix: Exact) -> Point:
+        def at(matrix: Exact) -> FunctionPoint:
             loss = self._penalty(matrix) * whole
             slope, p = self.l2 * whole * matrix, np.empty((len(rows), self.classes), np.float32)
             for part, x in exact:
@@ -288,31 +298,25 @@ class Logistic(Linear):
                 scale = typical * values + self.l2 * whole
                 return np.asarray(vectors @ ((vectors.T @ residual) / scale[:, None]))
 
-            return Point(float(loss), slope, bend, ease)
+            return FunctionPoint(float(loss), slope, bend, ease)
 
         zero = np.zeros((self.inputs + 1, self.classes))
-        matrix, loss = _newton(at, zero, self.l2 * whole)
+        matrix, loss = minimise(at, zero, self.l2 * whole)
         return Minimum(matrix.ravel(), loss)
 
     def _axes(self, data: Examples, rows: Rows, weight: Exact) -> tuple[Exact, Exact | None]:
-        """The inputs' principal axes, which the Hessian roughly shares; worth it for many rows."""
+        """The principal axes of the inputs, which are roughly those of the Hessian.
+
+        They precondition the conjugate gradients. With few rows that is not worth the time.
+        """
         if len(rows) <= self.inputs:
             return np.empty(0), None
         values, vectors = np.linalg.eigh(self._gram(data, rows, weight)[0])
         return np.maximum(values, 0.0), vectors
 
 
-class Point(NamedTuple):
-    """A function at one place, with its Hessian as a product, and roughly the inverse of that."""
-
-    value: float
-    slope: Exact
-    bend: Callable[[Exact], Exact]
-    ease: Callable[[Exact], Exact]
-
-
 class _Design:
-    """Inputs of some rows, block by block: kept where they fit in one, else made anew each time."""
+    """The inputs of some rows in blocks, kept if they fit into one block, else recomputed."""
 
     def __init__(
         self, data: Examples, rows: Rows, model: Linear, kind: type[np.floating[Any]]
@@ -330,65 +334,20 @@ class _Design:
             yield part, x.astype(self._kind, copy=False)
 
 
-def _newton(at: Callable[[Exact], Point], place: Exact, convexity: float) -> tuple[Exact, float]:
-    """The lowest place of a positive, strongly convex function, and its value.
-
-    No value is below the one found by more than |slope|^2 / (2 convexity).
-    """
-    here = at(place)
-    first = norm = float(np.linalg.norm(here.slope))
-    for _ in range(MOST_STEPS):
-        goal = min(CLOSE * first, np.sqrt(2 * convexity * SURE * here.value))
-        if norm <= goal:
-            return place, here.value
-        step = _solve(here, max(min(0.1, np.sqrt(norm / first)) * norm, goal / 3))
-        fall, length = float(np.sum(step * here.slope)), 1.0
-        noise = 1e-13 * abs(here.value)  # close to the optimum values no longer tell, slopes do
-        there = at(place - step)
-        while not there.value <= here.value - 1e-4 * length * fall + noise and length > 1e-9:
-            length /= 2
-            there = at(place - length * step)
-        place, here = place - length * step, there
-        norm = float(np.linalg.norm(here.slope))
-    raise InputError(
-        f"The optimum was not found: after {MOST_STEPS} steps the gradient is still "
-        f"{norm / first:.1g} of what it was. Bring the inputs to a scale near 1, or raise l2."
-    )
-
-
-def _solve(point: Point, close: float) -> Exact:
-    """Conjugate gradients for Newton's step, until the residual's length is ``close``."""
-    x, residual = np.zeros_like(point.slope), point.slope
-    eased = direction = point.ease(residual)
-    square = float(np.sum(residual * eased))
-    for _ in range(MOST_PRODUCTS):
-        product = point.bend(direction)
-        length = square / float(np.sum(direction * product))
-        x += length * direction
-        residual = residual - length * product  # not in place: ease may return what it gets
-        if np.linalg.norm(residual) <= close:
-            break
-        eased = point.ease(residual)
-        before, square = square, float(np.sum(residual * eased))
-        direction = eased + square / before * direction
-    return x
-
-
 def _forward(x: Array, matrix: Array) -> Array:
-    """The outputs of some inputs."""
     return np.asarray(x @ matrix[:-1] + matrix[-1])
 
 
 def _back(x: Array, error: Array) -> Array:
-    """The sum of (x, 1) ⊗ error: how errors in the outputs pull at the model."""
+    """The sum of (x, 1) ⊗ error: the gradient of the model from the errors of the outputs."""
     total = np.empty((x.shape[1] + 1, error.shape[1]), dtype=x.dtype)
     total[:-1] = (error.T @ x).T  # twice as fast as x.T @ error with a few columns
     total[-1] = error.sum(axis=0)
     return total
 
 
-def _lengthened(x: Array) -> Exact:
-    """With a column of ones, for the bias."""
+def _with_ones(x: Array) -> Exact:
+    """The inputs with a column of ones, for the bias."""
     longer = np.ones((len(x), x.shape[1] + 1))
     longer[:, :-1] = x
     return longer

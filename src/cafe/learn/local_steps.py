@@ -16,24 +16,33 @@ Weights = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class LocalSteps:
-    """Several clients' local steps, all from one model, side by side.
+    """The local steps of several clients that all start from one model.
 
-    Step s moves client k's own model, which is at ``model + d``, by ``-rate[k, s]`` times ::
+    Before step s, the model of client k is ``model + d``. The step adds ``-rate[k, s]`` times ::
 
         sum_b weight[k, s, b] * grad loss(b)  +  prox[k, s] * d  +  offset[k]
 
-    where b runs over ``rows[k, s]``, and leaves the ``frozen`` parameters as they are. Padding has
-    weight 0 (any valid row), or rate 0 for a step that a client does not take.
+    to it, where b runs over ``rows[k, s]``. The ``frozen`` parameters do not change. Padding has
+    weight 0 (and any valid row), or rate 0 for a step that a client does not take.
 
     Attributes:
-        rows: which examples, of shape (clients, steps, batch).
+        rows: the examples of each step, of shape (clients, steps, batch).
         weight: of each example, same shape; 1 / batch for a mean.
         rate: learning rate, of shape (clients, steps).
         prox: factor mu of the proximal term ``mu / 2 * |d|^2`` of FedProx, of shape (clients,
-            steps). None: there is no such term.
+            steps). None: no such term.
         offset: vector that is added to every gradient of a client, as SCAFFOLD does, of shape
             (clients, parameters). None: nothing is added.
-        frozen: which parameters never move, of shape (parameters,). None: all of them may.
+        frozen: a mask of the parameters that never change, of shape (parameters,). None: all may
+            change.
+
+    Example:
+        >>> import numpy as np
+        >>> from cafe.learn import LocalSteps
+        >>> rows = np.arange(12).reshape(2, 3, 2)  # 2 clients, 3 steps, batches of 2
+        >>> local = LocalSteps(rows, np.full(rows.shape, 0.5), np.full((2, 3), 0.1))
+        >>> len(local), local.take(slice(1)).rows.shape
+        (2, (1, 3, 2))
     """
 
     rows: Rows
@@ -59,11 +68,11 @@ class LocalSteps:
 
     @property
     def plain(self) -> bool:
-        """Whether a step is its gradient and no more: no prox, no offset, nothing frozen."""
+        """Whether there is no prox, no offset and no frozen parameter."""
         return self.prox is None and self.offset is None and self.frozen is None
 
     def take(self, clients: NDArray[Any] | slice) -> LocalSteps:
-        """The walks of some of the clients, by index, mask or slice."""
+        """The steps of some of the clients, by index, mask or slice."""
         return LocalSteps(
             self.rows[clients],
             self.weight[clients],
@@ -74,13 +83,13 @@ class LocalSteps:
         )
 
     def then(self, others: LocalSteps) -> LocalSteps:
-        """The same clients' walks, continued by other steps; the narrower batches are padded.
+        """These steps, followed by other steps of the same clients; smaller batches are padded.
 
-        ``offset`` and ``frozen`` hold for a whole walk: they must be the same in both.
+        ``offset`` and ``frozen`` apply to all steps, so they must be the same in both.
         """
         width = max(self.rows.shape[2], others.rows.shape[2])
 
-        def padded(column: NDArray[Any]) -> NDArray[Any]:
+        def pad(column: NDArray[Any]) -> NDArray[Any]:
             return np.pad(column, ((0, 0), (0, 0), (0, width - column.shape[2])))
 
         prox = None
@@ -88,8 +97,8 @@ class LocalSteps:
             both = [np.zeros_like(w.rate) if w.prox is None else w.prox for w in (self, others)]
             prox = np.concatenate(both, axis=1)
         return LocalSteps(
-            np.concatenate([padded(self.rows), padded(others.rows)], axis=1),
-            np.concatenate([padded(self.weight), padded(others.weight)], axis=1),
+            np.concatenate([pad(self.rows), pad(others.rows)], axis=1),
+            np.concatenate([pad(self.weight), pad(others.weight)], axis=1),
             np.concatenate([self.rate, others.rate], axis=1),
             prox,
             _same("offset", self.offset, others.offset),
@@ -98,7 +107,7 @@ class LocalSteps:
 
 
 def check_parameters(local: LocalSteps, number: int) -> None:
-    """Refuse an offset or a frozen mask that is not made for so many parameters."""
+    """Raise an error if offset or frozen is not made for this number of parameters."""
     for name, given in (("offset", local.offset), ("frozen", local.frozen)):
         if given is not None and given.shape[-1] != number:
             raise InputError(
@@ -107,15 +116,17 @@ def check_parameters(local: LocalSteps, number: int) -> None:
             )
 
 
-def completed(slope: NDArray[np.float32], local: LocalSteps, share: Weights) -> NDArray[np.float32]:
-    """A sum of clients' gradients at the model, with the clients' offsets and without frozen parts.
+def with_offsets(
+    slope: NDArray[np.float32], local: LocalSteps, share: Weights
+) -> NDArray[np.float32]:
+    """A weighted sum of gradients at the model, plus the clients' offsets, 0 where frozen.
 
-    Prox is not among them: at the model itself its gradient is 0.
+    Prox adds nothing: its gradient at the model itself is 0.
 
     Args:
-        slope: the sum over k of ``share[k]`` times client k's gradient.
-        local: whose clients these are.
-        share: of each client in the sum.
+        slope: the sum over clients k of ``share[k]`` times the gradient of client k.
+        local: the steps of these clients.
+        share: the weight of each client in the sum.
     """
     if local.offset is not None:
         used = np.flatnonzero(share)
@@ -130,12 +141,12 @@ def _check_prox(local: LocalSteps, prox: NDArray[Any]) -> None:
     if prox.shape != shape:
         raise InputError(
             f"prox must have a value for each step of each client, as rate has: shape {shape}. "
-            f"Got shape {prox.shape}. For one value use np.full(rate.shape, value)."
+            f"Got shape {prox.shape}. For a single value, use np.full(rate.shape, value)."
         )
     if not np.all((prox >= 0) & np.isfinite(prox)):
         raise InputError(
-            "prox must be 0 or more, and finite. Got a value that is not: below 0 it would drive "
-            "clients away from the model that they start from."
+            "prox must be 0 or more, and finite. Got a value that is not. A negative value would "
+            "drive clients away from the model that they start from."
         )
 
 
@@ -151,8 +162,8 @@ def _check_frozen(local: LocalSteps, frozen: NDArray[Any]) -> None:
     if frozen.ndim != 1 or frozen.dtype != np.bool_:
         raise InputError(
             "frozen must be one True or False per parameter. Got an array of shape "
-            f"{frozen.shape} and type {frozen.dtype}: from indices, set those places of an array "
-            "of False to True."
+            f"{frozen.shape} and type {frozen.dtype}. If it holds indices, make a mask: "
+            "np.isin(np.arange(parameters), indices)."
         )
 
 

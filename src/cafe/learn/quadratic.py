@@ -1,41 +1,41 @@
-"""A learner of which everything is known: examples are points, the model is drawn to their mean."""
+"""A quadratic loss whose optimum and constants are known exactly: examples are points."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cafe.data.examples import Examples, Rows
 from cafe.errors import InputError
-from cafe.learn.convex import (
-    Array,
-    Curvature,
-    Exact,
-    Minimum,
-    Plain,
-    Spread,
-    Vector,
-    blocks,
-    check_whole,
-    flat,
-)
+from cafe.learn.convex import Curvature, Exact, Minimum, Spread, Vector
 from cafe.learn.local_steps import Weights
+from cafe.learn.numpy_learner import NumpyLearner, blocks, check_whole, flat
 
 
 @dataclass(frozen=True, eq=False)
-class Quadratic(Plain):
-    """loss(w; x) = sum over j of bend_j (w_j - x_j)^2 / 2. What an example's y is does not matter.
+class Quadratic(NumpyLearner):
+    """loss(w; x) = sum over j of bend_j (w_j - x_j)^2 / 2. The y of an example is not used.
 
-    The optimum is the mean of the points, the Hessian diag(bend) at every model and for every
-    client, and the variance of a gradient does not depend on the model: every constant of the
-    theory is exact.
+    The optimum is the mean of the points. The Hessian is diag(bend), at every model and for every
+    client. The variance of a gradient does not depend on the model. So every constant of the theory
+    is exact.
 
     Attributes:
-        inputs: how many coordinates a point has.
-        bend: the curvature in each of them, above 0; left out, 1.
+        inputs: the number of coordinates of a point.
+        bend: the curvature in each coordinate, above 0; one number for all, 1 by default.
+
+    Example:
+        >>> import numpy as np
+        >>> from cafe.data import Examples
+        >>> from cafe.learn.quadratic import Quadratic
+        >>> points = Examples(np.array([[0.0, 0.0], [2.0, 4.0]]), np.zeros(2))
+        >>> best = Quadratic(2).minimum(points, np.arange(2), np.full(2, 0.5))
+        >>> best.model.tolist(), best.loss
+        ([1.0, 2.0], 2.5)
     """
 
     inputs: int
@@ -50,18 +50,18 @@ class Quadratic(Plain):
             )
         if not np.all((bend > 0) & (bend < np.inf)):
             raise InputError(
-                f"Every bend must be a number above 0. Got {bend.min():g} among them: "
-                "the loss would have no single lowest point."
+                f"Every bend must be a number above 0. Got {bend.min():g}: the loss would have no "
+                "unique minimum."
             )
         object.__setattr__(self, "bend", np.broadcast_to(bend.astype(float), self.inputs))
 
     @property
     def size(self) -> int:
-        """A parameter per coordinate."""
+        """The number of parameters: one per coordinate."""
         return self.inputs
 
     def gradient(self, model: Vector, data: Examples, rows: Rows, weight: Weights) -> Vector:
-        """The bend times (total weight x model - weighted sum of the points)."""
+        """The bend times (total weight times model - weighted sum of the points)."""
         pull = np.zeros(self.inputs, dtype=np.float32)
         for part in blocks(len(rows), self.inputs):
             pull += weight[part] @ flat(data, rows[part], self.inputs)
@@ -70,12 +70,12 @@ class Quadratic(Plain):
     def judge(
         self, model: Vector, data: Examples, rows: Rows | slice
     ) -> tuple[Vector, NDArray[np.bool_] | None]:
-        """Half the squared distance to each point, by bend. There is nothing to get right."""
+        """Half the squared distance to each point, weighted by bend. There are no classes."""
         away = flat(data, rows, self.inputs) - np.asarray(model, dtype=np.float32)
         return np.asarray(away**2 @ (self._bend(np.float32) / 2)), None
 
     def curvature(self, data: Examples, rows: Rows) -> Curvature:
-        """The smallest and the largest bend, whatever the rows."""
+        """The smallest and the largest bend, for any rows."""
         return Curvature(float(self._bend().min()), float(self._bend().max()))
 
     def minimum(self, data: Examples, rows: Rows, weight: Exact) -> Minimum:
@@ -90,7 +90,7 @@ class Quadratic(Plain):
         return Minimum(mean, float(self._bend() @ apart) / 2)
 
     def spread(self, model: Vector | Exact, data: Examples, rows: Rows) -> Spread:
-        """The bend times the points' own mean and spread."""
+        """The bend times the mean and the spread of the points."""
         even = np.full(len(rows), 1 / len(rows))
         mean = self.minimum(data, rows, even).model
         apart = np.zeros(self.inputs)
@@ -102,5 +102,5 @@ class Quadratic(Plain):
         for part in blocks(len(rows), self.inputs):
             yield part, flat(data, rows[part], self.inputs).astype(np.float64)
 
-    def _bend(self, kind: type[np.floating] = np.float64) -> Array:
+    def _bend(self, kind: type[np.floating] = np.float64) -> NDArray[Any]:
         return np.asarray(self.bend, dtype=kind)

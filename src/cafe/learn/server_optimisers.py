@@ -1,7 +1,7 @@
-"""What a server does with a merged update: momentum, Adam or Yogi on the pseudo-gradient.
+"""Server optimisers: momentum, Adam or Yogi on the merged update.
 
 After Reddi et al., "Adaptive Federated Optimization" (2021): the merged update takes the place of
-the negative gradient. Plain addition is no optimiser and needs none of this.
+the negative gradient. Without a server optimiser the merged update is added to the model.
 """
 
 from __future__ import annotations
@@ -18,15 +18,30 @@ Moments = tuple[Any, ...]
 
 
 class ServerOptimiser(Protocol):
-    """A step from a merged update, with what it remembers between steps."""
+    """Turns a merged update into a step of the model."""
 
     def step(self, update: Model, moments: Moments) -> tuple[Model, Moments]:
-        """What to add to the model, and what to remember; () before the first step."""
+        """The step to add to the model, and the moments to pass to the next call.
+
+        ``moments`` is () before the first step.
+        """
 
 
 @dataclass(frozen=True)
 class Momentum:
-    """Heavy ball: a running sum of updates; with momentum 0 only a server learning rate."""
+    """Heavy-ball momentum: a decaying sum of updates.
+
+    Attributes:
+        rate: the server's learning rate.
+        momentum: how much of the last step is kept; with 0 there is only the learning rate.
+
+    Example:
+        >>> import numpy as np
+        >>> from cafe.learn.server_optimisers import Momentum
+        >>> step, moments = Momentum(rate=1.0, momentum=0.5).step(np.ones(2), ())
+        >>> Momentum(rate=1.0, momentum=0.5).step(np.ones(2), moments)[0].tolist()
+        [1.5, 1.5]
+    """
 
     rate: float = 1.0
     momentum: float = 0.9
@@ -36,21 +51,27 @@ class Momentum:
         _below_one(momentum=self.momentum)
 
     def step(self, update: Model, moments: Moments) -> tuple[Model, Moments]:
-        """Add the update to what is left of the last step."""
         velocity = update if not moments else moments[0] * self.momentum + update
         return velocity * self.rate, (velocity,)
 
 
 @dataclass(frozen=True)
 class Adam:
-    """Each parameter's step divided by the root of its mean squared update.
+    """Adam or Yogi: the mean update of each parameter, divided by the root of its mean square.
 
     Attributes:
         rate: the server's learning rate.
-        first: how much of the mean update is kept.
-        second: how much of the mean squared update is kept.
-        floor: added to the root; large values make all parameters alike.
-        yogi: let the mean square grow by a bounded amount per step instead.
+        first: the decay of the mean update (beta_1).
+        second: the decay of the mean squared update (beta_2).
+        floor: added to the root (tau); a large value makes the steps of all parameters alike.
+        yogi: whether to use Yogi, whose mean square changes by a bounded amount per step.
+
+    Example:
+        >>> import numpy as np
+        >>> from cafe.learn.server_optimisers import Adam
+        >>> step, moments = Adam(rate=0.1).step(np.array([0.5, -0.5]), ())
+        >>> step.round(3).tolist()
+        [0.098, -0.098]
     """
 
     rate: float = 0.01
@@ -64,7 +85,7 @@ class Adam:
         _below_one(first=self.first, second=self.second)
 
     def step(self, update: Model, moments: Moments) -> tuple[Model, Moments]:
-        """The mean update over the root of the mean square; both begin at 0, uncorrected."""
+        """The step, without Adam's bias correction."""
         mean, square = moments or (update * 0, update * 0 + self.floor**2)
         mean = mean * self.first + update * (1 - self.first)
         fresh = update * update

@@ -1,10 +1,10 @@
-"""Worker threads that each have the matrix product to themselves.
+"""Worker threads, each with one BLAS thread.
 
-A product on two cores waits for the slower one several times inside; two products side by side wait
-once, at the end, and a core that another program takes costs its share and no more. So work is cut
-into shares, one per thread, and BLAS is held to one thread while they run. Which row is in whose
-share depends on nothing but sizes, and sums are taken in the order of the shares: the same bytes
-every time.
+A matrix product on several cores synchronises them several times. Independent products, one per
+core, synchronise once, at the end, and another program that takes a core delays only that core's
+part of the work. So work is split into one share per thread, and BLAS is limited to one thread
+while they run. The split depends only on sizes, and sums are taken in the order of the shares:
+results are the same to the byte every time.
 """
 
 from __future__ import annotations
@@ -31,67 +31,78 @@ Result = TypeVar("Result")
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def one_blas_thread() -> AbstractContextManager[None]:
-    """Hold BLAS to one thread. Next to free inside another one: enter it once around a run."""
-    return _Hold()
+    """A context in which BLAS uses one thread.
+
+    Entering it inside another one costs almost nothing, so enter it once around a whole run.
+    """
+    return _OneBlasThread()
 
 
-def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
-    """Do all jobs, in this thread and in others, whoever is free taking the next."""
+def parallel_map(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
+    """The results of ``work`` for all jobs, computed in this thread and in worker threads."""
     waiting = deque(range(len(jobs)))
     results: dict[int, Result] = {}
     ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
-    def take_part() -> None:
+    def run_waiting() -> None:
         while True:
             try:
-                place = waiting.popleft()
+                index = waiting.popleft()
             except IndexError:
                 return
-            ended.put(do(place))
+            ended.put(run(index))
 
-    def do(place: int) -> BaseException | None:
+    def run(index: int) -> BaseException | None:
         try:
-            # A model that diverges is for the caller to find in its numbers, not in a warning.
+            # Callers check models for divergence; NumPy's warnings would only repeat it.
             with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-                results[place] = work(jobs[place])
+                results[index] = work(jobs[index])
         except BaseException as error:
             return error
         return None
 
     for _ in jobs[1:]:
-        _pool().submit(take_part)
-    take_part()
-    # All, even if one has failed: they may write into arrays that the caller gives up.
+        _pool().submit(run_waiting)
+    run_waiting()
+    # Wait for all jobs, even if one has failed: they may still write to the caller's arrays.
     for error in [ended.get() for _ in jobs]:
         if error is not None:
             raise error
-    return [results[place] for place in range(len(jobs))]
+    return [results[index] for index in range(len(jobs))]
 
 
-def cut(start: int, stop: int, parts: int) -> list[slice]:
-    """Cut a range into parts as equal as can be."""
+def split_range(start: int, stop: int, parts: int) -> list[slice]:
+    """Split a range into parts whose sizes differ by at most one."""
     ends = [start + (stop - start) * part // max(parts, 1) for part in range(parts + 1)]
     return [slice(*pair) for pair in pairwise(ends)]
 
 
-def shares(count: int, threads: int, least: int, most: int) -> list[list[slice]]:
-    """Cut ``range(count)`` into a share per thread, and each share into pieces.
+def split_work(count: int, threads: int, least: int, most: int) -> list[list[slice]]:
+    """Split ``range(count)`` into a share per thread, and each share into pieces.
 
-    No share is smaller than ``least``, where handing it over would cost more than it saves, and no
-    piece larger than ``most``, so that its arrays stay in the processor's cache.
+    Args:
+        count: how many items there are.
+        threads: the largest number of shares.
+        least: items that a share has at least: for fewer, a thread costs more than it saves.
+        most: items that a piece has at most, so that its arrays fit into the processor's cache.
     """
-    each = cut(0, count, max(1, min(threads, count // least)))
-    return [cut(share.start, share.stop, -(-(share.stop - share.start) // most)) for share in each]
+    shares = split_range(0, count, max(1, min(threads, count // least)))
+    return [
+        split_range(share.start, share.stop, -(-(share.stop - share.start) // most))
+        for share in shares
+    ]
 
 
-def summed(work: Callable[[slice, Floats], None], each: list[list[slice]], size: int) -> Floats:
+def parallel_sum(
+    work: Callable[[slice, Floats], None], shares: list[list[slice]], size: int
+) -> Floats:
     """The sum of the vectors that ``work(piece, vector)`` fills, over the pieces of all shares."""
 
     def add_up(pieces: list[slice]) -> Floats:
@@ -103,20 +114,20 @@ def summed(work: Callable[[slice, Floats], None], each: list[list[slice]], size:
             total += more
         return total
 
-    total, *others = side_by_side(add_up, each)
+    total, *others = parallel_map(add_up, shares)
     for other in others:
         total += other
     return total
 
 
 class Scratch(threading.local):
-    """Arrays that a thread uses again and again: fresh memory costs more than the work on it."""
+    """Arrays that a thread reuses: to allocate them anew would cost more than the work on them."""
 
     def __init__(self) -> None:
         self._kept: dict[str, NDArray[Any]] = {}
 
     def __call__(self, name: str, *shape: int, dtype: type = np.float32) -> NDArray[Any]:
-        """This thread's array of that name, with whatever its last user left in it."""
+        """This thread's array of that name and shape; its contents are undefined."""
         size = prod(shape)
         kept = self._kept.get(name)
         if kept is None or kept.size < size:
@@ -124,24 +135,24 @@ class Scratch(threading.local):
         return kept[:size].reshape(shape)
 
 
-class _Hold(AbstractContextManager[None]):
-    """One BLAS thread from when this is entered until it is left, maybe in another thread.
+class _OneBlasThread(AbstractContextManager[None]):
+    """Limits BLAS to one thread from entry to exit; the exit may be in another thread.
 
-    Some libraries have one limit for all threads: it is in force until no hold is left in any of
-    them. Others have one for each thread that calls them.
+    Some libraries have one limit for the whole process: it stays in force until all contexts in all
+    threads have been left. Others have a limit for each thread that calls them.
     """
 
     lock = threading.Lock()
-    holders: ClassVar[Counter[int]] = Counter()  # how many holds were entered in each thread
-    before: ClassVar[list[int]] = []  # the limits for all threads
+    entered: ClassVar[Counter[int]] = Counter()  # the number of open contexts by thread
+    before: ClassVar[list[int]] = []  # the limits of the whole process, to be restored
 
     def __enter__(self) -> None:
         each, shared = _blas()
         self._thread = threading.get_ident()
         with self.lock:
-            if not self.holders.total():
-                _Hold.before = _limit(shared, [1] * len(shared))
-            self.holders[self._thread] += 1
+            if not self.entered.total():
+                _OneBlasThread.before = _limit(shared, [1] * len(shared))
+            self.entered[self._thread] += 1
         self._own = _limit(each, [1] * len(each))
 
     def __exit__(self, *_: object) -> None:
@@ -149,38 +160,39 @@ class _Hold(AbstractContextManager[None]):
         if threading.get_ident() == self._thread:
             _limit(each, self._own)
         with self.lock:
-            self.holders[self._thread] -= 1
-            if not self.holders.total():
-                self.holders.clear()
+            self.entered[self._thread] -= 1
+            if not self.entered.total():
+                self.entered.clear()
                 _limit(shared, self.before)
 
     @classmethod
     def after_fork(cls) -> None:
-        """In a forked child there are no threads but the one that is left."""
-        here, held, cls.lock = threading.get_ident(), cls.holders.total(), threading.Lock()
-        mine = cls.holders[here]
-        cls.holders = Counter({here: mine} if mine else {})
-        if held and not mine:
+        """Forget the other threads: in a forked child only the current one exists."""
+        here, limited, cls.lock = threading.get_ident(), cls.entered.total(), threading.Lock()
+        mine = cls.entered[here]
+        cls.entered = Counter({here: mine} if mine else {})
+        if limited and not mine:
             _limit(_blas()[1], cls.before)
 
 
 def _limit(libraries: list[LibController], numbers: list[int]) -> list[int]:
-    """Set each library's number of threads; what it was."""
+    """Set each library's number of threads; returns the numbers before."""
     before = [library.get_num_threads() for library in libraries]
     for library, number in zip(libraries, numbers, strict=True):
-        # OpenBLAS is set by one thread and by no other in silence, until all are let again.
-        let_all = getattr(library, "clear_controlling_thread", lambda force: None)
-        let_all(force=True)
+        # OpenBLAS lets only one thread change the number and silently ignores the others, until
+        # that thread is cleared.
+        clear = getattr(library, "clear_controlling_thread", lambda force: None)
+        clear(force=True)
         library.set_num_threads(number)
-        let_all(force=True)
+        clear(force=True)
     return before
 
 
 @cache
 def _blas() -> tuple[list[LibController], list[LibController]]:
-    """The BLAS libraries of this process: with a limit for each thread, and with one for all.
+    """The BLAS libraries of this process: those with a limit per thread, those with one for all.
 
-    Looking for them takes longer than a round.
+    Cached, because finding them takes longer than a round of training.
     """
     found = ThreadpoolController().select(user_api="blas").lib_controllers
     shared = [
@@ -193,11 +205,10 @@ def _blas() -> tuple[list[LibController], list[LibController]]:
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    """Those who help the thread that asks."""
     return ThreadPoolExecutor(max(cores() - 1, 1), "cafe-learn")
 
 
 scratch = Scratch()
 if hasattr(os, "register_at_fork"):  # a forked child has the pool's object but not its threads
     os.register_at_fork(after_in_child=_pool.cache_clear)
-    os.register_at_fork(after_in_child=_Hold.after_fork)
+    os.register_at_fork(after_in_child=_OneBlasThread.after_fork)

@@ -1,9 +1,9 @@
 """A learner for any module and loss of PyTorch, on the CPU or on a GPU.
 
-A model is one flat tensor on the device; the module sees views of it. Where every report is one
-step from the same model, a round is one forward and backward pass. Where clients walk several
-steps, their models are stacked and stepped side by side (``torch.func.vmap``), or one after the
-other if the module does something that cannot be stacked.
+A model is one flat tensor on the device; the module gets views of it. If every report is one step
+from the same model, a round is one forward and backward pass. If clients take several steps, their
+models are stacked and trained together (``torch.func.vmap``), or one after the other if the module
+cannot be stacked.
 """
 
 from __future__ import annotations
@@ -28,44 +28,50 @@ try:
 except ModuleNotFoundError as missing:
     raise InputError(
         "cafe.learn.torch needs PyTorch, which is not installed: pip install 'cafe-fl[torch]'. "
-        "cafe.learn.mlp does without."
+        "cafe.learn.mlp does not need it."
     ) from missing
 
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.dropout import _DropoutNd
+
+from cafe.learn.torch_modules import find_device, make_module, trained_parameters
 
 Parameters = dict[str, Tensor]
 
-FLOATS_AT_ONCE = 2**26  # 256 MB: what a pass may keep for its way back, more or less
-FEWEST_TO_STACK = 3  # stacking one or two models costs more than it saves
+FLOATS_AT_ONCE = 2**26  # 256 MB: roughly what a forward pass may keep for the backward pass
+FEWEST_TO_STACK = 3  # to stack one or two models costs more than it saves
 
 
 class TorchLearner:
-    """``TorchLearner(Net, nn.CrossEntropyLoss(reduction="none"))`` trains what ``Net()`` makes.
+    """Trains the PyTorch module that ``make()`` returns.
 
-    It takes a function that makes the module, not a module: initialisation is then the module's
-    own, whatever it does when it is made, and is repeated from any seed. ``lambda: net`` starts
-    from the parameters that ``net`` has; they are copied. Parameters that do not require a gradient
-    stay as they are and are no part of the model.
+    It takes a function that makes the module, not a module, so that every start initialises the
+    module in its own way, from a seed. ``lambda: net`` starts from a copy of the parameters of
+    ``net``. Parameters that do not require a gradient stay unchanged and are not part of the model.
 
-    The module runs in the mode in which it is made. A layer that draws random numbers or mixes the
-    examples of a batch is refused, because a learner draws none and runs the batches of several
-    clients as one; in a module made in ``.eval()`` mode it does neither, and is welcome.
+    The module runs in the mode in which it is made. Layers that draw random numbers or mix the
+    examples of a batch raise an error, because runs must be repeatable and the batches of several
+    clients run as one. In ``.eval()`` mode such layers do neither and are accepted.
 
-    All threads are PyTorch's own, as many as ``torch.set_num_threads`` says (ask for one where
-    other programs use the cores too); nothing global is changed. On a CPU the same call with the
-    same number of threads gives the same bytes; on a GPU it does if you ask PyTorch for it, with
-    ``torch.use_deterministic_algorithms``. Not for several threads at once: they would share the
-    module.
+    Threads are PyTorch's own; ``torch.set_num_threads`` sets their number (use 1 if other programs
+    need the cores). No global setting is changed. On a CPU, the same call with the same number of
+    threads gives the same bytes; on a GPU, only with ``torch.use_deterministic_algorithms``. A
+    learner must not be used by several threads at once: they would share the module.
 
     Args:
         make: makes the module, on the CPU; called once here and once at each start.
-        loss: of the module's output and the targets, one value per example. Classes come as int64,
-            values as float32.
+        loss: of the module's output and the targets, one value per example. Classes are int64,
+            values are float32.
         device: where the model and the data are kept: "cpu", "cuda", "cuda:1", ...
         l2: adds ``l2 / 2`` times the squared length of the model to every example's loss.
-        shape: of one input, such as (1, 28, 28), where the data are flat rows.
+        shape: of one input, such as (1, 28, 28), if the data are flat rows.
+
+    Example:
+        >>> from torch import nn
+        >>> from cafe.learn.torch import TorchLearner
+        >>> net = lambda: nn.Linear(64, 10)
+        >>> learner = TorchLearner(net, nn.CrossEntropyLoss(reduction="none"))
+        >>> len(learner.start(np.random.default_rng(0)))
+        650
     """
 
     def __init__(
@@ -79,31 +85,31 @@ class TorchLearner:
     ) -> None:
         if not is_finite_number(l2) or l2 < 0:
             raise InputError(f"l2 must be a number, 0 or more. Got {l2!r}.")
-        self.device = _usable(device)
+        self.device = find_device(device)
         self.l2 = float(l2)
         self.shape = shape
         self._make = make
-        # Parameters that stay as they are must be the same in every run: hence the fixed seed.
-        self._module = copy.deepcopy(_made(make, seed=0)).to(self.device, torch.float32)
-        # The loss may hold tensors too, such as the weights of classes.
+        # Parameters that are not trained must be the same in every run: hence the fixed seed.
+        self._module = copy.deepcopy(make_module(make, seed=0)).to(self.device, torch.float32)
+        # The loss may have tensors too, such as the weights of classes.
         if isinstance(loss, nn.Module):
             loss = copy.deepcopy(loss).to(self.device)
         self._loss = loss
-        self._shapes = {name: p.shape for name, p in _trained(self._module).items()}
+        self._shapes = {name: p.shape for name, p in trained_parameters(self._module).items()}
         self._sizes = [shape.numel() for shape in self._shapes.values()]
         self._seen: WeakKeyDictionary[Examples, tuple[Tensor, Tensor]] = WeakKeyDictionary()
-        self._row_floats = 0  # what one example takes up in a pass; 0: not tried yet
-        self._stackable: bool | None = None  # not tried yet
+        self._row_floats = 0  # memory of one example in a pass; 0: not measured yet
+        self._stackable: bool | None = None  # None: not tried yet
 
     def start(self, rng: np.random.Generator) -> Tensor:
-        """A model as the module is when it is made, with a seed from ``rng``: on all devices alike.
+        """The parameters of a newly made module, with a seed from ``rng``, equal on all devices.
 
-        PyTorch's own random state is left as it was.
+        PyTorch's own random state does not change.
         """
-        return self._flat(_made(self._make, seed=int(rng.integers(2**63))))
+        return self._flat(make_module(self._make, seed=int(rng.integers(2**63))))
 
     def gradient(self, model: Tensor, data: Examples, rows: Rows, weight: Weights) -> Tensor:
-        """The sum over i of ``weight[i] * grad loss(model; data[rows[i]])``: one pass for all."""
+        """The sum over i of ``weight[i] * grad loss(model; data[rows[i]])``, in one pass."""
         check_rows(rows, data)
         x, y = self._on_device(data)
         used = np.flatnonzero(weight)
@@ -116,34 +122,34 @@ class TorchLearner:
     def update(
         self, model: Tensor, data: Examples, local: LocalSteps, coefficient: Weights
     ) -> Tensor:
-        """The sum over k of ``coefficient[k] * (where walk k ends - model)``.
+        """The sum over clients k of ``coefficient[k]`` times the update of client k.
 
-        LocalSteps of one step all take their gradient at the same model: they are one gradient.
+        If every client takes one step, all gradients are at the same model: one pass is enough.
         """
         if local.rate.shape[1] == 1:
             check_parameters(local, len(model))
             share = -(coefficient * local.rate[:, 0])
             weight = share[:, None, None] * local.weight
             total = self.gradient(model, data, local.rows.ravel(), weight.ravel())
-            return total if local.plain else self._completed(total, local, share)
+            return total if local.plain else self._with_offsets(total, local, share)
         used = np.flatnonzero(coefficient)
         local = local.take(used)
         total = torch.zeros_like(model)
-        for part, moved in self._walk(model, data, local):
+        for part, moved in self._run_steps(model, data, local):
             total += self._floats(coefficient[used[part]]) @ moved
         return total
 
     def updates(self, model: Tensor, data: Examples, local: LocalSteps) -> Tensor:
-        """Where each walk ends minus the model, a row per walk."""
+        """The update of each client, a row per client."""
         moved = torch.empty(len(local), len(model), device=self.device)
-        for part, ends in self._walk(model, data, local):
+        for part, ends in self._run_steps(model, data, local):
             moved[part] = ends
         return moved
 
     def score(self, model: Tensor, data: Examples) -> Score:
-        """Mean loss, and the share of examples whose class has the largest output.
+        """Mean loss, and the fraction of examples whose class has the largest output.
 
-        There is no accuracy but where each example has one class and each class one output.
+        Accuracy is None unless each example has one class and each class one output.
         """
         x, y = self._on_device(data)
         named, classes = self._named(model), y.dtype == torch.int64 and y.ndim == 1
@@ -158,7 +164,7 @@ class TorchLearner:
         return Score(loss / len(x), right / len(x) if classes else None)
 
     def losses(self, model: Tensor, data: Examples, rows: Rows) -> NDArray[np.float32]:
-        """The loss of each of the rows."""
+        """The loss of each row."""
         check_rows(rows, data)
         x, y = self._on_device(data)
         named, where = self._named(model), self._indices(rows)
@@ -170,14 +176,14 @@ class TorchLearner:
         return found
 
     def save(self, model: Tensor) -> NDArray[np.float32]:
-        """The model as a NumPy vector, a copy."""
+        """A copy of the model as a NumPy vector."""
         return np.array(model.detach().cpu().numpy(), dtype=np.float32)
 
     def load(self, saved: NDArray[np.float32]) -> Tensor:
-        """The model back from :meth:`save`, on the device."""
+        """The model from the vector that :meth:`save` returned, on the device."""
         if np.shape(saved) != (sum(self._sizes),):
             raise InputError(
-                f"A model of this module is a vector of {sum(self._sizes)} parameters. "
+                f"A model of this module must be a vector of {sum(self._sizes)} parameters. "
                 f"Got shape {np.shape(saved)}: was it saved by a learner of another module?"
             )
         return self._floats(saved)
@@ -196,9 +202,9 @@ class TorchLearner:
         each = self._loss(output, y)
         if each.shape[:1] != y.shape[:1] or each.numel() != len(y):
             raise InputError(
-                f"The loss must give one value per example. Got shape {tuple(each.shape)} for "
+                f"The loss must return one value per example. Got shape {tuple(each.shape)} for "
                 f"{len(y)} examples, from an output of shape {tuple(output.shape)} and targets of "
-                f'shape {tuple(y.shape)}. Pass reduction="none" to a loss of PyTorch.'
+                f'shape {tuple(y.shape)}. Use reduction="none" for a loss of PyTorch.'
             )
         each = each.reshape(len(y))
         if not self.l2:
@@ -209,13 +215,13 @@ class TorchLearner:
         return (weight * self._each(named, self._output(named, x), y)).sum()
 
     def _gradient(self, model: Tensor, x: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-        # Plain autograd, as every module supports it; torch.func.grad asks for more.
+        # Plain autograd: every module supports it, unlike torch.func.grad.
         with torch.enable_grad():
             at = model.detach().requires_grad_()
             return torch.autograd.grad(self._total(self._named(at), x, y, weight), at)[0]
 
-    def _completed(self, total: Tensor, local: LocalSteps, share: Weights) -> Tensor:
-        """A sum of gradients at the model, with offsets and without the frozen parameters."""
+    def _with_offsets(self, total: Tensor, local: LocalSteps, share: Weights) -> Tensor:
+        """A weighted sum of gradients at the model, plus the offsets, 0 where frozen."""
         if local.offset is not None:
             used = np.flatnonzero(share)
             total += self._floats(share[used]) @ self._floats(local.offset[used])
@@ -223,14 +229,14 @@ class TorchLearner:
             total[self._mask(local.frozen)] = 0.0
         return total
 
-    def _walk(
+    def _run_steps(
         self, model: Tensor, data: Examples, local: LocalSteps
     ) -> Iterator[tuple[slice, Tensor]]:
-        """Where some of the walks end minus the model, as many at a time as fit."""
+        """The updates of the clients, for as many clients at a time as fit into memory."""
         check_rows(local.rows, data)
         check_parameters(local, len(model))
         x, y = self._on_device(data)
-        copies = 4 if local.plain else 7  # of the model, for each walk
+        copies = 4 if local.plain else 7  # of the model, for each client
         each = copies * len(model) + local.rows.shape[2] * self._row_floats
         frozen = None if local.frozen is None else self._mask(local.frozen)
         for part in _parts(len(local), FLOATS_AT_ONCE // each):
@@ -243,7 +249,7 @@ class TorchLearner:
                 rate = self._floats(local.rate[part, step][taken])
                 at = ends if len(taken) == len(ends) else ends[self._indices(taken)]
                 extra = None if offset is None else offset[self._indices(taken)]
-                if local.prox is not None:  # at the point before the step, as the gradient is
+                if local.prox is not None:  # at the model before the step, as the gradient is
                     prox = self._floats(local.prox[part, step][taken])
                     pull = (at - model) * prox[:, None]
                     extra = pull if extra is None else pull + extra
@@ -257,10 +263,10 @@ class TorchLearner:
             yield part, ends.sub_(model)
 
     def _step(self, models: Tensor, x: Tensor, y: Tensor, weight: Tensor, rate: Tensor) -> None:
-        """Move each of the models down its own gradient, on a batch of its own."""
-        if len(models) >= FEWEST_TO_STACK and self._stacks(models, x, y, weight):
+        """Take a gradient step with each of the models, each on its own batch."""
+        if len(models) >= FEWEST_TO_STACK and self._can_stack(models, x, y, weight):
             named = self._named(models)
-            # Into each parameter's view: putting the gradients in rows would take a third longer.
+            # Update each parameter's view: to copy the gradients into rows takes a third longer.
             for name, slope in self._stacked(named, x, y, weight).items():
                 each = rate.view(-1, *(1 for _ in self._shapes[name]))
                 named[name].addcmul_(slope, each, value=-1)
@@ -270,29 +276,29 @@ class TorchLearner:
 
     def _stacked(self, named: Parameters, x: Tensor, y: Tensor, weight: Tensor) -> Parameters:
         with warnings.catch_warnings():
-            # Some operations run one by one inside, as in attention: all in all still a gain.
+            # Some operations run one by one inside, as in attention; stacking still pays off.
             warnings.filterwarnings("ignore", "There is a performance drop")
             slopes: Parameters = torch.func.vmap(torch.func.grad(self._total))(named, x, y, weight)
         return slopes
 
-    def _stacks(self, models: Tensor, x: Tensor, y: Tensor, weight: Tensor) -> bool:
-        """Whether the module can be stacked; tried once, with two of the models."""
+    def _can_stack(self, models: Tensor, x: Tensor, y: Tensor, weight: Tensor) -> bool:
+        """Whether the module can be stacked; tried once, with two models."""
         if self._stackable is None:
             try:
                 self._stacked(self._named(models[:2]), x[:2], y[:2], weight[:2])
                 self._stackable = True
             except torch.cuda.OutOfMemoryError:
                 raise
-            except Exception:  # of any kind; one that stacking did not cause comes again without it
+            except Exception:  # an error with another cause is raised again without stacking
                 self._stackable = False
         return self._stackable
 
     def _on_device(self, data: Examples) -> tuple[Tensor, Tensor]:
-        """The examples as tensors: on a CPU the same memory, else one copy while they live."""
+        """The examples as tensors: on a CPU the same memory, else one copy per dataset."""
         if data not in self._seen:
             inputs = data.x if self.shape is None else self._shaped(data.x)
             with warnings.catch_warnings():
-                # Nothing here writes to the examples.
+                # The learner never writes to the examples.
                 warnings.filterwarnings("ignore", "The given NumPy array is not writable")
                 x, y = torch.from_numpy(inputs), torch.from_numpy(data.y)
             self._seen[data] = x.to(self.device), y.to(self.device)
@@ -304,32 +310,35 @@ class TorchLearner:
         shape = self.shape or ()
         if math.prod(shape) != math.prod(x.shape[1:]):
             raise InputError(
-                f"shape must hold as many numbers as a row of the examples, "
-                f"{math.prod(x.shape[1:])}. Got {shape}, which holds {math.prod(shape)}."
+                f"shape must have as many values as a row of the examples, "
+                f"{math.prod(x.shape[1:])}. Got {shape}, which has {math.prod(shape)}."
             )
         return x.reshape(len(x), *shape)
 
     def _try_out(self, x: Tensor, y: Tensor) -> int:
-        """Refuse what is no function of one example alone; else how many floats one keeps."""
+        """The number of floats that a pass keeps per example.
+
+        Raises an error if the module is random, has state, or mixes the examples of a batch.
+        """
         before = self._state()
         three, kept = self._pass(x, y, 3)
         two, kept_by_two = self._pass(x, y, 2)
         if not all(torch.equal(old, new) for old, new in zip(before, self._state(), strict=True)):
             raise InputError(
-                "The module draws random numbers or changes its own buffers as it runs, as dropout "
-                "and running statistics do: no run could be repeated. Do without, or make the "
-                "module in .eval() mode."
+                "The module must not draw random numbers or change its buffers as it runs, as "
+                "dropout and running statistics do: runs could not be repeated. Remove such "
+                "layers, or make the module in .eval() mode."
             )
         close = 0.01 * float(three.nan_to_num(0.0, 0.0, 0.0).abs().max())
         if not torch.allclose(three[:2], two, rtol=0.0, atol=close, equal_nan=True):
             raise InputError(
                 "The loss of an example must not depend on the others in its batch: the batches of "
-                "several clients are run as one. Normalise with GroupNorm or LayerNorm."
+                "several clients run as one. Normalise with GroupNorm or LayerNorm."
             )
         return max(kept - kept_by_two, x[0].numel())
 
     def _pass(self, x: Tensor, y: Tensor, number: int) -> tuple[Tensor, int]:
-        """The losses of the first so many examples, and how many floats the way back needs."""
+        """The losses of the first examples, and the number of floats kept for the backward pass."""
         sizes: list[int] = []
 
         def keep(tensor: Tensor) -> Tensor:
@@ -343,14 +352,14 @@ class TorchLearner:
         return each.detach(), sum(sizes)
 
     def _state(self) -> list[Tensor]:
-        """What a run of the module must not change."""
+        """Random state and buffers, which a run of the module must not change."""
         state = [torch.get_rng_state(), *(buffer.clone() for buffer in self._module.buffers())]
         if self.device.type == "cuda":
             state.append(torch.cuda.get_rng_state(self.device))
         return state
 
     def _flat(self, module: nn.Module) -> Tensor:
-        parts = [p.detach().reshape(-1) for p in _trained(module).values()]
+        parts = [p.detach().reshape(-1) for p in trained_parameters(module).values()]
         return torch.cat(parts).to(self.device, torch.float32)
 
     def _floats(self, values: NDArray[Any]) -> Tensor:
@@ -366,55 +375,3 @@ class TorchLearner:
 def _parts(count: int, at_once: int) -> Iterator[slice]:
     for first in range(0, count, max(at_once, 1)):
         yield slice(first, min(first + max(at_once, 1), count))
-
-
-def _usable(device: str | torch.device) -> torch.device:
-    try:
-        return torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError) as why:
-        raise InputError(
-            f'device must be one that PyTorch can use on this machine. Got "{device}", and it '
-            f'finds {torch.cuda.device_count()} CUDA devices. Use "cpu", or install a PyTorch '
-            "that fits your GPU and its driver."
-        ) from why
-
-
-def _made(make: Callable[[], nn.Module], seed: int) -> nn.Module:
-    """A new module, made with PyTorch's seed set, then put back."""
-    if isinstance(make, nn.Module):
-        raise InputError(
-            "TorchLearner takes a function that makes the module, so that each start can draw new "
-            f"parameters. Got a {type(make).__name__} itself: pass its class, or lambda: net to "
-            "start from the parameters that it has."
-        )
-    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
-        torch.default_generator.manual_seed(seed)
-        module = make()
-    if not isinstance(module, nn.Module) or not _trained(module):
-        raise InputError(
-            "The function must make a torch.nn.Module with at least one parameter to train. "
-            f"Got {module!r}."
-        )
-    for name, layer in module.named_modules():
-        _check(name, layer)
-    return module
-
-
-def _trained(module: nn.Module) -> dict[str, nn.Parameter]:
-    return {name: p for name, p in module.named_parameters() if p.requires_grad}
-
-
-def _check(name: str, layer: nn.Module) -> None:
-    """Refuse the best known layers by name; others show when they are tried out."""
-    if isinstance(layer, _BatchNorm) and (layer.training or layer.running_mean is None):
-        raise InputError(
-            f"Layer '{name}' ({type(layer).__name__}) mixes the examples of a batch, and the "
-            "batches of several clients are run as one: nobody's statistics would be their own. "
-            "Use GroupNorm, or make the layer in .eval() mode to keep the statistics that it has."
-        )
-    if isinstance(layer, _DropoutNd) and layer.training and layer.p > 0:
-        raise InputError(
-            f"Layer '{name}' ({type(layer).__name__}) draws random numbers as it runs, and a "
-            "learner draws none: all learners see the same rounds. Leave it out, or make it in "
-            ".eval() mode, where it does nothing."
-        )

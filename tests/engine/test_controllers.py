@@ -14,6 +14,7 @@ from cafe.engine import Run
 from cafe.engine.snapshot import restore, save
 from cafe.errors import InputError
 from cafe.fitting import Observations
+from cafe.live.aggregation import GlobalModel
 from cafe.live.live_run import LiveRun
 from cafe.policies import mcu
 from cafe.reference import Reference
@@ -58,8 +59,8 @@ def test_engine_reference_and_live_choose_the_same(controller: Any) -> None:
     who = federation()
     engine, reference = Run(who, controller, seed=3), Reference(who, controller, seed=3)
     wire = VirtualWire(who, 3, notices=1.0)
-    live = LiveRun(wire, controller, split_in_two(np.zeros(6, np.float32)), seed=3)
-    live.meet()
+    live = LiveRun(wire, controller, GlobalModel(split_in_two(np.zeros(6, np.float32))), seed=3)
+    live.refresh_clients()
     check = Check(engine.policy, "controllers")
     for _ in range(15):
         mine = engine.step()
@@ -126,7 +127,7 @@ def test_secure_aggregation_shows_no_single_client(policy: Policy) -> None:
         LiveRun(
             VirtualWire(federation()),
             Fixed(policy),
-            split_in_two(np.zeros(6, np.float32)),
+            GlobalModel(split_in_two(np.zeros(6, np.float32))),
             secure_aggregation=True,
         )
 

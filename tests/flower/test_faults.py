@@ -143,7 +143,7 @@ def test_local_models_are_carried_and_a_lost_one_is_told(lab: Lab) -> None:
         assert [job.coefficient is not None for job in chain] == [False] * success.round + [True]
     lost = next(job for job in trial.jobs("node-1") if job.round == 0)
     assert lost.fate == "failed"
-    assert "Carry lost: node-1" in lab.run_log(trial.run, 60)
+    assert "Local model lost: node-1" in lab.run_log(trial.run, 60)
 
 
 def test_a_killed_client_process_does_not_stop_the_others(lab: Lab) -> None:
@@ -164,7 +164,7 @@ def test_too_few_clients_is_a_sentence_after_a_bounded_wait(lab: Lab) -> None:
     trial = Trial(lab, "few", rounds=3, quorum=9, deadline=5.0, wait=4.0)
     trial.submit()
     now = trial.wait(lambda now: now["state"] == "stopped", 40)
-    assert "of the 9 clients that are needed" in now["why"]
+    assert "of 9 required clients" in now["why"]
     assert "lower the quorum" in now["why"]
 
 

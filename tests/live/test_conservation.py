@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import cafe
 from cafe.decisions import Everyone, closing
 from cafe.errors import InfeasibleError, InputError
-from cafe.live.job_records import REUSED, JobRecord, counted
+from cafe.live.job_records import REUSED, JobRecord, count_fates
 from cafe.live.live_run import LiveRun
 from cafe.live.wire import Order, Reply, Report
 from cafe.policies import agu, awu, mcu
@@ -85,9 +85,9 @@ def play(run: LiveRun, rounds: int) -> list[JobRecord]:
     """Play rounds, with a look at who is there before each; all records, checked as they come."""
     found: list[JobRecord] = []
     for _ in range(rounds):
-        run.meet()
+        run.refresh_clients()
         played = run.step()
-        assert [*counted(played.records).values()] == played.outcome.fates.tolist()
+        assert [*count_fates(played.records).values()] == played.outcome.fates.tolist()
         assert all(record.booked == played.outcome.round for record in played.records)
         found += played.records
     return found
@@ -95,7 +95,7 @@ def play(run: LiveRun, rounds: int) -> list[JobRecord]:
 
 def assert_conserved(run: LiveRun, wire: VirtualWire, records: list[JobRecord]) -> None:
     sent = Counter((order.number, order.invitation) for order in wire.orders)
-    open_ = [record for chain in run.pending.chains.values() for record in chain]
+    open_ = [record for chain in run.kept_records.chains.values() for record in chain]
     open_ += run.records
     assert [r.client for r in run.records] == run.running.client.tolist()
     ended = [record for record in records if record.fate != REUSED]
@@ -104,7 +104,7 @@ def assert_conserved(run: LiveRun, wire: VirtualWire, records: list[JobRecord]) 
     assert max(sent.values(), default=1) == 1
     history = run.history()
     assert history.open_jobs == len(open_)
-    assert history.fates == counted(records)
+    assert history.fates == count_fates(records)
     assert history.jobs == len(wire.orders)
 
     assert all((r.merged is not None) == (r.fate in (*MERGED, REUSED)) for r in records)
@@ -259,7 +259,7 @@ def test_who_is_lost_does_not_count_where_nothing_limits_the_wait() -> None:
     outcome = run.step().outcome
     assert (outcome.reports, outcome.used) == (3, 3)
     wire.behave = lambda order: "lost"
-    with pytest.raises(InfeasibleError, match="waits for more reports than can come"):
+    with pytest.raises(InfeasibleError, match="waits for more reports than can arrive"):
         [run.step() for _ in range(9)]
 
 
@@ -280,7 +280,7 @@ def test_a_policy_must_not_wait_for_what_has_passed(answer: Wait) -> None:
 def test_local_models_must_be_asked_for() -> None:
     policy = replace(agu(quorum=6, deadline=0.1), needs=frozenset())
     run = live(VirtualWire(exponential(6, 9.0)), policy)
-    with pytest.raises(InputError, match='name "local models" among what it needs'):
+    with pytest.raises(InputError, match='Add "local models" to its needs'):
         [run.step() for _ in range(9)]
 
 
@@ -309,17 +309,17 @@ def test_clients_come_and_go() -> None:
     assert run.step().outcome.invited == 2
     wire.names = ["c001", "c002", "c002"]
     wire.t += 10.0
-    assert run.meet() == (["c002"], ["c000"])
+    assert run.refresh_clients() == (["c002"], ["c000"])
     assert run.step().outcome.invited == 2
     assert run.clients.names == ["c000", "c001", "c002"]
     # Its age began when it joined.
     assert run.books.joined.tolist() == [0.0, 0.0, 10.5]
     assert run.history().age_by_client[2] <= 0.5
     wire.names = ["c002", "c000"]
-    assert run.meet() == (["c000"], ["c001"])
+    assert run.refresh_clients() == (["c000"], ["c001"])
     assert run.ledger.away.tolist() == [False, True, False]
     assert run.step().outcome.invited == 2
     wire.names = []
-    run.meet()
+    run.refresh_clients()
     outcome = run.step().outcome
     assert (outcome.invited, outcome.succeeded) == (0, False)

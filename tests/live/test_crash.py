@@ -19,8 +19,7 @@ from cafe.errors import FileError
 from cafe.live import server
 from cafe.live.live_run import LiveRun
 from cafe.live.run_log import RunLog, read_rounds
-from cafe.live.server import serve
-from cafe.live.server_config import ServerConfig
+from cafe.live.server import ServerConfig, serve
 from cafe.policies import agu, mcu
 from cafe.results import checkpoint, load
 from cafe.results.storage import AppendOnlyFile
@@ -170,7 +169,7 @@ def assert_goes_on(
     restored: list[int] = []
 
     def say(sentence: str) -> None:
-        if sentence.startswith("Goes on from round"):
+        if sentence.startswith("Resuming from round"):
             ledger = runs[-1].ledger
             restored.append(ledger.round)
             assert ledger.last_start.tobytes() == was[ledger.round]

@@ -68,7 +68,7 @@ def test_an_evaluation_that_hangs_costs_its_limit_once(tmp_path: Path) -> None:
 
     def say(sentence: str) -> None:
         said.append(sentence)
-        if "an earlier evaluation still runs" in sentence and "Version 3" in sentence:
+        if "an earlier evaluation is still running" in sentence and "Version 3" in sentence:
             evaluate.gate.set()
             for thread in threading.enumerate():
                 if thread is not threading.current_thread() and thread.daemon:
@@ -78,8 +78,8 @@ def test_an_evaluation_that_hangs_costs_its_limit_once(tmp_path: Path) -> None:
     history = serve(wire(), given, tmp_path, say=say)
     assert [s for s in said if "not evaluated" in s] == [
         "Version 1 was not evaluated: it took longer than 0.02 s.",
-        "Version 2 was not evaluated: an earlier evaluation still runs.",
-        "Version 3 was not evaluated: an earlier evaluation still runs.",
+        "Version 2 was not evaluated: an earlier evaluation is still running.",
+        "Version 3 was not evaluated: an earlier evaluation is still running.",
     ]
     assert evaluate.calls == 3
     assert history.curve is not None

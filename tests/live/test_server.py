@@ -15,8 +15,7 @@ from cafe.errors import CafeError, FileError, InfeasibleError, InputError
 from cafe.learn.server_optimisers import Momentum
 from cafe.live.aggregation import Median
 from cafe.live.run_log import ARRAYS, read_jobs, read_rounds
-from cafe.live.server import serve
-from cafe.live.server_config import ServerConfig
+from cafe.live.server import ServerConfig, serve
 from cafe.live.wire import Order, Report
 from cafe.policies import agu, awu, fedavg, mcu
 from cafe.report import run_page
@@ -50,7 +49,7 @@ def test_a_run_from_beginning_to_end(tmp_path: Path) -> None:
         ""
     }
     assert said[-1].startswith(f"Finished: {history.updates} of 5 rounds succeeded.")
-    assert "were not training" in said[-1]
+    assert "outside training" in said[-1]
     assert [s for s in said if s.startswith("Joined")] == [
         f"Joined: client c{k:03d}." for k in range(6)
     ]
@@ -156,7 +155,7 @@ def test_a_run_that_is_stopped_every_round_goes_on(tmp_path: Path, policy: Polic
     assert clock == sorted(clock)
     assert_sound(tmp_path)
     lost = [job for job in read_jobs(tmp_path) if job.fate == "crashed"]
-    assert all(job.reason == "the server was started again" for job in lost)
+    assert all(job.reason == "the server was restarted" for job in lost)
     assert bool(lost) == (policy.parameters.get("late") == "keep")
 
 
@@ -179,12 +178,12 @@ def test_it_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
 def test_too_few_clients(tmp_path: Path) -> None:
     at = wire(names=["c000"])
     said: list[str] = []
-    with pytest.raises(InfeasibleError, match="1 of the 2 clients that are needed are here"):
+    with pytest.raises(InfeasibleError, match="1 of 2 required clients are present"):
         serve(at, brief(wait=30.0), tmp_path, say=said.append)
     assert 30.0 <= at.t < 32.0
     assert board(tmp_path)["state"] == "stopped"
     assert "Start more clients" in board(tmp_path)["why"]
-    assert sum(s.startswith("Waiting: 1 of the 2 clients") for s in said) == 3
+    assert sum(s.startswith("Waiting: 1 of 2 required clients") for s in said) == 3
     assert said[-1].startswith("Stopped: ")
     at.names.append("c001")
     assert serve(at, brief(), tmp_path).rounds == 5
@@ -210,9 +209,9 @@ def test_clients_that_go_away_are_waited_for_again(tmp_path: Path) -> None:
 
     said: list[str] = []
     serve(wire(on_poll=away), brief(), tmp_path, say=said.append)
-    assert sum(s.startswith("Gone: ") for s in said) == 5
+    assert sum(s.startswith("Disconnected: ") for s in said) == 5
     assert sum(s.startswith("Joined: ") for s in said) == 11
-    assert any(s.startswith("Waiting: 1 of the 2") for s in said)
+    assert any(s.startswith("Waiting: 1 of 2 required") for s in said)
     assert_sound(tmp_path)
 
 
@@ -234,7 +233,9 @@ def test_patience(tmp_path: Path) -> None:
 
 def test_nobody_at_all_reports(tmp_path: Path) -> None:
     at = wire(behave=lambda order: "silent")
-    with pytest.raises(InfeasibleError, match=r"Nobody reported, and the last round lasted 0\.5 s"):
+    with pytest.raises(
+        InfeasibleError, match=r"No client reported, and the last round lasted 0\.5 s"
+    ):
         serve(at, brief(patience=2), tmp_path)
 
 
@@ -283,7 +284,7 @@ def test_what_cannot_run_removes_nothing(tmp_path: Path) -> None:
     serve(wire(), brief(), tmp_path)
     before = kept_in(tmp_path)
     bad = replace(brief(), model={"w": np.array([np.nan], np.float32)})
-    with pytest.raises(InputError, match="must have finite numbers"):
+    with pytest.raises(InputError, match="must contain finite numbers"):
         serve(wire(), bad, tmp_path, overwrite=True)
     assert kept_in(tmp_path) == before
 
@@ -321,9 +322,9 @@ def test_what_is_told_of_a_round(tmp_path: Path) -> None:
     at = VirtualWire(cafe.Federation(6, cafe.Constant(0.2)), behave=behave)
     said: list[str] = []
     serve(at, brief(mcu(quorum=1, deadline=0.5), rounds=1), tmp_path, say=said.append)
-    assert "Lost client c001: it crashed." in said
-    assert "Refused client c003: it is no report at all." in said
-    assert "Refused client c004: the update has entries that are not finite numbers." in said
+    assert "Lost the job of client c001: it crashed." in said
+    assert "Rejected the report of client c003: it is no report at all." in said
+    assert "Rejected the report of client c004: the update contains NaN or infinity." in said
     assert (
         "Round 0 succeeded: 1 of 6 reported (1 late, 1 crashed, 2 refused, 1 absent), 1 used; "
         "version 1." in said
@@ -340,8 +341,8 @@ def test_a_lost_carry_is_told(tmp_path: Path) -> None:
     at.on_poll = forget
     said: list[str] = []
     serve(at, brief(agu(quorum=3, deadline=0.5), rounds=2), tmp_path, say=said.append)
-    assert "Carry lost: bc000b began from the global model instead." in said
-    assert sum("Carry lost" in s for s in said) == 1
+    assert "Local model lost: bc000b started from the global model instead." in said
+    assert sum("Local model lost" in s for s in said) == 1
 
 
 def test_reports_weigh_by_what_they_claim(tmp_path: Path) -> None:

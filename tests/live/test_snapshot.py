@@ -11,6 +11,7 @@ import pytest
 from cafe.control import Fixed
 from cafe.errors import InputError
 from cafe.learn.server_optimisers import Adam
+from cafe.live.aggregation import GlobalModel
 from cafe.live.live_run import LiveRun
 from cafe.live.snapshot import restore, save
 from cafe.live.wire import Order, Report
@@ -30,7 +31,7 @@ POLICIES = [
 
 def made(wire: VirtualWire, policy: Policy, **given: Any) -> LiveRun:
     model = given.pop("model", start())
-    return LiveRun(wire, Fixed(policy), model, seed=1, optimiser=Adam(), **given)
+    return LiveRun(wire, Fixed(policy), GlobalModel(model, optimiser=Adam()), seed=1, **given)
 
 
 def played(policy: Policy, rounds: int) -> tuple[LiveRun, VirtualWire]:
@@ -65,9 +66,7 @@ def test_all_of_it_comes_back(policy: Policy, rounds: int) -> None:
     # What is not learned belongs to the run that was saved, and is not that of the new one.
     assert again.arrays["steps"] == 4
     assert again.now() == pytest.approx(run.ledger.now)
-    assert again.dispatcher.validator.limit(again.model) == run.dispatcher.validator.limit(
-        run.model
-    )
+    assert again.validator.limit(again.model) == run.validator.limit(run.model)
     np.testing.assert_array_equal(again.ledger.examples, run.ledger.examples)
     assert again.ledger.idle.tolist() == run.ledger.idle.tolist()
 
@@ -90,9 +89,9 @@ def test_it_is_taken_up_by_its_like_only() -> None:
     run, wire = played(POLICIES[0], 2)
     state, model = save(run), start() | {"steps": np.array(4)}
     for other in (
-        LiveRun(wire, Fixed(POLICIES[0]), model, seed=2),
-        LiveRun(wire, Fixed(POLICIES[1]), model, seed=1),
-        LiveRun(wire, Fixed(POLICIES[0]), start(), seed=1),
+        LiveRun(wire, Fixed(POLICIES[0]), GlobalModel(model), seed=2),
+        LiveRun(wire, Fixed(POLICIES[1]), GlobalModel(model), seed=1),
+        LiveRun(wire, Fixed(POLICIES[0]), GlobalModel(start()), seed=1),
     ):
         with pytest.raises(InputError, match="The saved run has the"):
             restore(other, state)

@@ -12,6 +12,7 @@ import cafe
 from cafe.control import Fixed
 from cafe.engine import Run
 from cafe.errors import InputError
+from cafe.live.aggregation import GlobalModel
 from cafe.live.client_work import ClientContext, Job, Trained, work
 from cafe.live.live_run import LiveRun
 from cafe.live.model_layout import Arrays
@@ -67,13 +68,13 @@ def test_a_server_that_is_started_again_has_its_vectors(after: int) -> None:
     for _ in range(after):
         first.step()
     state = save(first)
-    second = LiveRun(first_wire, Fixed(policy), begin(what, seed), seed=seed)
+    second = LiveRun(first_wire, Fixed(policy), GlobalModel(begin(what, seed)), seed=seed)
     restore(second, state)
     assert {k: v.tobytes() for k, v in save(second).items()} == {
         k: v.tobytes() for k, v in state.items()
     }
     assert any(name.startswith("vector.") for name in state)
-    second.meet()
+    second.refresh_clients()
     for _ in range(after, 9):
         second.step()
     np.testing.assert_allclose(second.model, whole.model, rtol=1e-5, atol=1e-6)
@@ -180,7 +181,7 @@ def test_a_report_that_moves_frozen_parameters_is_refused() -> None:
     played = run.step()
     assert played.outcome.used == 2
     assert [r.reason for r in played.records if r.fate == "refused"] == [
-        "it moves parameters of bias that are frozen"
+        "it changes parameters of bias that are frozen"
     ]
     assert (run.model == before).tolist() == [k == 6 for k in range(8)]
 
@@ -219,7 +220,9 @@ def test_wrong_vectors_are_refused_and_nothing_of_a_failed_round_is_kept() -> No
 def test_secure_aggregation_refuses_offsets() -> None:
     policy = replace(once(), needs=frozenset({"offsets"}))
     with pytest.raises(InputError, match="needs offsets of single clients"):
-        LiveRun(VirtualWire(steady(2)), Fixed(policy), start(), secure_aggregation=True)
+        LiveRun(
+            VirtualWire(steady(2)), Fixed(policy), GlobalModel(start()), secure_aggregation=True
+        )
 
 
 def test_by_hand_on_real_clients() -> None:

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from cafe.fitting.observations import read_observations
-from cafe.live.job_records import REUSED, counted
+from cafe.live.job_records import REUSED, count_fates
 from cafe.live.run_log import RESPONSES, read_jobs, read_rounds
-from cafe.live.server import serve
-from cafe.live.server_config import ServerConfig
+from cafe.live.server import ServerConfig, serve
 from cafe.policies import mcu
 from cafe.results import load
 from tests.support.virtual_runs import VirtualWire, exponential, start
@@ -53,7 +52,7 @@ def assert_sound(folder: Path) -> None:
     assert len(reused) == sum(outcome.reused for outcome in rounds)
     for outcome in rounds:
         mine = [job for job in jobs if job.booked == outcome.round]
-        assert [*counted(mine).values()] == outcome.fates.tolist()
+        assert [*count_fates(mine).values()] == outcome.fates.tolist()
     assert len({(job.client, job.invitation) for job in jobs}) == len(jobs)
     history = load(folder).history
     assert history.jobs == len(jobs) + history.open_jobs

@@ -8,6 +8,7 @@ import numpy as np
 
 import cafe
 from cafe.control import Fixed
+from cafe.live.aggregation import GlobalModel
 from cafe.live.live_run import LiveRun
 from cafe.live.model_layout import Arrays
 from cafe.testing import WAYS, VirtualWire, random_step
@@ -26,8 +27,9 @@ def start() -> Arrays:
 
 
 def live(wire: VirtualWire, policy: cafe.Policy, **given: Any) -> LiveRun:
-    """A run under a policy, whose clients have all been met."""
-    model = given.pop("model", None) or start()
+    """A run under a policy, whose clients are all registered."""
+    arrays = given.pop("model", None) or start()
+    model = GlobalModel(arrays, given.pop("combine", None), given.pop("optimiser", None))
     run = LiveRun(wire, Fixed(policy), model, seed=wire.seed, **given)
-    run.meet()
+    run.refresh_clients()
     return run

@@ -15,8 +15,7 @@ from flwr.serverapp import Grid, ServerApp
 from cafe.control import Controller, display_name
 from cafe.flower.grid import GridWire
 from cafe.live.model_layout import Layout
-from cafe.live.server import serve
-from cafe.live.server_config import Model, ServerConfig
+from cafe.live.server import Model, ServerConfig, serve
 from cafe.rounds.policy import Policy
 from cafe.scenario.policy_tables import build_policy
 from cafe.toml_tables.reading import TableLocation
@@ -43,7 +42,7 @@ def server(
         model: the initial arrays by name, or a function that returns them.
         folder: where the run's files are written.
         more: when to stop, how to evaluate, what to reject and so on: any other field of
-            :class:`cafe.live.server_config.ServerConfig`.
+            :class:`cafe.live.server.ServerConfig`.
 
     Example:
         >>> import cafe

@@ -1,7 +1,8 @@
-"""How updates are put together: a plain sum, or one that a few liars cannot bend.
+"""Aggregation: how updates are combined, and how the global model moves.
 
-The coefficients come from the policy. Every way gives the plain sum back where all updates are
-alike, so that the policy's step size stays what it was.
+The coefficients come from the policy. Every rule gives the plain sum if all updates are equal, so
+that the policy's step size keeps its meaning. :class:`Clip`, :class:`Trimmed` and :class:`Median`
+limit what a few malicious clients can do.
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ from numpy.typing import NDArray
 
 from cafe.errors import InputError, check_positive
 from cafe.latency.base import Floats
-from cafe.live.model_layout import Vector
+from cafe.learn.server_optimisers import Moments, ServerOptimiser
+from cafe.live.model_layout import Arrays, Layout, Vector
+from cafe.rounds.answers import Merge
 
-_COLUMNS = 1 << 16  # sorted at once: memory stays at some columns times reports
+_COLUMNS = 1 << 16  # sorted at a time: memory stays at this many columns times reports
 
 
 class Combine(Protocol):
-    """From updates, a row each, and their coefficients to what is added to the model."""
+    """A rule that turns updates, a row each, and their coefficients into one update."""
 
     def __call__(self, updates: NDArray[np.float64], coefficient: Floats) -> Vector:
-        """Put them together."""
+        """The combined update, which is added to the model."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,6 @@ class Sum:
     """The sum of coefficient times update, in float64, row by row in the order given."""
 
     def __call__(self, updates: NDArray[np.float64], coefficient: Floats) -> Vector:
-        """The plain sum."""
         total = np.zeros(updates.shape[1])
         for row, factor in zip(updates, coefficient, strict=True):
             total += row * factor
@@ -41,10 +43,10 @@ class Sum:
 
 @dataclass(frozen=True)
 class Clip:
-    """The sum after long updates were shortened: nobody moves the model further than is usual.
+    """The sum after long updates are shortened: no client moves the model further than is usual.
 
     Attributes:
-        times: an update may be so many times as long as the median one of its round.
+        times: the largest norm of an update, as a multiple of the median norm of its round.
     """
 
     times: float = 1.0
@@ -53,7 +55,6 @@ class Clip:
         check_positive("The multiple of the median norm", self.times)
 
     def __call__(self, updates: NDArray[np.float64], coefficient: Floats) -> Vector:
-        """Shorten, then add up."""
         norms = np.linalg.norm(updates, axis=1)
         limit = self.times * np.median(norms)
         factor = np.minimum(1.0, limit / np.maximum(norms, 1e-300))
@@ -62,11 +63,13 @@ class Clip:
 
 @dataclass(frozen=True)
 class Trimmed:
-    """In every coordinate the mean without the largest and the smallest (Yin et al., 2018).
+    """In every coordinate the mean without the largest and smallest values (Yin et al., 2018).
+
+    The mean is weighted by the coefficients of the updates that remain.
 
     Attributes:
-        share: of the reports that is left out at each end; at least the share of liars to be
-            withstood.
+        share: the share of the reports that is left out at each end; at least the share of
+            malicious clients to withstand.
     """
 
     share: float = 0.2
@@ -74,32 +77,31 @@ class Trimmed:
     def __post_init__(self) -> None:
         if not 0 <= self.share < 0.5:
             raise InputError(
-                f"The share trimmed at each end is at least 0 and below a half. Got {self.share}."
+                "The share trimmed at each end must be at least 0 and below a half. "
+                f"Got {self.share}."
             )
 
     def __call__(self, updates: NDArray[np.float64], coefficient: Floats) -> Vector:
-        """Weighted by the coefficients of those that stay."""
         count = len(updates)
         cut = min(int(np.ceil(self.share * count)), (count - 1) // 2)
-        return _by_columns(updates, coefficient, slice(cut, count - cut))
+        return _mean_of_middle(updates, coefficient, slice(cut, count - cut))
 
 
 @dataclass(frozen=True)
 class Median:
-    """In every coordinate the middle one, or the mean of the two middle ones (Yin et al., 2018)."""
+    """In every coordinate the median, times the sum of all coefficients (Yin et al., 2018)."""
 
     def __call__(self, updates: NDArray[np.float64], coefficient: Floats) -> Vector:
-        """The middle, times the sum of all coefficients."""
         cut = (len(updates) - 1) // 2
         even = np.ones(len(updates))
-        middle = _by_columns(updates, even, slice(cut, len(updates) - cut))
+        middle = _mean_of_middle(updates, even, slice(cut, len(updates) - cut))
         return np.asarray(middle * (coefficient.sum() / len(updates)))
 
 
-def _by_columns(updates: NDArray[np.float64], coefficient: Floats, middle: slice) -> Vector:
+def _mean_of_middle(updates: NDArray[np.float64], coefficient: Floats, middle: slice) -> Vector:
     """The sum of all coefficients times the weighted mean of the middle of every column."""
     total = np.empty(updates.shape[1])
-    # Where entries are equal, the coefficients decide what is left out, not the order of reports.
+    # Among equal entries the coefficients decide which are left out, not the order of reports.
     by = np.argsort(coefficient, kind="stable")
     coefficient = coefficient[by]
     for at in range(0, updates.shape[1], _COLUMNS):
@@ -111,20 +113,78 @@ def _by_columns(updates: NDArray[np.float64], coefficient: Floats, middle: slice
     return np.asarray(total * coefficient.sum())
 
 
-def merged(
-    combine: Combine,
-    updates: Any,
-    coefficient: Any,
-    bases: Sequence[Vector],
-    model: Vector,
-    keep: float,
-) -> Any:
-    """What a merge adds to the model, in float64."""
-    change: Any = np.zeros(len(model))
-    if len(updates):
-        change = change + combine(updates.astype(np.float64), coefficient)
-    for base, factor in zip(bases, coefficient[: len(bases)], strict=True):
-        change += base.astype(np.float64) * factor
-    if keep != 1.0:
-        change -= model.astype(np.float64) * (1.0 - keep)
-    return change
+class GlobalModel:
+    """The global model: the versions that are still needed, and how it moves to the next one.
+
+    Args:
+        model: the initial arrays.
+        combine: how updates are combined; None adds them up.
+        optimiser: what is done with the combined update; None adds it to the model.
+
+    Attributes:
+        layout: the layout of the arrays.
+        rest: the arrays that are not learned.
+        versions: the model as a vector, by version.
+        moments: the optimiser's state.
+    """
+
+    def __init__(
+        self,
+        model: Arrays,
+        combine: Combine | None = None,
+        optimiser: ServerOptimiser | None = None,
+    ) -> None:
+        self.layout = Layout.of(model)
+        self.rest = {k: np.asarray(v) for k, v in model.items() if k not in self.layout.learned}
+        self.versions: dict[int, Vector] = {0: self.layout.flat(model)}
+        self.combine, self.optimiser = combine, optimiser
+        self.moments: Moments = ()
+        if not np.isfinite(self.versions[0]).all():
+            raise InputError(
+                "The initial model must contain finite numbers. It contains NaN or infinity."
+            )
+
+    def arrays(self, version: int) -> Arrays:
+        """A version as arrays, as it is sent."""
+        return self.layout.unflat(self.versions[version], self.rest)
+
+    def move(self, version: int, updates: Sequence[Vector], began: Any, merge: Merge) -> bool:
+        """Make the next version. Return False, and change nothing, if it would not be finite.
+
+        Args:
+            version: the version that it follows.
+            updates: the updates of all reports.
+            began: the version that each report started from.
+            merge: the policy's coefficients.
+        """
+        model = self.versions[version]
+        with np.errstate(over="ignore", invalid="ignore"):  # checked below
+            step, moments = self._change(model, updates, began, merge), self.moments
+            if self.optimiser is not None:
+                step, moments = self.optimiser.step(step, moments)
+            model = (model.astype(np.float64) + step).astype(self.layout.dtype)
+            sent = self.layout.unflat(model, self.rest)  # an array may have a narrower type
+        if not all(np.isfinite(array).all() for array in sent.values()):
+            return False
+        self.versions[version + 1], self.moments = model, moments
+        return True
+
+    def _change(self, model: Vector, updates: Sequence[Vector], began: Any, merge: Merge) -> Any:
+        """What a merge adds to the model, in float64."""
+        used = np.flatnonzero(merge.coefficient)
+        coefficient = merge.coefficient[used]
+        change: Any = np.zeros(len(model))
+        if len(used):
+            combine = self.combine or Sum()
+            rows = np.stack([updates[n] for n in used.tolist()])
+            change = change + combine(rows.astype(np.float64), coefficient)
+        if merge.of == "model":
+            for n, factor in zip(used.tolist(), coefficient, strict=True):
+                change += self.versions[int(began[n])].astype(np.float64) * factor
+        if merge.keep != 1.0:
+            change -= model.astype(np.float64) * (1.0 - merge.keep)
+        return change
+
+    def forget(self, needed: set[int]) -> None:
+        """Delete all versions but those that are needed."""
+        self.versions = {version: m for version, m in self.versions.items() if version in needed}

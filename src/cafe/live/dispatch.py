@@ -1,43 +1,91 @@
-"""Where orders go out and replies come in: one answer to a ticket, as long as it is waited for."""
+"""Orders out, replies in: the clients of a run, their orders, and one answer to each ticket."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from cafe.engine.books import Books
-from cafe.live.job_records import JobRecord, digest, stated
-from cafe.live.model_layout import Arrays, Vector
-from cafe.live.open_round import Key, OpenRound
-from cafe.live.roster import ClientRegistry
-from cafe.live.validation import Admitted, ReportValidator, harmless
-from cafe.live.wire import Order, Reply, Wire
-from cafe.rounds.jobs import Status
-from cafe.rounds.ledger import UNKNOWN
+from cafe.live.job_records import JobRecord, Key, OpenRound, changed_fields
+from cafe.live.model_layout import Arrays, Layout, Vector
+from cafe.live.validation import RejectedReportError, ReportValidator, clean_message
+from cafe.live.wire import Order, Reply, Report, Wire
+from cafe.rounds.client_vectors import JobVectors
+from cafe.rounds.jobs import Invitation, Mask, Running, Status, Work
+from cafe.rounds.ledger import UNKNOWN, Ledger
+from cafe.rounds.policy import Policy
 
-UNREACHED = "it could not be reached"
+UNREACHABLE = "it could not be reached"
+
+
+@dataclass(eq=False)
+class ClientRegistry:
+    """All clients that were ever present, each with a fixed number in the ledger.
+
+    Attributes:
+        names: their names on the wire, in the order of the ledger.
+        labels: their names for people, which are never used in decisions.
+        refusals: how many messages of each were rejected.
+    """
+
+    names: list[str] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    refusals: list[int] = field(default_factory=list)
+
+    def update(self, present: Sequence[str], books: Books) -> tuple[list[str], list[str]]:
+        """Note who is present: return who has joined, and who has left, since the last call."""
+        known = set(self.names)
+        new = [name for name in dict.fromkeys(present) if name not in known]
+        if new:
+            books.admit(np.full(len(new), UNKNOWN))
+            self.names += new
+            self.labels += [""] * len(new)
+            self.refusals += [0] * len(new)
+            books.columns.away[-len(new) :] = True
+        here = set(present)
+        away = np.array([name not in here for name in self.names], dtype=bool)
+        before = books.columns.away
+        left = [self.names[k] for k in np.flatnonzero(away & ~before)]
+        joined = [self.names[k] for k in np.flatnonzero(~away & before)]
+        books.ledger.set_away(away)
+        return joined, left
+
+    def display_name(self, name: str) -> str:
+        """A client's name for people."""
+        label = self.labels[self.names.index(name)] if name in self.names else ""
+        return label or f"client {name}"
 
 
 class Dispatcher:
-    """Sends orders, and notes what comes of them.
+    """Sends orders, and notes what becomes of them.
 
     Args:
-        wire: the way to the clients.
-        validator: which reports are let in.
-        clients: who the clients are.
+        wire: the connection to the clients.
+        validator: accepts or rejects reports.
+        clients: the clients' names.
+        books: the run's books.
+        seed: the run's seed.
 
     Attributes:
-        tickets: that may still be answered, with the jobs that they were given for.
-        arrived: the reports that were let in, by job.
+        tickets: the tickets that may still be answered, and the job of each.
+        accepted: the accepted reports, by job.
     """
 
-    def __init__(self, wire: Wire, validator: ReportValidator, clients: ClientRegistry) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        validator: ReportValidator,
+        clients: ClientRegistry,
+        books: Books,
+        seed: int,
+    ) -> None:
         self.wire, self.validator, self.clients = wire, validator, clients
+        self._books, self._seed = books, seed
         self.tickets: dict[str, Key] = {}
-        self.arrived: dict[Key, Admitted] = {}
+        self.accepted: dict[Key, Report] = {}
         self._orders: dict[Key, Order] = {}
         self._overheads: deque[float] = deque(maxlen=64)
 
@@ -51,114 +99,188 @@ class Dispatcher:
         """Seconds of a response that are not training: the 90 % quantile of the last reports."""
         return float(np.quantile(self._overheads, 0.9)) if self._overheads else 0.0
 
-    def send(self, orders: Sequence[Order], model: Arrays, now: float) -> list[JobRecord]:
-        """Send orders: a record of each, with the reason if it could not be sent."""
+    def make_orders(
+        self, policy: Policy, invitation: Invitation, local: Mask, open_: OpenRound
+    ) -> list[Order]:
+        """The orders of an invitation.
+
+        Args:
+            policy: the policy of the round.
+            invitation: who is invited, and to do what.
+            local: which of the clients continue from their local models.
+            open_: the round.
+        """
+        answered = open_.answered()
+        clients, works = invitation.clients.tolist(), work_of_each(invitation)
+        return [
+            self._make_order(policy, k, work, continues, answered.get(k, ()))
+            for k, work, continues in zip(clients, works, local.tolist(), strict=True)
+        ]
+
+    def _make_order(
+        self, policy: Policy, k: int, work: Work, continues: bool, answered: tuple[int, ...]
+    ) -> Order:
+        kept, ledger = self._books.kept, self._books.ledger
+        seconds = None
+        if policy.deadline is not None and policy.late == "drop":
+            seconds = ledger.opened + policy.deadline - ledger.now
+        carry = "local models" in policy.needs
+        keeps = answered if carry else ()
+        if carry and ledger.local[k]:
+            keeps = (int(kept.invitation[k]), *keeps)
+        return Order(
+            client=self.clients.names[k],
+            number=k,
+            round=ledger.round,
+            version=ledger.version,
+            seed=self._seed,
+            work=work,
+            seconds=seconds,
+            carry=carry,
+            after=int(kept.invitation[k]) if continues else None,
+            began=int(kept.version[k]) if continues else None,
+            invitation=ledger.invitations,
+            reserve=self.reserve if work.partial else 0.0,
+            keeps=keeps,
+        )
+
+    def send(self, orders: Sequence[Order], model: Arrays) -> list[JobRecord]:
+        """Send orders, and return a record of each, with a reason if it could not be sent."""
         tickets = self.wire.send(orders, model) if orders else []
         records = []
         for order, ticket in zip(orders, tickets, strict=True):
-            key = (order.number, order.invitation)
-            began = order.version if order.began is None else order.began
             record = JobRecord(
                 client=order.number,
                 name=order.client,
                 round=order.round,
-                version=began,
+                version=order.version if order.began is None else order.began,
                 carried=order.began is not None,
-                start=now,
-                reason=UNREACHED if ticket is None else "",
+                start=self._books.ledger.now,
+                reason=UNREACHABLE if ticket is None else "",
                 invitation=order.invitation,
-                work=stated(order.work),
+                work=changed_fields(order.work),
             )
             records.append(record)
-            # What came of an order is judged without its offset, which may be large.
-            self._orders[key] = order if order.offset is None else replace(order, offset=None)
+            # Replies are checked against the order without its offset, which may be large.
+            self._orders[record.key] = (
+                order if order.offset is None else replace(order, offset=None)
+            )
             if ticket is not None:
-                self.tickets[ticket] = key
+                self.tickets[ticket] = record.key
         return records
 
     def replies(self, open_: OpenRound) -> Iterable[Reply]:
-        """What has come from those who may still report."""
-        rows = np.flatnonzero(open_.alive).tolist()
-        alive = {(open_.records[row].client, open_.records[row].invitation) for row in rows}
-        tickets = [ticket for ticket, key in self.tickets.items() if key in alive]
+        """What has arrived for jobs that may still report."""
+        awaited = {open_.records[row].key for row in np.flatnonzero(open_.awaited).tolist()}
+        tickets = [ticket for ticket, key in self.tickets.items() if key in awaited]
         return self.wire.receive(tickets) if tickets else []
 
-    def take(
+    def note_reply(
         self,
         open_: OpenRound,
         reply: Reply,
         moment: float,
-        until: float,
         model: Vector,
-        books: Books,
         needs: frozenset[str],
     ) -> None:
-        """Note what came for a ticket; one that is not known, or known already, is nothing.
+        """Note what a reply says about its job. Unknown and repeated tickets are ignored.
 
         Args:
             open_: the round.
-            reply: what came.
-            moment: when.
-            until: when the round closes: what comes later is of use only where it may come later.
+            reply: what arrived.
+            moment: when it arrived.
             model: the global model.
-            books: learn how many examples a client has.
             needs: what the policy must know.
         """
         key = self.tickets.pop(reply.ticket, None)
         row = None if key is None else open_.row(key)
-        if key is None or row is None or not open_.alive[row]:
+        if key is None or row is None or not open_.awaited[row]:
             return
-        jobs = open_.jobs
-        jobs.stop[row] = moment
-        if moment > until and self._orders[key].seconds is not None:
-            jobs.status[row] = Status.STOPPED
-            return
-        reason = harmless(reply.malformed)
-        if reply.report is not None and not reason:
-            answer = self.validator.judge(reply.report, self._orders[key], model, needs)
-            if isinstance(answer, Admitted):
-                if answer.examples != UNKNOWN:
-                    books.columns.examples[key[0]] = answer.examples
-                self._let_in(open_, row, answer, moment)
-                return
-            reason = harmless(answer.reason)
-        status = Status.REFUSED if reason else Status.CRASHED if reply.lost else Status.STOPPED
-        jobs.status[row] = status
-        if reason:
-            self.clients.refusals[key[0]] += 1
-        open_.records[row] = replace(open_.records[row], reason=reason or harmless(reply.lost))
+        order = self._orders[key]
+        if moment > open_.until and order.seconds is not None:
+            open_.end(row, Status.STOPPED, moment)
+        elif reply.malformed:
+            self._reject(open_, row, moment, reply.malformed)
+        elif reply.report is not None:
+            try:
+                report = self.validator.validate(reply.report, order, model, needs)
+            except RejectedReportError as error:
+                self._reject(open_, row, moment, f"{error}")
+            else:
+                self._accept(open_, row, moment, report)
+        else:
+            status = Status.CRASHED if reply.lost else Status.STOPPED
+            open_.end(row, status, moment, clean_message(reply.lost))
 
-    def _let_in(self, open_: OpenRound, row: int, report: Admitted, moment: float) -> None:
-        jobs, record = open_.jobs, open_.records[row]
+    def _reject(self, open_: OpenRound, row: int, moment: float, reason: str) -> None:
+        self.clients.refusals[open_.records[row].client] += 1
+        open_.end(row, Status.REFUSED, moment, clean_message(reason))
+
+    def _accept(self, open_: OpenRound, row: int, moment: float, report: Report) -> None:
+        record = open_.records[row]
         k = record.client
-        jobs.arrival[row] = moment
-        self.arrived[k, record.invitation] = report
+        if report.examples is not None:
+            self._books.columns.examples[k] = report.examples
+        self.accepted[record.key] = report
         self.clients.labels[k] = report.label or self.clients.labels[k]
-        whole = moment - record.start
-        took = min(report.took, whole)
-        jobs.trained[row] = took
-        if report.steps is not None:
-            jobs.steps[row] = report.steps
-        self._overheads.append(whole - took)
-        record = replace(
-            record,
-            arrived=moment,
-            digest=digest(report.update),
-            took=round(took, 6),
-            steps=report.steps,
-        )
-        if jobs.local[row] and not report.carried:
-            jobs.local[row] = False  # it began from the global model instead, and says so
-            record = replace(record, carried=False, version=int(jobs.version[row]))
-            open_.lost_carries.append(record.name)
-        open_.records[row] = record
+        response = moment - record.start
+        self._overheads.append(response - min(report.took, response))
+        open_.accept(row, report, moment)
 
     def upload(self, record: JobRecord) -> float:
         """The size of a job's report, as a share of the model's."""
-        return self._orders[record.client, record.invitation].work.upload
+        return self._orders[record.key].work.upload
 
-    def tidy(self, going_on: set[Key]) -> None:
-        """Forget all but the jobs that run on after a round."""
-        self._orders = {key: order for key, order in self._orders.items() if key in going_on}
-        self.arrived = {key: report for key, report in self.arrived.items() if key in going_on}
-        self.tickets = {ticket: key for ticket, key in self.tickets.items() if key in going_on}
+    def forget(self, running: set[Key]) -> None:
+        """Delete all but the jobs that run on after a round."""
+        self._orders = {key: order for key, order in self._orders.items() if key in running}
+        self.accepted = {key: report for key, report in self.accepted.items() if key in running}
+        self.tickets = {ticket: key for ticket, key in self.tickets.items() if key in running}
+
+
+def work_of_each(invitation: Invitation) -> list[Work]:
+    """What each of the invited clients is asked to do."""
+    work, n = invitation.work, len(invitation.clients)
+    if invitation.amount is None:
+        return [work] * n
+    unit = "seconds" if work.seconds is not None else "epochs" if work.epochs else "steps"
+    return [replace(work, **{unit: amount}) for amount in invitation.amount.tolist()]
+
+
+def attach_vectors(orders: list[Order], vectors: JobVectors, layout: Layout) -> list[Order]:
+    """The orders with the offsets and the frozen parameters of their clients."""
+    parts = layout.parts
+    frozen = None if vectors.frozen is None else parts(vectors.frozen)
+    # One object for all clients: a wire sends it once.
+    common = None if vectors.common is None else parts(vectors.common)
+    found = []
+    for order in orders:
+        offset = common
+        if order.number in vectors.own:
+            vector = vectors.offset(order.number)
+            offset = None if vector is None else parts(vector)
+        found.append(replace(order, offset=offset, frozen=frozen))
+    return found
+
+
+def new_jobs(
+    ledger: Ledger, invitation: Invitation, orders: list[Order], records: list[JobRecord]
+) -> Running:
+    """The engine's table of the jobs of an invitation whose orders have been sent."""
+    n, works = len(orders), [order.work for order in orders]
+    lost = np.array([bool(record.reason) for record in records], dtype=bool)
+    steps = [work.steps if work.epochs is None is work.seconds else 0 for work in works]
+    return Running(
+        client=invitation.clients,
+        start=np.full(n, ledger.now),
+        version=np.full(n, ledger.version, dtype=np.int64),
+        round=np.full(n, ledger.round, dtype=np.int64),
+        local=np.array([order.after is not None for order in orders], dtype=bool),
+        invitation=np.full(n, ledger.invitations, dtype=np.int64),
+        steps=np.array(steps, dtype=np.int64),
+        note=np.zeros(n) if invitation.note is None else invitation.note,
+        arrival=np.full(n, np.inf),  # the engine's value for a report that has not arrived
+        stop=np.full(n, np.inf),
+        status=np.where(lost, Status.ABSENT, Status.EXPECTED).astype(np.int8),
+        trained=np.zeros(n),
+    )

@@ -1,4 +1,4 @@
-"""How good the global model is, found out within a time limit: by the server, or by its clients."""
+"""Evaluation of the global model within a time limit: by the server, or by its clients."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from cafe.live.wire import ClientScore
 Evaluate = Callable[[Arrays], Any]
 
 
-class Scorer(Protocol):
-    """Finds out how good a run's model is; None where that took too long, or failed."""
+class Evaluator(Protocol):
+    """Evaluates a run's global model."""
 
     def __call__(self, run: LiveRun) -> tuple[Score | None, str]:
-        """The score, and what to say where there is none."""
+        """The score and ""; or None and a reason, if evaluating failed or took too long."""
 
 
-class OnServer:
-    """A function of the user's, in a thread of its own: one that hangs costs its time limit once.
+class ServerEvaluator:
+    """Runs your function in a thread. A function that hangs costs its time limit once.
 
     Args:
         evaluate: from the model's arrays to its loss and accuracy.
@@ -37,13 +37,12 @@ class OnServer:
         self._thread: threading.Thread | None = None
 
     def __call__(self, run: LiveRun) -> tuple[Score | None, str]:
-        """Wait for the function, but not for long."""
         if self._thread is not None and self._thread.is_alive():
-            return None, "an earlier evaluation still runs"
+            return None, "an earlier evaluation is still running"
         answers = self._answers = queue.Queue()
         model = run.arrays
         self._thread = threading.Thread(
-            target=_answer, args=(self._evaluate, model, answers), daemon=True
+            target=_evaluate, args=(self._evaluate, model, answers), daemon=True
         )
         self._thread.start()
         try:
@@ -55,16 +54,16 @@ class OnServer:
         return answer, ""
 
 
-def _answer(evaluate: Evaluate, model: Arrays, answers: queue.Queue[Any]) -> None:
+def _evaluate(evaluate: Evaluate, model: Arrays, answers: queue.Queue[Any]) -> None:
     try:
         loss, accuracy = evaluate(model)
         answers.put(_score(float(loss), None if accuracy is None else float(accuracy)))
-    except Exception as error:  # whatever a user's function raises is told, and ends nothing
+    except Exception as error:  # an error of the user's function is logged, and ends nothing
         answers.put(error)
 
 
-class ByClients:
-    """The mean of what clients find on their own examples, weighted by how many they have.
+class ClientEvaluator:
+    """The mean of the clients' results on their own examples, weighted by how many they have.
 
     Args:
         seconds: how long they may take.
@@ -74,45 +73,45 @@ class ByClients:
         self._seconds = seconds
 
     def __call__(self, run: LiveRun) -> tuple[Score | None, str]:
-        """Ask everybody who is there, and take what comes in time and can be believed."""
-        asked, until = self._present(run), run.now() + self._seconds
-        while not asked and run.now() < until:  # as after a restart of everything
+        asked, until = self._idle(run), run.now() + self._seconds
+        while not asked and run.now() < until:  # as after a restart of all processes
             run.wire.sleep(POLL)
-            asked = self._present(run)
+            asked = self._idle(run)
         tickets = run.wire.request_scores(asked, run.arrays, max(until - run.now(), POLL))
         waiting = {ticket for ticket in tickets if ticket is not None}
         scores: list[ClientScore] = []
         while waiting:
             last = run.now() >= until
             for answer in run.wire.receive_scores(waiting):
-                asked_for = answer.ticket in waiting
+                requested = answer.ticket in waiting
                 waiting.discard(answer.ticket)
-                if asked_for and isinstance(answer, ClientScore) and self._sane(answer, run):
+                if requested and isinstance(answer, ClientScore) and self._is_valid(answer, run):
                     scores.append(answer)
             if last:
                 break
             run.wire.sleep(POLL)
         if not scores:
             return None, f"none of {len(asked)} clients answered within {self._seconds:g} s"
-        whole = sum(score.examples for score in scores)
-        loss = sum(o.loss * o.examples for o in scores) / whole
-        known = [o for o in scores if o.accuracy is not None]
-        right = sum((o.accuracy or 0.0) * o.examples for o in known)
-        accuracy = right / sum(o.examples for o in known) if known else None
+        examples = sum(score.examples for score in scores)
+        loss = sum(score.loss * score.examples for score in scores) / examples
+        known = [score for score in scores if score.accuracy is not None]
+        right = sum((score.accuracy or 0.0) * score.examples for score in known)
+        accuracy = right / sum(score.examples for score in known) if known else None
         return _score(loss, accuracy), ""
 
     @staticmethod
-    def _present(run: LiveRun) -> list[str]:
-        run.meet()
+    def _idle(run: LiveRun) -> list[str]:
+        """The clients that are present and have no job."""
+        run.refresh_clients()
         return [run.clients.names[k] for k in run.ledger.idle.tolist()]
 
     @staticmethod
-    def _sane(score: ClientScore, run: LiveRun) -> bool:
+    def _is_valid(score: ClientScore, run: LiveRun) -> bool:
         accuracy = 0.0 if score.accuracy is None else score.accuracy
         return (
             math.isfinite(score.loss)
             and 0 <= accuracy <= 1
-            and 1 <= score.examples <= run.dispatcher.validator.limits.examples
+            and 1 <= score.examples <= run.validator.limits.examples
         )
 
 

@@ -1,4 +1,4 @@
-"""The loop on real clients: the engine's books, and a wire where the engine draws latencies."""
+"""The rounds on real clients: the engine's books, and a wire where the engine draws latencies."""
 
 from __future__ import annotations
 
@@ -18,93 +18,83 @@ from cafe.engine.policy_calls import PolicyCalls
 from cafe.engine.response_times import MAX_RESPONSES
 from cafe.engine.run_checks import check_secure
 from cafe.errors import InfeasibleError, InputError
-from cafe.federation import Indices
 from cafe.fitting.observations import Observations
 from cafe.learn.base import Score
-from cafe.learn.server_optimisers import ServerOptimiser
-from cafe.live.aggregation import Combine
-from cafe.live.dispatch import Dispatcher
-from cafe.live.global_model import GlobalModel
-from cafe.live.job_records import JobRecord
+from cafe.live.aggregation import GlobalModel
+from cafe.live.dispatch import ClientRegistry, Dispatcher, attach_vectors, new_jobs
+from cafe.live.job_records import JobRecord, KeptRecords, OpenRound, PlayedRound, Response
 from cafe.live.model_layout import Arrays, Vector
-from cafe.live.open_round import OpenRound, PlayedRound, Response
-from cafe.live.pending import Pending
-from cafe.live.roster import ClientRegistry
-from cafe.live.validation import Admitted, ReportLimits, ReportValidator
-from cafe.live.wire import Order, Wire
+from cafe.live.validation import ReportLimits, ReportValidator
+from cafe.live.wire import Report, Wire
 from cafe.randomness import check_seed
 from cafe.rounds import answer_checks
 from cafe.rounds.answers import COMMIT, Verdict, Wait
 from cafe.rounds.client_vectors import ClientVectors, JobVectors
 from cafe.rounds.history import Column, History, RoundColumns
-from cafe.rounds.jobs import Invitation, Reports, Running, Status, Work
+from cafe.rounds.jobs import Invitation, Mask, Reports, Running, Status
 from cafe.rounds.ledger import Ledger
-from cafe.rounds.outcome import OPEN, Fate, Outcome
+from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import Policy
 from cafe.rounds.round_views import Closed, Waiting
 
-POLL = 0.15  # seconds between two looks at what has come
-SLOW = 2.0  # seconds that a look may take: one at the deadline finds what came before it
+POLL = 0.15  # seconds between two polls for replies
+SLOW = 2.0  # seconds a poll may take: a poll at the deadline returns what arrived before it
 
 
 class LiveRun:
     """A run on real clients: :meth:`step` plays one round.
 
     Args:
-        wire: the way to the clients.
-        controller: which policy holds in each round.
-        model: the arrays to begin with.
-        seed: of all that the server draws.
+        wire: the connection to the clients.
+        controller: which policy is used in each round.
+        model: the global model, with its initial arrays.
+        seed: the seed of all random numbers of the server.
         report_limits: limits on what clients may report.
-        combine: how updates are put together.
-        optimiser: what the server does with the update; None adds it.
-        notice: called whenever something is to be seen, such as a report.
-        secure_aggregation: refuse policies that need to see single updates or losses.
+        secure_aggregation: reject policies that need to see single updates or losses.
+
+    Attributes:
+        on_change: called whenever something has changed that an observer may see, such as a new
+            report.
     """
 
     def __init__(
         self,
         wire: Wire,
         controller: Controller,
-        model: Arrays,
+        model: GlobalModel,
         *,
         seed: int = 0,
         report_limits: ReportLimits | None = None,
-        combine: Combine | None = None,
-        optimiser: ServerOptimiser | None = None,
-        notice: Callable[[], None] = lambda: None,
         secure_aggregation: bool = False,
     ) -> None:
         self.wire, self.controller, self.seed = wire, controller, check_seed(seed)
-        self.notice, self.secure_aggregation = notice, secure_aggregation
-        if secure_aggregation and combine is not None:
+        self.secure_aggregation = secure_aggregation
+        if secure_aggregation and model.combine is not None:
             raise InputError(
-                f"The way to merge {display_name(combine)} looks at single updates, and secure "
-                "aggregation shows the server only sums. Leave out one of the two."
+                f"The aggregation rule {display_name(model.combine)} needs single updates, and "
+                "secure aggregation shows the server only sums. Leave out one of the two."
             )
-        self.global_model = GlobalModel(model, combine, optimiser)
+        self.global_model = model
         self.vectors = ClientVectors()
-        self.clients = ClientRegistry()
-        self.dispatcher = Dispatcher(
-            wire,
-            ReportValidator(self.global_model.layout, report_limits or ReportLimits()),
-            self.clients,
-        )
         self.books = Books.new(np.empty(0, dtype=np.int64))
         self.calls = PolicyCalls(self.books.ledger, self.seed, secure_aggregation)
+        self.clients = ClientRegistry()
+        self.validator = ReportValidator(model.layout, report_limits or ReportLimits())
+        self.dispatcher = Dispatcher(wire, self.validator, self.clients, self.books, self.seed)
         self.running, self.records = Running.empty(), list[JobRecord]()
-        self.pending = Pending()
-        self.held: dict[int, Admitted] = {}
+        self.kept_records = KeptRecords()
+        self.held: dict[int, Report] = {}  # the accepted reports that the policy holds, by client
         self.outcomes: list[Outcome] = []
         self.scores: list[tuple[int, Score]] = []
         self.responses: deque[Response] = deque(maxlen=MAX_RESPONSES)
         self.failures = 0
         self.open: OpenRound | None = None
+        self.on_change: Callable[[], None] = lambda: None
         self._columns = RoundColumns()
-        self._bytes = self.global_model.versions[0].nbytes
+        self._bytes = model.versions[0].nbytes
         self._zero = wire.clock()
-        self._asked: tuple[int, bytes] | None = None
-        self.policy = self.choose()
+        self._chosen_for: tuple[int, bytes] | None = None
+        self.policy = self.choose_policy()
 
     @property
     def title(self) -> str:
@@ -126,26 +116,31 @@ class LiveRun:
         """The global model as it is sent."""
         return self.global_model.arrays(self.ledger.version)
 
+    @property
+    def by_round(self) -> dict[str, Column]:
+        """The rounds so far, as an array per field."""
+        return self._columns.of(self.outcomes)
+
     def now(self) -> float:
-        """Seconds since the run began; it stands still while no server runs."""
+        """Seconds since the run began, without the time in which no server was running."""
         return self.wire.clock() - self._zero
 
     def set_clock(self, now: float) -> None:
-        """Go on from a time at which an earlier server stopped."""
+        """Continue from the time at which an earlier server stopped."""
         self._zero = self.wire.clock() - now
 
-    def meet(self) -> tuple[list[str], list[str]]:
-        """See who is there: who has joined, and who has gone since the last look."""
+    def refresh_clients(self) -> tuple[list[str], list[str]]:
+        """Check who is present: return who has joined, and who has left, since the last call."""
         present = self.wire.present()
         self.ledger.now = self.now()
-        return self.clients.meet(present, self.books)
+        return self.clients.update(present, self.books)
 
-    def choose(self) -> Policy:
+    def choose_policy(self) -> Policy:
         """The policy of the next round; the controller is asked again if clients came or went."""
         ledger = self.ledger
-        asked = (ledger.round, ledger.away.tobytes())
-        if asked != self._asked:
-            self.policy = ask_controller(self.controller, ledger, self.seen())
+        chosen_for = (ledger.round, ledger.away.tobytes())
+        if chosen_for != self._chosen_for:
+            self.policy = ask_controller(self.controller, ledger, self.observations())
             self.policy.check_lost()  # real clients get lost, and a round must still end
             check_secure(self.policy, self.secure_aggregation)
             if "forecasts" in self.policy.needs:
@@ -153,36 +148,170 @@ class LiveRun:
                     f"The policy {self.policy.name} needs forecasts of presence, which exist "
                     "only in simulations. Simulate it, or choose another policy."
                 )
-            self._asked = asked
+            self._chosen_for = chosen_for
         return self.policy
 
     def step(self) -> PlayedRound:
         """Play one round, from the broadcast to the close."""
-        ledger, policy = self.ledger, self.choose()
-        ledger.now = ledger.opened = self.now()  # what the controller took is not the round's
+        policy = self.choose_policy()
+        open_ = self._open()
+        self._invite(open_, self.calls.invite(policy))
+        verdict = self._wait(open_)
+        merged = self._merge(open_) if verdict is COMMIT else None
+        return self._settle(open_, merged, spoilt=verdict is COMMIT and merged is None)
+
+    def _open(self) -> OpenRound:
+        """Open a round with the jobs that run on from earlier rounds."""
+        ledger = self.ledger
+        ledger.now = ledger.opened = self.now()  # the controller's time is not the round's
         outcome = Outcome(ledger.round, ledger.opened, ledger.now, False)
-        open_ = self.open = OpenRound(self.running, [*self.records])
-        self._start(open_, self.calls.invite(policy), outcome)
-        repeats, verdict, early = self._wait(open_, outcome)
-        jobs, reported = open_.jobs, open_.reported
-        used, reports, spoilt = UsedReports.nothing(), None, False
-        if verdict is COMMIT:
-            merged = self._merge(jobs, np.flatnonzero(reported))
-            spoilt = merged is None
-            used, reports = merged or (used, None)
-        outcome.closed, outcome.succeeded = ledger.now, verdict is COMMIT and not spoilt
+        self.open = OpenRound(outcome, self.running, [*self.records])
+        return self.open
+
+    def _invite(self, open_: OpenRound, invitation: Invitation) -> None:
+        """Send the orders of an invitation, and add its jobs to the round."""
+        ledger, clients, outcome = self.ledger, invitation.clients, open_.outcome
+        local = self._local(invitation)
+        orders = self.dispatcher.make_orders(self.policy, invitation, local, open_)
+        vectors = JobVectors()
+        if self.vectors.used:
+            if local.any():
+                raise answer_checks.local_models_error(self.policy)
+            vectors = self.vectors.begin(ledger.invitations, clients)
+            orders = attach_vectors(orders, vectors, self.global_model.layout)
+        records = self.dispatcher.send(orders, self.arrays)
+        jobs = new_jobs(ledger, invitation, orders, records)
+        open_.add(jobs, records)
+        ledger.invitations += 1
+        ledger.mark(clients, None, True)
+        reached = clients[jobs.status == Status.EXPECTED]
+        sent = len(reached)
+        outcome.downloads += sent
+        outcome.bytes_down += sent * invitation.work.download * self._bytes
+        outcome.bytes_down += vectors.count(reached) * self._bytes
+
+    def _local(self, invitation: Invitation) -> Mask:
+        """Which of the invited clients continue from their local models."""
+        if invitation.local is None:
+            return np.zeros(len(invitation.clients), dtype=bool)
+        local: Mask = invitation.local & self.ledger.local[invitation.clients]
+        if local.any() and "local models" not in self.policy.needs:
+            raise InputError(
+                f"The policy {self.policy.name} lets clients continue from local models, and they "
+                'keep none. Add "local models" to its needs.'
+            )
+        return local
+
+    def _wait(self, open_: OpenRound) -> Verdict:
+        """Wait as the policy asks, until it closes the round."""
+        ledger, policy = self.ledger, self.policy
+        while True:
+            jobs, reported = open_.jobs, open_.reported
+            count = int(np.count_nonzero(reported))
+            uncounted = int(np.count_nonzero(open_.arrived_by(ledger.now) & ~reported))
+            coming = int(np.count_nonzero(open_.awaited)) + uncounted
+            ledger.working = len(jobs) - count
+            waiting = Waiting(count, open_.invited, coming, open_.look)
+            answer = self.calls.close(policy, waiting, lambda: open_.jobs.client)
+            if isinstance(answer, Verdict):
+                return answer
+            if isinstance(answer, Invitation):
+                self._invite(open_, answer)
+                continue
+            passed = answer.reports is not None and answer.reports <= count
+            if passed or not answer.until > ledger.now:
+                raise answer_checks.past_wait_error(policy, ledger.now, answer)
+            if np.isinf(answer.until) and (answer.reports or count + coming + 1) > count + coming:
+                raise InfeasibleError(
+                    f"Round {ledger.round} waits for more reports than can arrive, without a "
+                    "deadline: it would never end. Give the policy a deadline."
+                )
+            open_.until = answer.until
+            self.on_change()
+            if not self._receive(open_, answer):
+                self.calls.repeat_close()
+            _, now_reported = end_of_wait(jobs, answer)
+            ledger.mark(jobs.client, now_reported & ~reported, False)
+            open_.reported = now_reported
+
+    def _receive(self, open_: OpenRound, wait: Wait) -> bool:
+        """Poll for replies until the wait is over, or until a client is known to be lost.
+
+        Returns:
+            Whether the wait is over.
+        """
+        lost_before = open_.lost
+        while True:
+            moment = self.now()
+            for reply in self.dispatcher.replies(open_):
+                at = moment if reply.at is None else reply.at - self._zero
+                # The last poll returns what arrived before the deadline, unless it was delayed.
+                at = at if at > wait.until + SLOW else min(at, wait.until)
+                self.dispatcher.note_reply(open_, reply, at, self.model, self.policy.needs)
+                self.on_change()
+            self.ledger.now = max(self.now(), moment)
+            arrived = int(np.count_nonzero(open_.arrived_by(wait.until)))
+            enough = wait.reports is not None and arrived >= wait.reports
+            if enough or moment >= wait.until:
+                return True
+            if open_.lost > lost_before:
+                return False
+            self.wire.sleep(min(POLL, max(wait.until - self.now(), 0.0)))
+
+    def _merge(self, open_: OpenRound) -> tuple[UsedReports, Reports] | None:
+        """Ask the policy for coefficients, and move the model; None if it would not be finite."""
+        index = np.flatnonzero(open_.reported)
+        reports, held = self.books.offer(open_.jobs, index)
+        accepted = [self.dispatcher.accepted[open_.records[row].key] for row in index.tolist()]
+        accepted += [self.held[k] for k in held.tolist()]
+        updates = [report.vector for report in accepted if report.vector is not None]
+        reports = self._reveal(reports, accepted, updates)
+        merge = self.calls.merge(self.policy, reports, self.global_model.layout.size)
+        if not self.global_model.move(self.ledger.version, updates, reports.version, merge):
+            return None
+        self.vectors.adopt(merge, reports.client)
+        return UsedReports.by(merge, index, held), reports
+
+    def _reveal(self, reports: Reports, accepted: list[Report], updates: list[Vector]) -> Reports:
+        """The reports with what the policy needs to see of each."""
+        needs, size, found = self.policy.needs, self.global_model.layout.size, dict[str, Any]()
+        if "updates" in needs:
+            found["updates"] = np.array(updates, dtype=np.float32).reshape(-1, size)
+        # A held report may lack a loss that the policy of its round did not need: NaN.
+        if "losses" in needs:
+            found["losses"] = np.array([report.loss for report in accepted], dtype=float)
+        if "rms losses" in needs:
+            found["rms_losses"] = np.array([report.rms_loss for report in accepted], dtype=float)
+        if "labels" in needs:
+            counts = np.array([report.labels for report in accepted], dtype=np.int64)
+            found["labels"] = counts.reshape(len(accepted), self.validator.classes or 0)
+        if "offsets" in needs:
+            found["offsets"] = self.vectors.offsets(reports.client, reports.invitation, size)
+            found["common"] = self.vectors.common_or_zeros(size)
+        return replace(reports, **found)
+
+    def _settle(
+        self, open_: OpenRound, merged: tuple[UsedReports, Reports] | None, *, spoilt: bool
+    ) -> PlayedRound:
+        """Book the round, and keep what later rounds need."""
+        ledger, policy, outcome, jobs = self.ledger, self.policy, open_.outcome, open_.jobs
+        used, reports = merged or (UsedReports.nothing(), None)
+        outcome.closed, outcome.succeeded = ledger.now, merged is not None
         outcome.invited = open_.invited
-        outcome.bytes_up = self._weight(open_) * self._bytes
-        closed = Closed.of(outcome.succeeded, jobs, reported, used.jobs, reports)
+        rows = np.flatnonzero(open_.reported).tolist()
+        uploaded = sum(self.dispatcher.upload(open_.records[row]) for row in rows)
+        outcome.bytes_up = uploaded * self._bytes
+        closed = Closed.of(outcome.succeeded, jobs, open_.reported, used.jobs, reports)
         carried = self.calls.carry(policy, closed, len(jobs), spoilt)
-        unfinished = Fate.CANCELLED if early else Fate.LATE
+        unfinished = Fate.CANCELLED if ledger.now < open_.until else Fate.LATE
+        repeats = open_.invitations > 1
         fates = self.books.close(
-            ClosingRound(outcome, jobs, reported, used, carried, unfinished, repeats)
+            ClosingRound(outcome, jobs, open_.reported, used, carried, unfinished, repeats)
         )
         self.running = fates.running
-        records = self.pending.settle(outcome, open_, used, fates)
-        responses = self._responses(open_, fates)
-        self._remember(open_, fates)
+        records = self.kept_records.settle(open_, used, fates)
+        responses = open_.responses(fates, ledger.now)
+        self._keep(open_, fates)
         self.outcomes.append(outcome)
         self.responses += responses
         self.calls.observe(policy, outcome, closed)
@@ -190,232 +319,26 @@ class LiveRun:
         self.open = None
         return PlayedRound(outcome, records, responses, open_.lost_carries, spoilt)
 
-    def _start(self, open_: OpenRound, invitation: Invitation, outcome: Outcome) -> None:
-        """Send the orders of an invitation, and add its jobs to the round."""
-        ledger, clients, number = self.ledger, invitation.clients, self.ledger.invitations
-        n = len(clients)
-        local = np.zeros(n, dtype=bool)
-        if invitation.local is not None:
-            local = invitation.local & ledger.local[clients]
-        if local.any() and "local models" not in self.policy.needs:
-            raise InputError(
-                f"The policy {self.policy.name} lets clients go on from local models, and they "
-                'keep none: name "local models" among what it needs.'
-            )
-        works, answered = _works(invitation), open_.answered()
-        orders = [
-            self._order(k, bool(own), work, answered.get(k, ()))
-            for k, own, work in zip(clients.tolist(), local.tolist(), works, strict=True)
-        ]
-        used = JobVectors()
-        if self.vectors.used:
-            if local.any():
-                raise answer_checks.local_models_error(self.policy)
-            used = self.vectors.begin(number, clients)
-            orders = self._with_vectors(orders, used)
-        records = self.dispatcher.send(orders, self.arrays, ledger.now)
-        lost = np.array([bool(record.reason) for record in records], dtype=bool)
-        steps = [work.steps if work.epochs is None is work.seconds else 0 for work in works]
-        new = Running(
-            client=clients,
-            start=np.full(n, ledger.now),
-            version=np.full(n, ledger.version, dtype=np.int64),
-            round=np.full(n, ledger.round, dtype=np.int64),
-            local=local,
-            invitation=np.full(n, number, dtype=np.int64),
-            steps=np.array(steps, dtype=np.int64),
-            note=np.zeros(n) if invitation.note is None else invitation.note,
-            arrival=np.full(n, np.inf),
-            stop=np.full(n, np.inf),
-            status=np.where(lost, Status.ABSENT, Status.EXPECTED).astype(np.int8),
-            trained=np.zeros(n),
-        )
-        open_.add(new, records)
-        ledger.invitations += 1
-        ledger.mark(clients, None, True)
-        sent = n - int(np.count_nonzero(lost))
-        outcome.downloads += sent
-        outcome.bytes_down += sent * invitation.work.download * self._bytes
-        outcome.bytes_down += used.count(clients[~lost]) * self._bytes
-
-    def _with_vectors(self, orders: list[Order], used: JobVectors) -> list[Order]:
-        """The orders, with the vectors and the frozen parameters of their clients."""
-        parts = self.global_model.layout.parts
-        frozen = None if used.frozen is None else parts(used.frozen)
-        common = None if used.common is None else parts(used.common)  # one object: it is sent once
-        found = []
-        for order in orders:
-            offset = common
-            if order.number in used.own:
-                vector = used.offset(order.number)
-                offset = None if vector is None else parts(vector)
-            found.append(replace(order, offset=offset, frozen=frozen))
-        return found
-
-    def _order(self, k: int, local: bool, work: Work, answered: tuple[int, ...]) -> Order:
-        kept, ledger, policy = self.books.kept, self.ledger, self.policy
-        seconds = None
-        if policy.deadline is not None and policy.late == "drop":
-            seconds = ledger.opened + policy.deadline - ledger.now
-        carry = "local models" in policy.needs
-        keeps = answered if carry else ()
-        if carry and ledger.local[k]:
-            keeps = (int(kept.invitation[k]), *keeps)
-        return Order(
-            client=self.clients.names[k],
-            number=k,
-            round=ledger.round,
-            version=ledger.version,
-            seed=self.seed,
-            work=work,
-            seconds=seconds,
-            carry=carry,
-            after=int(kept.invitation[k]) if local else None,
-            began=int(kept.version[k]) if local else None,
-            invitation=ledger.invitations,
-            reserve=self.dispatcher.reserve if work.partial else 0.0,
-            keeps=keeps,
-        )
-
-    def _weight(self, open_: OpenRound) -> float:
-        """The total size of the round's reports, in models."""
-        rows = np.flatnonzero(open_.reported).tolist()
-        return sum(self.dispatcher.upload(open_.records[row]) for row in rows)
-
-    def _wait(self, open_: OpenRound, outcome: Outcome) -> tuple[bool, Verdict, bool]:
-        """Wait as the policy asks.
-
-        Returns:
-            Whether clients were invited while the round was open, the verdict, and whether the
-            round closed early.
-        """
-        ledger, policy, repeats = self.ledger, self.policy, False
-        while True:
-            jobs, reported = open_.jobs, open_.reported
-            count = int(np.count_nonzero(reported))
-            over = int(np.count_nonzero(~reported & (jobs.arrival <= ledger.now)))
-            coming = int(np.count_nonzero(open_.alive)) + over
-            ledger.working = len(jobs) - count
-            waiting = Waiting(count, open_.invited, coming, open_.look)
-            answer = self.calls.close(policy, waiting, lambda: open_.jobs.client)
-            if isinstance(answer, Verdict):
-                return repeats, answer, ledger.now < open_.until
-            if isinstance(answer, Invitation):
-                self._start(open_, answer, outcome)
-                repeats = True
-                continue
-            passed = answer.reports is not None and answer.reports <= count
-            if passed or not answer.until > ledger.now:
-                raise answer_checks.past_wait_error(policy, ledger.now, answer)
-            if np.isinf(answer.until) and (answer.reports or count + coming + 1) > count + coming:
-                raise InfeasibleError(
-                    f"Round {ledger.round} waits for more reports than can come, without a "
-                    "deadline: it would last for ever. Give the policy a deadline."
-                )
-            open_.until = answer.until
-            self.notice()
-            if not self._listen(open_, answer):
-                self.calls.repeat_close()
-            _, now_reported = end_of_wait(jobs, answer)
-            ledger.mark(jobs.client, now_reported & ~reported, False)
-            open_.reported = now_reported
-
-    def _listen(self, open_: OpenRound, wait: Wait) -> bool:
-        """Poll for replies until the wait is over, or until a client is known to be lost.
-
-        Returns:
-            Whether the wait is over.
-        """
-        jobs, ledger = open_.jobs, self.ledger
-        before = open_.lost
-        while True:
-            moment = self.now()
-            for reply in self.dispatcher.replies(open_):
-                at = moment if reply.at is None else reply.at - self._zero
-                # What the last look finds had come by then; not if that look was held up.
-                at = at if at > wait.until + SLOW else min(at, wait.until)
-                self.dispatcher.take(
-                    open_, reply, at, wait.until, self.model, self.books, self.policy.needs
-                )
-                self.notice()
-            ledger.now = max(self.now(), moment)
-            there = np.isfinite(jobs.arrival) & (jobs.arrival <= wait.until)
-            arrived = int(np.count_nonzero(there))
-            enough = wait.reports is not None and arrived >= wait.reports
-            if enough or moment >= wait.until:
-                return True
-            if open_.lost > before:
-                return False
-            self.wire.sleep(min(POLL, max(wait.until - self.now(), 0.0)))
-
-    def _merge(self, jobs: Running, index: Indices) -> tuple[UsedReports, Reports] | None:
-        """Ask the policy for coefficients, and move the model; None if that would spoil it."""
-        ledger, policy = self.ledger, self.policy
-        reports, held = self.books.offer(jobs, index)
-        keys = zip(jobs.client[index].tolist(), jobs.invitation[index].tolist(), strict=True)
-        came = [self.dispatcher.arrived[key] for key in keys] + [
-            self.held[k] for k in held.tolist()
-        ]
-        updates, found = [report.update for report in came], dict[str, Any]()
-        if "updates" in policy.needs:
-            rows = np.array(updates, dtype=np.float32)
-            found["updates"] = rows.reshape(-1, self.global_model.layout.size)
-        if "losses" in policy.needs:
-            found["losses"] = np.array([report.loss for report in came])
-        if "rms losses" in policy.needs:
-            found["rms_losses"] = np.array([report.rms_loss for report in came])
-        if "labels" in policy.needs:
-            classes = self.dispatcher.validator.classes or 0
-            counts = np.array([report.labels for report in came], dtype=np.int64)
-            found["labels"] = counts.reshape(len(came), classes)
-        size, vectors = self.global_model.layout.size, self.vectors
-        if "offsets" in policy.needs:
-            found["offsets"] = vectors.offsets(reports.client, reports.invitation, size)
-            found["common"] = vectors.common_or_zeros(size)
-        reports = replace(reports, **found)
-        merge = self.calls.merge(policy, reports, size)
-        if not self.global_model.move(ledger.version, updates, reports.version, merge):
-            return None
-        vectors.adopt(merge, reports.client)
-        return UsedReports.by(merge, index, held), reports
-
-    def _responses(self, open_: OpenRound, fates: JobFates) -> list[Response]:
-        """The response times of a round; a job that runs on is noted when it ends."""
-        found = []
-        for row, record in enumerate(open_.records):
-            runs = fates.by_job[row] == OPEN and not open_.reported[row]
-            if runs or fates.by_job[row] in (Fate.CRASHED, Fate.REFUSED, Fate.ABSENT):
-                continue
-            waited_for = min(open_.until, self.ledger.now) - record.start
-            if not waited_for > 0:  # a round of zero length carries no information
-                continue
-            took = None if record.arrived is None else _seconds(record.arrived - record.start)
-            found.append(Response(record.name, took, _seconds(waited_for)))
-        return found
-
-    def _remember(self, open_: OpenRound, fates: JobFates) -> None:
-        """Keep what later rounds may need, and forget the rest."""
-        books = self.books
+    def _keep(self, open_: OpenRound, fates: JobFates) -> None:
+        """Keep what later rounds may need, and delete the rest."""
+        books, running = self.books, self.running
         for row in fates.kept.tolist():
             record = open_.records[row]
             if books.kept.held[record.client]:
-                self.held[record.client] = self.dispatcher.arrived[record.client, record.invitation]
+                self.held[record.client] = self.dispatcher.accepted[record.key]
         self.held = {k: report for k, report in self.held.items() if books.kept.held[k]}
-        self.pending.forget(books.kept.held)
-        runs = zip(self.running.client.tolist(), self.running.invitation.tolist(), strict=True)
-        going_on = [*runs]
-        rows = [open_.row(key) for key in going_on]
+        self.kept_records.forget(books.kept.held)
+        keys = [*zip(running.client.tolist(), running.invitation.tolist(), strict=True)]
+        rows = [open_.row(key) for key in keys]
         self.records = [open_.records[row] for row in rows if row is not None]
-        self.dispatcher.tidy(set(going_on))
+        self.dispatcher.forget(set(keys))
         keeps = books.kept.held | self.ledger.local
-        needed = {self.ledger.version, *self.running.version.tolist()}
-        self.global_model.forget(needed | set(books.kept.version[keeps].tolist()))
-        self.vectors.forget(
-            [*self.running.invitation.tolist(), *books.kept.invitation[keeps].tolist()]
-        )
+        versions = {self.ledger.version, *running.version.tolist()}
+        self.global_model.forget(versions | set(books.kept.version[keeps].tolist()))
+        self.vectors.forget([*running.invitation.tolist(), *books.kept.invitation[keeps].tolist()])
 
-    def seen(self) -> Observations | None:
-        """The last response times."""
+    def observations(self) -> Observations | None:
+        """The last response times, as a controller sees them; None if there are none yet."""
         if not self.responses:
             return None
         return Observations(
@@ -424,28 +347,9 @@ class LiveRun:
             [r.name for r in self.responses],
         )
 
-    @property
-    def by_round(self) -> dict[str, Column]:
-        """The rounds so far, as an array per field."""
-        return self._columns.of(self.outcomes)
-
     def history(self) -> History:
         """What has happened so far."""
         model = self.model.astype(np.float32)
         return self.books.history(
             self.title, self.seed, self.by_round, self.running, self.scores, model
         )
-
-
-def _works(invitation: Invitation) -> list[Work]:
-    """What each of the invited clients is asked to do."""
-    work, n = invitation.work, len(invitation.clients)
-    if invitation.amount is None:
-        return [work] * n
-    unit = "seconds" if work.seconds is not None else "epochs" if work.epochs else "steps"
-    return [replace(work, **{unit: amount}) for amount in invitation.amount.tolist()]
-
-
-def _seconds(passed: float) -> float:
-    """To the microsecond, as in the file; never none at all, which no latency explains."""
-    return max(round(passed, 6), 1e-6)

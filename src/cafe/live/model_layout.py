@@ -18,14 +18,14 @@ Vector = NDArray[Any]
 
 @dataclass(frozen=True)
 class Layout:
-    """The names, shapes and kinds of a model's arrays, in their order.
+    """The names, shapes and data types of a model's arrays, in their order.
 
     Only arrays of floating-point numbers are learned. Others, such as the counters of some
-    normalising layers, are sent along as they are and never change.
+    normalising layers, are sent unchanged and never change.
 
     Attributes:
-        shapes: of all arrays, by name.
-        kinds: their NumPy dtypes, as text such as "<f4".
+        shapes: the shapes of all arrays, by name.
+        kinds: their NumPy data types, as text such as "<f4".
     """
 
     shapes: dict[str, tuple[int, ...]]
@@ -33,14 +33,18 @@ class Layout:
 
     @classmethod
     def of(cls, model: Mapping[str, Any]) -> Layout:
-        """That of a model."""
+        """The layout of a model."""
         arrays = {name: np.asarray(array) for name, array in model.items()}
         bad = [name for name, array in arrays.items() if array.dtype.kind not in "fiub"]
         if bad or not any(array.dtype.kind == "f" for array in arrays.values()):
-            got = f"{bad[0]} is {arrays[bad[0]].dtype}" if bad else f"{len(arrays)} of other kinds"
+            got = (
+                f"{bad[0]} of type {arrays[bad[0]].dtype}"
+                if bad
+                else f"{len(arrays)} arrays, none of them floating-point"
+            )
             raise InputError(
-                "A model is made of named arrays of numbers, some of them floating-point. "
-                f"Got {got}."
+                "A model must consist of named arrays of numbers, at least one of them "
+                f"floating-point. Got {got}."
             )
         return cls(
             {name: array.shape for name, array in arrays.items()},
@@ -49,7 +53,7 @@ class Layout:
 
     @property
     def learned(self) -> list[str]:
-        """The arrays that are learned, in their order."""
+        """The names of the arrays that are learned, in their order."""
         return [name for name, kind in self.kinds.items() if np.dtype(kind).kind == "f"]
 
     @property
@@ -59,25 +63,25 @@ class Layout:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the flat vector: float32, or float64 where an array asks for more."""
+        """The data type of the flat vector: float32, or float64 if an array has more than that."""
         widest = max(np.dtype(self.kinds[name]).itemsize for name in self.learned)
         return np.dtype(np.float64 if widest > 4 else np.float32)
 
     @property
     def bytes(self) -> int:
-        """Of a report."""
+        """The size of a report's update, in bytes."""
         return sum(
             math.prod(self.shapes[name]) * np.dtype(self.kinds[name]).itemsize
             for name in self.learned
         )
 
     def flat(self, model: Mapping[str, Any]) -> Vector:
-        """The learned arrays, one after the other."""
+        """The learned arrays as one vector, one after the other."""
         parts = [np.asarray(model[name], dtype=self.dtype).ravel() for name in self.learned]
         return np.concatenate(parts)
 
     def unflat(self, vector: Vector, rest: Mapping[str, Any]) -> Arrays:
-        """The model back from its vector, and from the arrays that are not learned."""
+        """The model from its vector and the arrays that are not learned."""
         model, learned = Arrays(), self.parts(vector)
         for name, kind in self.kinds.items():
             model[name] = (
@@ -88,7 +92,7 @@ class Layout:
         return model
 
     def parts(self, vector: Vector) -> Arrays:
-        """A vector with an entry per learned number as arrays of the model's shapes: its views."""
+        """Views of a vector with an entry per learned number, in the shapes of the model."""
         found, at = Arrays(), 0
         for name in self.learned:
             count = math.prod(self.shapes[name])
@@ -96,13 +100,15 @@ class Layout:
             at += count
         return found
 
-    def complaint(self, report: Mapping[str, NDArray[Any]]) -> str | None:
-        """What is wrong with the arrays of a report, if anything."""
+    def mismatch(self, update: Mapping[str, NDArray[Any]]) -> str | None:
+        """How the arrays of an update differ from the learned arrays; None if they do not."""
         expected = self.learned
-        if list(report) != expected:
-            odd = [*(set(report) ^ set(expected))] or ["their order"]
-            return f"the arrays must be those of the model: {sorted(odd)[0]} is amiss"
-        for name, array in report.items():
+        if list(update) != expected:
+            odd = sorted(set(update) ^ set(expected))
+            if odd:
+                return f"array '{odd[0]}' is missing or unexpected"
+            return "its arrays are not in the order of the model's"
+        for name, array in update.items():
             if array.shape != self.shapes[name]:
                 return f"{name} must have the shape {self.shapes[name]}, got {array.shape}"
             if array.dtype != np.dtype(self.kinds[name]):

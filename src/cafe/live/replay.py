@@ -1,8 +1,8 @@
-"""The model again from the log: every report trained anew, every update merged anew.
+"""Replay: compute the model again from the log, with every job trained and merged again.
 
-If the training function gives the same arrays for the same job, as it does where it draws from
-``job.rng()`` and sums in a fixed order, the replayed model is the served one to the bit. A log from
-which a round, a report or a coefficient is missing gives another.
+If the training function returns the same arrays for the same job, as it does if it draws from
+``job.rng()`` and sums in a fixed order, the replayed model equals the served one to the bit. It
+differs if a round, a report or a coefficient is missing in the log.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from cafe.errors import InputError
-from cafe.live.aggregation import Combine
+from cafe.live.aggregation import Combine, GlobalModel
 from cafe.live.client_work import ClientContext, LocalModel, Train, work
-from cafe.live.global_model import GlobalModel
-from cafe.live.job_records import REUSED, JobRecord, digest
+from cafe.live.job_records import REUSED, JobRecord, Key, digest
 from cafe.live.model_layout import Vector
 from cafe.live.run_log import read_jobs, read_rounds
 from cafe.live.wire import Order
@@ -28,13 +27,13 @@ from cafe.rounds.jobs import ONE_STEP, Work
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """What a replay came to.
+    """The result of a replay.
 
     Attributes:
         model: the vector after the last update.
-        updates: how many there were.
-        reports: how many were in them.
-        differing: the records whose report came out otherwise than it was when it was let in.
+        updates: how many updates there were.
+        reports: how many reports were in them.
+        differing: the records whose replayed update differs from the one that was accepted.
     """
 
     model: Vector
@@ -53,30 +52,32 @@ def replay(
     work_done: Work = ONE_STEP,
     combine: Combine | None = None,
 ) -> Replayed:
-    """Go through a run's log and do all that counted again.
+    """Repeat all jobs and merges in a run's log.
 
-    Merges of updates are replayed, of policies that add them to the model; not server optimisers,
-    nor vectors that clients add to their gradients: reports that used them differ.
+    Policies that add updates to the model can be replayed. Server optimisers, and vectors that
+    clients add to their gradients, are not replayed: reports that used them differ.
 
     Args:
-        folder: of the run.
-        model: the arrays it began with.
+        folder: the run's folder.
+        model: the initial arrays.
         train: the clients' training function.
-        settings: from a client's name to what it was set up with.
-        seed: of the run.
-        work_done: what jobs did of which the log does not say it, as in runs of older versions.
-        combine: how updates were put together.
+        settings: from a client's name to its settings.
+        seed: the run's seed.
+        work_done: the work of jobs whose work is not in the log, as in runs of older versions.
+        combine: how updates were combined.
     """
-    global_model = GlobalModel(
-        {name: np.asarray(array) for name, array in model.items()}, combine, None
-    )
-    by_version = _merged(read_jobs(folder))
+    arrays = {name: np.asarray(array) for name, array in model.items()}
+    global_model = GlobalModel(arrays, combine)
+    again = _Jobs(global_model, train, settings, seed, work_done)
+    by_version = _merged_chains(read_jobs(folder))
     reports = 0
-    differing: list[JobRecord] = []
-    used: dict[tuple[int, int], Vector] = {}  # each client's last report, which may be used again
     successes = [outcome for outcome in read_rounds(folder) if outcome.succeeded]
-    if [outcome.version for outcome in successes] != [*range(1, len(successes) + 1)]:
-        raise InputError("The log must have one successful round for every version. It has not.")
+    versions = [outcome.version for outcome in successes]
+    if versions != [*range(1, len(successes) + 1)]:
+        raise InputError(
+            "The log must have one successful round for every version, in order. Got rounds for "
+            f"versions {versions}."
+        )
     for outcome in successes:
         chains = by_version.get(outcome.version, [])
         if len(chains) != outcome.used:
@@ -84,27 +85,17 @@ def replay(
                 f"The log must have the {outcome.used} reports of version {outcome.version}. Got "
                 f"{len(chains)}."
             )
-        updates = []
-        for chain in chains:
-            last = chain[-1]
-            if last.fate == REUSED:
-                update = used[last.client, last.invitation]
-            else:
-                update = _again(chain, global_model, train, settings, seed, work_done)
-                if digest(update) != last.digest:
-                    differing.append(last)
-                used = {k: u for k, u in used.items() if k[0] != last.client}
-                used[last.client, last.invitation] = update
-            updates.append(update)
+        updates = [again.update(chain) for chain in chains]
         coefficient = np.array([chain[-1].coefficient for chain in chains], dtype=float)
         began = [chain[0].version for chain in chains]
         if not global_model.move(outcome.version - 1, updates, began, Merge(coefficient)):
-            raise InputError(f"Version {outcome.version} would have numbers that are not finite.")
+            raise InputError(f"Version {outcome.version} would contain NaN or infinity.")
         reports += len(chains)
-    return Replayed(global_model.versions[len(successes)], len(successes), reports, differing)
+    last = global_model.versions[len(successes)]
+    return Replayed(last, len(successes), reports, again.differing)
 
 
-def _merged(records: list[JobRecord]) -> dict[int, list[list[JobRecord]]]:
+def _merged_chains(records: list[JobRecord]) -> dict[int, list[list[JobRecord]]]:
     """The chains of jobs in each version, in the order in which they were merged."""
     found: dict[int, list[list[JobRecord]]] = {}
     open_: dict[int, list[JobRecord]] = {}
@@ -117,47 +108,65 @@ def _merged(records: list[JobRecord]) -> dict[int, list[list[JobRecord]]]:
     return found
 
 
-def _asked(record: JobRecord, work_done: Work) -> Work:
-    """The work of a job; where time limited it, with the steps that its client reported."""
-    if not record.work:
-        return work_done
-    work = Work(**record.work)
-    if (work.seconds is not None or work.partial) and record.steps is not None:
-        return replace(work, steps=max(record.steps, 1), epochs=None, seconds=None, partial=False)
-    return work
+@dataclass(eq=False)
+class _Jobs:
+    """Does the jobs of a log again."""
 
+    model: GlobalModel
+    train: Train
+    settings: Callable[[str], Mapping[str, Any]]
+    seed: int
+    work_done: Work
 
-def _again(
-    chain: list[JobRecord],
-    global_model: GlobalModel,
-    train: Train,
-    settings: Callable[[str], Mapping[str, Any]],
-    seed: int,
-    work_done: Work,
-) -> Vector:
-    """One client's jobs, one after the other."""
-    local_models: tuple[LocalModel, ...] = ()
-    update: Mapping[str, Any] = {}
-    for record in chain:
-        order = Order(
-            record.name,
-            record.client,
-            record.round,
-            record.version,
-            seed,
-            _asked(record, work_done),
-            carry=True,
-            after=local_models[-1].invitation if local_models else None,
-            began=record.version if local_models else None,
-            invitation=record.invitation,
-        )
-        report, local_models = work(
-            train,
-            order,
-            global_model.arrays(record.version),
-            ClientContext(run="again", settings=settings(record.name)),
-            local_models=local_models,
-        )
-        assert report is not None
-        update = report.update
-    return global_model.layout.flat(update)
+    def __post_init__(self) -> None:
+        self.differing: list[JobRecord] = []
+        self._last: dict[Key, Vector] = {}  # each client's last report, which may be used again
+
+    def update(self, chain: list[JobRecord]) -> Vector:
+        """The update of a chain of jobs."""
+        last = chain[-1]
+        if last.fate == REUSED:
+            return self._last[last.key]
+        update = self._train(chain)
+        if digest(update) != last.digest:
+            self.differing.append(last)
+        self._last = {key: kept for key, kept in self._last.items() if key[0] != last.client}
+        self._last[last.key] = update
+        return update
+
+    def _train(self, chain: list[JobRecord]) -> Vector:
+        local_models: tuple[LocalModel, ...] = ()
+        update: Mapping[str, Any] = {}
+        for record in chain:
+            order = Order(
+                record.name,
+                record.client,
+                record.round,
+                record.version,
+                self.seed,
+                self._work(record),
+                carry=True,
+                after=local_models[-1].invitation if local_models else None,
+                began=record.version if local_models else None,
+                invitation=record.invitation,
+            )
+            report, local_models = work(
+                self.train,
+                order,
+                self.model.arrays(record.version),
+                ClientContext(run="replay", settings=self.settings(record.name)),
+                local_models=local_models,
+            )
+            assert report is not None
+            update = report.update
+        return self.model.layout.flat(update)
+
+    def _work(self, record: JobRecord) -> Work:
+        """The work of a job; if time limited it, with the steps that its client reported."""
+        if not record.work:
+            return self.work_done
+        asked = Work(**record.work)
+        if (asked.seconds is not None or asked.partial) and record.steps is not None:
+            steps = max(record.steps, 1)
+            return replace(asked, steps=steps, epochs=None, seconds=None, partial=False)
+        return asked

@@ -1,7 +1,8 @@
-"""A live run on disk as it goes: rounds, jobs, response times, and a checkpoint that counts them.
+"""The files of a live run: rounds, jobs, response times, and a checkpoint that counts them.
 
 Beside the files of any run there are ``jobs.jsonl``, a line per job when its fate is known;
-``responses.csv``, how long clients took, for ``cafe fit``; and ``arrays.npz``, the model by name.
+``responses.csv``, the clients' response times, for ``cafe fit``; and ``arrays.npz``, the model by
+name.
 """
 
 from __future__ import annotations
@@ -14,21 +15,67 @@ import numpy as np
 
 from cafe.engine.snapshot import State
 from cafe.errors import FileError
-from cafe.live.job_records import JobRecord
+from cafe.live.job_records import JobRecord, PlayedRound, Response
 from cafe.live.live_run import LiveRun
-from cafe.live.open_round import PlayedRound, Response
-from cafe.live.snapshot import restore, save
-from cafe.results import checkpoint, events
+from cafe.live.snapshot import identity, restore, save
+from cafe.live.status_file import NAME as STATUS
+from cafe.results import checkpoint, events, provenance
+from cafe.results.execution import check_no_stray_files, remove_run_files
 from cafe.results.storage import AppendOnlyFile
 from cafe.rounds.outcome import Outcome
 
 JOBS, RESPONSES, ARRAYS = "jobs.jsonl", "responses.csv", "arrays.npz"
 HEADER = "client,seconds,deadline"
-REMEDY = "Copy it here again, or begin the run anew (--overwrite, or another folder)."
+REMEDY = "Copy it here again, or start the run over (--overwrite, or another folder)."
+
+_FILES = (STATUS, JOBS, RESPONSES, ARRAYS)  # that only live runs have
+
+
+def prepare_folder(folder: Path, run: LiveRun, *, evaluates: bool, overwrite: bool) -> None:
+    """Write where a new run comes from, or check that an existing run has the same settings.
+
+    Args:
+        folder: the run's folder.
+        run: the run.
+        evaluates: whether the server evaluates the model.
+        overwrite: delete the run that is in the folder.
+    """
+    if overwrite:
+        check_no_stray_files(folder, _FILES)
+        remove_run_files(folder, _FILES)
+    settings = {"files": {}, **identity(run)}
+    if evaluates:
+        settings["task"] = "on real clients"
+    if provenance.exists(folder):
+        begun = provenance.read(folder)
+        provenance.check_settings(folder, begun["settings"], settings)
+        return
+    check_no_stray_files(folder, _FILES)
+    provenance.write(
+        folder,
+        provenance.describe_environment()
+        | {
+            "scenario": "",
+            "text": "",
+            "label": f"{run.title}, real",
+            "policy": run.title,
+            "seed": run.seed,
+            "clients": 0,
+            "settings": settings,
+        },
+    )
 
 
 class RunLog:
-    """The files of a run, open at their ends."""
+    """The growing files of a run. Opening them restores the run from its checkpoint, if any.
+
+    Args:
+        folder: the run's folder.
+        run: a new run.
+
+    Attributes:
+        resumed: whether there was a checkpoint.
+    """
 
     def __init__(self, folder: Path, run: LiveRun) -> None:
         self._folder, self._run = folder, run
@@ -36,13 +83,13 @@ class RunLog:
         lengths = (0, 0, 0)
         self.resumed = kept is not None
         if kept is not None:
-            events.read(folder / events.NAME, kept.events)  # refuses a log that has lost something
+            events.read(folder / events.NAME, kept.events)  # raises an error if lines are missing
             kept.restore_with(lambda state: restore(run, state))
             jobs, responses = (int(n) for n in kept.state["journal"])
             lengths = (kept.events, jobs, responses)
             for name, length in ((JOBS, jobs), (RESPONSES, responses)):
-                _check(folder / name, length)
-            run.responses.extend(_responses(folder / RESPONSES, responses))
+                _check_length(folder / name, length)
+            run.responses.extend(_read_responses(folder / RESPONSES, responses))
         self.events = events.Log(folder / events.NAME, lengths[0])
         self.jobs = AppendOnlyFile(folder / JOBS, lengths[1])
         self.responses = AppendOnlyFile(folder / RESPONSES, lengths[2])
@@ -56,8 +103,8 @@ class RunLog:
         for file in (self.events, self.jobs, self.responses):
             file.__exit__(None, *failure[1:])
 
-    def round(self, played: PlayedRound) -> None:
-        """Put down a round."""
+    def add_round(self, played: PlayedRound) -> None:
+        """Append a round to the files."""
         self.events.outcome(played.outcome)
         for record in played.records:
             self.jobs.add(events.format_line(record.line()))
@@ -65,7 +112,7 @@ class RunLog:
             self.responses.add(_row(response))
 
     def save(self) -> None:
-        """Have all that was put down, and the run as it stands, safe on the disk."""
+        """Write all that was appended, and a checkpoint of the run, safely to the disk."""
         lengths = [file.sync() for file in (self.events, self.jobs, self.responses)]
         state: State = save(self._run) | {"journal": np.array(lengths[1:])}
         history = self._run.history()
@@ -79,13 +126,13 @@ def read_jobs(folder: str | Path) -> list[JobRecord]:
 
 
 def read_rounds(folder: str | Path) -> list[Outcome]:
-    """The rounds of a run."""
+    """The outcomes of a run's rounds."""
     found = events.read(Path(folder) / events.NAME).rounds
     return [Outcome(**line | {"fates": np.array(line["fates"])}) for line in found]
 
 
-def _check(path: Path, length: int) -> None:
-    """Refuse a file that has lost something: it would be filled up with nothing."""
+def _check_length(path: Path, length: int) -> None:
+    """Raise an error if a file is too short: appending would fill the gap with zeros."""
     found = path.stat().st_size if path.exists() else 0
     if found < length:
         raise FileError(
@@ -97,11 +144,11 @@ def _check(path: Path, length: int) -> None:
 
 def _row(response: Response) -> str:
     numbers = (response.seconds, response.deadline)
-    shown = ("" if number is None else f"{number:.6f}" for number in numbers)
-    return ",".join([response.name, *shown])
+    cells = ("" if number is None else f"{number:.6f}" for number in numbers)
+    return ",".join([response.name, *cells])
 
 
-def _responses(path: Path, length: int) -> list[Response]:
+def _read_responses(path: Path, length: int) -> list[Response]:
     rows = csv.DictReader(path.read_bytes()[:length].decode().splitlines())
     return [
         Response(row["client"], _number(row["seconds"]), _number(row["deadline"])) for row in rows

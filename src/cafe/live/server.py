@@ -1,34 +1,137 @@
-"""A whole run on real clients: it waits for them, plays rounds, and loses nothing."""
+"""The server: wait for clients, play rounds, evaluate, and save each round before the next."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from cafe.errors import CafeError, InfeasibleError, InputError
+from cafe.control import Controller, as_controller
+from cafe.engine import StoppingRule
+from cafe.engine.clusters import Cluster
+from cafe.errors import CafeError, InfeasibleError, InputError, check_positive, check_whole
+from cafe.learn.server_optimisers import ServerOptimiser
+from cafe.live.aggregation import Combine, GlobalModel
+from cafe.live.evaluation import ClientEvaluator, Evaluate, Evaluator, ServerEvaluator
+from cafe.live.job_records import PlayedRound
 from cafe.live.live_run import LiveRun
-from cafe.live.open_round import PlayedRound
-from cafe.live.run_log import ARRAYS, JOBS, RESPONSES, RunLog
-from cafe.live.server_config import ServerConfig
-from cafe.live.snapshot import identity
+from cafe.live.model_layout import Arrays
+from cafe.live.run_log import ARRAYS, RunLog, prepare_folder
 from cafe.live.status_file import NAME as STATUS
 from cafe.live.status_file import StatusFile
+from cafe.live.validation import ReportLimits
 from cafe.live.wire import Wire
-from cafe.results import provenance
-from cafe.results.execution import check_no_stray_files, remove_run_files, write_final_files
+from cafe.results.execution import write_final_files
 from cafe.results.loading import is_finished, load
 from cafe.results.storage import lock_folder, make_folder, write_arrays
 from cafe.rounds.history import History
 from cafe.rounds.ledger import ModelScore
 from cafe.rounds.outcome import Fate
+from cafe.rounds.policy import Policy
 
-LOOK = 1.0  # seconds between two looks for clients
-REMIND = 10.0  # seconds between two sentences about waiting
+POLL_CLIENTS = 1.0  # seconds between two checks of who is present
+REMIND = 10.0  # seconds between two log lines about waiting
 
-_FILES = (STATUS, JOBS, RESPONSES, ARRAYS)  # of live runs alone
+Model = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class ServerConfig:
+    """The settings of a server.
+
+    Attributes:
+        policy: how it runs its rounds, or a controller that chooses a policy for each.
+        model: the initial arrays, by name, or a function that returns them.
+        rounds: the most rounds, failed ones included.
+        updates: the most successful rounds.
+        time: stop after the first round that closes after this many seconds.
+        seed: the seed of all random numbers of the server.
+        evaluate: a function from the model's arrays to its loss and accuracy; "clients": let the
+            clients evaluate; None: do not evaluate.
+        evaluate_every: how many updates apart.
+        evaluate_seconds: how long an evaluation may take.
+        report_limits: limits on what clients may report.
+        combine: how updates are combined; None adds them up.
+        optimiser: what the server does with the combined update; None adds it to the model.
+        clients: how many clients must be present before a round opens; None: the quorum.
+        wait: seconds to wait for them before the run is stopped.
+        patience: this many failed rounds in a row stop the run.
+        secure_aggregation: reject policies that need to see single updates or losses.
+    """
+
+    policy: Policy | Controller
+    model: Model
+    rounds: int | None = None
+    updates: int | None = None
+    time: float | None = None
+    seed: int = 0
+    evaluate: Evaluate | str | None = None
+    evaluate_every: int = 1
+    evaluate_seconds: float = 60.0
+    report_limits: ReportLimits | None = None
+    combine: Combine | None = None
+    optimiser: ServerOptimiser | None = None
+    clients: int | None = None
+    wait: float = 300.0
+    patience: int = 100
+    secure_aggregation: bool = False
+
+    def __post_init__(self) -> None:
+        StoppingRule(self.rounds, self.updates, self.time)
+        if isinstance(self.policy, Cluster | list | tuple):
+            raise InputError(
+                "Two levels run in simulation only, by cafe.two_levels. A server on real clients "
+                "needs one policy, such as cafe.policies.mcu(quorum=1, deadline=0.5)."
+            )
+        as_controller(self.policy)
+        check_whole("evaluate_every", self.evaluate_every)
+        check_positive("evaluate_seconds", self.evaluate_seconds)
+        check_positive("wait", self.wait)
+        check_whole("patience", self.patience)
+        if not isinstance(self.secure_aggregation, bool):
+            raise InputError(
+                f"secure_aggregation must be true or false. Got {self.secure_aggregation!r}."
+            )
+        if self.clients is not None:
+            check_whole("clients", self.clients)
+        if isinstance(self.evaluate, str) and self.evaluate != "clients":
+            raise InputError(
+                "evaluate must be a function from a model to its loss and accuracy, or "
+                f"'clients'. Got '{self.evaluate}'."
+            )
+
+    @property
+    def controller(self) -> Controller:
+        """Which policy is used in each round."""
+        return as_controller(self.policy)
+
+    def arrays(self) -> Arrays:
+        """The initial model."""
+        model = self.model() if callable(self.model) else self.model
+        return {name: np.asarray(array) for name, array in model.items()}
+
+    def evaluator(self) -> Evaluator | None:
+        """How the model is evaluated; None if it is not."""
+        if self.evaluate is None:
+            return None
+        if isinstance(self.evaluate, str):
+            return ClientEvaluator(self.evaluate_seconds)
+        return ServerEvaluator(self.evaluate, self.evaluate_seconds)
+
+    def new_run(self, wire: Wire) -> LiveRun:
+        """A run with these settings, before its first round."""
+        return LiveRun(
+            wire,
+            self.controller,
+            GlobalModel(self.arrays(), self.combine, self.optimiser),
+            seed=self.seed,
+            report_limits=self.report_limits,
+            secure_aggregation=self.secure_aggregation,
+        )
 
 
 def serve(
@@ -40,54 +143,43 @@ def serve(
     name: str = "",
     say: Callable[[str], None] = lambda sentence: None,
 ) -> History:
-    """Do all that a config says, or go on with it where an earlier server stopped.
+    """Run a server until its limit is reached. An unfinished run in the folder is resumed.
 
     Args:
-        wire: the way to the clients.
-        config: what the server is told.
-        folder: for this run alone. A run that was stopped, even by a power cut, goes on from its
-            last round there; a finished one is left as it is.
-        overwrite: begin anew, and remove what the folder has of another run.
-        name: what whoever watches knows the run by; it stands in ``live.json``.
-        say: told, in sentences, what goes on.
+        wire: the connection to the clients.
+        config: the server's settings.
+        folder: the run's folder. A run that was stopped, even by a power cut, is resumed after its
+            last round; a finished run is left unchanged.
+        overwrite: start over, and delete the run that is in the folder.
+        name: the run's name in ``live.json``.
+        say: called with each line of the server's log.
     """
     folder = Path(folder)
     with ExitStack() as held:
         try:
-            run = LiveRun(
-                wire,
-                config.controller,
-                config.arrays(),
-                seed=config.seed,
-                report_limits=config.report_limits,
-                combine=config.combine,
-                optimiser=config.optimiser,
-                secure_aggregation=config.secure_aggregation,
-            )
+            run = config.new_run(wire)
             make_folder(folder)
             held.enter_context(lock_folder(folder))
-            if overwrite:
-                check_no_stray_files(folder, _FILES)
-                remove_run_files(folder, _FILES)
-            _begin(folder, run, config)
-        except CafeError as error:  # what is there of another run stays as it is
+            evaluates = config.evaluate is not None
+            prepare_folder(folder, run, evaluates=evaluates, overwrite=overwrite)
+        except CafeError as error:  # the files of another run stay unchanged
             say(f"Stopped: {error}")
             raise
         if is_finished(folder):
             say(f"The run in {folder} is finished: nothing is left to do.")
             return load(folder).history
         status = StatusFile(folder / STATUS, run, config.rounds, name)
-        run.notice = status.refresh
+        run.on_change = status.refresh
         try:
-            with RunLog(folder, run) as journal:
-                if journal.resumed:
-                    say(f"Goes on from round {run.ledger.round}, version {run.ledger.version}.")
-                server = _Server(run, config, journal, status, say)
+            with RunLog(folder, run) as log:
+                if log.resumed:
+                    say(f"Resuming from round {run.ledger.round}, version {run.ledger.version}.")
+                server = _Server(run, config, log, status, say)
                 server.play()
             history = run.history()
             write_arrays(folder / ARRAYS, run.arrays)
             write_final_files(folder, history)
-        except Exception as error:  # also what a user's function or the wire has raised
+        except Exception as error:  # also errors of the user's function or of the wire
             why = f"{error}" if isinstance(error, CafeError) else f"{type(error).__name__}: {error}"
             status.show("stopped", why)
             say(f"Stopped: {why}")
@@ -98,36 +190,9 @@ def serve(
     return history
 
 
-def _begin(folder: Path, run: LiveRun, config: ServerConfig) -> None:
-    """Say where the run comes from, or see that it is still the same."""
-    settings = {"files": {}, **identity(run)}
-    if config.evaluate is not None:
-        settings["task"] = "on real clients"
-    if provenance.exists(folder):
-        begun = provenance.read(folder)
-        provenance.check_settings(folder, begun["settings"], settings)
-        return
-    check_no_stray_files(folder, _FILES)
-    policy = run.title
-    provenance.write(
-        folder,
-        provenance.describe_environment()
-        | {
-            "scenario": "",
-            "text": "",
-            "label": f"{policy}, real",
-            "policy": policy,
-            "seed": run.seed,
-            "clients": 0,
-            "settings": settings,
-        },
-    )
-
-
 def _overhead(run: LiveRun) -> str:
-    if run.dispatcher.overhead is None:
-        return ""
-    return f" Of a response {run.dispatcher.overhead:.1f} s were not training (median)."
+    overhead = run.dispatcher.overhead
+    return "" if overhead is None else f" Time of a response outside training: {overhead:.1f} s."
 
 
 class _Server:
@@ -137,113 +202,108 @@ class _Server:
         self,
         run: LiveRun,
         config: ServerConfig,
-        journal: RunLog,
+        log: RunLog,
         status: StatusFile,
         say: Callable[[str], None],
     ) -> None:
-        self.run, self.config, self.journal, self.status, self.say = (
-            run,
-            config,
-            journal,
-            status,
-            say,
-        )
-        self.limits, self.scorer = config.limits, config.scorer()
+        self.run, self.config, self.log, self.status, self.say = run, config, log, status, say
+        self.stopping = StoppingRule(config.rounds, config.updates, config.time)
+        self.evaluator = config.evaluator()
         self.trouble = ""
         after = run.scores[-1][0] if run.scores else 0
         self.evaluated = run.outcomes[after - 1].version if after else 0
 
     def play(self) -> None:
-        """Round after round."""
-        self.evaluate()  # where an earlier server was stopped before it could
-        while self.limits.share_done(self.run) < 1:
-            self.gather()
+        """Play rounds until the run ends."""
+        self.evaluate()  # if an earlier server was stopped before it could
+        while self.stopping.share_done(self.run) < 1:
+            self.wait_for_clients()
             self.status.show("open", self.trouble if self.run.failures else "")
             played = self.run.step()
-            self.journal.round(played)
-            # Safe on the disk first: only then is a round called successful.
-            self.journal.save()
-            self.tell(played)
+            self.log.add_round(played)
+            # A round is announced as successful only after it is saved to the disk.
+            self.log.save()
+            self.announce(played)
             self.status.show("open", self.trouble if self.run.failures else "")
             self.evaluate()
             if self.run.failures >= self.config.patience:
-                raise InfeasibleError(self.why_failing())
+                raise InfeasibleError(self.describe_failures())
             if self.run.failures and played.outcome.fates[Fate.ABSENT] >= played.outcome.invited:
-                self.run.wire.sleep(LOOK)  # nothing could be sent: patience shall last a while
+                self.run.wire.sleep(POLL_CLIENTS)  # no order was sent: do not use up the patience
 
-    def gather(self) -> None:
-        """Wait until enough clients are there, but not for ever."""
+    def wait_for_clients(self) -> None:
+        """Wait until enough clients are present. Raise an error after the configured time."""
         run, say = self.run, self.say
         began, said = run.now(), -REMIND
         while True:
-            came, gone = run.meet()
-            for name in came:
-                say(f"Joined: {run.clients.called(name)}.")
-            for name in gone:
-                say(f"Gone: {run.clients.called(name)}.")
-            policy = run.choose()
-            if "scores" in policy.needs and self.scorer is None:
+            joined, left = run.refresh_clients()
+            for name in joined:
+                say(f"Joined: {run.clients.display_name(name)}.")
+            for name in left:
+                say(f"Disconnected: {run.clients.display_name(name)}.")
+            policy = run.choose_policy()
+            if "scores" in policy.needs and self.evaluator is None:
                 raise InputError(
                     f"The policy {policy.name} needs scores, and the server does not evaluate. "
                     "Give it evaluate=..., a function or 'clients'."
                 )
             need = self.config.clients or policy.quorum
-            here = int(np.count_nonzero(~run.ledger.away))
-            if here >= need:
+            present = int(np.count_nonzero(~run.ledger.away))
+            if present >= need:
                 return
             waited = run.now() - began
-            sentence = f"{here} of the {need} clients that are needed are here"
+            sentence = f"{present} of {need} required clients are present"
             if waited >= self.config.wait:
                 raise InfeasibleError(
-                    f"{sentence}: none more came in {waited:.0f} s. Start more clients and run it "
-                    "again, which goes on from here; or lower the quorum."
+                    f"{sentence}: no more came within {waited:.0f} s. Start more clients and "
+                    "submit the run again, which resumes it; or lower the quorum."
                 )
             self.status.show("waiting for clients", sentence)
             if waited - said >= REMIND:
-                say(f"Waiting: {sentence}; gives up in {self.config.wait - waited:.0f} s.")
+                say(f"Waiting: {sentence}; giving up in {self.config.wait - waited:.0f} s.")
                 said = waited
-            run.wire.sleep(LOOK)
+            run.wire.sleep(POLL_CLIENTS)
 
     def evaluate(self) -> None:
-        """Find out how good the model is, if it is time to and nobody has yet."""
+        """Evaluate the model, if it is time to and this version has not been evaluated."""
         run, version = self.run, self.run.ledger.version
-        due = version % self.config.evaluate_every == 0 or self.limits.share_done(run) >= 1
+        due = version % self.config.evaluate_every == 0 or self.stopping.share_done(run) >= 1
         if "scores" in run.policy.needs:
             seen = run.ledger.score
             due = due or seen is None or version - seen.version >= run.policy.score_every
-        if self.scorer is None or version == self.evaluated or not due:
+        if self.evaluator is None or version == self.evaluated or not due:
             return
         self.evaluated = version
         self.status.show("evaluating")
-        score, why = self.scorer(run)
+        score, why = self.evaluator(run)
         if score is None:
             self.say(f"Version {version} was not evaluated: {why}.")
             return
         run.scores.append((len(run.outcomes), score))
         run.ledger.score = ModelScore(score.loss, score.accuracy, version)
-        self.journal.events.score(len(run.outcomes), score)
-        self.journal.save()
+        self.log.events.score(len(run.outcomes), score)
+        self.log.save()
         right = "" if score.accuracy is None else f", accuracy {score.accuracy:.1%}"
         self.say(f"Evaluated version {version}: loss {score.loss:.4g}{right}.")
         self.status.show("open")
 
-    def tell(self, played: PlayedRound) -> None:
-        """A round in sentences; that of a client in trouble is kept."""
-        outcome, run = played.outcome, self.run
+    def announce(self, played: PlayedRound) -> None:
+        """Write a round to the log, and remember its last problem."""
+        outcome, name_of = played.outcome, self.run.clients.display_name
         for name in played.lost_carries:
-            self.say(f"Carry lost: {run.clients.called(name)} began from the global model instead.")
+            self.say(f"Local model lost: {name_of(name)} started from the global model instead.")
         for record in played.records:
             if record.fate == "refused":
-                self.trouble = f"Refused {run.clients.called(record.name)}: {record.reason}."
+                self.trouble = f"Rejected the report of {name_of(record.name)}: {record.reason}."
                 self.say(self.trouble)
             elif record.fate in ("crashed", "absent") and record.reason:
-                self.trouble = f"Lost {run.clients.called(record.name)}: {record.reason}."
+                self.trouble = f"Lost the job of {name_of(record.name)}: {record.reason}."
                 self.say(self.trouble)
         if played.spoilt:
             self.trouble = (
-                f"The update of round {outcome.round} was thrown away: it would have left numbers "
-                "in the model that are not finite. Lower the learning rate, or choose a robust way "
-                "to merge."
+                f"The update of round {outcome.round} was discarded: it would have put NaN or "
+                "infinity into the model. Lower the learning rate, or choose a robust aggregation "
+                "rule."
             )
             self.say(self.trouble)
         others = [
@@ -252,28 +312,24 @@ class _Server:
             if count and fate not in (Fate.FRESH, Fate.STALE)
         ]
         rest = f" ({', '.join(others)})" if others else ""
-        came = f"{outcome.reports} of {outcome.invited} reported{rest}"
+        reported = f"{outcome.reports} of {outcome.invited} reported{rest}"
         if outcome.succeeded:
             self.say(
-                f"Round {outcome.round} succeeded: {came}, {outcome.used} used; version "
+                f"Round {outcome.round} succeeded: {reported}, {outcome.used} used; version "
                 f"{outcome.version}."
             )
         else:
-            self.say(f"Round {outcome.round} failed: {came}; version stays {outcome.version}.")
+            self.say(f"Round {outcome.round} failed: {reported}; version stays {outcome.version}.")
 
-    def why_failing(self) -> str:
-        """Why nothing goes on."""
+    def describe_failures(self) -> str:
+        """Why the rounds fail, as far as it is known."""
         run = self.run
         took = [r.seconds for r in run.responses if r.seconds is not None]
-        fastest = f"The fastest report took {min(took):.4g} s" if took else "Nobody reported"
+        fastest = f"The fastest report took {min(took):.4g} s" if took else "No client reported"
         last = run.outcomes[-1]
+        advice = "Lengthen the deadline, lower the quorum, or look into the clients' logs."
         return (
             f"{run.failures} rounds in a row have failed under {run.title}. {fastest}, and "
             f"the last round lasted {last.closed - last.opened:.4g} s and had {last.reports} "
-            "reports. "
-            + (
-                f"The last trouble: {self.trouble}"
-                if self.trouble
-                else "Lengthen the deadline, lower the quorum, or look into the clients' logs."
-            )
+            f"reports. {f'Last problem: {self.trouble}' if self.trouble else advice}"
         )

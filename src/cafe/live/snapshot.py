@@ -1,4 +1,4 @@
-"""A live run as plain arrays and back: what a checkpoint holds."""
+"""A live run as plain arrays and back: the contents of its checkpoint."""
 
 from __future__ import annotations
 
@@ -9,31 +9,30 @@ import numpy as np
 
 from cafe.control import display_name, identity_of
 from cafe.engine.snapshot import State, pack, restore_books, save_books, unpack
+from cafe.live.aggregation import Sum
 from cafe.live.job_records import JobRecord
 from cafe.live.live_run import LiveRun
-from cafe.live.validation import Admitted
+from cafe.live.wire import Report
 from cafe.rounds.client_vectors import ClientVectors
 from cafe.rounds.jobs import Status
 from cafe.rounds.ledger import UNKNOWN
 
 
 def save(run: LiveRun) -> State:
-    """All that the rest of a run depends on, and its past; random numbers need no state."""
+    """The state of a run and its past. Random numbers need no state."""
     state, meta = save_books(run)
-    global_model = run.global_model
-    state |= {f"model.{version}": model for version, model in global_model.versions.items()}
-    state |= {f"moment.{n}": np.asarray(moment) for n, moment in enumerate(global_model.moments)}
-    state |= {f"rest.{name}": array for name, array in global_model.rest.items()}
-    state |= {f"held.{k}": report.update for k, report in run.held.items()}
-    state["norms"] = np.array(run.dispatcher.validator.norms, dtype=float)
+    model, kept = run.global_model, run.kept_records
+    state |= {f"model.{version}": vector for version, vector in model.versions.items()}
+    state |= {f"moment.{n}": np.asarray(moment) for n, moment in enumerate(model.moments)}
+    state |= {f"rest.{name}": array for name, array in model.rest.items()}
+    state |= {f"held.{k}": np.asarray(report.vector) for k, report in run.held.items()}
+    state["norms"] = np.array(run.validator.norms, dtype=float)
     meta |= asdict(run.clients)
     meta |= {"failures": run.failures, "waits": run.calls.waits, **identity(run)}
-    meta["classes"] = run.dispatcher.validator.classes
-    meta["held"] = {k: _but_update(report) for k, report in run.held.items()}
-    meta["pending"] = {
-        k: [asdict(record) for record in chain] for k, chain in run.pending.chains.items()
-    }
-    meta["used"] = {k: asdict(record) for k, record in run.pending.held.items()}
+    meta["classes"] = run.validator.classes
+    meta["held"] = {k: _without_vector(report) for k, report in run.held.items()}
+    meta["pending"] = {k: [asdict(record) for record in chain] for k, chain in kept.chains.items()}
+    meta["used"] = {k: asdict(record) for k, record in kept.held.items()}
     meta["running"] = [asdict(record) for record in run.records]
     if run.vectors.used:
         arrays, meta["vectors"] = run.vectors.save()
@@ -42,10 +41,10 @@ def save(run: LiveRun) -> State:
 
 
 def restore(run: LiveRun, state: State) -> None:
-    """Put a new run, made with the same arguments, where the saved one was.
+    """Set a new run, made with the same arguments, to the state of a saved run.
 
-    Its clock goes on from there. Jobs that were running then cannot report to the new server: they
-    are lost.
+    Its clock continues from there. Jobs that were running cannot report to the new server, and are
+    lost.
     """
     meta = unpack(state, identity(run))
     vars(run.clients).update({name: meta[name] for name in vars(run.clients)})
@@ -54,52 +53,77 @@ def restore(run: LiveRun, state: State) -> None:
     run.running.arrival[:], run.running.stop[:] = np.inf, run.ledger.now
     run.running.status[:] = Status.CRASHED
     run.failures, run.calls.waits = meta["failures"], meta["waits"]
-    run.dispatcher.validator.classes = meta["classes"]
-    global_model = run.global_model
-    global_model.versions = {int(n): array for n, array in _named(state, "model.").items()}
+    run.validator.classes = meta["classes"]
+    run.validator.norms.extend(state["norms"].tolist())
+    model, kept = run.global_model, run.kept_records
+    model.versions = {int(n): array for n, array in _with_prefix(state, "model.").items()}
+    model.rest = _with_prefix(state, "rest.")
+    moments = _with_prefix(state, "moment.")
+    model.moments = tuple(moments[f"{n}"] for n in range(len(moments)))
     run.held = {
-        int(n): _admitted(array, meta["held"][n]) for n, array in _named(state, "held.").items()
+        int(k): _report(run, int(k), vector, meta["held"][k])
+        for k, vector in _with_prefix(state, "held.").items()
     }
-    global_model.rest = _named(state, "rest.")
-    moments = _named(state, "moment.")
-    global_model.moments = tuple(moments[f"{n}"] for n in range(len(moments)))
-    run.dispatcher.validator.norms.extend(state["norms"].tolist())
-    run.pending.chains = {
+    kept.chains = {
         int(k): [JobRecord(**record) for record in chain] for k, chain in meta["pending"].items()
     }
-    run.pending.held = {int(k): JobRecord(**record) for k, record in meta["used"].items()}
+    kept.held = {int(k): JobRecord(**record) for k, record in meta["used"].items()}
     if "vectors" in meta:
         run.vectors = ClientVectors.restore(state, meta["vectors"])
-    why = "the server was started again"
+    why = "the server was restarted"
     run.records = [replace(JobRecord(**record), reason=why) for record in meta["running"]]
     run.set_clock(run.ledger.now)
 
 
 def identity(run: LiveRun) -> dict[str, Any]:
-    """What a run must have in common with one that it takes up."""
-    layout, optimiser = run.global_model.layout, run.global_model.optimiser
+    """What a run must have in common with a saved run that it resumes."""
+    model, optimiser = run.global_model, run.global_model.optimiser
+    layout = model.layout
     return {
         "seed": run.seed,
         "policy": identity_of(run.controller),
-        "combine": display_name(run.global_model.combine),
+        "combine": display_name(model.combine or Sum()),
         "optimiser": None if optimiser is None else display_name(optimiser),
         "model": {name: [[*shape], layout.kinds[name]] for name, shape in layout.shapes.items()},
     }
 
 
-def _but_update(report: Admitted) -> dict[str, Any]:
-    """A report for JSON, which has no word for what is not a number."""
-    found = {name: value for name, value in vars(report).items() if name != "update"}
-    return {name: None if value != value else value for name, value in found.items()}
+def _without_vector(report: Report) -> dict[str, Any]:
+    """An accepted report for JSON, without its update."""
+    assert report.vector is not None
+    return {
+        "carried": report.carried,
+        "examples": UNKNOWN if report.examples is None else report.examples,
+        "loss": report.loss,
+        "label": report.label,
+        "norm": float(np.linalg.norm(report.vector.astype(np.float64))),
+        "took": report.took,
+        "steps": report.steps,
+        "rms_loss": report.rms_loss,
+        "labels": report.labels,
+    }
 
 
-def _admitted(update: Any, meta: dict[str, Any]) -> Admitted:
-    losses = {name: np.nan if meta[name] is None else meta[name] for name in ("loss", "rms_loss")}
-    labels = None if meta["labels"] is None else tuple(meta["labels"])
-    return Admitted(**meta | losses | {"labels": labels, "update": update})
+def _report(run: LiveRun, k: int, vector: Any, meta: dict[str, Any]) -> Report:
+    """The accepted report that a client's books hold."""
+    kept = run.books.kept
+    return Report(
+        update={},
+        invitation=int(kept.invitation[k]),
+        version=int(kept.version[k]),
+        carried=meta["carried"],
+        examples=None if meta["examples"] == UNKNOWN else meta["examples"],
+        loss=meta["loss"],
+        label=meta["label"],
+        took=meta["took"],
+        steps=meta["steps"],
+        rms_loss=meta["rms_loss"],
+        labels=None if meta["labels"] is None else tuple(meta["labels"]),
+        vector=vector,
+    )
 
 
-def _named(state: State, prefix: str) -> dict[str, Any]:
+def _with_prefix(state: State, prefix: str) -> dict[str, Any]:
     return {
         name.removeprefix(prefix): array.copy()
         for name, array in state.items()

@@ -1,4 +1,7 @@
-"""``live.json``: how a run stands at this moment, for whoever watches. Nothing is read from it."""
+"""``live.json``: the present state of a run, for people and programs that watch it.
+
+The server writes this file and never reads it.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +13,37 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cafe.live.live_run import LiveRun
 
 NAME = "live.json"
-_APART = 0.2  # seconds between two writings while a round is open
+_APART = 0.2  # seconds between two writes while a round is open
 
 
 class StatusFile:
-    """Keeps ``live.json`` up to date; a disk that refuses it costs the picture, not the run."""
+    """Keeps ``live.json`` up to date. If the disk rejects the file, the run continues without it.
+
+    Args:
+        path: the path of the file.
+        run: the run.
+        rounds: the most rounds of the run; None if they are not limited.
+        name: the run's name in the file.
+    """
 
     def __init__(self, path: Path, run: LiveRun, rounds: int | None, name: str) -> None:
         self._path, self._run, self._rounds, self._name = path, run, rounds, name
         self._state, self._why, self._wrote = "waiting for clients", "", 0.0
-        self._waste, self._counted = 0.0, 0  # of the rounds so far, and how many these are
+        self._waste, self._counted = 0.0, 0  # of the rounds so far, and their number
         self._open = run.open
 
     def show(self, state: str, why: str = "") -> None:
-        """Something new."""
+        """Write a new state, and the reason for it."""
         self._state, self._why = state, why
         self._write()
 
     def refresh(self) -> None:
-        """The same, with the figures of now: at once where a round has opened."""
+        """Write the present figures, unless they were just written and no round has opened."""
         if time.monotonic() - self._wrote > _APART or self._open is not self._run.open:
             self._write()
 
@@ -39,10 +51,10 @@ class StatusFile:
         new = self._path.with_name(f".{NAME}.new")
         self._wrote, self._open = time.monotonic(), self._run.open
         with contextlib.suppress(OSError):
-            new.write_text(json.dumps(self._figures()) + "\n")
+            new.write_text(json.dumps(self._contents()) + "\n")
             os.replace(new, self._path)
 
-    def _figures(self) -> dict[str, Any]:
+    def _contents(self) -> dict[str, Any]:
         run, ledger, open_ = self._run, self._run.ledger, self._run.open
         now = run.now()
         for outcome in run.outcomes[self._counted :]:
@@ -60,7 +72,7 @@ class StatusFile:
             "opened": ledger.opened,
             "now": now,
             "invited": 0 if open_ is None else open_.invited,
-            "reports": 0 if open_ is None else int((open_.jobs.arrival <= now).sum()),
+            "reports": 0 if open_ is None else int(np.count_nonzero(open_.arrived_by(now))),
             "refused": sum(run.clients.refusals),
             "present": int((~ledger.away).sum()),
             "waste_per_update": self._waste / ledger.version if ledger.version else None,

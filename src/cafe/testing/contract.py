@@ -13,6 +13,7 @@ from cafe.control import Fixed
 from cafe.engine.run import Run
 from cafe.engine.snapshot import restore, save
 from cafe.federation import Federation
+from cafe.live.aggregation import GlobalModel
 from cafe.live.live_run import LiveRun
 from cafe.randomness import Stream
 from cafe.reference import Reference
@@ -289,8 +290,8 @@ def _live(setting: CheckSetup, policy: Policy, notices: float) -> LiveRun:
     if task is not None:
         wire.train, optimiser = engine_trainer(task, seed), task.server
         model = split_in_two(task.learner.save(task.learner.start(Stream(seed, "start").at(0))))
-    live = LiveRun(wire, Fixed(policy), model, seed=seed, optimiser=optimiser)
-    live.meet()
+    live = LiveRun(wire, Fixed(policy), GlobalModel(model, optimiser=optimiser), seed=seed)
+    live.refresh_clients()
     examples = setting.federation.examples if task is None else task.shards.counts
     live.books.columns.examples[:] = examples
     if setting.federation.presence is not None:
@@ -303,10 +304,10 @@ def _gather(live: LiveRun, policy: Policy) -> None:
     wire = live.wire
     if not isinstance(wire, VirtualWire) or wire.presence is None:
         return
-    live.meet()
+    live.refresh_clients()
     while live.ledger.clients - live.ledger.absent < policy.quorum:
         wire.t = wire.presence.next_change(wire.t)
-        live.meet()
+        live.refresh_clients()
 
 
 def _same_end(check: Check, mine: Run, theirs: Run, who: tuple[str, str]) -> None:

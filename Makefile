@@ -56,7 +56,7 @@ bench: $(READY)  ## growth of planning; speed of simulating against the matrix p
 	$(BIN)/python -m benchmarks $(if $(PEERS),--peers)
 
 soak: $(READY)  ## a real federation for a quarter of an hour, with kills, hangs, joins and lies; writes studies/soak
-	$(BIN)/python -m tests.flower.soak --output studies/soak
+	$(BIN)/python -m tests.support.flower.soak --output studies/soak
 
 format: $(READY)  ## let ruff rewrite the files
 	$(BIN)/ruff format .

@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.report import Sheet, cell
 from cafe.flower.lab import Lab
 
-APP = Path(__file__).parent.parent / "tests" / "flower" / "lab" / "app"
+APP = Path(__file__).parent.parent / "tests" / "support" / "flower" / "trivial_app"
 PAUSE = 3.0  # seconds between messages, at most: a node's own pace
 FIGURES: dict[str, Callable[[dict[str, Any]], float]] = {
     "sent to train": lambda row: row["began"] - row["sent"],

@@ -54,7 +54,7 @@ def test_the_comparison_comes_out_again(
 
 def test_the_page_on_the_soak_follows_from_its_figures() -> None:
     pytest.importorskip("flwr", reason="the soak's program needs Flower")
-    from tests.flower import accounts
+    from tests.support.flower import accounts
 
     found = result("soak")
     assert accounts.page(found) == (STUDIES / "soak" / "README.md").read_text()

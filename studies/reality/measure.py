@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.flower.trial import board, federation
+from tests.support.flower.trial import federation, read_live
 
 HERE = Path(__file__).parent
 NODES, MEAN = 6, 2.0
@@ -30,13 +30,13 @@ RUNS = {
 def main() -> None:
     """Both runs, one after the other."""
     with federation(NODES, Path(tempfile.mkdtemp()) / "lab", say=print) as lab:
-        script = lab.places.folder / "script"
+        script = lab.paths.folder / "script"
         for k in range(1, NODES + 1):
             (script / f"node-{k}").write_text(f"work {MEAN}")
         for name, settings in RUNS.items():
-            out, load = lab.places.folder / name, []
+            out, load = lab.paths.folder / name, []
             lab.submit(folder=str(out), script=str(script), all=False, evaluate="none", **settings)
-            while (now := board(out))["state"] != "finished":
+            while (now := read_live(out))["state"] != "finished":
                 if now["state"] == "stopped":
                     raise SystemExit(now["why"])
                 print(f"{name}: round {now['round']} of {settings['rounds']}", flush=True)

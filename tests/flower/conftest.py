@@ -1,4 +1,4 @@
-"""The federation that several files of tests use, one after the other."""
+"""The federation that several test files use one after the other, and limits for busy machines."""
 
 from __future__ import annotations
 
@@ -7,14 +7,26 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.flower.waiting import LIMIT
+
 if TYPE_CHECKING:
     from cafe.flower.lab import Lab
 
 
+@pytest.fixture(scope="session", autouse=True)
+def patience() -> Iterator[None]:
+    """Processes and the SuperLink have minutes to start and to answer."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cafe.flower.lab.commands.ANSWER_LIMIT", LIMIT)
+        patch.setattr("cafe.flower.lab.startup.START_LIMIT", LIMIT)
+        patch.setattr("cafe.flower.lab.startup.OFFLINE_LIMIT", LIMIT)
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared() -> Iterator[Lab]:
-    """Nodes that have keys, on TLS; to start them takes as long as some tests together."""
-    from tests.flower.trial import NODES, federation
+    """Nodes with keys and TLS, started once: that takes as long as some tests together."""
+    from tests.support.flower.trial import NODES, federation
 
     with federation(NODES) as made:
         yield made
@@ -22,8 +34,17 @@ def shared() -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def lab(shared: Lab) -> Lab:
-    """That federation, whole, whatever another file has done to it."""
-    from tests.flower.trial import NODES
+    """That federation with all its nodes, whatever another file has done to it."""
+    from tests.support.flower.trial import NODES
 
     shared.up(nodes=NODES)
     return shared
+
+
+@pytest.fixture
+def identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ids that Flower sets in the process of an app, and needs for messages."""
+    from flwr.supercore.task_identity import TaskIdentity
+
+    for name in ("_task_id", "_run_id", "_node_id"):
+        monkeypatch.setattr(TaskIdentity, name, 1)

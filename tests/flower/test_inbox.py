@@ -1,4 +1,4 @@
-"""Replies come in piece by piece, and no client can hold up or end the server with its own."""
+"""Replies are downloaded piece by piece, and no client can delay or end the server."""
 
 from __future__ import annotations
 
@@ -10,83 +10,14 @@ import pytest
 
 pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-fl[flower]'")
 
-from flwr.app import ConfigRecord, Message, Metadata, RecordDict
-from flwr.app.message import make_message
-from flwr.proto.message_pb2 import PullObjectResponse
-from flwr.proto.node_pb2 import Node
-from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, get_object_tree
-from flwr.supercore.task_identity import TaskIdentity
+from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.supercore.inflatable.inflatable_object import get_object_tree
 
-from cafe.flower import array_records
 from cafe.flower.grid import GridWire
 from cafe.flower.inbox import Inbox, RawReply
-from cafe.flower.retry import MAX_OUTAGE, Retry
+from cafe.flower.retry import Retry
 from cafe.live.model_layout import Layout
-from cafe.live.wire import Order
-
-MODEL = {"w": np.arange(6, dtype=np.float32)}
-VALUES = {"invitation": 0, "version": 0, "carried": False, "examples": 1}
-
-
-def made(content: RecordDict) -> Message:
-    """A message, as if it were somebody's."""
-    metadata = Metadata(
-        run_id=7, message_id="", src_node_id=2, dst_node_id=1, reply_to_message_id="", group_id="",
-        created_at=1.0, ttl=60.0, message_type="train",
-    )  # fmt: skip
-    return make_message(metadata, content)
-
-
-class Link:
-    """The SuperLink as Flower's client sees it: announced replies, and pieces that are there."""
-
-    def __init__(self) -> None:
-        self.announced: dict[str, tuple[Any, Any]] = {}
-        self.pieces: dict[str, bytes | None] = {}  # None: not there yet
-        self.pulled: list[str] = []
-        self.confirmed: list[str] = []
-        self.asked: list[list[str]] = []
-
-    def put(self, ticket: str, number: float, model: Any = MODEL) -> dict[str, bytes]:
-        """A good reply, all of it; what its pieces are."""
-        update = array_records.pack_arrays(
-            {name: a + np.float32(number) for name, a in model.items()}
-        )
-        content = RecordDict({"update": update, "report": ConfigRecord(dict(VALUES))})
-        message = made(content)
-        objects = {name: o.deflate() for name, o in get_all_nested_objects(message).items()}
-        told = SimpleNamespace(
-            metadata=SimpleNamespace(reply_to_message_id=ticket, message_id=message.object_id)
-        )
-        self.announced[ticket] = (told, get_object_tree(message))
-        self.pieces |= objects
-        return objects
-
-    def PullMessages(self, request: Any) -> Any:  # noqa: N802
-        self.asked.append(list(request.message_ids))
-        found = [self.announced.pop(t) for t in request.message_ids if t in self.announced]
-        return SimpleNamespace(
-            messages_list=[told for told, _ in found],
-            message_object_trees=[tree for _, tree in found],
-        )
-
-    def PullObject(self, request: Any) -> Any:  # noqa: N802
-        self.pulled.append(request.object_id)
-        if request.object_id not in self.pieces:
-            return PullObjectResponse(object_found=False, object_available=False)
-        content = self.pieces[request.object_id]
-        if content is None:
-            return PullObjectResponse(object_found=True, object_available=False)
-        return PullObjectResponse(object_found=True, object_available=True, object_content=content)
-
-    def ConfirmMessageReceived(self, request: Any) -> None:  # noqa: N802
-        self.confirmed.append(request.message_object_id)
-
-
-def grid(link: Link) -> Any:
-    return SimpleNamespace(
-        _runtime_client=link, node=Node(node_id=1), run=SimpleNamespace(run_id=7)
-    )
+from tests.support.flower.superlink import MODEL, BusyError, Link, grid, made
 
 
 def inbox_of(link: Link, most: int) -> Inbox:
@@ -233,96 +164,6 @@ def test_another_flower_is_noticed_and_each_reply_still_stands_alone() -> None:
     assert "none" not in replies
 
 
-class BusyError(Exception):
-    """What a library raises where the other side answers with an error."""
-
-    def __init__(self, status: int) -> None:
-        self.response = SimpleNamespace(status_code=status)
-
-
-class BusyGrid:
-    """A SuperLink that a client keeps busy for some requests."""
-
-    def __init__(self, link: Link, errors: list[int]) -> None:
-        self.errors, self.link, self.pushed = errors, link, list[list[str]]()
-        self._runtime_client = self
-        self.node, self.run = Node(node_id=1), SimpleNamespace(run_id=7)
-
-    def fail(self) -> None:
-        if self.errors:
-            raise BusyError(self.errors.pop(0))
-
-    def get_node_ids(self) -> list[int]:
-        self.fail()
-        return [3, 4]
-
-    def push_messages(self, ready: list[Message]) -> list[str]:
-        self.pushed.append([message.object_id for message in ready])
-        self.fail()
-        return [f"t{k}" for k, _ in enumerate(ready)]
-
-    def __getattr__(self, name: str) -> Any:
-        call = getattr(self.link, name)
-
-        def answer(request: Any) -> Any:
-            self.fail()
-            return call(request)
-
-        return answer
-
-
-class Waited(list[float]):
-    """How long was waited each time, though nobody has to."""
-
-    def monotonic(self) -> float:
-        return 100.0 + sum(self)
-
-    def sleep(self, seconds: float) -> None:
-        self.append(seconds)
-
-
-@pytest.fixture
-def waited(monkeypatch: pytest.MonkeyPatch) -> Waited:
-    times = Waited()
-    monkeypatch.setattr("cafe.flower.retry.time", times)
-    for name in ("_task_id", "_run_id", "_node_id"):
-        monkeypatch.setattr(TaskIdentity, name, 1)
-    return times
-
-
-def test_a_superlink_that_is_busy_is_asked_again(link: Link, waited: Waited) -> None:
-    busy: Any = BusyGrid(link, [500, 500])
-    said: list[str] = []
-    wire = GridWire(busy, Layout.of(MODEL), "run", said.append)
-    assert wire.present() == ["3", "4"]
-    assert len(waited) == 2
-    assert said == ["The SuperLink answered with an error (500). Retrying."]
-    order = Order("3", 0, 0, 0, 0, seconds=9.0)
-    busy.errors = [500]
-    assert wire.send([order, order], MODEL) == ["t0", "t1"]
-    assert busy.pushed[0] == busy.pushed[1]  # the very same messages
-    assert len(said) == 2
-    link.put("t0", 1)
-    for _ in range(9):  # a look does not wait, and goes on where it was
-        busy.errors = [500]
-        assert [*wire.receive(["t0"])] == []
-    assert len(waited) == 3
-    (reply,) = wire.receive(["t0"])
-    assert reply.report is not None
-
-
-def test_errors_now_and_then_do_not_add_up(link: Link, waited: Waited) -> None:
-    busy: Any = BusyGrid(link, [])
-    wire = GridWire(busy, Layout.of(MODEL), "run")
-    for _ in range(3):
-        busy.errors = [500]
-        assert wire.present() == ["3", "4"]
-        busy.errors = [500]
-        assert [*wire.receive(["t0"])] == []
-        assert [*wire.receive(["t0"])] == []
-        waited.sleep(MAX_OUTAGE)
-
-
 def test_a_model_of_many_small_arrays_is_no_flood(link: Link) -> None:
     many = {f"w{k}": np.full(9, k, np.float32) for k in range(900)}
     link.put("many", 1, many)
@@ -344,37 +185,3 @@ def test_one_reply_that_cannot_be_had_keeps_nobody_from_theirs(link: Link) -> No
     link.PullObject = pull  # type: ignore[method-assign]
     wire = GridWire(grid(link), Layout.of(MODEL), "run")
     assert [reply.ticket for reply in wire.receive(["a", "b"])] == ["b"]
-
-
-@pytest.mark.parametrize("status", [400, 401, 404])
-def test_a_superlink_that_refuses_is_not_asked_again(
-    link: Link, waited: Waited, status: int
-) -> None:
-    busy: Any = BusyGrid(link, [status] * 3)
-    wire = GridWire(busy, Layout.of(MODEL), "run")
-    with pytest.raises(BusyError):
-        wire.present()
-    with pytest.raises(BusyError):
-        wire.send([Order("3", 0, 0, 0, 0)], MODEL)
-    with pytest.raises(BusyError):
-        [*wire.receive(["t0"])]
-    assert not waited
-
-
-def test_a_superlink_that_stays_broken_ends_the_run(link: Link, waited: Waited) -> None:
-    """Also one that can say who is there, and nothing else: no round is burnt on it."""
-    busy: Any = BusyGrid(link, [])
-    wire = GridWire(busy, Layout.of(MODEL), "run")
-    assert wire.present() == ["3", "4"]
-    busy.errors = [500] * 99
-    with pytest.raises(BusyError):
-        wire.send([Order("3", 0, 0, 0, 0)], MODEL)
-    assert MAX_OUTAGE < sum(waited) < MAX_OUTAGE + 5
-    waited.clear()
-    busy.errors = [500] * 99
-    for _ in range(int(MAX_OUTAGE)):
-        assert [*wire.receive(["t0"])] == []
-        waited.sleep(1.0)
-    waited.sleep(1.0)
-    with pytest.raises(BusyError):
-        [*wire.receive(["t0"])]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -13,21 +12,21 @@ pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'cafe
 from cafe.flower.lab import Lab
 from cafe.flower.lab.app_template import write_app
 from cafe.results import load
-from tests.flower.trial import board
+from tests.support.flower.trial import ENDED, PATIENT, read_live
+from tests.support.flower.waiting import wait_until
 
 
+@pytest.mark.federation
 def test_a_network_in_torch_learns_on_real_nodes(tmp_path: Path) -> None:
     write_app(tmp_path / "app", torch=True)
     server = tmp_path / "app" / "digits" / "server_app.py"
-    server.write_text(server.read_text().replace("deadline=8.0", "deadline=30.0"))
+    server.write_text(server.read_text().replace("deadline=8.0", f"deadline={PATIENT}"))
     lab, out = Lab(tmp_path / "app"), tmp_path / "out"
     try:
         lab.up(nodes=2, insecure=True)
         run = lab.submit(folder=str(out), rounds=4)
-        until = time.monotonic() + 120
-        while board(out)["state"] != "finished":
-            assert time.monotonic() < until, lab.run_log(run)
-            time.sleep(0.3)
+        wait_until(lambda: read_live(out)["state"] in ENDED, lambda: lab.run_log(run))
+        assert read_live(out)["state"] == "finished", lab.run_log(run)
     finally:
         lab.down()
     history = load(out).history

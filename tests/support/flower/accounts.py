@@ -1,4 +1,4 @@
-"""The books of a soak: what was seen from outside, what must hold in the end, and the page."""
+"""What is checked after a soak test, and the page with its results."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from cafe.live.replay import Replayed, replay
 from cafe.live.run_log import read_jobs, read_rounds
 from cafe.results import checkpoint, events, load
 from cafe.rounds.outcome import Fate
-from tests.flower.trial import APP, board
+from tests.support.flower.trial import APP, read_live
 
 
 @dataclass(frozen=True)
 class Lie:
-    """A client was told to lie, from one round to another."""
+    """A client was told to send false reports, from one round to another."""
 
     node: str
     first: int
@@ -40,33 +40,33 @@ class Notes:
     announced: dict[int, str] = field(default_factory=dict)  # version: its round's line in the log
     unsafe: set[int] = field(
         default_factory=set
-    )  # announced, and not in a dead server's checkpoint
-    broken: list[str] = field(default_factory=list)  # what could not be made good again
+    )  # announced, but not in the checkpoint of a killed server
+    broken: list[str] = field(default_factory=list)  # nodes that could not be restored
 
     def watch(self, out: Path, now: dict[str, Any]) -> None:
-        """Remember a version that is announced, as the log has it then: nothing may change it."""
+        """Store the log line of the announced version: it must never change."""
         if now["version"] > 0 and now["version"] not in self.announced:
             self.announced[now["version"]] = _line(out, now["version"])
 
     def killed(self, out: Path) -> None:
-        """Whatever a dead server had announced must be in the checkpoint that it leaves."""
-        self.watch(out, board(out))
+        """Check that the checkpoint of a killed server contains every version that it announced."""
+        self.watch(out, read_live(out))
         kept = checkpoint.read(out / checkpoint.NAME)
         safe = 0 if kept is None else int(json.loads(bytes(kept.state["meta"]))["version"])
         self.unsafe |= {version for version in self.announced if version > safe}
 
     def lost(self, out: Path) -> list[int]:
-        """Versions that were announced, and were not safe, or are another round's now."""
+        """Announced versions that were not in a checkpoint, or whose log line has changed."""
         changed = {v for v, line in self.announced.items() if not line or _line(out, v) != line}
         return sorted(self.unsafe | changed)
 
 
 def _line(out: Path, version: int) -> str:
-    """The line of the round that made a version; nothing where there is none."""
+    """The line of the round that produced a version; empty if there is none."""
     for text in (out / events.NAME).read_text().splitlines():
         try:
             line = json.loads(text)
-        except ValueError:  # the last one, in the making
+        except ValueError:  # the last line may be incomplete
             continue
         if line.get("succeeded") and line["version"] == version:
             return text
@@ -74,7 +74,7 @@ def _line(out: Path, version: int) -> str:
 
 
 def chaos() -> Any:
-    """How the app of the tests trains: its module ``task``."""
+    """The module ``task`` of the app of the tests."""
     sys.path.insert(0, str(APP))
     try:
         return importlib.import_module("chaos.task")
@@ -86,7 +86,7 @@ def trained_again(out: Path) -> Replayed:
     """Replay a run of the app of the tests."""
     partition = {
         client["name"]: int(client["label"].removeprefix("node-")) - 1
-        for client in board(out)["clients"]
+        for client in read_live(out)["clients"]
         if client["label"]
     }
     task = chaos()
@@ -100,19 +100,19 @@ def served(out: Path) -> np.ndarray[Any, Any]:
 
 
 def accounts(out: Path, notes: Notes, nodes: Mapping[str, str]) -> dict[str, Any]:
-    """Go through the books of a finished soak; every figure that must hold is asserted.
+    """Check the files of a finished soak, and return its figures.
 
     Args:
         out: the run's folder.
-        notes: what was seen meanwhile.
-        nodes: which node it is that the server calls by a name.
+        notes: what was seen during the run.
+        nodes: the name of each node, by its id.
     """
     history, jobs, rounds = load(out).history, read_jobs(out), read_rounds(out)
     assert [outcome.round for outcome in rounds] == [*range(len(rounds))]
     versions = [outcome.version for outcome in rounds if outcome.succeeded]
     assert versions == [*range(1, len(versions) + 1)]
     assert history.updates == len(versions)
-    notes.watch(out, board(out))
+    notes.watch(out, read_live(out))
     assert max(notes.announced, default=0) == len(versions)
     lost = notes.lost(out)
     assert not lost, f"versions {lost} were announced, and were not safe"
@@ -127,7 +127,7 @@ def accounts(out: Path, notes: Notes, nodes: Mapping[str, str]) -> dict[str, Any
     assert without == 0, f"{without} jobs have no fate"
     used = [job for job in jobs if job.coefficient is not None]
     assert len(used) == history.reports_used
-    # Who was told to fail says so; whoever else fails does not do what it was told.
+    # Clients that were told to fail say so; no other client may fail.
     failed = [job for job in jobs if "function failed" in job.reason]
     strange = [job for job in failed if "told to fail" not in job.reason]
     assert not strange, f"failed, and not because they were told to: {strange}"
@@ -161,7 +161,7 @@ def accounts(out: Path, notes: Notes, nodes: Mapping[str, str]) -> dict[str, Any
 def honest_and_refused(
     jobs: list[JobRecord], lies: list[Lie], nodes: Mapping[str, str]
 ) -> list[JobRecord]:
-    """Refused reports of clients that were not told to lie then; a round more or less may pass."""
+    """Rejected reports of clients that were not told to lie within one round of it."""
     return [
         job
         for job in jobs
@@ -179,7 +179,7 @@ def refusals(jobs: list[JobRecord]) -> dict[str, int]:
 
 
 def _kind(reason: str) -> str:
-    """A reason without what is different every time."""
+    """A reason without the values in it."""
     return re.split(r"[\d:,(]", reason)[0].strip()
 
 

@@ -1,4 +1,4 @@
-"""What happens to the federation of a soak, under a seed."""
+"""Faults that are injected into the federation of a soak test, in a seeded order."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from cafe.flower.lab import Lab
-from tests.flower.accounts import Lie, Notes
-from tests.flower.trial import board, gone
+from tests.support.flower.accounts import Lie, Notes
+from tests.support.flower.trial import gone, read_live
+from tests.support.flower.waiting import LIMIT, wait_until
 
 BAD = (
     "nan", "inf", "shape", "dtype", "missing", "huge", "version", "replay", "examples", "text",
     "oversize", "pickle", "bomb", "empty", "extra",
 )  # fmt: skip
-# Everything happens once before anything happens twice.
+# Every fault happens once before any happens twice.
 DECK = (
     "bad", "bad", "bad", "bad", "fail", "late", "die", "hang", "leave", "crash", "tasks", "join",
     "server", "server", "superlink",
@@ -31,7 +32,7 @@ AWAY = ("hang", "leave", "crash", "tasks", "die")
 
 @dataclass
 class Soak:
-    """A soak in the making."""
+    """A running soak test."""
 
     lab: Lab
     out: Path
@@ -47,15 +48,15 @@ class Soak:
 
     @property
     def script(self) -> Path:
-        """What clients are told to do."""
+        """The folder of the scripts that tell clients what to do."""
         return self.lab.paths.folder / "script"
 
     def play(self, apart: tuple[float, float], seconds: float) -> None:
-        """Until the run is finished, with a fault now and then."""
+        """Run until the run has finished, with a fault every few seconds."""
         self.submit()
         began, due = time.monotonic(), time.monotonic() + 15.0
         while time.monotonic() - began < seconds:
-            now = board(self.out)
+            now = read_live(self.out)
             self.notes.watch(self.out, now)
             if now["state"] == "finished":
                 return
@@ -65,7 +66,7 @@ class Soak:
                 due = time.monotonic() + self.rng.uniform(*apart)
                 self.harm(now)
             time.sleep(0.2)
-        raise AssertionError(f"Not finished after {seconds:.0f} s: {board(self.out)}")
+        raise AssertionError(f"Not finished after {seconds:.0f} s: {read_live(self.out)}")
 
     def submit(self) -> None:
         """Start the server, or start it again."""
@@ -73,7 +74,7 @@ class Soak:
         self.runs.append(run)
 
     def harm(self, now: dict[str, Any]) -> None:
-        """Do something bad."""
+        """Inject the next fault."""
         if not self.deck:
             self.deck = [*DECK, *self.rng.choices(["bad", "late", "fail", "hang"], k=8)]
             self.rng.shuffle(self.deck)
@@ -87,82 +88,82 @@ class Soak:
         self.say(f"{now['round']:4d}  {word} {name}")
 
     def bad(self, name: str) -> None:
-        """A client that lies for a while."""
+        """A client sends false reports for a while."""
         word = self.rng.choice(BAD)
         self.notes.faults[f"reply: {word}"] += 1
         self.tell(name, word, self.rng.uniform(6, 12))
 
     def late(self, name: str) -> None:
-        """A client that takes too long."""
+        """A client takes too long."""
         self.notes.faults["late"] += 1
         self.tell(name, "sleep 30", 5.0)
 
     def die(self, name: str) -> None:
-        """A client whose training kills its own process."""
+        """A client's training kills its own process."""
         self.notes.faults["client process killed"] += 1
         self.tell(name, "die", 5.0)
 
     def fail(self, name: str) -> None:
-        """A client whose training fails."""
+        """A client's training function raises an exception."""
         self.notes.faults["training failed"] += 1
         self.tell(name, "raise", 5.0)
 
     def tell(self, name: str, words: str, seconds: float) -> None:
         """Have a client misbehave for some seconds."""
-        began = board(self.out)["round"]
+        began = read_live(self.out)["round"]
         (self.script / name).write_text(words)
 
         def stop() -> None:
             (self.script / name).unlink(missing_ok=True)
             if words in BAD:
-                self.notes.lies.append(Lie(name, began, board(self.out)["round"]))
+                self.notes.lies.append(Lie(name, began, read_live(self.out)["round"]))
 
         self.later(name, seconds, stop)
 
     def hang(self, name: str) -> None:
-        """A node that hangs, and goes on later."""
+        """A node is stopped, and continues later."""
         self.notes.faults["node hung"] += 1
         self.lab.kill(name, signal.SIGSTOP)
         wait = self.rng.uniform(5, 15)
         self.later(name, wait, lambda: self.lab.kill(name, signal.SIGCONT))
 
     def leave(self, name: str) -> None:
-        """A node that says good-bye, and comes back."""
+        """A node signs off, and is started again."""
         self.notes.faults["node left"] += 1
         self.lab.kill(name, signal.SIGTERM)
         self.later(name, self.rng.uniform(3, 8), lambda: self.lab.start(name))
 
     def crash(self, name: str) -> None:
-        """A node that is killed, and comes back."""
+        """A node is killed, and started again."""
         self.notes.faults["node killed"] += 1
         self.lab.kill(name, signal.SIGKILL)
         self.later(name, self.rng.uniform(2, 5), lambda: self.lab.start(name))
 
     def tasks(self, name: str) -> None:
-        """What runs a node's tasks is killed, and started again."""
+        """A node's task runner is killed, and started again."""
         self.notes.faults["task runner killed"] += 1
         self.lab.kill(f"{name}-tasks", signal.SIGKILL)
         self.later(name, 2.0, lambda: self.lab.start(name))
 
     def join(self, name: str) -> None:
-        """One more node."""
+        """One more node joins."""
         self.notes.faults["node joined"] += 1
         self.nodes += 1
         new = f"node-{self.nodes}"
         self.later(new, 0.0, lambda: self.lab.up(nodes=self.nodes))
 
     def server(self, name: str) -> None:
-        """The server is killed, and started again; every other time just as it says something."""
+        """The server is killed and started again, every other time just after a success."""
         self.notes.faults["server killed"] += 1
         if self.notes.faults["server killed"] % 2:
             self.await_success()
         with suppress(ProcessLookupError):
-            os.kill(int(board(self.out)["pid"]), signal.SIGKILL)
+            os.kill(int(read_live(self.out)["pid"]), signal.SIGKILL)
         self.settle()
         self.submit()
 
     def superlink(self, name: str) -> None:
-        """The SuperLink is killed, and started again with its database; so is the server."""
+        """The SuperLink is killed and started again with its database; so is the server."""
         self.notes.faults["SuperLink killed"] += 1
         self.lab.kill("superlink", signal.SIGKILL)
         self.settle()
@@ -170,41 +171,39 @@ class Soak:
         self.submit()
 
     def await_success(self) -> None:
-        """Until the moment in which a version is announced: what is not safe then is lost."""
-        before, until = board(self.out)["version"], time.monotonic() + 15
-        while time.monotonic() < until and board(self.out)["version"] == before:
+        """Wait for the next announced version, but at most 15 s."""
+        before, until = read_live(self.out)["version"], time.monotonic() + 15
+        while time.monotonic() < until and read_live(self.out)["version"] == before:
             time.sleep(0.001)
 
     def settle(self) -> None:
-        """Wait until a killed server is really gone, and see what it leaves."""
-        until = time.monotonic() + 20
-        pid = int(board(self.out)["pid"])
-        while not gone(pid):
-            assert time.monotonic() < until, f"The server was killed, and {pid} is still there."
-            time.sleep(0.1)
+        """Wait until a killed server has ended, and check its files."""
+        pid = int(read_live(self.out)["pid"])
+        wait_until(lambda: gone(pid), lambda: f"The server {pid} was killed and has not ended.")
         self.notes.killed(self.out)
 
     def rest(self) -> None:
-        """Wait until all is good again: every node that was ever started must be there."""
+        """Wait until every node that was ever started is online again."""
         for thread in self.threads:
-            thread.join(90)
-        until = time.monotonic() + 60
-        while off := [node["name"] for node in self.lab.status()["nodes"] if not node["online"]]:
-            assert time.monotonic() < until, f"{off} did not come back"
-            time.sleep(2)
+            thread.join(LIMIT)
+
+        def offline() -> list[str]:
+            return [node["name"] for node in self.lab.status()["nodes"] if not node["online"]]
+
+        wait_until(lambda: not offline(), lambda: f"{offline()} did not come back", pause=2.0)
 
     def later(self, name: str, seconds: float, do: Callable[[], Any]) -> None:
-        """Make good again after some time; until then nothing else happens to that node."""
+        """Undo a fault after some time; until then nothing else happens to that node."""
         self.busy.add(name)
 
         def then() -> None:
             time.sleep(seconds)
             said = []
-            for _ in range(3):
+            for _ in range(12):
                 try:
                     do()
                     break
-                except Exception as error:  # the SuperLink may just be away
+                except Exception as error:  # the SuperLink may just be restarting
                     said.append(f"{name}: {error}")
                     self.say(f"      {said[-1]}")
                     time.sleep(5)

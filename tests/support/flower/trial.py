@@ -1,4 +1,4 @@
-"""A real federation, a run on it that is told what shall happen, and its books afterwards."""
+"""A real federation, and runs on it whose clients do what a script tells them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import shutil
 import signal
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,14 +17,17 @@ from cafe.flower.lab.processes import exists
 from cafe.live.job_records import JobRecord
 from cafe.live.run_log import read_jobs, read_rounds
 from cafe.results import load
+from tests.support.flower.waiting import wait_until
 
-APP = Path(__file__).parent / "app"
-NODES = 4  # of the federation that tests share
+APP = Path(__file__).parent / "chaos_app"
+NODES = 4  # of the federation that several test files share
+PATIENT = 300.0  # a deadline that no client misses; rounds close when all clients have reported
+ENDED = ("finished", "stopped")
 
 
 @contextmanager
 def federation(nodes: int, folder: Path | None = None, **how: Any) -> Iterator[Lab]:
-    """A lab with the app of the tests, taken down in the end whatever happens."""
+    """A lab with the app of the tests; it is always taken down in the end."""
     place = Path(tempfile.mkdtemp(prefix="cafe-soak-")) if folder is None else folder
     app = place / "app"
     shutil.copytree(APP, app)
@@ -40,8 +42,8 @@ def federation(nodes: int, folder: Path | None = None, **how: Any) -> Iterator[L
             shutil.rmtree(place, ignore_errors=True)
 
 
-def board(folder: Path) -> dict[str, Any]:
-    """``live.json``, or nothing yet."""
+def read_live(folder: Path) -> dict[str, Any]:
+    """``live.json``, or a placeholder if there is none yet."""
     with suppress(OSError, ValueError):
         return dict(json.loads((folder / "live.json").read_text()))
     return {"state": "none", "pid": 0, "round": -1, "version": -1}
@@ -64,35 +66,48 @@ class Trial:
 
     def tell(self, node: str, *lines: str) -> None:
         """Have a client do something: a line for each round, then again from the first."""
-        (self.script / node).write_text("\n".join(lines))
+        draft = self.script / f".{node}"
+        draft.write_text("\n".join(lines))
+        draft.replace(self.script / node)
 
     def submit(self) -> None:
         """Start the server, or start it again."""
         self.run = self.lab.submit(**self.settings)
 
-    def wait(self, seen: Callable[[dict[str, Any]], bool], seconds: float = 90.0) -> dict[str, Any]:
-        """Look at ``live.json`` until it has something."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            now = board(self.out)
+    def wait(self, seen: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Poll ``live.json`` until a condition holds; fail if the run ends before."""
+
+        def check() -> dict[str, Any] | None:
+            now = read_live(self.out)
             if seen(now):
                 return now
-            time.sleep(0.1)
-        log = self.lab.run_log(self.run)
-        raise AssertionError(f"Not within {seconds:.0f} s: {board(self.out)}\n{log}")
+            assert now["state"] not in ENDED, f"The run has ended: {now}\n{self.log()}"
+            return None
 
-    def finish(self, seconds: float = 90.0) -> None:
-        """Wait for the end, which must be a good one."""
-        now = self.wait(lambda now: now["state"] in ("finished", "stopped"), seconds)
+        found = wait_until(check, lambda: f"{read_live(self.out)}\n{self.log()}")
+        assert found is not None
+        return found
+
+    def finish(self) -> None:
+        """Wait until the run has finished."""
+        now = self.wait(lambda now: now["state"] in ENDED)
         assert now["state"] == "finished", now["why"]
+
+    def log(self) -> str:
+        """The run's log as far as the SuperLink has it."""
+        return self.lab.run_log(self.run, 1000)
+
+    def wait_for_log(self, text: str) -> None:
+        """Wait until the run's log contains a text; it reaches the SuperLink with some delay."""
+        wait_until(lambda: text in self.log(), self.log, pause=1.0)
 
     def jobs(self, node: str) -> list[JobRecord]:
         """A node's jobs."""
-        name = by_name(self.lab, node)
+        name = id_of_node(self.lab, node)
         return [job for job in read_jobs(self.out) if job.name == name]
 
     def conserved(self) -> None:
-        """Every job has one fate, every round one line, every version one round."""
+        """Check that every job has one fate, every round one line, every version one round."""
         jobs, rounds, history = read_jobs(self.out), read_rounds(self.out), load(self.out).history
         assert len({(job.client, job.round) for job in jobs}) == len(jobs)
         assert sum(r.invited for r in rounds) == len(jobs) + history.open_jobs
@@ -105,17 +120,16 @@ class Trial:
 
 
 def leave(lab: Lab, *names: str) -> None:
-    """Have nodes say good-bye, and wait until they have gone."""
+    """Have nodes sign off, and wait until their processes have ended."""
     tasks = {f"{name}-tasks" for name in names}
     pids = [each.pid for each in lab.processes() if each.name in {*names} | tasks]
     for name in names:
         lab.kill(name, signal.SIGTERM)
-    while not all(map(gone, pids)):
-        time.sleep(0.1)
+    wait_until(lambda: all(map(gone, pids)), lambda: f"{names} did not end.")
 
 
-def by_name(lab: Lab, node: str) -> str:
+def id_of_node(lab: Lab, node: str) -> str:
     """Flower's id of a node."""
-    memory = lab.paths.load_state()
-    assert memory is not None
-    return str(memory.nodes[node].id)
+    state = lab.paths.load_state()
+    assert state is not None
+    return str(state.nodes[node].id)

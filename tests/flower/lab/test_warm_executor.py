@@ -1,4 +1,4 @@
-"""What the warm start uses of Flower's inner workings, and the helper that forks."""
+"""The internals of Flower that the warm start uses, and the helper that forks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from flwr.supercore.superexec.executor import (
 )
 
 from cafe.flower.lab import warm_executor
+from tests.support.flower.waiting import LIMIT, wait_until
 
 SPEC = ExecutionSpec(TaskType.CLIENT_APP, "127.0.0.1:1", "token", True, None, False, 1, False, 1)
 
@@ -36,6 +36,7 @@ import json, os, socket, sys, threading, types
 import flwr.supercore.tls
 import numpy
 from cafe.flower.lab import warm_executor
+from tests.support.flower.waiting import LIMIT, wait_until
 def run_clientapp(token, **spec):
     with open(os.path.join(sys.argv[1], token), "w") as file:
         file.write(f"{os.getpgid(0) == os.getpid()} {numpy.random.random()}")
@@ -123,13 +124,11 @@ def test_hundreds_of_tasks(tmp_path: Path) -> None:
             ours.send(json.dumps({**spec, "token": name}).encode())
             _wait_for(tmp_path, k - 3)  # a few at a time
         _wait_for(tmp_path, len(names))
-    helper.wait(timeout=60)
+    helper.wait(timeout=LIMIT)
     said = [(tmp_path / name).read_text().split() for name in names]
     assert {own_group for own_group, _ in said} == {"True"}
     assert len({number for _, number in said}) == len(names)
 
 
 def _wait_for(folder: Path, files: int) -> None:
-    until = time.monotonic() + 60
-    while len([*folder.iterdir()]) < files and time.monotonic() < until:
-        time.sleep(0.002)
+    wait_until(lambda: len([*folder.iterdir()]) >= files, lambda: f"{files} files", pause=0.002)

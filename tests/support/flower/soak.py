@@ -1,10 +1,10 @@
-"""A federation of real SuperNodes that everything happens to, and what is left of it.
+"""A soak test: a federation of real SuperNodes with injected faults.
 
-    python -m tests.flower.soak --nodes 8 --rounds 60 --seed 1 --output studies/soak
+    python -m tests.support.flower.soak --nodes 8 --rounds 60 --seed 1 --output studies/soak
 
-Under a seed it kills, stops, starts and joins nodes, ends their tasks, kills the server and the
-SuperLink, and has clients send what nobody should accept. In the end every round, job and report
-is accounted for, and the model is trained again from the log: it must be the same to the bit.
+In a seeded order it kills, stops, starts and adds nodes, ends their tasks, kills the server and the
+SuperLink, and has clients send false reports. In the end every round, job and report is accounted
+for, and the model is trained again from the log: it must be the same to the bit.
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.flower.accounts import accounts, page
-from tests.flower.faults import Soak
-from tests.flower.trial import federation
+from tests.support.flower.accounts import accounts, page
+from tests.support.flower.faults import Soak
+from tests.support.flower.trial import federation
+from tests.support.flower.waiting import unhurried
 
 
 def soak(
     nodes: int, rounds: int, seed: int, apart: tuple[float, float], seconds: float,
     keep: Path | None = None, say: Callable[[str], None] = print,
 ) -> dict[str, Any]:  # fmt: skip
-    """A whole soak, and its figures."""
+    """Run a soak; return its figures."""
     with federation(nodes) as lab:
         out = lab.paths.folder / "out"
         settings = {
-            "rounds": rounds, "policy": "agu", "quorum": max(nodes * 5 // 8, 1), "deadline": 7.0,
-            "wait": 120.0,
+            "rounds": rounds, "policy": "agu", "quorum": max(nodes * 5 // 8, 1),
+            "deadline": unhurried(7.0),
+            "wait": 600.0,
         }  # fmt: skip
         made = Soak(lab, out, settings, random.Random(seed), nodes, say)
         made.play(apart, seconds)
@@ -47,7 +49,7 @@ def soak(
 
 
 def main() -> None:
-    """The long form."""
+    """Run the long soak, and write its page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=60)
@@ -59,7 +61,7 @@ def main() -> None:
         lambda sentence: print(sentence, flush=True),
     )  # fmt: skip
     words = " ".join(f"--{name} {value}" for name, value in vars(given).items())
-    found["command"] = f"python -m tests.flower.soak {words}"
+    found["command"] = f"python -m tests.support.flower.soak {words}"
     (given.output / "result.json").write_text(json.dumps(found, indent=2) + "\n")
     (given.output / "README.md").write_text(page(found))
     print(json.dumps(found, indent=2))

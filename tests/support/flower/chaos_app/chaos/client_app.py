@@ -1,4 +1,4 @@
-"""A client that trains; or does what the file ``<script>/<its name>`` says, while there is one."""
+"""A client that trains, or does what the file ``<script>/<its name>`` says if there is one."""
 
 from __future__ import annotations
 
@@ -22,19 +22,27 @@ app = ClientApp()
 
 def told(context, round_=0):
     """What the script says for a round, line by line; a word, and a number where it needs one."""
-    path = Path(str(context.run_config["script"])) / str(context.node_config["name"])
-    lines = path.read_text().splitlines() if context.run_config["script"] and path.exists() else []
+    return read_script(context.run_config["script"], context.node_config["name"], round_)
+
+
+def read_script(script, name, round_):
+    """A word and a number from a client's line for a round."""
+    path = Path(str(script)) / str(name)
+    lines = path.read_text().splitlines() if script and path.exists() else []
     words = lines[round_ % len(lines)].split() if lines else []
     return words[0] if words else "", words[1] if len(words) > 1 else "0"
 
 
 def train(model, job):
-    """The honest work."""
+    """Train, after doing what the script says."""
     word, number = job.config["told"], float(job.config["number"])
     if word == "sleep":
         time.sleep(number)
     while word == "busy" and job.go_on():
         time.sleep(0.05)
+    while word == "hold":  # until the script says something else
+        time.sleep(0.05)
+        word, _ = read_script(job.config["script"], job.settings["name"], job.round)
     if word == "work":  # as long as training would take on slower machines than this one
         end = time.monotonic() + 0.5 + job.rng().exponential(number)
         while time.monotonic() < end:
@@ -57,7 +65,7 @@ honest = client(train, evaluate=judge)
 
 
 def forged(message, word, number):
-    """A report that nobody should believe."""
+    """A report that must be rejected."""
     order, _ = messages.read_order(message.content.config_records["order"])
     model = array_records.join_parts(message.content.array_records["model"])
     update = {name: np.full_like(array, 1e-3) for name, array in model.items()}
@@ -125,7 +133,7 @@ def turned(message, factor):
 
 @app.train()
 def on_train(message, context):
-    """Honest, or not."""
+    """Train, or send a false report."""
     order, _ = messages.read_order(message.content.config_records["order"])
     word, number = told(context, order.round)
     context.run_config["told"], context.run_config["number"] = word, number
@@ -142,7 +150,7 @@ def on_train(message, context):
 
 @app.evaluate()
 def on_evaluate(message, context):
-    """Honest."""
+    """Evaluate, after a pause if the script says so."""
     word, number = told(context)
     if word == "sleep":
         time.sleep(float(number))

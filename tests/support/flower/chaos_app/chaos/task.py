@@ -7,7 +7,9 @@ import numpy as np
 from cafe.data import load_digits
 
 RATE, BATCH = 0.1, 32
-PARTITIONS = 16  # more than there are ever nodes, so that who joins later changes nobody's share
+PARTITIONS = (
+    16  # more than there are ever nodes, so that a new node does not change the others' shares
+)
 
 
 def start():

@@ -1,0 +1,38 @@
+"""Command lines, and what is checked before them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from cafe import cli
+from cafe.errors import FileError, InputError
+from cafe.flower.lab import Lab, commands
+
+
+def test_without_flower_every_verb_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    for verb in ("init", "up", "run", "status", "down"):
+        monkeypatch.setattr(sys, "argv", ["cafe", "federate", verb, str(tmp_path / "app")])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        assert stop.value.code == 2
+        assert "pip install 'cafe-fl[flower]'" in capsys.readouterr().err
+    assert not (tmp_path / "app").exists()
+
+
+def test_a_folder_that_is_no_app(tmp_path: Path) -> None:
+    pytest.importorskip("flwr", reason="a real federation needs Flower")
+    (tmp_path / "pyproject.toml").write_text("[tool.cafe]\nimports = 3\n")
+    with pytest.raises(FileError, match="list of module names"):
+        commands._warm_imports(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("[tool.cafe\n")
+    with pytest.raises(FileError, match="must be TOML"):
+        commands._warm_imports(tmp_path)
+    with pytest.raises(InputError, match="There is no federation"):
+        Lab(tmp_path).start("node-1")
+    assert Lab(tmp_path).down() == []

@@ -1,0 +1,46 @@
+"""Starting over after a command was killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cafe.errors import InputError
+from cafe.flower.lab import commands, paths, startup
+
+
+def test_half_a_database_is_made_anew(tmp_path: Path) -> None:
+    """Where the SuperLink was ended while it made one, Flower would refuse it for ever."""
+    kept = paths.LabPaths(tmp_path)
+    kept.create()
+    for file in (kept.database, kept.database.with_name("superlink.db-wal")):
+        file.write_text("half")
+    whole = paths.LabState(False, False, 1, registered={"node-1": "7"}, database=True)
+    startup._clean_up(kept, whole)
+    assert kept.database.read_text() == "half"
+    assert whole.registered
+    half = paths.LabState(False, False, 1, registered={"node-1": "7"})
+    startup._clean_up(kept, half)
+    assert not [*kept.state_folder.glob("superlink.db*")]
+    assert not half.registered
+
+
+def test_a_key_that_is_taken_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that was killed may have left a tool at work, which registers the same file."""
+    pytest.importorskip("cryptography", reason="comes with Flower")
+    kept = paths.LabPaths(tmp_path)
+    kept.create()
+    seen: list[str] = []
+
+    def tool(_: paths.LabPaths, *words: str) -> dict[str, str]:
+        seen.append(Path(words[2]).read_text())
+        if len(seen) == 1:
+            raise InputError("Public key already in use.")
+        return {"node-id": "7"}
+
+    monkeypatch.setattr(commands, "call_flwr", tool)
+    memory = paths.LabState(False, False, 1, {"node-1": paths.Node(0, 1, 2)})
+    startup._register(kept, memory, ["node-1"], lambda _: None)
+    assert memory.registered == {"node-1": "7"}
+    assert len({*seen}) == 2

@@ -373,10 +373,24 @@ def test_every_warning_has_a_section() -> None:
     assert len(sections) == inspect.getsource(explain.plan_warnings).count("found.append(")
 
 
-def test_the_tree_is_drawn() -> None:
-    drawn = text("design.md").partition("What is to come:")[0]
-    parts = [p for p in (ROOT / "src" / "cafe").iterdir() if (p / "__init__.py").exists()]
-    parts += (ROOT / "src" / "cafe").glob("[a-z]*.py")
-    for part in parts:
-        line = f"      {part.name}{'/' if part.is_dir() else ''} "
-        assert line in drawn, f"docs/design.md does not draw {part.name}"
+def test_the_picture_has_every_package() -> None:
+    picture = (DOCS / "images" / "design.svg").read_text(encoding="utf-8")
+    source = ROOT / "src" / "cafe"
+    parts = {path.name for path in source.iterdir() if (path / "__init__.py").exists()}
+    parts |= {path.stem for path in source.glob("[a-z]*.py")}
+    missing = {part for part in parts if f">{part}</text>" not in picture}
+    assert not missing, "docs/images/design.svg does not show them"
+    for path in re.findall(r"[a-z_]+(?:/[a-z_]+)?\.py", picture):
+        assert (source / path).exists(), f"docs/images/design.svg names {path}"
+
+
+def test_places_of_concepts_exist() -> None:
+    page = text("design.md")
+    rows = page.partition("## Where do I find")[2].partition("\n## ")[0]
+    places = [row.split("|")[2] for row in rows.splitlines() if row.startswith("| ")][2:]
+    assert len(places) >= 20
+    for place in places:
+        paths = [path for path in re.findall(r"`([^`]+)`", place) if "/" in path or ".py" in path]
+        assert paths, place
+        for path in paths:
+            assert (ROOT / "src" / "cafe" / path).exists(), f"docs/design.md names {path}"

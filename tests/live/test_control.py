@@ -19,7 +19,7 @@ from cafe.live.server import serve
 from cafe.policies import fedavg, mcu
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
-from tests.support.serving import MCU, brief, stopped_after, wire
+from tests.support.serving import MCU, config, stopped_after, wire
 from tests.support.virtual_runs import VirtualWire
 
 LOG = logging.getLogger("tests.controller")  # what is logged is no part of what a run is told by
@@ -56,7 +56,7 @@ Asked = Callable[[], list[tuple[int, Any]]]
 
 
 def test_a_controller_chooses_every_deadline(tmp_path: Path, asked: Asked) -> None:
-    history = serve(wire(), brief(Doubling(), rounds=6, patience=50), tmp_path)
+    history = serve(wire(), config(Doubling(), rounds=6, patience=50), tmp_path)
     lasted = history.by_round["closed"] - history.by_round["opened"]
     np.testing.assert_allclose(lasted, [0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
     first = asked()[1:]  # the first time is to see whether it has a policy at all
@@ -71,7 +71,7 @@ def test_a_controller_chooses_every_deadline(tmp_path: Path, asked: Asked) -> No
 
 
 def test_a_controller_is_asked_the_same_after_a_stop(tmp_path: Path, asked: Asked) -> None:
-    given = brief(Doubling(), rounds=6, patience=50)
+    given = config(Doubling(), rounds=6, patience=50)
     serve(wire(), given, tmp_path / "whole")
     first = dict(asked()[1:])
     at = wire()
@@ -86,9 +86,9 @@ def test_a_controller_is_asked_the_same_after_a_stop(tmp_path: Path, asked: Aske
 
 
 def test_a_run_goes_on_only_with_its_controller(tmp_path: Path) -> None:
-    stopped_after(2, tmp_path, wire(), brief(Doubling()))
+    stopped_after(2, tmp_path, wire(), config(Doubling()))
     with pytest.raises(InputError, match="Doubling"):
-        serve(wire(), brief(Doubling(first=0.2)), tmp_path)
+        serve(wire(), config(Doubling(first=0.2)), tmp_path)
 
 
 def test_a_controller_that_cannot_be_identified_is_refused(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_controller_that_cannot_be_identified_is_refused(tmp_path: Path) -> No
             return MCU
 
     with pytest.raises(InputError, match=r"The controller is a .*Counting, which cannot be ident"):
-        serve(wire(), brief(Counting()), tmp_path)
+        serve(wire(), config(Counting()), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_controller_that_cannot_be_identified_is_refused(tmp_path: Path) -> No
 )
 def test_what_is_no_controller_is_refused(wrong: Any) -> None:
     with pytest.raises(InputError, match=r"A policy is needed, .* or a controller"):
-        brief(wrong)
+        config(wrong)
 
 
 def test_a_controller_must_answer_a_policy(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_controller_must_answer_a_policy(tmp_path: Path) -> None:
         return None
 
     with pytest.raises(InputError, match="must answer a policy"):
-        serve(wire(), brief(none), tmp_path)
+        serve(wire(), config(none), tmp_path)
 
 
 def test_a_policy_of_a_controller_must_end_its_rounds(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_policy_of_a_controller_must_end_its_rounds(tmp_path: Path) -> None:
         return MCU if ledger.round < 2 else fedavg(fraction=1.0)
 
     with pytest.raises(InputError, match="Give the policy a deadline"):
-        serve(wire(), brief(endless), tmp_path)
+        serve(wire(), config(endless), tmp_path)
     assert len(read_rounds(tmp_path)) == 2
 
 
@@ -139,7 +139,7 @@ def test_a_controller_may_ask_for_fewer_when_clients_have_gone(tmp_path: Path) -
         at.names = everyone[: 6 - min(at.polls // 2, 3)]
 
     at.on_poll = leave
-    history = serve(at, brief(everybody, rounds=5, wait=5.0), tmp_path)
+    history = serve(at, config(everybody, rounds=5, wait=5.0), tmp_path)
     assert history.updates == 5
     assert history.by_round["used"].tolist() == [6, 5, 5, 4, 4]
 
@@ -149,7 +149,7 @@ def test_a_controller_is_shown_the_last_times(
 ) -> None:
     """However long a run lasts, asking takes no longer."""
     monkeypatch.setattr("cafe.live.live_run.MAX_RESPONSES", 10)
-    serve(wire(), brief(Doubling(), rounds=6, patience=50), tmp_path)
+    serve(wire(), config(Doubling(), rounds=6, patience=50), tmp_path)
     assert [seen[0] for _, seen in asked()[1:]] == [0, 6, 10, 10, 10, 10]
 
 
@@ -157,6 +157,6 @@ def test_no_response_is_too_quick_to_be_written_down(tmp_path: Path) -> None:
     """Microseconds are written: what rounds to 0 would be no response time, and end the run."""
     at = VirtualWire(cafe.Federation(4, cafe.Constant(1e-8)))
     policy = mcu(quorum=1, deadline=0.5, target=2)
-    history = serve(at, brief(policy), tmp_path)
+    history = serve(at, config(policy), tmp_path)
     assert history.updates == history.rounds == 5
     assert read_observations(tmp_path / RESPONSES).event_times.min() == 1e-6

@@ -24,7 +24,7 @@ from cafe.policies import agu, mcu
 from cafe.results import checkpoint, load
 from cafe.results.storage import AppendOnlyFile
 from cafe.rounds.policy import Policy
-from tests.support.serving import Killed, assert_sound, brief
+from tests.support.serving import Killed, assert_sound, config
 from tests.support.virtual_runs import VirtualWire, exponential
 
 POLICIES = [
@@ -40,7 +40,7 @@ def wire() -> VirtualWire:
 
 
 def given(policy: Policy, rounds: int = 3) -> ServerConfig:
-    return brief(policy, rounds=rounds, evaluate=lambda model: (1.0, 0.5))
+    return config(policy, rounds=rounds, evaluate=lambda model: (1.0, 0.5))
 
 
 @dataclass(eq=False)
@@ -222,7 +222,7 @@ def test_a_server_that_dies_while_it_overwrites(
 ) -> None:
     policy = POLICIES[0]
     folder = tmp_path / "whole"
-    serve(VirtualWire(exponential(7, 1.0), seed=8), brief(policy, rounds=3), folder)
+    serve(VirtualWire(exponential(7, 1.0), seed=8), config(policy, rounds=3), folder)
     with monkeypatch.context() as patch:
         pictures = photographed(folder, policy, patch, overwrite=True)
     for n, picture in enumerate(pictures[::3]):

@@ -16,7 +16,7 @@ from cafe.live.wire import ClientScore
 from cafe.policies import mcu
 from cafe.report import run_page
 from cafe.results import load
-from tests.support.serving import board, brief, stopped_after, wire
+from tests.support.serving import config, read_status, stopped_after, wire
 from tests.support.virtual_runs import VirtualWire
 
 
@@ -45,18 +45,18 @@ class Evaluations:
 def test_evaluation_on_the_server(tmp_path: Path) -> None:
     said: list[str] = []
     evaluate = Evaluations((4.0, 0.1), (3.0, None), ValueError("no data"), 7, (2.0, 0.5))
-    history = serve(wire(), brief(evaluate=evaluate, updates=5), tmp_path, say=said.append)
+    history = serve(wire(), config(evaluate=evaluate, updates=5), tmp_path, say=said.append)
     assert history.curve is not None
     assert history.curve.loss.tolist() == [4.0, 3.0, 2.0]
     np.testing.assert_array_equal(history.curve.accuracy, [0.1, np.nan, 0.5])
     assert any("Version 3 was not evaluated: it failed: ValueError: no data." in s for s in said)
     assert any("Version 4 was not evaluated: it failed: TypeError" in s for s in said)
-    assert board(tmp_path)["accuracy"] == 0.5
+    assert read_status(tmp_path)["accuracy"] == 0.5
 
 
 def test_evaluations_some_updates_apart(tmp_path: Path) -> None:
     evaluate = Evaluations((1.0, 0.5))
-    given = brief(evaluate=evaluate, evaluate_every=3, updates=8)
+    given = config(evaluate=evaluate, evaluate_every=3, updates=8)
     history = serve(wire(), given, tmp_path)
     assert history.curve is not None
     assert history.curve.updates.tolist() == [3, 6, 8]
@@ -74,7 +74,7 @@ def test_an_evaluation_that_hangs_costs_its_limit_once(tmp_path: Path) -> None:
                 if thread is not threading.current_thread() and thread.daemon:
                     thread.join(5.0)
 
-    given = brief(evaluate=evaluate, updates=5, evaluate_seconds=0.02)
+    given = config(evaluate=evaluate, updates=5, evaluate_seconds=0.02)
     history = serve(wire(), given, tmp_path, say=say)
     assert [s for s in said if "not evaluated" in s] == [
         "Version 1 was not evaluated: it took longer than 0.02 s.",
@@ -90,10 +90,10 @@ def test_an_evaluation_that_hangs_costs_its_limit_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("loss", [float("nan"), float("inf")])
 def test_a_loss_that_is_no_number(tmp_path: Path, loss: float) -> None:
-    history = serve(wire(), brief(evaluate=Evaluations((loss, 0.9)), rounds=3), tmp_path)
+    history = serve(wire(), config(evaluate=Evaluations((loss, 0.9)), rounds=3), tmp_path)
     assert history.curve is not None
     assert np.isnan(history.curve.accuracy).all()
-    assert board(tmp_path)["accuracy"] is None
+    assert read_status(tmp_path)["accuracy"] is None
     again = load(tmp_path).history.curve
     assert again is not None
     np.testing.assert_array_equal(again.loss, history.curve.loss)
@@ -102,12 +102,12 @@ def test_a_loss_that_is_no_number(tmp_path: Path, loss: float) -> None:
 
 @pytest.mark.parametrize("accuracy", [float("nan"), float("inf")])
 def test_an_accuracy_that_is_no_number(tmp_path: Path, accuracy: float) -> None:
-    at, given = wire(), brief(evaluate=Evaluations((1.0, accuracy)), rounds=3)
+    at, given = wire(), config(evaluate=Evaluations((1.0, accuracy)), rounds=3)
     stopped_after(2, tmp_path, at, given)
     history = serve(at, given, tmp_path)
     assert history.curve is not None
     assert np.isnan(history.curve.accuracy).all()
-    assert board(tmp_path)["accuracy"] is None
+    assert read_status(tmp_path)["accuracy"] is None
 
 
 def test_evaluation_by_clients(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_evaluation_by_clients(tmp_path: Path) -> None:
         "c005": None,
     }
     at = wire(judge=lambda name, model: opinions[name])
-    history = serve(at, brief(evaluate="clients", evaluate_seconds=5.0, updates=2), tmp_path)
+    history = serve(at, config(evaluate="clients", evaluate_seconds=5.0, updates=2), tmp_path)
     assert history.curve is not None
     np.testing.assert_allclose(history.curve.loss, (1.0 * 10 + 4.0 * 30) / 40)
     np.testing.assert_allclose(history.curve.accuracy, 0.5)
@@ -130,7 +130,7 @@ def test_evaluation_by_clients(tmp_path: Path) -> None:
 
 def test_evaluation_by_clients_ends_when_all_have_answered(tmp_path: Path) -> None:
     at = wire(judge=lambda name, model: (float(model["bias"][0]), 1.0, 1))
-    history = serve(at, brief(evaluate="clients", evaluate_seconds=99.0, updates=2), tmp_path)
+    history = serve(at, config(evaluate="clients", evaluate_seconds=99.0, updates=2), tmp_path)
     assert at.t < 20.0
     assert history.curve is not None
     assert history.model is not None
@@ -146,7 +146,7 @@ def test_an_opinion_counts_once_and_only_if_asked_for(tmp_path: Path) -> None:
         return [*found, *found, ClientScore("never asked", 900.0, 1.0, 999)]
 
     at.receive_scores = receive_scores  # type: ignore[method-assign]
-    history = serve(at, brief(evaluate="clients", evaluate_seconds=5.0, updates=1), tmp_path)
+    history = serve(at, config(evaluate="clients", evaluate_seconds=5.0, updates=1), tmp_path)
     assert history.curve is not None
     assert history.curve.loss.tolist() == [2.0]
     assert history.curve.accuracy.tolist() == [0.5]
@@ -154,7 +154,7 @@ def test_an_opinion_counts_once_and_only_if_asked_for(tmp_path: Path) -> None:
 
 def test_nobody_has_an_opinion(tmp_path: Path) -> None:
     said: list[str] = []
-    given = brief(evaluate="clients", evaluate_seconds=3.0, updates=2)
+    given = config(evaluate="clients", evaluate_seconds=3.0, updates=2)
     history = serve(wire(), given, tmp_path, say=said.append)
     assert history.curve is not None
     assert len(history.curve) == 0
@@ -165,7 +165,7 @@ def test_nobody_has_an_opinion(tmp_path: Path) -> None:
 def test_a_score_that_a_killed_server_owed_is_made_up(tmp_path: Path) -> None:
     """It was killed after the checkpoint of its last round, and before the evaluation."""
     at, evaluate = wire(), Evaluations((1.0, 0.5))
-    given = brief(evaluate=evaluate, updates=3, evaluate_every=2)
+    given = config(evaluate=evaluate, updates=3, evaluate_every=2)
     stopped_after(3, tmp_path, at, given)
     before = evaluate.calls
     history = serve(at, given, tmp_path)
@@ -177,7 +177,7 @@ def test_a_score_that_a_killed_server_owed_is_made_up(tmp_path: Path) -> None:
 
 def test_the_last_model_is_evaluated_though_the_last_round_failed(tmp_path: Path) -> None:
     at = wire(behave=lambda order: "silent" if order.round >= 4 else "report")
-    given = brief(mcu(quorum=1, deadline=9.0), evaluate=Evaluations((1.0, 0.5)), evaluate_every=3)
+    given = config(mcu(quorum=1, deadline=9.0), evaluate=Evaluations((1.0, 0.5)), evaluate_every=3)
     history = serve(at, replace(given, rounds=6), tmp_path)
     assert history.updates == 4
     assert history.curve is not None
@@ -187,7 +187,7 @@ def test_the_last_model_is_evaluated_though_the_last_round_failed(tmp_path: Path
 def test_clients_that_are_not_back_yet_are_waited_for(tmp_path: Path) -> None:
     """After a restart of everything, the score that is owed is theirs to give."""
     at = wire(judge=lambda name, model: (2.0, 0.5, 1))
-    given = brief(evaluate="clients", evaluate_seconds=30.0, updates=2)
+    given = config(evaluate="clients", evaluate_seconds=30.0, updates=2)
     stopped_after(2, tmp_path, at, given)
     everyone, begin = list(at.names), at.t
 

@@ -20,9 +20,9 @@ from cafe.live.server import serve
 from cafe.policies import agu, awu, mcu
 from cafe.rounds import HOLD, Carried, Closed, Ledger
 from cafe.rounds.policy import Policy
-from tests.live.test_conservation import Chaos
+from tests.support.chaos import Chaos
 from tests.support.policies import unequal
-from tests.support.serving import brief, stopped_after, wire
+from tests.support.serving import config, stopped_after, wire
 from tests.support.virtual_runs import random_step, start
 
 POLICIES = [
@@ -47,7 +47,7 @@ def test_the_log_gives_the_model_again(tmp_path: Path, policy: Policy, combine: 
     """Through misbehaving clients, lost memories, and a server that was stopped twice."""
     chaos = Chaos(2, 0.3)
     at = wire(seed=2, behave=chaos, on_poll=chaos.look)
-    given = brief(policy, rounds=14, seed=2, combine=combine)
+    given = config(policy, rounds=14, seed=2, combine=combine)
     stopped_after(3, tmp_path, at, given)
     stopped_after(9, tmp_path, at, given)
     history = serve(at, given, tmp_path)
@@ -60,7 +60,7 @@ def test_the_log_gives_the_model_again(tmp_path: Path, policy: Policy, combine: 
 
 
 def test_a_log_that_was_changed_is_noticed(tmp_path: Path) -> None:
-    history = serve(wire(seed=2), brief(rounds=4, seed=2), tmp_path)
+    history = serve(wire(seed=2), config(rounds=4, seed=2), tmp_path)
     path = tmp_path / JOBS
     lines = path.read_text().splitlines()
     merged = [n for n, line in enumerate(lines) if json.loads(line)["merged"] == 2]
@@ -87,7 +87,7 @@ def test_the_log_says_how_much_each_client_was_asked_to_do(tmp_path: Path) -> No
         return Carried(HOLD, kept=True)
 
     policy = replace(unequal(), carry=carry)
-    history = serve(wire(seed=2, train=train), brief(policy, rounds=6, seed=2), tmp_path)
+    history = serve(wire(seed=2, train=train), config(policy, rounds=6, seed=2), tmp_path)
     found = replay(tmp_path, start(), train, lambda name: {}, seed=2)
     assert history.model is not None
     assert history.reports_reused > 0

@@ -22,13 +22,13 @@ from cafe.report import run_page
 from cafe.results import checkpoint, load
 from cafe.results.storage import lock_folder, read_arrays
 from cafe.rounds.policy import Policy
-from tests.support.serving import MCU, assert_sound, board, brief, stopped_after, wire
+from tests.support.serving import MCU, assert_sound, config, read_status, stopped_after, wire
 from tests.support.virtual_runs import VirtualWire, start
 
 
 def test_a_run_from_beginning_to_end(tmp_path: Path) -> None:
     said: list[str] = []
-    history = serve(wire(), brief(evaluate=lambda model: (1.0, 0.5)), tmp_path, say=said.append)
+    history = serve(wire(), config(evaluate=lambda model: (1.0, 0.5)), tmp_path, say=said.append)
     assert history.rounds == 5
     assert_sound(tmp_path)
     loaded = load(tmp_path)
@@ -40,7 +40,7 @@ def test_a_run_from_beginning_to_end(tmp_path: Path) -> None:
     flat = np.concatenate([model["weight"].ravel(), model["bias"]])
     assert loaded.history.model is not None
     np.testing.assert_array_equal(loaded.history.model, flat)
-    state = board(tmp_path)
+    state = read_status(tmp_path)
     assert (state["state"], state["round"], state["rounds"]) == ("finished", 5, 5)
     assert state["version"] == history.updates
     assert state["pid"] == os.getpid()
@@ -65,15 +65,15 @@ def test_a_run_from_beginning_to_end(tmp_path: Path) -> None:
     ],
 )
 def test_the_first_limit_ends_it(tmp_path: Path, limit: dict[str, Any], reached: Any) -> None:
-    assert reached(serve(wire(), brief(**limit), tmp_path))
+    assert reached(serve(wire(), config(**limit), tmp_path))
 
 
 def test_a_finished_run_is_left_alone(tmp_path: Path) -> None:
-    first = serve(wire(), brief(), tmp_path)
+    first = serve(wire(), config(), tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     said: list[str] = []
     other = wire(seed=9)
-    again = serve(other, brief(), tmp_path, say=said.append)
+    again = serve(other, config(), tmp_path, say=said.append)
     assert said == [f"The run in {tmp_path} is finished: nothing is left to do."]
     assert not other.orders
     assert again.by_round["closed"].tolist() == first.by_round["closed"].tolist()
@@ -81,9 +81,9 @@ def test_a_finished_run_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_overwrite_begins_anew(tmp_path: Path) -> None:
-    serve(wire(), brief(rounds=7), tmp_path)
+    serve(wire(), config(rounds=7), tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
-    history = serve(wire(), brief(awu(deadline=0.4), seed=3, rounds=4), tmp_path, overwrite=True)
+    history = serve(wire(), config(awu(deadline=0.4), seed=3, rounds=4), tmp_path, overwrite=True)
     assert (history.rounds, history.seed) == (4, 3)
     assert_sound(tmp_path)
     assert {job.booked for job in read_jobs(tmp_path)} == {0, 1, 2, 3}
@@ -98,12 +98,12 @@ def kept_in(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        (brief(seed=1), "seed was 0 and is 1"),
-        (brief(mcu(quorum=3, deadline=0.5)), "policy was .*quorum=2.* and is .*quorum=3"),
-        (brief(optimiser=Momentum()), "optimiser was null and is .*Momentum"),
-        (brief(combine=Median()), "combine was .*Sum.* and is .*Median"),
-        (replace(brief(), model={"weight": np.zeros((2, 3), np.float32)}), "model.bias was"),
-        (replace(brief(), model={n: a.astype(float) for n, a in start().items()}), "<f8"),
+        (config(seed=1), "seed was 0 and is 1"),
+        (config(mcu(quorum=3, deadline=0.5)), "policy was .*quorum=2.* and is .*quorum=3"),
+        (config(optimiser=Momentum()), "optimiser was null and is .*Momentum"),
+        (config(combine=Median()), "combine was .*Sum.* and is .*Median"),
+        (replace(config(), model={"weight": np.zeros((2, 3), np.float32)}), "model.bias was"),
+        (replace(config(), model={n: a.astype(float) for n, a in start().items()}), "<f8"),
     ],
     ids=["seed", "policy", "optimiser", "combine", "arrays", "kind"],
 )
@@ -113,9 +113,9 @@ def test_another_run_is_not_mixed_in(
 ) -> None:
     at = wire()
     if finished:
-        serve(at, brief(), tmp_path)
+        serve(at, config(), tmp_path)
     else:
-        stopped_after(2, tmp_path, at, brief())
+        stopped_after(2, tmp_path, at, config())
     before = kept_in(tmp_path)
     with pytest.raises(FileError, match=words):
         serve(at, changed, tmp_path)
@@ -125,10 +125,10 @@ def test_another_run_is_not_mixed_in(
 def test_one_server_at_a_time(tmp_path: Path) -> None:
     said: list[str] = []
     with lock_folder(tmp_path), pytest.raises(FileError, match="another process is at work"):
-        serve(wire(), brief(), tmp_path, overwrite=True, say=said.append)
+        serve(wire(), config(), tmp_path, overwrite=True, say=said.append)
     assert said[0].startswith("Stopped: ")
     assert not (tmp_path / "run.json").exists()
-    serve(wire(), brief(), tmp_path)
+    serve(wire(), config(), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -143,11 +143,11 @@ def test_one_server_at_a_time(tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_run_that_is_stopped_every_round_goes_on(tmp_path: Path, policy: Policy) -> None:
-    at, given = wire(seed=2), brief(policy, rounds=8, optimiser=Momentum())
+    at, given = wire(seed=2), config(policy, rounds=8, optimiser=Momentum())
     clock: list[float] = []
     for rounds in range(1, 8):
         stopped_after(rounds, tmp_path, at, given)
-        clock.append(board(tmp_path)["now"])
+        clock.append(read_status(tmp_path)["now"])
         at.t += 1000.0  # nobody was there meanwhile, and no client grew older
     history = serve(at, given, tmp_path)
     assert history.rounds == 8
@@ -162,7 +162,7 @@ def test_a_run_that_is_stopped_every_round_goes_on(tmp_path: Path, policy: Polic
 def test_it_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
     """Where no job runs on, a stop between rounds changes nothing at all."""
     for policy in (MCU, agu(quorum=5, deadline=0.4, pool="union")):
-        given = brief(policy, rounds=9, optimiser=Momentum())
+        given = config(policy, rounds=9, optimiser=Momentum())
         whole = serve(wire(seed=2), given, tmp_path / f"{policy.name}-whole")
         at = wire(seed=2)
         stopped_after(4, tmp_path / policy.name, at, given)
@@ -179,14 +179,14 @@ def test_too_few_clients(tmp_path: Path) -> None:
     at = wire(names=["c000"])
     said: list[str] = []
     with pytest.raises(InfeasibleError, match="1 of 2 required clients are present"):
-        serve(at, brief(wait=30.0), tmp_path, say=said.append)
+        serve(at, config(wait=30.0), tmp_path, say=said.append)
     assert 30.0 <= at.t < 32.0
-    assert board(tmp_path)["state"] == "stopped"
-    assert "Start more clients" in board(tmp_path)["why"]
+    assert read_status(tmp_path)["state"] == "stopped"
+    assert "Start more clients" in read_status(tmp_path)["why"]
     assert sum(s.startswith("Waiting: 1 of 2 required clients") for s in said) == 3
     assert said[-1].startswith("Stopped: ")
     at.names.append("c001")
-    assert serve(at, brief(), tmp_path).rounds == 5
+    assert serve(at, config(), tmp_path).rounds == 5
     assert_sound(tmp_path)
 
 
@@ -196,7 +196,7 @@ def test_it_waits_for_as_many_as_it_is_told(tmp_path: Path) -> None:
             at.names.append("c002")
 
     at = wire(names=["c000", "c001"], on_poll=more)
-    serve(at, brief(clients=3), tmp_path)
+    serve(at, config(clients=3), tmp_path)
     assert at.orders[0].round == 0
     assert sum(order.round == 0 for order in at.orders) == 3
 
@@ -208,7 +208,7 @@ def test_clients_that_go_away_are_waited_for_again(tmp_path: Path) -> None:
         at.names = everyone[:1] if 3 <= at.polls <= 8 else everyone
 
     said: list[str] = []
-    serve(wire(on_poll=away), brief(), tmp_path, say=said.append)
+    serve(wire(on_poll=away), config(), tmp_path, say=said.append)
     assert sum(s.startswith("Disconnected: ") for s in said) == 5
     assert sum(s.startswith("Joined: ") for s in said) == 11
     assert any(s.startswith("Waiting: 1 of 2 required") for s in said)
@@ -218,16 +218,16 @@ def test_clients_that_go_away_are_waited_for_again(tmp_path: Path) -> None:
 def test_patience(tmp_path: Path) -> None:
     at = wire(behave=lambda order: "report" if order.round < 2 else "lost")
     with pytest.raises(InfeasibleError, match="3 rounds in a row have failed under mcu") as error:
-        serve(at, brief(patience=3, rounds=50), tmp_path)
+        serve(at, config(patience=3, rounds=50), tmp_path)
     assert "The fastest report took" in str(error.value)
     assert len(read_rounds(tmp_path)) == 5
-    state = board(tmp_path)
+    state = read_status(tmp_path)
     assert (state["state"], state["why"]) == ("stopped", str(error.value))
     # It does not begin to count anew, but one success is enough to go on.
     with pytest.raises(InfeasibleError, match="4 rounds in a row"):
-        serve(at, brief(patience=3, rounds=50), tmp_path)
+        serve(at, config(patience=3, rounds=50), tmp_path)
     at.behave = lambda order: "report"
-    assert serve(at, brief(patience=3, rounds=50), tmp_path).rounds == 50
+    assert serve(at, config(patience=3, rounds=50), tmp_path).rounds == 50
     assert_sound(tmp_path)
 
 
@@ -236,7 +236,7 @@ def test_nobody_at_all_reports(tmp_path: Path) -> None:
     with pytest.raises(
         InfeasibleError, match=r"No client reported, and the last round lasted 0\.5 s"
     ):
-        serve(at, brief(patience=2), tmp_path)
+        serve(at, config(patience=2), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -254,19 +254,19 @@ def test_nobody_at_all_reports(tmp_path: Path) -> None:
 )
 def test_briefs_are_checked(mistake: dict[str, Any]) -> None:
     with pytest.raises(InputError):
-        brief(**mistake)
+        config(**mistake)
     with pytest.raises(InputError, match="Say when to stop"):
         ServerConfig(MCU, start())
 
 
 def test_rounds_must_end(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Give the policy a deadline"):
-        serve(wire(), brief(fedavg(fraction=0.5)), tmp_path)
+        serve(wire(), config(fedavg(fraction=0.5)), tmp_path)
 
 
 def test_a_model_must_begin_finite(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="finite"):
-        serve(wire(), replace(brief(), model={"w": np.array([np.nan])}), tmp_path)
+        serve(wire(), replace(config(), model={"w": np.array([np.nan])}), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["responses.csv", "events.jsonl", "arrays.npz", "clients.npz"])
@@ -275,27 +275,27 @@ def test_a_file_of_nobody_is_not_overwritten(tmp_path: Path, name: str) -> None:
     said: list[str] = []
     for overwrite in (False, True):
         with pytest.raises(FileError, match="is of no run known here, and would be lost"):
-            serve(wire(), brief(), tmp_path, overwrite=overwrite, say=said.append)
+            serve(wire(), config(), tmp_path, overwrite=overwrite, say=said.append)
     assert said[0].startswith("Stopped: ")
     assert (tmp_path / name).read_text() == "client,seconds\na,1\n"
 
 
 def test_what_cannot_run_removes_nothing(tmp_path: Path) -> None:
-    serve(wire(), brief(), tmp_path)
+    serve(wire(), config(), tmp_path)
     before = kept_in(tmp_path)
-    bad = replace(brief(), model={"w": np.array([np.nan], np.float32)})
+    bad = replace(config(), model={"w": np.array([np.nan], np.float32)})
     with pytest.raises(InputError, match="must contain finite numbers"):
         serve(wire(), bad, tmp_path, overwrite=True)
     assert kept_in(tmp_path) == before
 
 
 def test_whoever_watches_can_tell_one_run_from_another(tmp_path: Path) -> None:
-    serve(wire(), brief(), tmp_path, name="17")
-    assert board(tmp_path)["run"] == "17"
+    serve(wire(), config(), tmp_path, name="17")
+    assert read_status(tmp_path)["run"] == "17"
 
 
 def test_a_page_of_a_live_run(tmp_path: Path) -> None:
-    at, given = wire(), brief(evaluate=lambda model: (2.0, 0.25), rounds=6)
+    at, given = wire(), config(evaluate=lambda model: (2.0, 0.25), rounds=6)
     folder = tmp_path / "run"
     stopped_after(1, folder, at, given)
     (folder / checkpoint.NAME).rename(tmp_path / "aside")
@@ -312,7 +312,7 @@ def test_a_page_of_a_live_run(tmp_path: Path) -> None:
     run_page.write(tmp_path / "finished.html", [finished])
     page = (tmp_path / "finished.html").read_text()
     assert "had not finished" not in page
-    assert "How it learned" in page
+    assert "Accuracy and loss" in page
 
 
 def test_what_is_told_of_a_round(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_what_is_told_of_a_round(tmp_path: Path) -> None:
 
     at = VirtualWire(cafe.Federation(6, cafe.Constant(0.2)), behave=behave)
     said: list[str] = []
-    serve(at, brief(mcu(quorum=1, deadline=0.5), rounds=1), tmp_path, say=said.append)
+    serve(at, config(mcu(quorum=1, deadline=0.5), rounds=1), tmp_path, say=said.append)
     assert "Lost the job of client c001: it crashed." in said
     assert "Rejected the report of client c003: it is no report at all." in said
     assert "Rejected the report of client c004: the update contains NaN or infinity." in said
@@ -340,7 +340,7 @@ def test_a_lost_carry_is_told(tmp_path: Path) -> None:
 
     at.on_poll = forget
     said: list[str] = []
-    serve(at, brief(agu(quorum=3, deadline=0.5), rounds=2), tmp_path, say=said.append)
+    serve(at, config(agu(quorum=3, deadline=0.5), rounds=2), tmp_path, say=said.append)
     assert "Local model lost: bc000b started from the global model instead." in said
     assert sum("Local model lost" in s for s in said) == 1
 
@@ -354,7 +354,7 @@ def test_reports_weigh_by_what_they_claim(tmp_path: Path) -> None:
         return replace(report, update={"weight": weight, "bias": bias}, examples=1 + order.number)
 
     at = VirtualWire(cafe.Federation(3, cafe.Constant(0.2)), tamper=tamper)
-    history = serve(at, brief(fedavg(fraction=1.0, deadline=1.0), rounds=1), tmp_path)
+    history = serve(at, config(fedavg(fraction=1.0, deadline=1.0), rounds=1), tmp_path)
     assert history.model is not None
     np.testing.assert_allclose(history.model[6:], 1.0 + (0 * 1 + 1 * 2 + 2 * 3) / 6)
 
@@ -362,4 +362,4 @@ def test_reports_weigh_by_what_they_claim(tmp_path: Path) -> None:
 def test_errors_are_cafes(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CafeError):
-        serve(wire(), brief(), tmp_path / "file")
+        serve(wire(), config(), tmp_path / "file")

@@ -18,7 +18,7 @@ from cafe.live.wire import Order, Report
 from cafe.policies import agu, awu, mcu
 from cafe.rounds.history import RoundColumns, outcome_columns
 from cafe.rounds.policy import Policy
-from tests.live.test_conservation import Chaos, picky, play
+from tests.support.chaos import Chaos, picky, play
 from tests.support.virtual_runs import VirtualWire, exponential, live, start
 
 POLICIES = [

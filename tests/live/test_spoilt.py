@@ -18,7 +18,7 @@ from cafe.live.server import serve
 from cafe.live.validation import ReportLimits
 from cafe.policies import agu, awu, fedavg, mcu
 from cafe.rounds.policy import Policy
-from tests.support.serving import assert_sound, board, brief, wire
+from tests.support.serving import assert_sound, config, read_status, wire
 
 
 def training(bad: float | None = None) -> Any:
@@ -34,7 +34,7 @@ def training(bad: float | None = None) -> Any:
 def test_an_update_that_would_spoil_the_model_is_thrown_away(tmp_path: Path) -> None:
     """A round fails by it; the run goes on, and no optimiser remembers it."""
     policy, said = fedavg(fraction=1.0, deadline=9.0), list[str]()
-    given = brief(
+    given = config(
         policy, report_limits=ReportLimits(times=1e300), rounds=4, optimiser=Momentum(rate=9.0)
     )
     spoilt = serve(wire(train=training(3e38)), given, tmp_path / "4", say=said.append)
@@ -61,7 +61,7 @@ def test_an_update_that_would_spoil_the_model_is_thrown_away(tmp_path: Path) -> 
 )
 def test_nothing_is_kept_of_what_would_spoil_the_model(tmp_path: Path, policy: Policy) -> None:
     """Reports and local models that a policy keeps from failed rounds would do so again."""
-    given = brief(
+    given = config(
         policy, report_limits=ReportLimits(times=1e300), rounds=8, optimiser=Momentum(rate=9.0)
     )
     serve(wire(train=training(3e38)), given, tmp_path)
@@ -72,9 +72,9 @@ def test_nothing_is_kept_of_what_would_spoil_the_model(tmp_path: Path, policy: P
 def test_a_model_that_would_always_be_spoilt_ends_the_run(tmp_path: Path) -> None:
     """The server adds up in float32; what it sends must be finite in the model's own kind."""
     given = replace(
-        brief(report_limits=ReportLimits(times=1e300)), model={"w": np.zeros(2, np.float16)}
+        config(report_limits=ReportLimits(times=1e300)), model={"w": np.zeros(2, np.float16)}
     )
     at = wire(train=lambda model, job: {"w": model["w"] + np.float16(4e4)})
     with pytest.raises(InfeasibleError, match=r"3 rounds in a row.*NaN or infinity"):
         serve(at, replace(given, optimiser=Momentum(rate=2.0), patience=3), tmp_path)
-    assert board(tmp_path)["state"] == "stopped"
+    assert read_status(tmp_path)["state"] == "stopped"

@@ -11,7 +11,7 @@ import pytest
 
 import cafe
 from cafe.live.server import serve
-from tests.support.serving import board, brief, wire
+from tests.support.serving import config, read_status, wire
 from tests.support.virtual_runs import VirtualWire
 
 
@@ -26,7 +26,7 @@ def test_the_board_costs_nothing_but_the_picture(
         return original(path, *args, **more)
 
     monkeypatch.setattr(Path, "write_text", write_text)
-    assert serve(wire(), brief(), tmp_path).rounds == 5
+    assert serve(wire(), config(), tmp_path).rounds == 5
 
 
 @pytest.mark.parametrize("apart", [0.0, 1e9])
@@ -41,11 +41,11 @@ def test_the_board_while_a_round_is_open(
     original = at.sleep
 
     def sleep(seconds: float) -> None:
-        seen.append(board(tmp_path))
+        seen.append(read_status(tmp_path))
         original(seconds)
 
     at.sleep = sleep  # type: ignore[method-assign]
-    serve(at, brief(rounds=2), tmp_path)
+    serve(at, config(rounds=2), tmp_path)
     first, last = seen[0], [state for state in seen if state["round"] == 1][-1]
     assert first["state"] == last["state"] == "open"
     assert (first["invited"], first["reports"], first["refused"]) == (4, 0, 0)

@@ -21,7 +21,7 @@ from tests.support.virtual_runs import VirtualWire, exponential, start
 MCU = mcu(quorum=2, deadline=0.5)
 
 
-def brief(policy: Any = MCU, **given: Any) -> ServerConfig:
+def config(policy: Any = MCU, **given: Any) -> ServerConfig:
     limits = {} if {"updates", "time"} & given.keys() else {"rounds": 5}
     return ServerConfig(policy, start, **(limits | given))
 
@@ -30,7 +30,7 @@ def wire(**given: Any) -> VirtualWire:
     return VirtualWire(exponential(6, 2.0), **given)
 
 
-def board(folder: Path) -> dict[str, Any]:
+def read_status(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((folder / "live.json").read_text(), parse_constant=no_number)
     return found
 

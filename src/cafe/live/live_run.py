@@ -153,22 +153,26 @@ class LiveRun:
 
     def step(self) -> PlayedRound:
         """Play one round, from the broadcast to the close."""
-        policy = self.choose_policy()
         open_ = self._open()
-        self._invite(open_, self.calls.invite(policy))
+        self._invite(open_)
         verdict = self._wait(open_)
         merged = self._merge(open_) if verdict is COMMIT else None
         return self._settle(open_, merged, spoilt=verdict is COMMIT and merged is None)
 
     def _open(self) -> OpenRound:
-        """Open a round with the jobs that run on from earlier rounds."""
+        """Choose the policy, and open a round with the jobs that run on from earlier rounds."""
         ledger = self.ledger
+        self.choose_policy()
         ledger.now = ledger.opened = self.now()  # the controller's time is not the round's
         outcome = Outcome(ledger.round, ledger.opened, ledger.now, False)
         self.open = OpenRound(outcome, self.running, [*self.records])
         return self.open
 
-    def _invite(self, open_: OpenRound, invitation: Invitation) -> None:
+    def _invite(self, open_: OpenRound) -> None:
+        """Ask the policy whom to invite, and start their jobs."""
+        self._start(open_, self.calls.invite(self.policy))
+
+    def _start(self, open_: OpenRound, invitation: Invitation) -> None:
         """Send the orders of an invitation, and add its jobs to the round."""
         ledger, clients, outcome = self.ledger, invitation.clients, open_.outcome
         local = self._local(invitation)
@@ -216,7 +220,7 @@ class LiveRun:
             if isinstance(answer, Verdict):
                 return answer
             if isinstance(answer, Invitation):
-                self._invite(open_, answer)
+                self._start(open_, answer)
                 continue
             passed = answer.reports is not None and answer.reports <= count
             if passed or not answer.until > ledger.now:

@@ -12,43 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cafe
-from cafe.decisions import Everyone, closing
-from cafe.errors import InfeasibleError, InputError
-from cafe.live.job_records import REUSED, JobRecord, count_fates
+from cafe.live.job_records import REUSED, JobRecord, OpenRound, changed_fields, count_fates, digest
 from cafe.live.live_run import LiveRun
 from cafe.live.wire import Order, Reply, Report
 from cafe.policies import agu, awu, mcu
 from cafe.rounds import (
-    HOLD,
-    LOCAL,
-    Carried,
-    Closed,
-    Ledger,
-    Merge,
     Policy,
-    Reports,
-    Verdict,
-    Wait,
-    Waiting,
 )
-from cafe.rounds.outcome import Fate
-from tests.support.policies import EVERY, RECIPES, fedbuff, greedy, tolerant
+from cafe.rounds.jobs import Running, Status, Work
+from cafe.rounds.outcome import Fate, Outcome
+from tests.support.chaos import Chaos, picky, play
+from tests.support.policies import EVERY, RECIPES, greedy, tolerant
 from tests.support.virtual_runs import WAYS, VirtualWire, exponential, live
 
 MERGED = ("fresh", "stale")
-
-
-def picky() -> Policy:
-    """Holds all reports and uses those of every third client: the rest is dropped some day."""
-
-    def merge(ledger: Ledger, reports: Reports) -> Merge:
-        return Merge(np.where(reports.client % 3 == 0, 0.3, 0.0))
-
-    def carry(ledger: Ledger, closed: Closed) -> Carried:
-        return Carried(HOLD | LOCAL, kept=ledger.round % 3 > 0)
-
-    needs = frozenset({"local models"})
-    return Policy("picky", Everyone(), merge=merge, carry=carry, needs=needs, **closing(2, 0.4))
 
 
 POLICIES = [
@@ -56,41 +33,6 @@ POLICIES = [
     *(policy for some in RECIPES.values() for policy in some),
     *(replace(p, needs=frozenset({"local models"})) for p in (greedy(0.4), tolerant(0.5, 3))),
 ]
-
-
-class Chaos:
-    """What each client does in each round, who is there, and who loses its memory."""
-
-    def __init__(self, seed: int, share: float) -> None:
-        self.seed, self.share = seed, share
-
-    def __call__(self, order: Order) -> str:
-        rng = np.random.default_rng([self.seed, order.round, order.number])
-        return str(rng.choice(WAYS)) if rng.random() < self.share else "report"
-
-    def look(self, wire: VirtualWire) -> None:
-        rng = np.random.default_rng([self.seed, wire.polls])
-        everyone = [f"c{k:03d}" for k in range(wire.federation.clients + wire.polls // 3)]
-        stays = rng.random(len(everyone)) >= self.share / 2
-        wire.names = [name for name, here in zip(everyone, stays, strict=True) if here]
-        for name in list(wire.local_models):
-            if rng.random() < self.share / 3:
-                del wire.local_models[name]
-        # Replies to orders of long ago, and to none.
-        wire.strays = [Reply(f"{n:06d}", lost="long ago") for n in range(wire.polls * 3)]
-        wire.strays += [Reply("nonsense", malformed="what?")]
-
-
-def play(run: LiveRun, rounds: int) -> list[JobRecord]:
-    """Play rounds, with a look at who is there before each; all records, checked as they come."""
-    found: list[JobRecord] = []
-    for _ in range(rounds):
-        run.refresh_clients()
-        played = run.step()
-        assert [*count_fates(played.records).values()] == played.outcome.fates.tolist()
-        assert all(record.booked == played.outcome.round for record in played.records)
-        found += played.records
-    return found
 
 
 def assert_conserved(run: LiveRun, wire: VirtualWire, records: list[JobRecord]) -> None:
@@ -252,38 +194,6 @@ def test_who_gives_up_is_not_waited_for_for_ever(policy: Policy) -> None:
     assert set(run.global_model.versions) == {3}
 
 
-def test_who_is_lost_does_not_count_where_nothing_limits_the_wait() -> None:
-    wire = VirtualWire(cafe.Federation(9, cafe.Uniform(0.1, 0.4)))
-    wire.behave = lambda order: "lost" if order.number < 4 and order.round == 0 else "report"
-    run = live(wire, fedbuff(3))
-    outcome = run.step().outcome
-    assert (outcome.reports, outcome.used) == (3, 3)
-    wire.behave = lambda order: "lost"
-    with pytest.raises(InfeasibleError, match="waits for more reports than can arrive"):
-        [run.step() for _ in range(9)]
-
-
-@pytest.mark.parametrize("answer", [Wait(-1.0), Wait(float("nan")), Wait(reports=1)])
-def test_a_policy_must_not_wait_for_what_has_passed(answer: Wait) -> None:
-    asked = 0
-
-    def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
-        nonlocal asked
-        asked += 1
-        return Wait(reports=2) if asked <= 2 else answer
-
-    policy = replace(mcu(quorum=1, deadline=0.5), close=close)
-    with pytest.raises(InputError, match="waits for a moment that has passed"):
-        live(VirtualWire(exponential()), policy).step()
-
-
-def test_local_models_must_be_asked_for() -> None:
-    policy = replace(agu(quorum=6, deadline=0.1), needs=frozenset())
-    run = live(VirtualWire(exponential(6, 9.0)), policy)
-    with pytest.raises(InputError, match='Add "local models" to its needs'):
-        [run.step() for _ in range(9)]
-
-
 def test_a_lost_local_model_is_noticed_and_the_rest_goes_on() -> None:
     """Who was to carry on and cannot begins from the global model; its earlier job is failed."""
     wire = VirtualWire(cafe.Federation(3, cafe.Uniform(0.1, 0.4)))
@@ -303,23 +213,77 @@ def test_a_lost_local_model_is_noticed_and_the_rest_goes_on() -> None:
     )  # fmt: skip
 
 
-def test_clients_come_and_go() -> None:
-    wire = VirtualWire(cafe.Federation(5, cafe.Uniform(0.1, 0.4)), names=["c000", "c001"])
-    run = live(wire, mcu(quorum=1, deadline=0.5))
-    assert run.step().outcome.invited == 2
-    wire.names = ["c001", "c002", "c002"]
-    wire.t += 10.0
-    assert run.refresh_clients() == (["c002"], ["c000"])
-    assert run.step().outcome.invited == 2
-    assert run.clients.names == ["c000", "c001", "c002"]
-    # Its age began when it joined.
-    assert run.books.joined.tolist() == [0.0, 0.0, 10.5]
-    assert run.history().age_by_client[2] <= 0.5
-    wire.names = ["c002", "c000"]
-    assert run.refresh_clients() == (["c000"], ["c001"])
-    assert run.ledger.away.tolist() == [False, True, False]
-    assert run.step().outcome.invited == 2
-    wire.names = []
-    run.refresh_clients()
-    outcome = run.step().outcome
-    assert (outcome.invited, outcome.succeeded) == (0, False)
+REPORT = Report({}, invitation=3, version=1, took=0.2, steps=4, vector=np.ones(2, np.float32))
+
+
+def open_round(*records: JobRecord, local: bool = False) -> OpenRound:
+    """An open round with one job per record."""
+    n = len(records)
+    jobs = Running(
+        client=np.array([record.client for record in records]),
+        start=np.zeros(n),
+        version=np.full(n, 2),
+        round=np.zeros(n, dtype=np.int64),
+        local=np.full(n, local),
+        invitation=np.array([record.invitation for record in records]),
+        steps=np.ones(n, dtype=np.int64),
+        note=np.zeros(n),
+        arrival=np.full(n, np.inf),
+        stop=np.full(n, np.inf),
+        status=np.zeros(n, dtype=np.int8),
+        trained=np.zeros(n),
+    )
+    round_ = OpenRound(Outcome(0, 0.0, 0.0, False), Running.empty(), [])
+    round_.add(jobs, [*records])
+    return round_
+
+
+def job(client: int) -> JobRecord:
+    return JobRecord(client, f"c{client}", 0, 1, True, 0.0, invitation=3)
+
+
+def test_an_accepted_report_is_in_the_table_and_in_the_record() -> None:
+    round_ = open_round(job(4), job(7))
+    assert round_.awaited.tolist() == [True, True]
+    round_.accept(1, REPORT, 0.5)
+    assert round_.row((7, 3)) == 1
+    assert round_.awaited.tolist() == [True, False]
+    assert round_.arrived_by(0.5).tolist() == [False, True]
+    assert round_.arrived_by(0.4).tolist() == [False, False]
+    assert round_.arrived_by(np.inf).tolist() == [False, True]
+    assert (round_.jobs.steps[1], round_.jobs.trained[1], round_.jobs.stop[1]) == (4, 0.2, 0.5)
+    record = round_.records[1]
+    assert (record.arrived, record.took, record.steps) == (0.5, 0.2, 4)
+    assert record.digest == digest(np.ones(2, np.float32))
+    assert round_.lost == 0
+
+
+def test_a_report_that_did_not_continue_from_its_local_model() -> None:
+    round_ = open_round(job(4), local=True)
+    round_.accept(0, REPORT, 0.5)
+    assert round_.lost_carries == ["c4"]
+    assert (round_.records[0].carried, round_.records[0].version) == (False, 2)
+    assert not round_.jobs.local[0]
+
+
+def test_a_job_that_ends_without_a_report() -> None:
+    round_ = open_round(job(4), job(7))
+    round_.end(0, Status.REFUSED, 0.5, "too large")
+    assert round_.awaited.tolist() == [False, True]
+    assert (round_.lost, round_.records[0].reason, round_.records[0].arrived) == (
+        1,
+        "too large",
+        None,
+    )
+
+
+def test_a_digest_changes_with_every_bit() -> None:
+    one = np.array([1.0, 2.0], np.float32)
+    assert digest(one) == digest(one.copy())
+    assert digest(one) != digest(np.nextafter(one, np.float32(9)))
+    assert digest(one) != digest(one.astype(float))
+
+
+def test_only_what_differs_from_the_defaults_is_written() -> None:
+    assert changed_fields(Work()) == {}
+    assert changed_fields(Work(epochs=2, upload=0.5)) == {"epochs": 2, "upload": 0.5}

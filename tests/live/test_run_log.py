@@ -15,7 +15,7 @@ from cafe.live.run_log import JOBS, RESPONSES
 from cafe.live.server import serve
 from cafe.results import checkpoint, load, storage
 from cafe.results.events import NAME as EVENTS
-from tests.support.serving import assert_sound, board, brief, stopped_after, wire
+from tests.support.serving import assert_sound, config, read_status, stopped_after, wire
 from tests.support.virtual_runs import VirtualWire
 
 
@@ -23,17 +23,17 @@ def test_files_that_lost_something_are_not_gone_on_with(tmp_path: Path) -> None:
     for name in (EVENTS, JOBS, RESPONSES):
         folder = tmp_path / name
         at = wire()
-        stopped_after(3, folder, at, brief())
+        stopped_after(3, folder, at, config())
         whole = (folder / name).read_bytes()
         (folder / name).write_bytes(whole[:-9])
         with pytest.raises(FileError, match="some were lost"):
-            serve(at, brief(), folder)
+            serve(at, config(), folder)
         assert (folder / name).read_bytes() == whole[:-9]
         (folder / name).unlink()
         with pytest.raises(FileError):
-            serve(at, brief(), folder)
+            serve(at, config(), folder)
         (folder / name).write_bytes(whole)
-        serve(at, brief(), folder)
+        serve(at, config(), folder)
         assert_sound(folder)
 
 
@@ -45,8 +45,8 @@ def test_whatever_ends_a_run_is_on_the_board(tmp_path: Path) -> None:
 
     at.send = send  # type: ignore[method-assign]
     with pytest.raises(ConnectionError):
-        serve(at, brief(), tmp_path)
-    state = board(tmp_path)
+        serve(at, config(), tmp_path)
+    state = read_status(tmp_path)
     assert state["state"] == "stopped"
     assert "the line is dead" in state["why"]
 
@@ -73,7 +73,7 @@ class Full:
 def complaint(at: VirtualWire, folder: Path, said: list[str]) -> str:
     """Why a run cannot be served, if it cannot."""
     try:
-        serve(at, brief(rounds=3), folder, say=said.append)
+        serve(at, config(rounds=3), folder, say=said.append)
     except FileError as error:
         return str(error)
     return ""
@@ -97,7 +97,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         told = [s for s in said if s.startswith("Round ")]
         if told:
             assert load(folder).history.rounds >= len(told)
-        assert serve(at, brief(rounds=3), folder).rounds == 3
+        assert serve(at, config(rounds=3), folder).rounds == 3
         assert_sound(folder)
 
 
@@ -116,9 +116,9 @@ def test_a_full_disk_is_on_the_board(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(checkpoint, "write_arrays", write_arrays)
     at = wire()
     with pytest.raises(FileError):
-        serve(at, brief(), tmp_path)
-    assert board(tmp_path)["state"] == "stopped"
-    assert "the disk is full" in board(tmp_path)["why"]
+        serve(at, config(), tmp_path)
+    assert read_status(tmp_path)["state"] == "stopped"
+    assert "the disk is full" in read_status(tmp_path)["why"]
     assert load(tmp_path).history.rounds == 2
-    serve(at, brief(), tmp_path)
+    serve(at, config(), tmp_path)
     assert_sound(tmp_path)

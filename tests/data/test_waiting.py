@@ -128,8 +128,8 @@ def test_experiments_announce_a_fetch_too(shelf: Any, monkeypatch: pytest.Monkey
         yield
 
     monkeypatch.setattr(trials, "load_scenario", trials.load_scenario.__wrapped__)
-    trials.fetch("fig-age-cycle", fetching)
-    trials.fetch("search", fetching)
+    trials.fetch_data("fig-age-cycle", fetching)
+    trials.fetch_data("search", fetching)
     assert not said
-    trials.fetch("fig-iid-quorum", fetching)
+    trials.fetch_data("fig-iid-quorum", fetching)
     assert len(said) == shelf.taken == 1

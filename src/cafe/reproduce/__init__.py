@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cafe.errors import InputError, did_you_mean
-from cafe.reproduce.findings import Claim, ClaimVerdict, Effort, Experiment, Finding
-from cafe.reproduce.trials import TrialProgress, fetch
+from cafe.reproduce.claims import Claim, ClaimVerdict
+from cafe.reproduce.findings import Experiment, Finding
+from cafe.reproduce.trials import Effort, TrialProgress, fetch_data
 
 if TYPE_CHECKING:
     from cafe.data.store import Fetching
@@ -74,7 +75,7 @@ def reproduce(
     Returns:
         The findings by the experiments' names.
     """
-    from cafe.reproduce.folder import check_writable, write, write_index
+    from cafe.reproduce.folder import check_writable, write_folder, write_index
 
     selected = selection or [name for name in _MODULES if name not in _ON_REQUEST]
     experiments = [experiment(name) for name in dict.fromkeys(selected)]
@@ -82,10 +83,10 @@ def reproduce(
         check_writable(Path(folder) / one.name)
     findings = {}
     for one in experiments:
-        fetch(one.name, fetching)
+        fetch_data(one.name, fetching)
         show: TrialProgress = (lambda done, of: None) if progress is None else progress(one.name)
         rows = one.run(Effort(quick), show)
-        findings[one.name] = write(one, rows, Path(folder) / one.name, quick)
+        findings[one.name] = write_folder(one, rows, Path(folder) / one.name, quick)
         write_index(Path(folder), names())
         if on_finding is not None:
             on_finding(one, findings[one.name])

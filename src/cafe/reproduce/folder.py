@@ -1,33 +1,32 @@
-"""An experiment's folder: what was run, what the paper has, and what came out."""
+"""An experiment's folder: its rows, the paper's numbers, the findings, and a page for people."""
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from cafe.errors import FileError
 from cafe.files import read_text
 from cafe.report import plotting
-from cafe.reproduce.findings import ClaimVerdict, Experiment, Finding, Rows
-from cafe.reproduce.trials import Row, scenario_text
+from cafe.reproduce.claims import ClaimVerdict
+from cafe.reproduce.findings import Experiment, Finding
+from cafe.reproduce.rows import Row, Rows, rows_from_csv, rows_to_csv
+from cafe.reproduce.trials import scenario_text
 from cafe.results import storage
 from cafe.results.storage import explain_write_errors, make_folder
 
 RUNS, PRINTED, RESULTS, README = "runs.csv", "paper.csv", "results.json", "README.md"
-BEYOND = "Beyond the paper"  # how a claim begins that the paper does not make
+BEYOND = "Beyond the paper"  # the first words of a claim that the paper does not make
 QUICK = (
     "**This is a quick run: a few rounds, two seeds, fewer places. Its verdicts say nothing about "
     "the paper.**"
 )
-FIGURES = 7  # digits that are kept of a number: more than any standard error leaves
 
 
 def check_writable(folder: Path) -> None:
-    """Make the folder and try to write in it, before anything long is run."""
+    """Create the folder and test that files can be written in it, before anything long runs."""
     make_folder(folder)
     with explain_write_errors(folder):
         trial = folder / ".trial"
@@ -35,13 +34,13 @@ def check_writable(folder: Path) -> None:
         trial.unlink()
 
 
-def write(experiment: Experiment, rows: Rows, folder: Path, quick: bool = False) -> Finding:
-    """Write all files of an experiment, and what follows from its rows."""
-    # From the text, so that what is kept gives what was found.
+def write_folder(experiment: Experiment, rows: Rows, folder: Path, quick: bool = False) -> Finding:
+    """Write all files of an experiment and return the finding from its rows."""
+    # Conclude from the text, so that the kept rows give exactly the kept findings.
     text = rows_to_csv(rows)
     finding = experiment.conclude(rows_from_csv(text))
     make_folder(folder)
-    page = readme(experiment, finding)
+    page = render_readme(experiment, finding)
     if quick:
         heading, rest = page.split("\n\n", 1)
         page = f"{heading}\n\n{QUICK}\n\n{rest}"
@@ -59,45 +58,14 @@ def write(experiment: Experiment, rows: Rows, folder: Path, quick: bool = False)
     return finding
 
 
-def read(folder: Path) -> list[Row]:
-    """The rows that a folder keeps."""
+def read_rows(folder: Path) -> list[Row]:
+    """The rows that are kept in an experiment's folder."""
     return rows_from_csv(read_text(folder / RUNS))
-
-
-def rows_to_csv(rows: Rows) -> str:
-    """Rows as text; numbers with as many digits as mean anything."""
-    text = io.StringIO()
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-    return text.getvalue()
-
-
-def rows_from_csv(text: str) -> list[Row]:
-    """The rows back: what looks like a number is one, an empty cell is not there."""
-    return [
-        {name: _value(cell) for name, cell in row.items() if cell != ""}
-        for row in csv.DictReader(io.StringIO(text))
-    ]
-
-
-def _cell(value: Any) -> Any:
-    return f"{value:.{FIGURES}g}" if isinstance(value, float) else value
-
-
-def _value(cell: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(cell)
-        except ValueError:
-            continue
-    return cell
 
 
 def results_json(experiment: Experiment, finding: Finding) -> str:
     """Claims and tables for programs."""
-    found = {
+    results = {
         "name": experiment.name,
         "source": experiment.source,
         "claims": [
@@ -109,24 +77,24 @@ def results_json(experiment: Experiment, finding: Finding) -> str:
             for table in finding.tables
         },
     }
-    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(results, indent=1, ensure_ascii=False) + "\n"
 
 
-def readme(experiment: Experiment, finding: Finding) -> str:
-    """The folder's page."""
+def render_readme(experiment: Experiment, finding: Finding) -> str:
+    """The experiment's page, in Markdown."""
     title = experiment.title[0].upper() + experiment.title[1:]
     parts = [f"# {experiment.name}", f"{title}. {experiment.source}."]
     if finding.claims:
         lines = [
             (claim.text, f"**{claim.verdict.value}**", claim.effect) for claim in finding.claims
         ]
-        parts += [markdown(("claim", "verdict", "what was seen"), lines)]
+        parts += [markdown_table(("claim", "verdict", "what was seen"), lines)]
     parts += [f"![{experiment.name}: {name}]({name}.svg)" for name in finding.pictures]
     for table in finding.tables:
-        parts += [f"## {table.title}", markdown(table.columns, table.rows)]
+        parts += [f"## {table.title}", markdown_table(table.columns, table.rows)]
     if finding.notes:
         parts += ["## Notes", "\n".join(f"- {note}" for note in finding.notes)]
-    # No links: the documentation shows this page in another place.
+    # No links: the documentation includes this page from another folder.
     parts += [f"Made by `cafe reproduce {experiment.name}`; `{RUNS}` has every run."]
     if experiment.scenario:
         parts[-1] += " `cafe simulate scenario.toml` plays one of them."
@@ -134,42 +102,43 @@ def readme(experiment: Experiment, finding: Finding) -> str:
 
 
 def write_index(folder: Path, order: Sequence[str]) -> None:
-    """Write the page of all experiments that are in a folder."""
-    storage.write(folder / README, index(folder, order).encode())
+    """Write the page with the claims of all experiments in a folder."""
+    storage.write(folder / README, render_index(folder, order).encode())
 
 
-def index(folder: Path, order: Sequence[str]) -> str:
-    """That page: every claim with its verdict."""
+def render_index(folder: Path, order: Sequence[str]) -> str:
+    """The page with every claim and its verdict, in Markdown."""
     lines = []
     for name in order:
         if (folder / name / RESULTS).is_file():
             try:
-                found = json.loads(read_text(folder / name / RESULTS))
+                results = json.loads(read_text(folder / name / RESULTS))
             except ValueError:
                 remedy = f"Run: cafe reproduce {name}."
                 raise FileError(folder / name / RESULTS, f"the file is damaged. {remedy}") from None
             lines += [
-                (f"`{name}`", found["source"], claim["claim"], f"**{claim['verdict']}**")
-                for claim in found["claims"]
+                (f"`{name}`", results["source"], claim["claim"], f"**{claim['verdict']}**")
+                for claim in results["claims"]
             ]
     beyond = [line for line in lines if line[2].startswith(BEYOND)]
-    own = [line for line in lines if line not in beyond]
+    of_paper = [line for line in lines if line not in beyond]
     parts = [
         "# All claims",
-        f"Of {len(own)} claims of the paper {_counted(own)}. Of {len(beyond)} statements beyond it "
-        f"{_counted(beyond)}. Effects and errors are on the experiments' own pages.",
-        markdown(("experiment", "in the paper", "claim", "verdict"), lines),
+        f"Of {len(of_paper)} claims of the paper {_count_verdicts(of_paper)}. Of {len(beyond)} "
+        f"statements beyond it {_count_verdicts(beyond)}. Effects and errors are on the "
+        "experiments' own pages.",
+        markdown_table(("experiment", "in the paper", "claim", "verdict"), lines),
         "Made by `cafe reproduce`.",
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _counted(lines: Sequence[Sequence[str]]) -> str:
+def _count_verdicts(lines: Sequence[Sequence[str]]) -> str:
     counts = [sum(line[3] == f"**{verdict.value}**" for line in lines) for verdict in ClaimVerdict]
     return "{} hold, {} hold in part and {} do not hold".format(*counts)
 
 
-def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown."""
     lines: list[Sequence[str]] = [columns, ["---"] * len(columns), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,4 +1,4 @@
-"""Two schemes side by side along an axis, on the same seeds, with what the paper prints of them."""
+"""Two schemes compared along an axis, on the same seeds, beside what the paper prints of them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from cafe.analysis.statistics import Estimate, mean, paired
 from cafe.report.cells import Cells
-from cafe.reproduce.findings import Claim, ClaimVerdict, Rows, shown
-from cafe.reproduce.pictures import one
-from cafe.reproduce.trials import column
+from cafe.reproduce.claims import Claim, judge_at_most
+from cafe.reproduce.measured_tables import table, with_error
+from cafe.reproduce.pictures import draw_lines, single_panel, tidy
+from cafe.reproduce.rows import Rows, column, levels, select
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-CLOSE, NEAR = 0.03, 0.1  # of accuracy: to what is printed
+CLOSE, CLOSE_IN_PART = 0.03, 0.1  # of accuracy: how near a mean must be to the printed value
 
 
 @dataclass(frozen=True)
@@ -28,91 +28,93 @@ class PairedComparison:
         rows: of the runs.
         printed: of the paper.
         axis: the column along which the schemes are compared.
-        schemes: the two.
-        named: how a place on the axis is written.
+        schemes: the labels of the two policies.
+        label: formats a value of the axis.
     """
 
     rows: Rows
     printed: Rows
     axis: str
     schemes: tuple[str, str]
-    named: Callable[[Any], str]
+    label: Callable[[Any], str]
 
     @cached_property
-    def places(self) -> list[Any]:
-        """Where the schemes are compared."""
-        return sorted({row[self.axis] for row in self.rows})
+    def points(self) -> list[Any]:
+        """The values of the axis at which the schemes are compared."""
+        return levels(self.rows, self.axis)
 
-    def values(self, place: Any, scheme: str) -> list[float]:
-        """A scheme's accuracies at a place, seed by seed."""
-        return [*column(self.rows, "accuracy", **{self.axis: place}, policy=scheme)]
+    def accuracies(self, point: Any, scheme: str) -> list[float]:
+        """A scheme's accuracies at a point, one per seed."""
+        return column(self.rows, "accuracy", **{self.axis: point}, policy=scheme)
 
-    def accuracy(self, place: Any, scheme: str) -> Estimate:
-        """A scheme's mean accuracy at a place."""
-        return mean(self.values(place, scheme))
+    def accuracy(self, point: Any, scheme: str) -> Estimate:
+        """A scheme's mean accuracy at a point."""
+        return mean(self.accuracies(point, scheme))
 
-    def theirs(self, place: Any, scheme: str) -> float:
-        """The same as the paper prints it."""
-        (value,) = (
-            row["accuracy"]
-            for row in self.printed
-            if row[self.axis] == place and row["policy"] == scheme
+    def printed_accuracy(self, point: Any, scheme: str) -> float:
+        """The accuracy that the paper prints."""
+        (row,) = select(self.printed, **{self.axis: point}, policy=scheme)
+        return float(row["accuracy"])
+
+    def lead(self, point: Any, scheme: str, other: str) -> Estimate:
+        """How much more accurate a scheme is than the other."""
+        return paired(self.accuracies(point, scheme), self.accuracies(point, other))
+
+    def losses(self, scheme: str) -> list[float]:
+        """What a scheme loses from the first point to the last, one value per seed."""
+        first, last = (
+            self.accuracies(point, scheme) for point in (self.points[0], self.points[-1])
         )
-        return float(value)
-
-    def lead(self, place: Any, ahead: str, behind: str) -> Estimate:
-        """By how much one scheme is ahead of the other."""
-        return paired(self.values(place, ahead), self.values(place, behind))
-
-    def lost(self, scheme: str) -> list[float]:
-        """What each seed loses from the first place to the last."""
-        first, last = (self.values(place, scheme) for place in (self.places[0], self.places[-1]))
         return [high - low for high, low in zip(first, last, strict=True)]
 
-    def faithful(self) -> Claim:
-        """Whether the printed accuracies come out."""
+    def claim_as_printed(self) -> Claim:
+        """The claim that the printed accuracies are reproduced."""
         off = {
-            (place, scheme): abs(self.accuracy(place, scheme).mean - self.theirs(place, scheme))
-            for place in self.places
+            (point, scheme): abs(
+                self.accuracy(point, scheme).mean - self.printed_accuracy(point, scheme)
+            )
+            for point in self.points
             for scheme in self.schemes
         }
-        place, scheme = max(off, key=lambda at: off[at])
-        worst = off[place, scheme]
-        error = self.accuracy(place, scheme).error
+        (point, scheme), most = max(off.items(), key=lambda entry: entry[1])
         return Claim(
-            f"The printed accuracies come out, within {CLOSE:g} everywhere (in part: {NEAR:g})",
-            ClaimVerdict.HOLDS
-            if worst <= CLOSE
-            else ClaimVerdict.IN_PART
-            if worst <= NEAR
-            else ClaimVerdict.FAILS,
-            f"The largest difference is {worst:.3f}, of {scheme.upper()} at {self.named(place)}, "
-            f"where the mean has a standard error of {error:.3f}.",
+            f"The printed accuracies come out, within {CLOSE:g} everywhere (in part: "
+            f"{CLOSE_IN_PART:g})",
+            judge_at_most(most, CLOSE, CLOSE_IN_PART),
+            f"The largest difference is {most:.3f}, of {scheme.upper()} at {self.label(point)}, "
+            f"where the mean has a standard error of {self.accuracy(point, scheme).error:.3f}.",
         )
 
-    def leads(self, places: Sequence[Any]) -> str:
-        """How far the second scheme is ahead of the first, in a sentence."""
+    def list_leads(self, points: Sequence[Any]) -> str:
+        """A sentence with the second scheme's leads over the first."""
         first, second = self.schemes
-        parts = [f"{shown(self.lead(p, second, first))} at {self.named(p)}" for p in places]
+        parts = [f"{with_error(self.lead(p, second, first))} at {self.label(p)}" for p in points]
         return f"{second.upper()} minus {first.upper()}: {', '.join(parts)}."
 
-    def table(self, more: Callable[[Any], dict[str, str]] = lambda place: {}) -> Cells:
-        """A row per place: both schemes, ours and the paper's; ``more`` gives further columns."""
+    def table(self, more: Callable[[Any], dict[str, str]] = lambda point: {}) -> Cells:
+        """Both schemes at each point, measured and printed; ``more`` gives further columns."""
         first, second = self.schemes
         lines = []
-        for place in self.places:
-            line = {self.axis: self.named(place), **more(place)}
+        for point in self.points:
+            line = {self.axis: self.label(point), **more(point)}
             for scheme in self.schemes:
-                line[scheme.upper()] = shown(self.accuracy(place, scheme))
-                line[f"{scheme.upper()} printed"] = f"{self.theirs(place, scheme):.3f}"
-            line[f"{second.upper()} - {first.upper()}"] = shown(self.lead(place, second, first))
-            theirs = self.theirs(place, second) - self.theirs(place, first)
-            lines.append({**line, "difference printed": f"{theirs:+.3f}"})
-        title = "Accuracy after 1000 rounds, mean ± standard error"
-        return Cells(title, [*lines[0]], [[*line.values()] for line in lines])
+                line[scheme.upper()] = with_error(self.accuracy(point, scheme))
+                line[f"{scheme.upper()} printed"] = f"{self.printed_accuracy(point, scheme):.3f}"
+            line[f"{second.upper()} - {first.upper()}"] = with_error(
+                self.lead(point, second, first)
+            )
+            apart = self.printed_accuracy(point, second) - self.printed_accuracy(point, first)
+            lines.append({**line, "difference printed": f"{apart:+.3f}"})
+        return table("Accuracy after 1000 rounds, mean ± standard error", lines)
 
-    def drawn(self, xlabel: str) -> Figure:
-        """Both schemes along the axis, with the paper's marks."""
-        ours = {s.upper(): {p: self.accuracy(p, s) for p in self.places} for s in self.schemes}
-        theirs = {s.upper(): {p: self.theirs(p, s) for p in self.places} for s in self.schemes}
-        return one(xlabel, "accuracy after 1000 rounds", ours, printed=theirs)
+    def draw(self, xlabel: str) -> Figure:
+        """Both schemes along the axis; the paper's values are hollow marks."""
+        measured = {s.upper(): {p: self.accuracy(p, s) for p in self.points} for s in self.schemes}
+        printed = {
+            s.upper(): {p: self.printed_accuracy(p, s) for p in self.points} for s in self.schemes
+        }
+        picture, axes = single_panel()
+        draw_lines(axes, measured, printed)
+        axes.set(xlabel=xlabel, ylabel="accuracy after 1000 rounds")
+        tidy(axes)
+        return picture

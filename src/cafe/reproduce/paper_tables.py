@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cafe.reproduce.trials import Row
+from cafe.reproduce.rows import Row
 
 _AWU = {  # share of biased clients: MCU, AWU
     0.05: (0.812, 0.744),

@@ -21,40 +21,54 @@ from typing import Any
 
 import numpy as np
 
-from cafe.report.cells import Cells
-from cafe.reproduce.findings import Effort, Experiment, Finding, Rows
+from cafe.reproduce.findings import Experiment, Finding
+from cafe.reproduce.measured_tables import table
 from cafe.reproduce.paper_tables import TABLE_AGU, TABLE_AWU
-from cafe.reproduce.trials import Row, Trial, TrialProgress, measured, points
+from cafe.reproduce.rows import Row, Rows, group, select
+from cafe.reproduce.trials import Effort, Trial, TrialProgress, grid, run_trials
+from cafe.rounds import History
 
 SEED = 1000  # of every trial; experiments use 0, 1, ...
-# By local steps. Five cost five times as much, so they are played at fewer rates.
+# By local steps. Five steps cost five times as much, so fewer rates are tried with them.
 RATES = {1: (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0), 5: (0.003, 0.03, 0.3)}
 SAMPLES = (20, 500)  # of a client; of a class that a client holds, where both are drawn
-HALF = 500  # rounds until a decaying rate is half of what it begins with
+HALF = 500  # rounds after which a decaying rate is half its first value
 SETTING = ("rate", "decay", "steps", "samples")
+# The cells of each experiment that the search runs: the quorum or the share of biased clients.
+CELLS: dict[str, list[dict[str, Any]]] = {
+    "fig-noniid-quorum": grid(cell=(1,), policy=("mcu",)),
+    "fig-iid-quorum": grid(cell=(1,), policy=("mcu",)),
+    "fig-deadline": grid(cell=(1,), policy=("mcu",)),
+    "table-awu": grid(cell=(0.05, 0.3), policy=("mcu", "awu")),
+    "table-agu": grid(cell=(27, 35), policy=("mcu", "agu")),
+}
+FIGURES = ("fig-noniid-quorum", "fig-iid-quorum", "fig-deadline")  # the paper prints no numbers
+TARGETS = {  # the printed accuracies, by cell and policy
+    **{(row["share"], row["policy"]): row["accuracy"] for row in TABLE_AWU},
+    **{(row["quorum"], row["policy"]): row["accuracy"] for row in TABLE_AGU},
+}
 
 
-def rate_of(rate: float, decay: bool) -> Any:
+def rate_table(rate: float, decay: bool) -> Any:
     """A rate as a scenario has it: fixed, or rate * 500 / (500 + t)."""
     return {"beta": rate * HALF, "gamma": float(HALF)} if decay else rate
 
 
-def changes(experiment: str, setting: Mapping[str, Any]) -> dict[str, Any]:
-    """What a setting of the search is in an experiment's scenario."""
-    samples = int(setting["samples"])
+def setting_changes(experiment: str, setting: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that a setting of the search changes in an experiment's scenario."""
     key = {"fig-deadline": "most", "table-agu": "most"}.get(experiment, "per_client")
-    found = {
-        "task.rate": rate_of(setting["rate"], bool(setting["decay"])),
+    changes = {
+        "task.rate": rate_table(setting["rate"], bool(setting["decay"])),
         "policy.steps": int(setting["steps"]),
-        f"task.partition.{key}": samples,
+        f"task.partition.{key}": int(setting["samples"]),
     }
     if experiment in ("table-awu", "table-agu"):
-        found |= {f"policies.{experiment[-3:]}.steps": int(setting["steps"])}
-    return found
+        changes |= {f"policies.{experiment[-3:]}.steps": int(setting["steps"])}
+    return changes
 
 
 def awu_changes(share: float) -> dict[str, Any]:
-    """A share of biased clients, in the partition and among the fast ones."""
+    """A share of biased clients, in the partition and in the group of fast clients."""
     biased = round(100 * share)
     return {
         "task.partition.share": share,
@@ -68,34 +82,19 @@ def agu_changes(quorum: int) -> dict[str, Any]:
     return {"policy.quorum": quorum, "policies.agu.quorum": quorum}
 
 
+def run(effort: Effort, progress: TrialProgress) -> list[Row]:
+    """Run every cell of every experiment in every setting."""
+    return run_trials([*_trials(effort)], progress, _accuracy)
+
+
 def _settings(quick: bool) -> list[dict[str, Any]]:
     if quick:
-        return points(steps=(1,), rate=RATES[1][3:5], decay=(0, 1), samples=SAMPLES[:1])
+        return grid(steps=(1,), rate=RATES[1][3:5], decay=(0, 1), samples=SAMPLES[:1])
     return [
         setting
         for steps, rates in RATES.items()
-        for setting in points(steps=(steps,), rate=rates, decay=(0, 1), samples=SAMPLES)
+        for setting in grid(steps=(steps,), rate=rates, decay=(0, 1), samples=SAMPLES)
     ]
-
-
-# The cells of each experiment that the search plays: the quorum or the share of biased clients.
-CELLS: dict[str, list[dict[str, Any]]] = {
-    "fig-noniid-quorum": points(cell=(1,), policy=("mcu",)),
-    "fig-iid-quorum": points(cell=(1,), policy=("mcu",)),
-    "fig-deadline": points(cell=(1,), policy=("mcu",)),
-    "table-awu": points(cell=(0.05, 0.3), policy=("mcu", "awu")),
-    "table-agu": points(cell=(27, 35), policy=("mcu", "agu")),
-}
-PICTURES = ("fig-noniid-quorum", "fig-iid-quorum", "fig-deadline")  # no numbers are printed
-WANTED = {
-    **{(row["share"], row["policy"]): row["accuracy"] for row in TABLE_AWU},
-    **{(row["quorum"], row["policy"]): row["accuracy"] for row in TABLE_AGU},
-}
-
-
-def run(effort: Effort, progress: TrialProgress) -> list[Row]:
-    """Play every cell of every experiment in every setting."""
-    return measured(list(_trials(effort)), progress, _accuracy)
 
 
 def _trials(effort: Effort) -> Iterable[Trial]:
@@ -105,66 +104,68 @@ def _trials(effort: Effort) -> Iterable[Trial]:
                 # As in the paper: MCU's rate decays and AGU's does not.
                 if experiment == "table-agu" and (cell["policy"] == "mcu") != setting["decay"]:
                     continue
-                varied = changes(experiment, setting)
+                changes = setting_changes(experiment, setting)
                 if experiment == "table-awu":
-                    varied |= awu_changes(cell["cell"])
+                    changes |= awu_changes(cell["cell"])
                 if experiment == "table-agu":
-                    varied |= agu_changes(cell["cell"])
+                    changes |= agu_changes(cell["cell"])
                 point = {"experiment": experiment, **setting, **cell}
-                varied |= {"run.evaluate_every": 1000}
-                yield Trial(experiment, point, SEED, cell["policy"], varied, effort.rounds)
+                changes |= {"run.evaluate_every": 1000}
+                yield Trial(experiment, point, SEED, cell["policy"], changes, effort.rounds)
 
 
-def _accuracy(trial: Trial, history: Any) -> list[Row]:
+def _accuracy(trial: Trial, history: History) -> list[Row]:
     return [{**trial.point, "seed": trial.seed, "accuracy": history.accuracy or 0.0}]
 
 
-def ranked(rows: Rows, experiment: str) -> list[Row]:
-    """Every setting with how far it is from what the rule wants, nearest first."""
-    found: dict[tuple[Any, ...], list[float]] = {}
-    for row in rows:
-        if row["experiment"] == experiment:
-            off = WANTED.get((row["cell"], row["policy"]), 1.0) - row["accuracy"]
-            found.setdefault(tuple(row[name] for name in SETTING), []).append(off)
-    away = [
-        {**dict(zip(SETTING, setting, strict=True)), "off": float(np.sqrt(np.mean(np.square(off))))}
-        for setting, off in found.items()
-    ]
-    return sorted(away, key=lambda row: row["off"])
+def rank_settings(rows: Rows, experiment: str) -> list[Row]:
+    """Every setting with its distance from what the rule wants, nearest first."""
+    settings = []
+    for setting, own in group(select(rows, experiment=experiment), *SETTING).items():
+        off = [TARGETS.get((row["cell"], row["policy"]), 1.0) - row["accuracy"] for row in own]
+        distance = float(np.sqrt(np.mean(np.square(off))))
+        settings.append({**dict(zip(SETTING, setting, strict=True)), "off": distance})
+    return sorted(settings, key=lambda row: row["off"])
 
 
-def chosen(rows: Rows, experiment: str) -> dict[str, Row]:
-    """The setting that the rule chooses, for each of the experiment's schemes."""
-    if experiment in PICTURES:
-        return {"mcu": next(row for row in ranked(rows, experiment) if row["steps"] == 1)}
+def choose_settings(rows: Rows, experiment: str) -> dict[str, Row]:
+    """The setting that the rule chooses, by the experiment's schemes."""
+    ranking = rank_settings(rows, experiment)
+    if experiment in FIGURES:
+        return {"mcu": select(ranking, steps=1)[0]}
     if experiment != "table-agu":
-        best = ranked(rows, experiment)[0]
-        return {cell["policy"]: best for cell in CELLS[experiment]}
-    alike: dict[tuple[int, int], dict[str, Row]] = {}
-    for row in ranked(rows, experiment):
+        return {cell["policy"]: ranking[0] for cell in CELLS[experiment]}
+    pairs: dict[tuple[int, int], dict[str, Row]] = {}  # by samples and steps, equal for both
+    for row in ranking:
         scheme = "mcu" if row["decay"] else "agu"
-        alike.setdefault((row["samples"], row["steps"]), {}).setdefault(scheme, row)
-    return min(alike.values(), key=lambda pair: sum(row["off"] ** 2 for row in pair.values()))
+        pairs.setdefault((row["samples"], row["steps"]), {}).setdefault(scheme, row)
+    return min(pairs.values(), key=lambda pair: sum(row["off"] ** 2 for row in pair.values()))
 
 
 def conclude(rows: Rows) -> Finding:
-    """The nearest settings of every experiment, and those chosen."""
-    tables = []
-    for name in CELLS:
-        best = chosen(rows, name)
-        lines = [
-            [scheme, f"{row['rate']:g}", "halves in 500 rounds" if row["decay"] else "none"]
-            + [f"{row[key]:g}" for key in ("steps", "samples")]
-            + [f"{row['off']:.3f}"]
-            for scheme, row in best.items()
-        ]
-        header = ("scheme", "rate", "decay", "steps", "samples", "off by")
-        title = f"{name}: chosen among {len(ranked(rows, name))} settings"
-        tables.append(Cells(title, header, lines))
-    return Finding((), tables, notes=[part.strip() for part in _rules()])
+    """List the settings that the rules choose for every experiment."""
+    tables = [
+        table(
+            f"{name}: chosen among {len(rank_settings(rows, name))} settings",
+            (
+                {
+                    "scheme": scheme,
+                    "rate": f"{row['rate']:g}",
+                    "decay": "halves in 500 rounds" if row["decay"] else "none",
+                    "steps": f"{row['steps']:g}",
+                    "samples": f"{row['samples']:g}",
+                    "off by": f"{row['off']:.3f}",
+                }
+                for scheme, row in choose_settings(rows, name).items()
+            ),
+        )
+        for name in CELLS
+    ]
+    return Finding((), tables, notes=_rules())
 
 
 def _rules() -> list[str]:
+    """The rules in this module's docstring."""
     return [" ".join(part.split()) for part in (__doc__ or "").split("\n- ")[1:]]
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib import resources
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cafe.engine import simulate
 from cafe.learn.threads import cores
+from cafe.reproduce.rows import Row
 from cafe.rounds import History
 from cafe.scenario import Scenario, scenario_from_text
 from cafe.theory import expect
@@ -20,11 +21,41 @@ if TYPE_CHECKING:
 
     from cafe.data.store import Fetching
 
-Row = dict[str, Any]  # a line of a table: numbers and texts by column
-Point = Mapping[str, Any]
+T = TypeVar("T")
+Point = Mapping[str, Any]  # values by column: a place in an experiment's grid
 Measure = Callable[["Trial", History], list[Row]]
-Job = Callable[[], list[Row]]
-TrialProgress = Callable[[int, int], None]  # trials done, trials in all
+RunFunction = Callable[[], list[Row]]  # runs something and returns its rows
+TrialProgress = Callable[[int, int], None]  # called with the numbers of finished and of all trials
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is run: everything, or just enough to test that everything works.
+
+    Attributes:
+        quick: whether to run just enough.
+    """
+
+    quick: bool = False
+
+    @property
+    def rounds(self) -> int | None:
+        """Rounds of a trial; None: as many as the scenario says."""
+        return self.choose(None, quick=30)
+
+    def choose(self, full: T, *, quick: T) -> T:
+        """One of two values: for a full run, or for a quick one."""
+        return quick if self.quick else full
+
+    def seeds(self, count: int) -> range:
+        """Seeds 0, 1, ...: ``count`` of them, or two in a quick run."""
+        return range(self.choose(count, quick=2))
+
+    def thin(self, values: Sequence[T]) -> Sequence[T]:
+        """All values; in a quick run the first, the middle and the last."""
+        if not self.quick or len(values) <= 3:
+            return values
+        return [values[0], values[len(values) // 2], values[-1]]
 
 
 @dataclass(frozen=True)
@@ -33,11 +64,11 @@ class Trial:
 
     Attributes:
         scenario: the experiment whose scenario it is.
-        point: where in the experiment's grid it lies: the first columns of its rows.
-        seed: of all that is random.
-        policy: the label of its policy in the scenario; left out, that of ``[policy]``.
+        point: its place in the experiment's grid: the first columns of its rows.
+        seed: of all random numbers.
+        policy: the label of its policy in the scenario; None: that of ``[policy]``.
         changes: other values in the scenario's tables, by dotted key.
-        rounds: how many; left out, the scenario's.
+        rounds: how many; None: as many as the scenario says.
     """
 
     scenario: str
@@ -48,51 +79,65 @@ class Trial:
     rounds: int | None = None
 
 
-def points(**axes: Sequence[Any]) -> list[dict[str, Any]]:
-    """Every combination of the axes' values, the last axis running fastest."""
+def grid(**axes: Iterable[Any]) -> list[dict[str, Any]]:
+    """Every combination of the axes' values; the last axis varies fastest."""
     return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
+def repeat_trials(
+    scenario: str,
+    points: Iterable[Point],
+    seeds: int,
+    changes: Callable[[Point], Mapping[str, Any]],
+    effort: Effort,
+) -> list[Trial]:
+    """Trials at every point, on the same seeds; a point's ``policy`` is the policy's label."""
+    return [
+        Trial(scenario, point, seed, point.get("policy"), changes(point), effort.rounds)
+        for point in points
+        for seed in effort.seeds(seeds)
+    ]
+
+
 def scenario_text(name: str) -> str:
-    """The scenario of an experiment, as its file has it."""
-    return _file_of(name).read_text("utf-8")
+    """The text of an experiment's scenario file."""
+    return _scenario_file(name).read_text("utf-8")
 
 
-def fetch(name: str, fetching: Fetching) -> None:
-    """Have an experiment's examples here before its trials ask for them, if it has any."""
-    if _file_of(name).is_file():
+def fetch_data(name: str, fetching: Fetching) -> None:
+    """Download the data of an experiment's scenario, if it has some, before trials need them."""
+    if _scenario_file(name).is_file():
         load_scenario(name).fetch(fetching)
 
 
-def _file_of(name: str) -> Traversable:
+def _scenario_file(name: str) -> Traversable:
     return resources.files("cafe.reproduce") / "scenarios" / f"{name}.toml"
 
 
 @lru_cache(maxsize=1)
 def load_scenario(name: str) -> Scenario:
-    """The scenario of an experiment; its examples are loaded once in a process."""
+    """The scenario of an experiment; a process loads its data once."""
     return scenario_from_text(f"{name}.toml", scenario_text(name))
 
 
 def expected_updates(name: str, quorum: int, deadline: float) -> float:
-    """How many rounds of an experiment's run succeed on average."""
+    """How many rounds of an experiment's run succeed on average, by theory."""
     scenario = load_scenario(name)
     expected = expect(scenario.federation, quorum=quorum, deadline=deadline)
     return float(scenario.run["rounds"] * expected.success_probability)
 
 
-def play(trial: Trial) -> History:
-    """Run a trial in this process, on one thread: trials run side by side."""
-    scenario = (
-        load_scenario(trial.scenario).with_values(trial.changes).with_run(rounds=trial.rounds)
-    )
+def run_trial(trial: Trial) -> History:
+    """Run a trial in this process, on one thread: trials run in parallel processes."""
+    scenario = load_scenario(trial.scenario).with_values(trial.changes)
+    scenario = scenario.with_run(rounds=trial.rounds)
     policy = scenario.policy(trial.policy or scenario.label)
     task = scenario.task(trial.seed, threads=1)
     return simulate(scenario.federation, policy, task, seed=trial.seed, **scenario.run)
 
 
-def summary(trial: Trial, history: History) -> list[Row]:
-    """What most experiments keep of a run: what was learned, and what it cost."""
+def summarise(trial: Trial, history: History) -> list[Row]:
+    """The row that most experiments keep of a run: accuracy and costs."""
     return [
         {
             **trial.point,
@@ -106,40 +151,44 @@ def summary(trial: Trial, history: History) -> list[Row]:
     ]
 
 
-def measured(
-    trials: Sequence[Trial], progress: TrialProgress, measure: Measure = summary
+def run_trials(
+    trials: Sequence[Trial], progress: TrialProgress, measure: Measure = summarise
 ) -> list[Row]:
-    """The rows of all trials."""
+    """Run trials in parallel and return what ``measure`` makes of each."""
     for name in {trial.scenario for trial in trials}:
         learning = load_scenario(name).learning
         if learning is not None:
-            _ = learning.data  # what is missing is said here, not by many processes at once
-    return run_parallel([partial(_played, measure, trial) for trial in trials], progress)
+            _ = learning.data  # raises here if data are missing, not in many processes at once
+    return run_parallel([partial(_measure_trial, measure, trial) for trial in trials], progress)
 
 
-def _played(measure: Measure, trial: Trial) -> list[Row]:
-    return measure(trial, play(trial))
+def _measure_trial(measure: Measure, trial: Trial) -> list[Row]:
+    return measure(trial, run_trial(trial))
 
 
-def run_parallel(jobs: Sequence[Job], progress: TrialProgress) -> list[Row]:
-    """The rows of all jobs, in their order; a job at a time in a process per core."""
+def run_parallel(functions: Sequence[RunFunction], progress: TrialProgress) -> list[Row]:
+    """The rows of all functions, in their order; as many processes as cores call them."""
     from joblib import Parallel, delayed
 
-    progress(0, len(jobs))
-    calls = (delayed(_done)(at, job) for at, job in enumerate(jobs))
-    workers = min(cores(), len(jobs))
-    found: dict[int, list[Row]] = {}
-    for at, rows in Parallel(n_jobs=workers, return_as="generator_unordered")(calls):
-        found[at] = rows
-        progress(len(found), len(jobs))
-    return [row for at in range(len(jobs)) for row in found[at]]
+    progress(0, len(functions))
+    calls = (delayed(_numbered)(number, run) for number, run in enumerate(functions))
+    workers = min(cores(), len(functions))
+    rows: dict[int, list[Row]] = {}
+    for number, some in Parallel(n_jobs=workers, return_as="generator_unordered")(calls):
+        rows[number] = some
+        progress(len(rows), len(functions))
+    return [row for number in range(len(functions)) for row in rows[number]]
 
 
-def _done(at: int, job: Job) -> tuple[int, list[Row]]:
-    return at, job()
+def _numbered(number: int, run: RunFunction) -> tuple[int, list[Row]]:
+    return number, run()
 
 
-def column(rows: Sequence[Row], name: str, **where: Any) -> Iterator[Any]:
-    """A column's values in the rows that have the given values in others, in order of seeds."""
-    chosen = [row for row in rows if all(row[key] == value for key, value in where.items())]
-    return (row[name] for row in sorted(chosen, key=lambda row: row["seed"]))
+def run_in_turn(functions: Sequence[RunFunction], progress: TrialProgress) -> list[Row]:
+    """The rows of all functions, called in this process: for runs that take less than a second."""
+    rows: list[Row] = []
+    for done, run in enumerate(functions):
+        progress(done, len(functions))
+        rows += run()
+    progress(len(functions), len(functions))
+    return rows

@@ -1,4 +1,4 @@
-"""Runs without a task, measured once they have forgotten how they began."""
+"""Runs without a task, measured after a warm-up in which ages reach their steady state."""
 
 from __future__ import annotations
 
@@ -6,40 +6,35 @@ from collections.abc import Mapping, Sequence
 from math import ceil, inf
 from typing import Any
 
-from cafe.analysis.statistics import Estimate, ratio
-from cafe.reproduce.findings import Rows
-from cafe.reproduce.trials import Row, Trial, column
+from cafe.reproduce.rows import Row
+from cafe.reproduce.trials import Point, Trial
 from cafe.rounds import History
 from cafe.theory import Expectation
 
-INTERVALS = 10  # mean times between two uses of a client, before which nothing is measured
+INTERVALS = 10  # length of the warm-up, in mean times between two uses of a client
 
 
-def warmup(e: Expectation) -> int:
-    """Rounds until ages have forgotten that all clients began with age 0.
+def warmup_rounds(e: Expectation) -> int:
+    """Rounds after which the ages no longer depend on their start at 0.
 
-    Where a client is never heard there is no steady age to wait for.
+    One round where some client is never used: its age has no steady state to wait for.
     """
     return ceil(INTERVALS / float(e.participation_by_client.min())) if e.age < inf else 1
 
 
 def steady_trials(
-    scenario: str,
-    point: Mapping[str, Any],
-    seeds: Sequence[int],
-    rounds: int,
-    changes: Mapping[str, Any],
+    scenario: str, point: Point, seeds: Sequence[int], rounds: int, changes: Mapping[str, Any]
 ) -> list[Trial]:
-    """Trials of a quorum and a deadline, so long that enough rounds are left after the warm-up."""
-    here = {f"policy.{key}": point[key] for key in ("quorum", "deadline")}
+    """Trials of the point's quorum and deadline, with ``rounds`` rounds after the warm-up."""
+    policy = {f"policy.{key}": point[key] for key in ("quorum", "deadline")}
     return [
-        Trial(scenario, point, seed, None, {**changes, **here}, rounds + point["warmup"])
+        Trial(scenario, point, seed, None, {**changes, **policy}, rounds + point["warmup"])
         for seed in seeds
     ]
 
 
-def settled(trial: Trial, history: History) -> list[Row]:
-    """What the rounds after the warm-up add up to."""
+def steady_totals(trial: Trial, history: History) -> list[Row]:
+    """The totals of a run over the rounds after its warm-up, as one row."""
     by, first = history.by_round, trial.point["warmup"]
     lengths = (by["closed"] - by["opened"])[first:]
     # A client's age grows with time through a round and falls at its close only.
@@ -55,8 +50,3 @@ def settled(trial: Trial, history: History) -> list[Row]:
         "age": float((ages * lengths).sum() / lengths.sum()),
     }
     return [{**trial.point, "seed": trial.seed, **totals}]
-
-
-def per(rows: Rows, over: str, under: str) -> Estimate:
-    """A ratio of what two columns add up to, with its error over the seeds."""
-    return ratio([*column(rows, over)], [*column(rows, under)])

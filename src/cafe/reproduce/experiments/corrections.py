@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from cafe.reproduce.experiments import corrections_age, corrections_bias, corrections_books
-from cafe.reproduce.experiments.corrections_work import part
-from cafe.reproduce.findings import Effort, Experiment, Finding, Rows
-from cafe.reproduce.trials import Row, TrialProgress, run_parallel
+from cafe.reproduce.experiments import (
+    corrections_age,
+    corrections_bias,
+    corrections_books,
+    corrections_waste,
+)
+from cafe.reproduce.experiments.unequal_speeds import load_images
+from cafe.reproduce.findings import Experiment, Finding
+from cafe.reproduce.rows import Row, Rows
+from cafe.reproduce.trials import Effort, TrialProgress, run_parallel
 
-PARTS = (corrections_books, corrections_age, corrections_bias)
+COUNTED = (corrections_books, corrections_waste)  # from the same runs
+PARTS = (corrections_books, corrections_age, corrections_bias)  # with runs of their own
 
 
 def run(effort: Effort, progress: TrialProgress) -> list[Row]:
-    """Every part's runs, side by side."""
-    corrections_bias.images()  # what is missing is said here, not by many processes at once
-    return run_parallel([job for one in PARTS for job in one.jobs(effort)], progress)
+    """Run all parts in parallel."""
+    load_images()  # raises here if data are missing, not in many processes at once
+    return run_parallel([run for part in PARTS for run in part.runs(effort)], progress)
 
 
 def conclude(rows: Rows) -> Finding:
-    """What each part finds, one after the other."""
-    found = [
-        corrections_books.found(part(rows, corrections_books.NAME)),
-        corrections_age.found(rows),
-        corrections_bias.found(rows),
-    ]
+    """The findings of all parts, one after the other."""
+    findings = [part.conclude(rows) for part in (*COUNTED, *PARTS[1:])]
     return Finding(
-        [claim for one in found for claim in one.claims],
-        [table for one in found for table in one.tables],
-        {name: draw for one in found for name, draw in one.pictures.items()},
+        [claim for one in findings for claim in one.claims],
+        [table for one in findings for table in one.tables],
+        {name: draw for one in findings for name, draw in one.pictures.items()},
         notes=[
-            *(note for one in found for note in one.notes),
+            *(note for one in findings for note in one.notes),
             "Every counted or measured number is a mean over seeds with its standard error; exact "
             "ones are of `cafe.expect`. Claims that begin with *Beyond the paper* are ours.",
             "The two minima of J are in `fig-objective`.",

@@ -5,63 +5,56 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import cafe
 from cafe import theory
-from cafe.analysis.statistics import Estimate, mean, ratio
+from cafe.analysis.statistics import Estimate, ratio
 from cafe.data import Examples, Shards
 from cafe.engine import simulate
-from cafe.federation import Federation
-from cafe.latency import Exponential
 from cafe.latency.base import Floats
 from cafe.learn.quadratic import Quadratic
 from cafe.policies import mcu
 from cafe.report.cells import Cells
-from cafe.report.plotting import line_style
-from cafe.reproduce.experiments.corrections_books import exact_merit, printed_merit
-from cafe.reproduce.experiments.corrections_work import (
+from cafe.reproduce import pictures
+from cafe.reproduce.claims import LEVEL, Claim, judge
+from cafe.reproduce.experiments.book_counts import equal_clients, exact_merit, relative_merits
+from cafe.reproduce.findings import Finding
+from cafe.reproduce.gap_predictions import (
     CORRECTED,
     FORMULAS,
     HALF,
     PRINTED,
     PRINTED_AGE,
     RULE,
+    Formulas,
     Gaps,
-    Lines,
-    compared,
-    dots,
-    part,
-    predicting,
-    two_views,
+    draw_gaps,
+    gap_table,
+    prediction_claims,
 )
-from cafe.reproduce.findings import Claim, ClaimVerdict, Effort, Finding, Rows, shown
-from cafe.reproduce.pictures import figure, tidy
-from cafe.reproduce.trials import Job, Row, column
+from cafe.reproduce.measured_tables import table, with_error
+from cafe.reproduce.rows import Row, Rows, column, levels, mean_of, select
+from cafe.reproduce.trials import Effort, RunFunction
 from cafe.task import Task
 from cafe.task_constants import TaskConstants, measure
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-NAME, QUORUM, CONSTANTS = "age", "quorum", "constants"
+NAME, QUORUM, CONSTANTS = "age", "quorum", "constants"  # the parts of the rows
 SEEDS, ROUNDS = 30, 1000
 CLIENTS, SIZE, HELD, BATCH = 100, 10, 20, 10
 DEADLINES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 QUORUMS, PEAK = (1, 33, 40), 33  # Remark 4's product is largest at 33
 CONSTANT_NAMES = ("smoothness", "convexity", "noise", "heterogeneity", "distance")
-# What each line of the picture is called, in its order.
 BY_AGE = "corrected, its variance by age"
 
 
 @lru_cache(maxsize=2)
 def task(apart: bool) -> Task:
-    """Clients that hold points around places of their own, or all around the same place.
+    """Clients that hold points around different centres, or all around the same centre.
 
-    The mean of all points is 0, where a run starts: what is left after many rounds is then the
-    variance alone, which is what the constants of the bounds are about.
+    The mean of all points is 0, where a run starts. So only the variance is left after many
+    rounds, and the constants of the bounds are about the variance.
     """
     rng = np.random.default_rng(0)
     centre = rng.normal(size=(CLIENTS, 1, SIZE)) * apart
@@ -70,10 +63,10 @@ def task(apart: bool) -> Task:
     points -= points.mean(axis=(0, 1))
     shards = Shards.of(np.split(np.arange(CLIENTS * HELD), CLIENTS))
     data = Examples(points.reshape(-1, SIZE), np.zeros(CLIENTS * HELD))
-    return Task(data, shards, Quadratic(SIZE, _bend()), batch=BATCH)
+    return Task(data, shards, Quadratic(SIZE, _curvature()), batch=BATCH)
 
 
-def _bend() -> Floats:
+def _curvature() -> Floats:
     return np.geomspace(0.5, 2.0, SIZE)
 
 
@@ -82,54 +75,58 @@ def _measured(apart: bool) -> TaskConstants:
     return measure(task(apart))
 
 
-def jobs(effort: Effort) -> list[Job]:
-    """Runs over deadlines, runs of noise alone over quorums, and the task's constants."""
-    seeds, rounds = effort.seeds(SEEDS), 100 if effort.quick else ROUNDS
-    found: list[Job] = [_constants]
-    found += [
-        partial(_run, NAME, True, 1, t, seed, rounds)
-        for t in effort.thin(DEADLINES) for seed in seeds
-    ]  # fmt: skip
-    found += [
-        partial(_run, QUORUM, False, m, HALF, seed, rounds) for m in QUORUMS for seed in seeds
-    ]
-    return found
+def runs(effort: Effort) -> list[RunFunction]:
+    """The task's constants, runs over deadlines, and runs with noise alone over quorums."""
+    seeds, rounds = effort.seeds(SEEDS), effort.choose(ROUNDS, quick=100)
+    deadlines = [(NAME, True, 1, t) for t in effort.thin(DEADLINES)]
+    quorums = [(QUORUM, False, m, HALF) for m in QUORUMS]
+    settings = [*deadlines, *quorums]
+    return [_constants, *(partial(_run, *at, seed, rounds) for at in settings for seed in seeds)]
 
 
 def _constants() -> list[Row]:
-    found = _measured(True)
-    return [{"part": CONSTANTS, **{name: getattr(found, name) for name in CONSTANT_NAMES}}]
+    measured = _measured(True)
+    return [{"part": CONSTANTS, **{name: getattr(measured, name) for name in CONSTANT_NAMES}}]
 
 
-def _run(name: str, apart: bool, quorum: int, deadline: float, seed: int, rounds: int) -> list[Row]:
-    """A run at the rate that Theorem 3 asks for, and how far from the optimum it ends."""
-    federation, found = _equal(), _measured(apart)
-    expected = cafe.expect(federation, quorum=quorum, deadline=deadline)
-    rate = theory.learning_rate(found.problem(), expected.variance)
+def _run(part: str, apart: bool, quorum: int, deadline: float, seed: int, rounds: int) -> list[Row]:
+    """The distance from the optimum at the end of a run with the rate of Theorem 3."""
+    measured = _measured(apart)
+    expected = cafe.expect(equal_clients(), quorum=quorum, deadline=deadline)
+    rate = theory.learning_rate(measured.problem(), expected.variance)
     history = simulate(
-        federation, mcu(quorum=quorum, deadline=deadline), replace(task(apart), rate=rate),
+        equal_clients(), mcu(quorum=quorum, deadline=deadline), replace(task(apart), rate=rate),
         rounds=rounds, seed=seed, evaluate_every=rounds,
     )  # fmt: skip
     assert history.model is not None
-    # From the model, since the difference of two nearly equal losses would be rounding.
-    gap = float(_bend() @ (history.model - found.model) ** 2) / 2
-    return [{"part": name, "quorum": quorum, "deadline": deadline, "seed": seed, "rounds": rounds,
+    # From the model, because the difference of two nearly equal losses would be rounding.
+    gap = float(_curvature() @ (history.model - measured.model) ** 2) / 2
+    return [{"part": part, "quorum": quorum, "deadline": deadline, "seed": seed, "rounds": rounds,
              "gap": gap}]  # fmt: skip
 
 
-def found(rows: Rows) -> Finding:
-    """The gap over the deadline and over the quorum, with what the formulas say of it."""
-    ran, constants = part(rows, NAME), part(rows, CONSTANTS)[0]
-    deadlines = sorted({row["deadline"] for row in ran})
-    gaps = {t: mean([*column(ran, "gap", deadline=t)]) for t in deadlines}
-    bounds = _bounds(constants, deadlines, ran[0]["rounds"])
-    quorums = _against_one(part(rows, QUORUM))
+def conclude(rows: Rows) -> Finding:
+    """The gap over the deadline and over the quorum, beside the formulas."""
+    over_deadlines, (constants,) = select(rows, part=NAME), select(rows, part=CONSTANTS)
+    deadlines = levels(over_deadlines, "deadline")
+    gaps = {t: mean_of(over_deadlines, "gap", deadline=t) for t in deadlines}
+    bounds = _bounds(constants, deadlines, over_deadlines[0]["rounds"])
+    quorums = _relative_gaps(select(rows, part=QUORUM))
+    names = {
+        **FORMULAS,
+        BY_AGE: "Beyond the paper: age in the corrected theorem's constant, not in its rate,",
+    }
+    title = f"The gap to the optimum, and its bounds (in brackets: against T={HALF:g})"
     return Finding(
-        [_valid(gaps, bounds), *_predictions(gaps, bounds), _best_quorum(quorums)],
-        [_table(gaps, bounds), _quorum_table(quorums)],
+        [
+            _validity_claim(gaps, bounds),
+            *prediction_claims(names, gaps, bounds),
+            _quorum_claim(quorums),
+        ],
+        [gap_table(title, gaps, bounds), _quorum_table(quorums)],
         {
-            "age": lambda: two_views(gaps, bounds, "gap after the last round"),
-            "quorum": lambda: _quorum_picture(quorums),
+            "age": lambda: draw_gaps(gaps, bounds, "gap after the last round"),
+            "quorum": lambda: _draw_quorums(quorums),
         },
         notes=[
             "The task with a known optimum: "
@@ -145,118 +142,85 @@ def found(rows: Rows) -> Finding:
     )
 
 
-# ----------------------------------------------------------------------------------- the deadline
-
-
 def _bounds(
     constants: Row, deadlines: Sequence[float], rounds: int
 ) -> dict[str, dict[float, float]]:
-    """What each formula says of the gap, by deadline."""
+    """Each formula's bound of the gap, by deadline."""
     problem = theory.Problem(**{name: float(constants[name]) for name in CONSTANT_NAMES})
-    found: dict[str, dict[float, float]] = {
+    bounds: dict[str, dict[float, float]] = {
         name: {} for name in (CORRECTED, BY_AGE, PRINTED, PRINTED_AGE)
     }
     for t in deadlines:
-        e = cafe.expect(_equal(), quorum=1, deadline=t)
+        e = cafe.expect(equal_clients(), quorum=1, deadline=t)
         by_age = theory.Variance.from_age(e.age, t, CLIENTS)
-        found[CORRECTED][t] = float(theory.bound(problem, e.variance, rounds))
-        found[BY_AGE][t] = float(theory.bound(problem, by_age, rounds))
-        found[PRINTED][t] = float(theory.bound_as_printed(problem, CLIENTS, 1.0, 1, t, rounds))
-        found[PRINTED_AGE][t] = float(
-            theory.bound_by_age_as_printed(problem, 1, t, theory.age_as_printed(CLIENTS, 1.0, 1, t),
-                                           rounds)
-        )  # fmt: skip
-    return found
+        age = theory.age_as_printed(CLIENTS, 1.0, 1, t)
+        bounds[CORRECTED][t] = float(theory.bound(problem, e.variance, rounds))
+        bounds[BY_AGE][t] = float(theory.bound(problem, by_age, rounds))
+        bounds[PRINTED][t] = float(theory.bound_as_printed(problem, CLIENTS, 1.0, 1, t, rounds))
+        bounds[PRINTED_AGE][t] = float(theory.bound_by_age_as_printed(problem, 1, t, age, rounds))
+    return bounds
 
 
-def _valid(gaps: Gaps, bounds: Lines) -> Claim:
-    """No bound below what was measured."""
-    least = {name: min(bounds[name][t] / gap.mean for t, gap in gaps.items()) for name in bounds}
-    most = {name: max(bounds[name][t] / gap.mean for t, gap in gaps.items()) for name in bounds}
-    below = [
-        bounds[name][t] < gap.mean - 2 * gap.error
-        for name in (PRINTED, PRINTED_AGE, CORRECTED)
-        for t, gap in gaps.items()
-    ]
-    spans = ", ".join(
-        f"{least[name]:.1f} to {most[name]:.0f} times ({name})"
-        for name in (PRINTED, PRINTED_AGE, CORRECTED)
-    )
+def _validity_claim(gaps: Gaps, bounds: Formulas) -> Claim:
+    """No bound is below what was measured."""
+    spans, valid = [], True
+    for name in (PRINTED, PRINTED_AGE, CORRECTED):
+        times = [bounds[name][t] / gap.mean for t, gap in gaps.items()]
+        spans.append(f"{min(times):.1f} to {max(times):.0f} times ({name})")
+        valid &= all(bounds[name][t] >= gap.mean - 2 * gap.error for t, gap in gaps.items())
     return Claim(
         "Theorem 3 and Corollary 3 bound the gap to the optimum from above, and so does the "
         "corrected theorem",
-        ClaimVerdict.FAILS if any(below) else ClaimVerdict.HOLDS,
+        judge(valid),
         f"Over T from {min(gaps):g} to {max(gaps):g} the bounds are above the measured gap by "
-        f"{spans}.",
+        f"{', '.join(spans)}.",
     )
 
 
-def _predictions(gaps: Gaps, bounds: Lines) -> list[Claim]:
-    """Which formula knows how the gap changes with the deadline."""
-    names = {
-        **FORMULAS,
-        BY_AGE: "Beyond the paper: age in the corrected theorem's constant, not in its rate,",
-    }
-    return predicting(names, gaps, bounds)
+def _relative_gaps(rows: Rows) -> dict[int, Estimate]:
+    """The gap at each quorum divided by that at quorum 1, on the same seeds."""
+    one = column(rows, "gap", quorum=1)
+    return {m: ratio(column(rows, "gap", quorum=m), one) for m in levels(rows, "quorum")}
 
 
-def _table(gaps: Gaps, bounds: Lines) -> Cells:
-    title = f"The gap to the optimum, and its bounds (in brackets: against T={HALF:g})"
-    return Cells(title, ("T", "measured", *bounds), compared(gaps, bounds))
-
-
-# ------------------------------------------------------------------------------------- the quorum
-
-
-def _against_one(rows: Rows) -> dict[int, Estimate]:
-    """The gap at each quorum as a multiple of that at quorum 1, on the same seeds."""
-    one = [*column(rows, "gap", quorum=1)]
-    return {
-        m: ratio([*column(rows, "gap", quorum=m)], one)
-        for m in sorted({row["quorum"] for row in rows})
-    }
-
-
-def _best_quorum(quorums: Mapping[int, Estimate]) -> Claim:
+def _quorum_claim(quorums: Mapping[int, Estimate]) -> Claim:
     """Remark 4 reads the best quorum for noisy gradients off the peak of M Pr(n~ >= M-1)."""
-    peak = quorums[PEAK]
-    said, exact = (f(PEAK) / f(1) for f in (printed_merit, exact_merit))
-    better = peak.mean < 1 and peak.chance(1.0) < 0.05
+    peak, merit = quorums[PEAK], relative_merits(PEAK)
     return Claim(
         f"Remark 4: where noise is large, a quorum of {PEAK} converges best (N={CLIENTS}, "
         f"T={HALF:g})",
-        ClaimVerdict.HOLDS if better else ClaimVerdict.FAILS,
-        f"By the remark the gap at M={PEAK} is {said:.3f} of that at M=1; exactly it is "
-        f"{exact:.3f}, and {shown(peak)} was measured. No quorum is better than 1 by more than "
-        f"{1 - min(exact_merit(m) for m in range(1, 60)) / exact_merit(1):.0e}, relatively.",
+        judge(peak.mean < 1 and peak.chance(1.0) < LEVEL),
+        f"By the remark the gap at M={PEAK} is {merit['printed']:.3f} of that at M=1; exactly it "
+        f"is {merit['exact']:.3f}, and {with_error(peak)} was measured. No quorum is better than 1 "
+        f"by more than {1 - min(exact_merit(m) for m in range(1, 60)) / exact_merit(1):.0e}, "
+        "relatively.",
     )
 
 
 def _quorum_table(quorums: Mapping[int, Estimate]) -> Cells:
-    lines = [
-        [f"{m}", shown(found), f"{exact_merit(m) / exact_merit(1):.3f}",
-         f"{printed_merit(m) / printed_merit(1):.3f}"]
-        for m, found in quorums.items()
-    ]  # fmt: skip
-    header = ("M", "measured", "exact", "by Remark 4")
-    return Cells("The gap against that at M=1, where noise is all", header, lines)
+    return table(
+        "The gap against that at M=1, where noise is all",
+        (
+            {
+                "M": f"{m}",
+                "measured": with_error(measured),
+                "exact": f"{relative_merits(m)['exact']:.3f}",
+                "by Remark 4": f"{relative_merits(m)['printed']:.3f}",
+            }
+            for m, measured in quorums.items()
+        ),
+    )
 
 
-def _quorum_picture(quorums: Mapping[int, Estimate]) -> Figure:
-    drawn = figure()
-    axes = drawn.add_subplot()
+def _draw_quorums(quorums: Mapping[int, Estimate]) -> pictures.Figure:
+    picture, axes = pictures.single_panel()
     every = range(1, max(quorums) + 1)
-    for index, (label, merit) in enumerate(
-        (("exact: E[1/n; n ≥ M]/(1 - q)²", exact_merit), ("by Remark 4", printed_merit))
-    ):
-        values = [merit(m) / merit(1) for m in every]
-        axes.plot(every, values, **line_style(index), label=label)
-    dots(axes, quorums)
+    labels = {"exact": "exact: E[1/n; n ≥ M]/(1 - q)²", "printed": "by Remark 4"}
+    for index, (name, label) in enumerate(labels.items()):
+        values = [relative_merits(m)[name] for m in every]
+        axes.plot(every, values, **pictures.line_style(index), label=label)
+    pictures.draw_measured(axes, quorums)
     axes.set(yscale="log", xlabel=f"quorum M (N = {CLIENTS}, T = {HALF:g})",
              ylabel="gap against that at M = 1")  # fmt: skip
-    tidy(axes)
-    return drawn
-
-
-def _equal() -> Federation:
-    return Federation(CLIENTS, Exponential(1.0))
+    pictures.tidy(axes)
+    return picture

@@ -2,51 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import cafe
 from cafe.analysis.statistics import Estimate, mean, paired
 from cafe.report.cells import Cells
-from cafe.report.plotting import COLOURS
-from cafe.reproduce.findings import (
+from cafe.reproduce import pictures, trials
+from cafe.reproduce.claims import (
     Claim,
-    ClaimVerdict,
-    Effort,
-    Experiment,
-    Finding,
-    Rows,
-    above,
+    is_positive,
+    judge,
+    judge_all,
     judge_differences,
-    outlier_notes,
-    shown,
+    negate,
 )
-from cafe.reproduce.pictures import GREY, figure, lines, ticks, tidy
-from cafe.reproduce.trials import (
-    Row,
-    Trial,
-    TrialProgress,
-    column,
-    load_scenario,
-    measured,
-    points,
-    summary,
-)
+from cafe.reproduce.experiments import equal_times
+from cafe.reproduce.experiments.equal_times import LONG, SHORT, TIMES, Values, accuracy_column
+from cafe.reproduce.findings import Experiment, Finding, outlier_notes
+from cafe.reproduce.measured_tables import list_estimates, table, with_error
+from cafe.reproduce.rows import Row, Rows, column, levels
+from cafe.reproduce.trials import Effort, TrialProgress
 from cafe.rounds import History
 from cafe.theory import Expectation
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 NAME, SEEDS = "fig-deadline", 5
 DEADLINES = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
-SHORT, LONG = 0.5, 2.0  # the two that the paper compares
-# Virtual times at which a round ends whatever the deadline is: the first is a multiple of all.
-TIMES = (30, 60, 120, 300, 600)
 NEAR = 0.01  # broadcasts above 1 that are still near it
 SIMILAR = 0.01  # of accuracy
 ALIKE = 1.25  # times as much waste is still similar
@@ -57,27 +40,25 @@ WASTES = {
     "waste_per_gradient": "per used report",
     "waste_per_time": "per unit of time",
 }
-Values = Mapping[float, Sequence[float]]  # by deadline: a value per seed
 
 
 def run(effort: Effort, progress: TrialProgress) -> list[Row]:
-    """Every deadline, on the same seeds."""
-    trials = [
-        Trial(NAME, at, seed, None, _changes(at["deadline"]), effort.rounds)
-        for at in points(deadline=(SHORT, 1.0, LONG) if effort.quick else DEADLINES)
-        for seed in effort.seeds(SEEDS)
-    ]
-    return measured(trials, progress, _measure)
+    """Run every deadline, on the same seeds."""
+    points = trials.grid(deadline=effort.choose(DEADLINES, quick=(SHORT, 1.0, LONG)))
+    repeated = trials.repeat_trials(
+        NAME, points, SEEDS, lambda at: _changes(at["deadline"]), effort
+    )
+    return trials.run_trials(repeated, progress, _measure)
 
 
 def _changes(deadline: float) -> dict[str, float]:
-    """The model is measured whenever the first of the times has gone by once more."""
+    """A deadline; the model is evaluated at all multiples of the first of the times."""
     return {"policy.deadline": deadline, "run.evaluate_every": round(TIMES[0] / deadline)}
 
 
-def _measure(trial: Trial, history: History) -> list[Row]:
-    """The summary, waste by its other denominators, and accuracy at the times it got to."""
-    (row,) = summary(trial, history)
+def _measure(trial: trials.Trial, history: History) -> list[Row]:
+    """The summary, waste by its other denominators, and accuracy at the times it reached."""
+    (row,) = trials.summarise(trial, history)
     row |= {name: getattr(history, name) for name in WASTES if name not in row}
     curve = history.curve
     assert curve is not None
@@ -86,43 +67,35 @@ def _measure(trial: Trial, history: History) -> list[Row]:
     for time in TIMES:
         at = round(time / trial.point["deadline"])
         if at in by_round:
-            row[_at(time)] = by_round[at]
+            row[accuracy_column(time)] = by_round[at]
     return [row]
 
 
-def _at(time: float) -> str:
-    """The column of the accuracy at a virtual time."""
-    return f"accuracy_at_{time:g}"
-
-
 def conclude(rows: Rows) -> Finding:
-    """Costs are as theory has them; what a long deadline gains in accuracy it pays in time."""
+    """Compare costs with theory, and accuracies after equal rounds and at equal virtual times."""
     by = {name: _values(rows, name) for name in ("broadcasts", "age", "accuracy", *WASTES)}
     by["age"] = {t: [age / t for age in ages] for t, ages in by["age"].items()}
-    timed = {time: _values(rows, _at(time)) for time in TIMES}
-    timed = {time: values for time, values in timed.items() if values}
+    by_time = {time: _values(rows, accuracy_column(time)) for time in TIMES}
+    timed = {time: values for time, values in by_time.items() if values}
     most = max(mean(values).mean for values in by["broadcasts"].values())
     return Finding(
         [
             Claim(
                 f"Hardly any round fails: broadcasts per update stay near 1 (within {NEAR:g})",
-                ClaimVerdict.HOLDS if most <= 1 + NEAR else ClaimVerdict.FAILS,
+                judge(most <= 1 + NEAR),
                 f"At most {most:.5f}.",
             ),
-            _rising(by["accuracy"]),
-            _ageing(by["age"]),
-            _hump(by["waste"]),
-            _similar(by),
-            *_quicker(timed),
+            _accuracy_claim(by["accuracy"]),
+            _age_claim(by["age"]),
+            _waste_claim(by["waste"]),
+            _similar_claim(by),
+            *equal_times.claims(timed),
         ],
-        [_table(by), *([_times(timed, by["accuracy"])] if timed else [])],
-        {
-            "deadline": lambda: _drawn(by),
-            **({"time": lambda: _over_time(timed)} if timed else {}),
-        },
+        [_table(by), *equal_times.tables(timed, [*by["accuracy"]])],
+        {"deadline": lambda: _draw(by), **equal_times.drawings(timed)},
         notes=[
             "Grey lines are theory (Theorems 1 and 2, eq. 6); what was measured is at most "
-            f"{_off(by):.1%} away. The fourth panel has no such line.",
+            f"{_largest_difference(by):.1%} away. The fourth panel has no such line.",
             "The paper draws an arbitrary number of examples for each client and does not say "
             "from what range, nor the rate, batch, widths or local work. They are those of "
             "the search, which was made at a deadline of 0.5.",
@@ -137,220 +110,146 @@ def conclude(rows: Rows) -> Finding:
 
 def _values(rows: Rows, name: str) -> dict[float, list[float]]:
     """A column by deadline, where it was measured."""
-    deadlines = sorted({row["deadline"] for row in rows if name in row})
-    return {t: [*column(rows, name, deadline=t)] for t in deadlines}
+    own = [row for row in rows if name in row]
+    return {t: column(rows, name, deadline=t) for t in levels(own, "deadline")}
 
 
 def _expected(deadline: float) -> Expectation:
-    return cafe.expect(load_scenario(NAME).federation, quorum=1, deadline=deadline)
+    return cafe.expect(trials.load_scenario(NAME).federation, quorum=1, deadline=deadline)
 
 
 def _theory(name: str, deadline: float) -> float:
-    """What theory expects; age is in deadlines."""
-    found = getattr(_expected(deadline), "normalised_age" if name == "age" else name)
-    return float(found)
+    """The expected value of a quantity; age is in deadlines."""
+    return float(getattr(_expected(deadline), "normalised_age" if name == "age" else name))
 
 
-def _off(by: Mapping[str, Values]) -> float:
-    """The largest relative distance of a measured mean from theory."""
-    names = [name for name in by if name != "accuracy"]
+def _largest_difference(by: Mapping[str, Values]) -> float:
+    """The largest relative difference of a measured mean from theory."""
     return max(
         abs(mean(values).mean / _theory(name, t) - 1)
-        for name in names
+        for name in by
+        if name != "accuracy"
         for t, values in by[name].items()
     )
 
 
 def _steps(values: Values) -> dict[tuple[float, float], Estimate]:
-    """What changes from each deadline to the next, on the same seeds."""
+    """The change from each deadline to the next, on the same seeds."""
     return {(a, b): paired(values[b], values[a]) for a, b in pairwise(values)}
 
 
-def _rising(accuracy: Values) -> Claim:
-    """Up from end to end beyond chance; holds if no step's mean goes down, else in part."""
+def _accuracy_claim(accuracy: Values) -> Claim:
+    """Up significantly from end to end; in part if some step goes down."""
     steps = _steps(accuracy)
     first, last = min(accuracy), max(accuracy)
     whole = paired(accuracy[last], accuracy[first])
-    down = [pair for pair, step in steps.items() if step.mean < 0]
+    down = any(step.mean < 0 for step in steps.values())
     best = max(accuracy, key=lambda t: mean(accuracy[t]).mean)
-    verdict = ClaimVerdict.FAILS
-    if above(whole):
-        verdict = ClaimVerdict.IN_PART if down else ClaimVerdict.HOLDS
-    parts = ", ".join(f"{shown(step, 4)} from {a:g} to {b:g}" for (a, b), step in steps.items())
     return Claim(
         "Accuracy after 1000 rounds rises with the deadline",
-        verdict,
-        f"From T={first:g} to T={last:g} it changes by {shown(whole, 4)}; step by step {parts}. "
-        f"It is highest at T={best:g}, with {shown(mean(accuracy[best]), 4)}.",
+        judge(is_positive(whole) and not down, is_positive(whole)),
+        f"From T={first:g} to T={last:g} it changes by {with_error(whole, 4)}; step by step "
+        f"{list_estimates(steps, 'from {:g} to {:g}', 4)}. "
+        f"It is highest at T={best:g}, with {with_error(mean(accuracy[best]), 4)}.",
     )
 
 
-def _ageing(age: Values) -> Claim:
-    falls = [
-        Estimate(-step.mean, step.error, step.count) for step in _steps(age).values()
-    ]  # judge_differences wants what is to be positive
+def _age_claim(age: Values) -> Claim:
+    falls = [negate(step) for step in _steps(age).values()]
     first, last = min(age), max(age)
     return Claim(
         "Age in deadlines, E[Δ]/T, falls with the deadline",
         judge_differences(falls),
-        f"It falls from {shown(mean(age[first]), 2)} at T={first:g} to {shown(mean(age[last]), 2)} "
-        f"at T={last:g}, at {sum(fall.mean > 0 for fall in falls)} of {len(falls)} steps.",
+        f"It falls from {with_error(mean(age[first]), 2)} at T={first:g} to "
+        f"{with_error(mean(age[last]), 2)} at T={last:g}, at "
+        f"{sum(fall.mean > 0 for fall in falls)} of {len(falls)} steps.",
     )
 
 
-def _hump(waste: Values) -> Claim:
-    """A peak inside, with less on either side beyond chance."""
+def _waste_claim(waste: Values) -> Claim:
+    """A peak inside, with significantly less waste on either side."""
     first, last = min(waste), max(waste)
     top = max(waste, key=lambda t: mean(waste[t]).mean)
-    up, down = paired(waste[top], waste[first]), paired(waste[top], waste[last])
-    right = above(up) + above(down)
+    sides = [is_positive(paired(waste[top], waste[end])) for end in (first, last)]
     return Claim(
         "Waste per update rises with the deadline and then falls",
-        (ClaimVerdict.FAILS, ClaimVerdict.IN_PART, ClaimVerdict.HOLDS)[right],
-        f"It is {shown(mean(waste[first]), 2)} at T={first:g}, highest at T={top:g} with "
-        f"{shown(mean(waste[top]), 2)}, and {shown(mean(waste[last]), 2)} at T={last:g}.",
+        judge_all(sides),
+        f"It is {with_error(mean(waste[first]), 2)} at T={first:g}, highest at T={top:g} with "
+        f"{with_error(mean(waste[top]), 2)}, and {with_error(mean(waste[last]), 2)} at T={last:g}.",
     )
 
 
-def _similar(by: Mapping[str, Values]) -> Claim:
+def _similar_claim(by: Mapping[str, Values]) -> Claim:
     """T=0.5 beside T=2: in accuracy, and in waste by three denominators."""
     gain = paired(by["accuracy"][LONG], by["accuracy"][SHORT])
     ratios = {name: mean(by[name][SHORT]).mean / mean(by[name][LONG]).mean for name in WASTES}
     alike = {name: 1 / ALIKE <= ratio <= ALIKE for name, ratio in ratios.items()}
-    verdict = ClaimVerdict.FAILS
-    if abs(gain.mean) <= SIMILAR and alike["waste"]:
-        verdict = ClaimVerdict.HOLDS if all(alike.values()) else ClaimVerdict.IN_PART
+    close = abs(gain.mean) <= SIMILAR and alike["waste"]
     wastes = ", ".join(f"{WASTES[name]} {ratio:.2f} times" for name, ratio in ratios.items())
     return Claim(
         f"A deadline of {SHORT:g} is about as accurate (within {SIMILAR:g}) and wastes about as "
         f"much (within {ALIKE - 1:.0%}) as one of {LONG:g}, in a quarter of the time",
-        verdict,
-        f"T={LONG:g} minus T={SHORT:g}: {shown(gain, 4)} of accuracy. T={SHORT:g} wastes "
+        judge(close and all(alike.values()), close),
+        f"T={LONG:g} minus T={SHORT:g}: {with_error(gain, 4)} of accuracy. T={SHORT:g} wastes "
         f"{wastes} what T={LONG:g} does.",
     )
 
 
-def _quicker(timed: Mapping[int, Values]) -> list[Claim]:
-    """T=0.5 against T=2 at the times that both got to; a short trial may have none."""
-    leads = {
-        time: paired(values[SHORT], values[LONG])
-        for time, values in timed.items()
-        if SHORT in values and LONG in values
-    }
-    if not leads:
-        return []
-    best = {time: max(v, key=lambda t: mean(v[t]).mean) for time, v in timed.items()}
-    parts = ", ".join(f"{shown(lead, 4)} at time {time}" for time, lead in leads.items())
-    tops = ", ".join(f"T={t:g} at {time}" for time, t in best.items())
-    return [
-        Claim(
-            f"Beyond the paper: at equal virtual time a deadline of {SHORT:g} is ahead of one of "
-            f"{LONG:g}",
-            judge_differences([*leads.values()]),
-            f"T={SHORT:g} minus T={LONG:g}: {parts}. Of the deadlines that got so far the best "
-            f"are {tops}.",
-        )
-    ]
-
-
 def _table(by: Mapping[str, Values]) -> Cells:
-    header = (
-        "deadline", "waste per update", "expected waste", "broadcasts", "age / T",
-        "expected age / T", "accuracy", "waste per used report", "waste per time",
-    )  # fmt: skip
     lines = []
     for t in by["accuracy"]:
-        own = {name: mean(values[t]) for name, values in by.items()}
+        means = {name: mean(values[t]) for name, values in by.items()}
         lines.append(
-            [
-                f"{t:g}",
-                shown(own["waste"], 2),
-                f"{_theory('waste', t):.2f}",
-                f"{own['broadcasts'].mean:.4f}",
-                shown(own["age"], 2),
-                f"{_theory('age', t):.2f}",
-                shown(own["accuracy"], 4),
-                shown(own["waste_per_gradient"]),
-                shown(own["waste_per_time"], 1),
-            ]
+            {
+                "deadline": f"{t:g}",
+                "waste per update": with_error(means["waste"], 2),
+                "expected waste": f"{_theory('waste', t):.2f}",
+                "broadcasts": f"{means['broadcasts'].mean:.4f}",
+                "age / T": with_error(means["age"], 2),
+                "expected age / T": f"{_theory('age', t):.2f}",
+                "accuracy": with_error(means["accuracy"], 4),
+                "waste per used report": with_error(means["waste_per_gradient"]),
+                "waste per time": with_error(means["waste_per_time"], 1),
+            }
         )
-    return Cells("1000 rounds, mean ± standard error", header, lines)
+    return table("1000 rounds, mean ± standard error", lines)
 
 
-def _times(timed: Mapping[int, Values], accuracy: Values) -> Cells:
-    lines = [
-        [f"{t:g}", *(shown(mean(by[t]), 4) if t in by else "-" for by in timed.values())]
-        for t in accuracy
-    ]
-    header = ("deadline", *(f"time {time}" for time in timed))
-    return Cells("Accuracy at equal virtual times (-: the run had ended)", header, lines)
-
-
-def _drawn(by: Mapping[str, Values]) -> Figure:
+def _draw(by: Mapping[str, Values]) -> pictures.Figure:
     """The paper's four panels."""
-    drawn = figure(9.6, 6.4)
+    picture = pictures.figure(9.6, 6.4)
     names = {
         "waste": "waste per update",
         "broadcasts": "broadcasts per update",
         "age": "age / T",
         "accuracy": "accuracy after 1000 rounds",
     }
-    panels = drawn.subplots(2, 2, sharex=True).flat
+    panels = picture.subplots(2, 2, sharex=True).flat
     for axes, (name, label) in zip(panels, names.items(), strict=True):
-        _panel(axes, name, by[name])
+        _draw_panel(axes, name, by[name])
         axes.set(ylabel=label)
-        tidy(axes)
-    for axes in drawn.axes[2:]:
+        pictures.tidy(axes)
+    for axes in picture.axes[2:]:
         axes.set_xlabel("deadline T")
-    drawn.axes[1].set_ylim(0.9, 1.5)  # a difference in the fourth decimal is none
-    return drawn
+    picture.axes[1].set_ylim(0.9, 1.5)  # so that differences in the fourth decimal do not show
+    return picture
 
 
-def _panel(axes: Axes, name: str, values: Values) -> None:
-    """What was measured, with its errors; theory's line where there is one."""
-    x = [*values]
-    found = [mean(own) for own in values.values()]
-    named = name == "waste"  # the first panel: one legend is enough
-    joined = "-" if name == "accuracy" else "none"
+def _draw_panel(axes: pictures.Axes, name: str, values: Values) -> None:
+    """Measured means with errors, and theory's line except for accuracy."""
+    first_panel = name == "waste"  # the only one with a legend
     if name != "accuracy":
-        grid = np.geomspace(x[0], x[-1], 100)
-        axes.plot(
-            grid,
-            [_theory(name, float(t)) for t in grid],
-            color=GREY,
-            label="theory" if named else None,
-        )
-    axes.errorbar(
-        x, [e.mean for e in found], [e.error for e in found], marker="o", ms=4.5, ls=joined,
-        capsize=2.5, color=COLOURS[0], label="measured" if named else None,
+        fine = np.geomspace(min(values), max(values), 100)
+        theory = [_theory(name, float(t)) for t in fine]
+        axes.plot(fine, theory, color=pictures.GREY, label="theory" if first_panel else None)
+    pictures.draw_error_bars(
+        axes, {t: mean(own) for t, own in values.items()}, marker="o", ms=4.5,
+        color=pictures.COLOURS[0], ls="-" if name == "accuracy" else "none",
+        label="measured" if first_panel else None,
     )  # fmt: skip
-    _logarithmic(axes, x)
-
-
-def _logarithmic(axes: Axes, deadlines: Sequence[float]) -> None:
-    axes.set_xscale("log")
-    axes.minorticks_off()
-    ticks(axes, deadlines)
-
-
-def _over_time(timed: Mapping[int, Values]) -> Figure:
-    """Accuracy against the deadline, a line for each virtual time."""
-    drawn = figure()
-    axes = drawn.add_subplot()
-    lines(
-        axes,
-        {f"time {at}": {t: mean(own) for t, own in by.items()} for at, by in timed.items()},
-    )
-    _logarithmic(axes, sorted({t for by in timed.values() for t in by}))
-    axes.set(xlabel="deadline T", ylabel="accuracy at that virtual time")
-    tidy(axes)
-    return drawn
+    pictures.set_log_axis(axes, [*values])
 
 
 EXPERIMENT = Experiment(
-    NAME,
-    "Fig. 8, Sec. 8.2",
-    "costs, age and accuracy against the deadline",
-    run,
-    conclude,
+    NAME, "Fig. 8, Sec. 8.2", "costs, age and accuracy against the deadline", run, conclude
 )

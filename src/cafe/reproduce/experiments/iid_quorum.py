@@ -3,40 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import cafe
 from cafe.analysis.statistics import Estimate, mean, paired
 from cafe.report.cells import Cells
-from cafe.reproduce.experiments.noniid_quorum import quorum_changes
-from cafe.reproduce.findings import (
+from cafe.reproduce import pictures, trials
+from cafe.reproduce.claims import (
     LEVEL,
     Claim,
     ClaimVerdict,
-    Effort,
-    Experiment,
-    Finding,
-    Rows,
-    above,
-    outlier_notes,
-    shown,
+    is_positive,
+    judge,
+    judge_all,
 )
-from cafe.reproduce.pictures import figure, lines, tidy
-from cafe.reproduce.trials import (
-    Row,
-    Trial,
-    TrialProgress,
-    column,
-    expected_updates,
-    load_scenario,
-    measured,
-    points,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from cafe.reproduce.experiments.noniid_quorum import quorum_changes
+from cafe.reproduce.findings import Experiment, Finding, outlier_notes
+from cafe.reproduce.measured_tables import list_estimates, table, with_error
+from cafe.reproduce.rows import Row, Rows, column, levels, mean_of
+from cafe.reproduce.trials import Effort, TrialProgress
 
 NAME, SEEDS = "fig-iid-quorum", 10
 DEADLINE = 0.5
@@ -45,49 +31,38 @@ INNER = 30  # up to this quorum the paper has accuracy rise
 SMALL = 0.01  # of accuracy: what the paper may have called very small
 SHARP = 0.02  # of accuracy: a sharp fall
 
-Leads = Mapping[int, Estimate]
+Accuracies = Mapping[int, Sequence[float]]  # by quorum: one per seed
+Estimates = Mapping[int, Estimate]  # by quorum
+Values = Mapping[int, float]  # by quorum
 
 
 def run(effort: Effort, progress: TrialProgress) -> list[Row]:
-    """Every quorum, on the same seeds."""
-    trials = [
-        Trial(NAME, at, seed, None, quorum_changes(at["quorum"], DEADLINE), effort.rounds)
-        for at in points(quorum=effort.thin(QUORUMS))
-        for seed in effort.seeds(SEEDS)
-    ]
-    return measured(trials, progress)
+    """Run every quorum, on the same seeds."""
+    points = trials.grid(quorum=effort.thin(QUORUMS))
+    repeated = trials.repeat_trials(
+        NAME, points, SEEDS, lambda at: quorum_changes(at["quorum"], DEADLINE), effort
+    )
+    return trials.run_trials(repeated, progress)
 
 
 def conclude(rows: Rows) -> Finding:
-    """Level as long as no round fails, then down with the number of updates."""
-    quorums = sorted({row["quorum"] for row in rows})
-    values = {m: [*column(rows, "accuracy", quorum=m)] for m in quorums}
-    found = {m: mean(values[m]) for m in quorums}
+    """Compare larger quorums with quorum 1, and accuracy with g(M) and with the updates."""
+    quorums = levels(rows, "quorum")
+    values = {m: column(rows, "accuracy", quorum=m) for m in quorums}
+    accuracy = {m: mean(values[m]) for m in quorums}
     gains = {m: paired(values[m], values[quorums[0]]) for m in quorums[1:]}
-    inner = {m: gain for m, gain in gains.items() if m <= INNER}
-    updates = {m: mean([*column(rows, "updates", quorum=m)]).mean for m in quorums}
+    updates = {m: mean_of(rows, "updates", quorum=m).mean for m in quorums}
     merit = {m: _merit(m) for m in quorums}
-    same = [m for m in gains if values[m] == values[quorums[0]]]
     return Finding(
         [
-            Claim(
-                f"A quorum between 1 and {INNER} is slightly more accurate than quorum 1",
-                _rise([*inner.values()]),
-                f"Gain over quorum 1: {_list(inner)}. {_alike(same)}".strip(),
-            ),
-            Claim(
-                "What a larger quorum gains over quorum 1 is very small "
-                f"(less than {SMALL:g} of accuracy)",
-                _small([*gains.values()]),
-                f"The largest gain is {_list(_most(gains))}; at 95 % confidence no gain is above "
-                f"{max(_at_most(gain) for gain in gains.values()):.4f}.",
-            ),
-            _falling(values, gains),
-            _peak(values, merit, updates),
-            _by_updates(found, merit, updates),
+            _rise_claim(values, gains),
+            _small_claim(gains),
+            _fall_claim(values, gains),
+            _peak_claim(values, merit, updates),
+            _updates_claim(accuracy, merit, updates),
         ],
-        [_table(found, gains, updates, merit)],
-        {"accuracy": lambda: _drawn(found, updates, merit)},
+        [_table(accuracy, gains, updates, merit)],
+        {"accuracy": lambda: _draw(accuracy, updates, merit)},
         notes=[
             "The clients' response times are the same for all quorums of a seed. Where no round "
             "of a run has fewer reports than the quorum, the run is that of quorum 1 itself and "
@@ -104,105 +79,95 @@ def conclude(rows: Rows) -> Finding:
 
 def _merit(quorum: int) -> float:
     """The paper's g(M)."""
-    federation = load_scenario(NAME).federation
-    return cafe.expect(federation, quorum=quorum, deadline=DEADLINE).merit
+    return cafe.expect(
+        trials.load_scenario(NAME).federation, quorum=quorum, deadline=DEADLINE
+    ).merit
 
 
-def _list(gains: Leads) -> str:
-    return ", ".join(f"{shown(gain, 4)} at {quorum}" for quorum, gain in gains.items())
+def _rise_claim(values: Accuracies, gains: Estimates) -> Claim:
+    """Holds if some gain is significant at a shared level; in part if only at the plain level.
+
+    One of several gains is above 0 by chance more often than one alone.
+    """
+    inner = {m: gain for m, gain in gains.items() if m <= INNER}
+    same = [str(m) for m in gains if values[m] == values[min(values)]]
+    note = f"With {', '.join(same)} every run is the same as with 1, to the last bit."
+    return Claim(
+        f"A quorum between 1 and {INNER} is slightly more accurate than quorum 1",
+        judge(
+            any(is_positive(gain, LEVEL / len(inner)) for gain in inner.values()),
+            any(is_positive(gain) for gain in inner.values()),
+        ),
+        f"Gain over quorum 1: {list_estimates(inner, digits=4)}. {note if same else ''}".strip(),
+    )
 
 
-def _alike(same: Sequence[int]) -> str:
-    if not same:
-        return ""
-    return f"With {', '.join(map(str, same))} every run is the same as with 1, to the last bit."
-
-
-def _most(gains: Leads) -> Leads:
+def _small_claim(gains: Estimates) -> Claim:
+    """Holds if no confidence interval reaches a large gain; in part if no mean is large."""
     best = max(gains, key=lambda quorum: gains[quorum].mean)
-    return {best: gains[best]}
+    return Claim(
+        f"What a larger quorum gains over quorum 1 is very small (less than {SMALL:g} of accuracy)",
+        judge(
+            all(_upper_end(gain) < SMALL for gain in gains.values()),
+            all(gain.mean < SMALL for gain in gains.values()),
+        ),
+        f"The largest gain is {list_estimates({best: gains[best]}, digits=4)}; at 95 % confidence "
+        f"no gain is above {max(_upper_end(gain) for gain in gains.values()):.4f}.",
+    )
 
 
-def _at_most(gain: Estimate) -> float:
+def _upper_end(gain: Estimate) -> float:
     """The upper end of the 95 % interval."""
     return gain.mean + (gain.interval() if gain.error > 0 else 0.0)
 
 
-def _rise(gains: Sequence[Estimate]) -> ClaimVerdict:
-    """Holds if some gain is beyond chance at a shared level; in part if so only at the plain one.
-
-    One of several gains is above 0 by chance more often than one alone.
-    """
-    if any(above(gain, LEVEL / len(gains)) for gain in gains):
-        return ClaimVerdict.HOLDS
-    return ClaimVerdict.IN_PART if any(above(gain) for gain in gains) else ClaimVerdict.FAILS
-
-
-def _small(gains: Sequence[Estimate]) -> ClaimVerdict:
-    """Holds if no gain can be large; in part if none is, though chance leaves it open."""
-    if all(_at_most(gain) < SMALL for gain in gains):
-        return ClaimVerdict.HOLDS
-    return ClaimVerdict.IN_PART if all(gain.mean < SMALL for gain in gains) else ClaimVerdict.FAILS
-
-
-def _falling(values: Mapping[int, Sequence[float]], gains: Leads) -> Claim:
-    """The fall to the last quorum beside all that happens before."""
-    last = max(values)
-    kept = max(m for m in values if m <= INNER)
+def _fall_claim(values: Accuracies, gains: Estimates) -> Claim:
+    """The fall to the last quorum, beside the changes up to the inner ones."""
+    last, kept = max(values), max(m for m in values if m <= INNER)
     fall = paired(values[kept], values[last])
     before = max((abs(gain.mean) for m, gain in gains.items() if m <= INNER), default=0.0)
     return Claim(
         f"Accuracy falls sharply towards quorum {last} (by {SHARP:g} at least)",
-        sharp(fall),
-        f"From {kept} to {last} it falls by {shown(fall, 4)}; up to {INNER} it changes by at most "
-        f"{before:.4f}.",
+        judge_sharp_fall(fall),
+        f"From {kept} to {last} it falls by {with_error(fall, 4)}; up to {INNER} it changes by at "
+        f"most {before:.4f}.",
     )
 
 
-def sharp(fall: Estimate) -> ClaimVerdict:
-    """A fall beyond chance; holds if it is large, too."""
-    if not above(fall):
-        return ClaimVerdict.FAILS
-    return ClaimVerdict.HOLDS if fall.mean >= SHARP else ClaimVerdict.IN_PART
+def judge_sharp_fall(fall: Estimate) -> ClaimVerdict:
+    """Holds if a fall is significant and large, in part if it is only significant."""
+    return judge(is_positive(fall) and fall.mean >= SHARP, is_positive(fall))
 
 
-def _peak(
-    values: Mapping[int, Sequence[float]],
-    merit: Mapping[int, float],
-    updates: Mapping[int, float],
-) -> Claim:
-    """Up to the peak of g(M), and down from there: half of it may hold."""
+def _peak_claim(values: Accuracies, merit: Values, updates: Values) -> Claim:
+    """Up to the peak of g(M), and down from there: one of the two holds in part."""
     first, last, top = min(values), max(values), max(merit, key=lambda m: merit[m])
     rise, fall = paired(values[top], values[first]), paired(values[top], values[last])
-    right = above(rise) + above(fall)
     return Claim(
         f"Accuracy follows g(M), which rises up to {top} and falls from there (Remark 4, Fig. 6)",
-        (ClaimVerdict.FAILS, ClaimVerdict.IN_PART, ClaimVerdict.HOLDS)[right],
+        judge_all([is_positive(rise), is_positive(fall)]),
         f"From {first} to {top} g(M) goes from {merit[first]:.1f} to {merit[top]:.1f} and accuracy "
-        f"changes by {shown(rise, 4)}. From {top} to {last} g(M) falls to {merit[last]:.1f}, "
+        f"changes by {with_error(rise, 4)}. From {top} to {last} g(M) falls to {merit[last]:.1f}, "
         f"updates from {updates[top]:.0f} to {updates[last]:.0f}, and accuracy by "
-        f"{shown(fall, 4)}.",
+        f"{with_error(fall, 4)}.",
     )
 
 
-def _by_updates(found: Leads, merit: Mapping[int, float], updates: Mapping[int, float]) -> Claim:
-    """Which of the two puts the quorums into the order that accuracy puts them in."""
-    accuracy = [found[m].mean for m in found]
-    by_updates = _ranks_agree(accuracy, [updates[m] for m in found])
-    by_merit = _ranks_agree(accuracy, [merit[m] for m in found])
-    verdict = ClaimVerdict.FAILS
-    if by_updates > by_merit:
-        verdict = ClaimVerdict.HOLDS if by_updates >= 0.7 else ClaimVerdict.IN_PART
+def _updates_claim(accuracy: Estimates, merit: Values, updates: Values) -> Claim:
+    """Whether the updates order the quorums as accuracy does, and better than g(M)."""
+    means = [found.mean for found in accuracy.values()]
+    by_updates = _rank_correlation(means, [updates[m] for m in accuracy])
+    by_merit = _rank_correlation(means, [merit[m] for m in accuracy])
     return Claim(
         "Beyond the paper: it is rather the number of updates that accuracy follows",
-        verdict,
+        judge(by_updates > by_merit and by_updates >= 0.7, by_updates > by_merit),
         f"The rank correlation of accuracy with updates is {by_updates:.2f}, with g(M) "
-        f"{by_merit:.2f}, over {len(found)} quorums.",
+        f"{by_merit:.2f}, over {len(accuracy)} quorums.",
     )
 
 
-def _ranks_agree(values: Sequence[float], others: Sequence[float]) -> float:
-    """Spearman's rank correlation; 0 where all of one are equal."""
+def _rank_correlation(values: Sequence[float], others: Sequence[float]) -> float:
+    """Spearman's rank correlation; 0 where all values of one are equal."""
     from scipy.stats import rankdata
 
     ranks = rankdata(values), rankdata(others)
@@ -211,46 +176,41 @@ def _ranks_agree(values: Sequence[float], others: Sequence[float]) -> float:
     return float(np.corrcoef(*ranks)[0, 1])
 
 
-def _table(
-    found: Leads, gains: Leads, updates: Mapping[int, float], merit: Mapping[int, float]
-) -> Cells:
-    header = ("quorum", "updates", "expected updates", "g(M)", "accuracy", "gain over quorum 1")
-    lines = [
-        [
-            f"{m}",
-            f"{updates[m]:.0f}",
-            f"{expected_updates(NAME, m, DEADLINE):.0f}",
-            f"{merit[m]:.1f}",
-            shown(found[m], 4),
-            shown(gains[m], 4) if m in gains else "-",
-        ]
-        for m in found
-    ]
-    return Cells("Accuracy after 1000 rounds, mean ± standard error", header, lines)
+def _table(accuracy: Estimates, gains: Estimates, updates: Values, merit: Values) -> Cells:
+    return table(
+        "Accuracy after 1000 rounds, mean ± standard error",
+        (
+            {
+                "quorum": f"{m}",
+                "updates": f"{updates[m]:.0f}",
+                "expected updates": f"{trials.expected_updates(NAME, m, DEADLINE):.0f}",
+                "g(M)": f"{merit[m]:.1f}",
+                "accuracy": with_error(accuracy[m], 4),
+                "gain over quorum 1": with_error(gains[m], 4) if m in gains else "-",
+            }
+            for m in accuracy
+        ),
+    )
 
 
-def _drawn(found: Leads, updates: Mapping[int, float], merit: Mapping[int, float]) -> Figure:
-    """Accuracy, and below it what it may follow, each as a part of its largest value."""
-    drawn = figure(7.0, 5.6)
-    upper, lower = drawn.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    lines(upper, {"accuracy": found})
+def _draw(accuracy: Estimates, updates: Values, merit: Values) -> pictures.Figure:
+    """Accuracy, and below it updates and g(M), each divided by its largest value."""
+    picture = pictures.figure(7.0, 5.6)
+    upper, lower = picture.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    pictures.draw_lines(upper, {"accuracy": accuracy})
     upper.set(ylabel="accuracy after 1000 rounds")
     exact = {
         label: {m: Estimate(by[m] / (max(by.values()) or 1.0), 0.0, 1) for m in by}
         for label, by in (("updates", updates), ("g(M)", merit))
     }
-    lines(lower, exact)
+    pictures.draw_lines(lower, exact)
     lower.set(xlabel="quorum", ylabel="part of the largest", ylim=(0, 1.08))
     for axes in (upper, lower):
-        tidy(axes)
+        pictures.tidy(axes)
     upper.get_legend().remove()
-    return drawn
+    return picture
 
 
 EXPERIMENT = Experiment(
-    NAME,
-    "Fig. 7, Sec. 8.1",
-    "accuracy and the quorum, all clients alike",
-    run,
-    conclude,
+    NAME, "Fig. 7, Sec. 8.1", "accuracy and the quorum, all clients alike", run, conclude
 )

@@ -1,57 +1,54 @@
-"""Fig. 6: the quorum that g(M) recommends, beside what the noise of an update really says."""
+"""Fig. 6: the quorum that g(M) recommends, beside the exact noise of an update."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import cafe
 from cafe.analysis.statistics import Estimate, mean
 from cafe.report.cells import Cells
-from cafe.report.plotting import COLOURS
-from cafe.reproduce.findings import Claim, ClaimVerdict, Effort, Experiment, Finding, Rows, shown
-from cafe.reproduce.pictures import figure, tidy
-from cafe.reproduce.trials import Row, TrialProgress
+from cafe.reproduce import pictures
+from cafe.reproduce.agreement import LEVEL
+from cafe.reproduce.claims import Claim, joint_chance, judge
+from cafe.reproduce.findings import Experiment, Finding
+from cafe.reproduce.measured_tables import table, with_error
+from cafe.reproduce.rows import Row, Rows, group, select
+from cafe.reproduce.trials import Effort, TrialProgress, run_in_turn
 from cafe.theory import merit_as_printed
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME, SEEDS, ROUNDS = "fig-iid-rate", 5, 2000
 CLIENTS, RATE, DEADLINE = 100, 1.0, 0.5  # as in the figure
 DEADLINES = (0.1, 0.3, 0.5, 1.0, 2.0)
-STATED = (33, 40)  # where the text sees the peak, and the end of a rapid fall
-LISTED = (1, 10, 20, 25, 30, 33, 36, 40, 45)  # in the table
-HARDLY = 1e-9  # success below which a quorum is out of the question
-RAPID = 0.25  # of the peak, lost over those few quorums
-ROUNDING = 1e-9  # a gain over quorum 1 that is none
+PEAK, END = 33, 40  # where the text sees the peak, and the end of a rapid fall
+LISTED = (1, 10, 20, 25, 30, 33, 36, 40, 45)  # quorums in the table
+LEAST_SUCCESS = 1e-9  # of rounds; quorums with less are left out
+RAPID = 0.25  # of the peak, lost from the peak to the end
+ROUNDING = 1e-9  # a gain over quorum 1 that may be rounding
 WORSE = 0.01  # of the figure of merit: more is a loss
+Curve = Mapping[int, Row]  # by quorum
 
 
 def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """Both figures of merit at every quorum, and the exact one from simulated rounds."""
-    rows = [row for deadline in DEADLINES for row in exact(deadline)]
-    rounds = ROUNDS if effort.rounds is None else 10 * effort.rounds
-    seeds = effort.seeds(SEEDS)
-    for done, seed in enumerate(seeds):
-        progress(done, len(seeds))
-        rows += simulated(seed, rounds)
-    progress(len(seeds), len(seeds))
-    return rows
+    rounds = effort.choose(ROUNDS, quick=300)
+    simulations = [partial(simulated, seed, rounds) for seed in effort.seeds(SEEDS)]
+    calculated = [row for deadline in DEADLINES for row in exact(deadline)]
+    return calculated + run_in_turn(simulations, progress)
 
 
 def exact(deadline: float) -> list[Row]:
-    """g(M) as printed, and e_M / (1 - q)^2, to which the error of the corrected Theorem 3 goes."""
+    """g(M) as printed, and e_M / (1 - q)^2, the limit of the corrected Theorem 3's error."""
     federation = cafe.Federation(CLIENTS, cafe.Exponential(RATE))
     rows: list[Row] = []
-    first = cafe.expect(federation, quorum=1, deadline=deadline)
     for quorum in range(1, CLIENTS + 1):
         e = cafe.expect(federation, quorum=quorum, deadline=deadline)
-        if e.success_probability < HARDLY:
+        if e.success_probability < LEAST_SUCCESS:
             break
+        error = e.noise_factor / e.success_probability**2
+        first = rows[0]["error"] if rows else error
         rows.append(
             {
                 "kind": "exact",
@@ -60,20 +57,16 @@ def exact(deadline: float) -> list[Row]:
                 "g": merit_as_printed(CLIENTS, RATE, quorum, deadline),
                 "success": e.success_probability,
                 "noise": e.noise_factor,
-                "error": _error(e),
-                # For itself: quorums differ by less than the digits that are kept of an error.
-                "gain": _error(first) / _error(e) - 1,
+                "error": error,
+                # Kept because the errors of some quorums differ by less than the kept digits.
+                "gain": first / error - 1,
             }
         )
     return rows
 
 
-def _error(e: cafe.theory.Expectation) -> float:
-    return e.noise_factor / e.success_probability**2
-
-
 def simulated(seed: int, rounds: int) -> list[Row]:
-    """The same from a run. Who reports does not depend on the quorum: one run serves them all."""
+    """Success and noise from one run, which serves all quorums: they do not change who reports."""
     federation = cafe.Federation(CLIENTS, cafe.Exponential(RATE))
     policy = cafe.policies.mcu(quorum=1, deadline=DEADLINE)
     history = cafe.simulate(federation, policy, seed=seed, rounds=rounds)
@@ -92,20 +85,21 @@ def simulated(seed: int, rounds: int) -> list[Row]:
 
 
 def conclude(rows: Rows) -> Finding:
-    """The picture is right; what it is taken to say is not."""
-    by_deadline = {t: _curve(rows, t) for t in dict.fromkeys(row["deadline"] for row in rows)}
-    curve = by_deadline[DEADLINE]
-    found = _found(rows, curve)
+    """Judge the shape of g(M), and what it says about convergence."""
+    curves = {t: _curve(own) for (t,), own in group(select(rows, kind="exact"), "deadline").items()}
+    curve = curves[DEADLINE]
+    runs = select(rows, kind="simulated")
+    merit = _simulated_merit(runs, curve)
     return Finding(
         [
-            _peak(curve),
-            _fall(curve),
-            _ranks(curve, found),
-            _indicates(curve),
-            _agrees(rows, curve),
+            _peak_claim(curve),
+            _fall_claim(curve),
+            _ranking_claim(curve, merit),
+            _indication_claim(curve),
+            _simulation_claim(runs, curve),
         ],
-        [_table(curve, found), _deadlines(by_deadline)],
-        {"rate": partial(_drawn, curve, found)},
+        [_table(curve, merit), _deadline_table(curves)],
+        {"rate": partial(_draw, curve, merit)},
         notes=[
             "The exact figure of merit is (1-q)² / E[1/n; n ≥ M]: where the variance of stochastic "
             "gradients is all that matters, the error after many rounds goes with its inverse (the "
@@ -117,76 +111,70 @@ def conclude(rows: Rows) -> Finding:
     )
 
 
-Curve = Mapping[int, Row]
+def _curve(rows: Rows) -> dict[int, Row]:
+    """A deadline's rows by quorum, each with its figure of merit divided by that of quorum 1."""
+    return {row["quorum"]: {**row, "merit": 1 + row["gain"]} for row in rows}
 
 
-def _curve(rows: Rows, deadline: float) -> dict[int, Row]:
-    """A deadline's rows by quorum, each with its figure of merit against quorum 1."""
-    return {
-        row["quorum"]: {**row, "merit": 1 + row["gain"]}
-        for row in rows
-        if row["kind"] == "exact" and row["deadline"] == deadline
-    }
+def _best(curve: Curve, name: str) -> int:
+    return max(curve, key=lambda quorum: float(curve[quorum][name]))
 
 
-def _best(curve: Curve, column: str) -> int:
-    return max(curve, key=lambda quorum: float(curve[quorum][column]))
+def _extra_error(curve: Curve, quorum: int) -> float:
+    """How much larger the error is than at quorum 1, relatively."""
+    return float(curve[quorum]["error"] / curve[1]["error"] - 1)
 
 
-def _found(rows: Rows, curve: Curve) -> dict[int, Estimate]:
+def _simulated_merit(runs: Rows, curve: Curve) -> dict[int, Estimate]:
     """The figure of merit from simulated rounds, where enough of them succeed."""
-    by_seed: dict[int, list[float]] = {}
-    for row in rows:
-        if row["kind"] == "simulated" and curve[row["quorum"]]["success"] > 0.05 and row["noise"]:
+    by_quorum: dict[int, list[float]] = {}
+    for row in runs:
+        if curve[row["quorum"]]["success"] > 0.05 and row["noise"]:
             merit = row["success"] ** 2 / row["noise"] * curve[1]["error"]
-            by_seed.setdefault(row["quorum"], []).append(merit)
-    return {quorum: mean(values) for quorum, values in by_seed.items()}
+            by_quorum.setdefault(row["quorum"], []).append(merit)
+    return {quorum: mean(values) for quorum, values in by_quorum.items()}
 
 
-def _peak(curve: Curve) -> Claim:
-    best, (stated, _) = _best(curve, "g"), STATED
+def _peak_claim(curve: Curve) -> Claim:
+    top = _best(curve, "g")
     return Claim(
-        f"M Pr(ñ ≥ M-1) is largest around M={stated} (Sec. 8.1)",
-        ClaimVerdict.HOLDS if abs(best - stated) <= 1 else ClaimVerdict.FAILS,
-        f"The peak is g({best}) = {curve[best]['g']:.2f}; g({best - 1}) = "
-        f"{curve[best - 1]['g']:.2f} and g({best + 1}) = {curve[best + 1]['g']:.2f}.",
+        f"M Pr(ñ ≥ M-1) is largest around M={PEAK} (Sec. 8.1)",
+        judge(abs(top - PEAK) <= 1),
+        f"The peak is g({top}) = {curve[top]['g']:.2f}; g({top - 1}) = "
+        f"{curve[top - 1]['g']:.2f} and g({top + 1}) = {curve[top + 1]['g']:.2f}.",
     )
 
 
-def _fall(curve: Curve) -> Claim:
-    best, (_, end) = _best(curve, "g"), STATED
-    lost = 1 - curve[end]["g"] / curve[best]["g"]
+def _fall_claim(curve: Curve) -> Claim:
+    lost = 1 - curve[END]["g"] / curve[_best(curve, "g")]["g"]
     return Claim(
-        f"It falls rapidly towards M={end} (by {RAPID:.0%} of the peak at least)",
-        ClaimVerdict.HOLDS if lost >= RAPID else ClaimVerdict.FAILS,
-        f"g({end}) = {curve[end]['g']:.2f}, {lost:.0%} below the peak.",
+        f"It falls rapidly towards M={END} (by {RAPID:.0%} of the peak at least)",
+        judge(lost >= RAPID),
+        f"g({END}) = {curve[END]['g']:.2f}, {lost:.0%} below the peak.",
     )
 
 
-def _ranks(curve: Curve, found: Mapping[int, Estimate]) -> Claim:
-    """Remark 4. The larger g, the better the quorum; so its peak must be better than quorum 1."""
-    top, (_, end) = _best(curve, "g"), STATED
-    best = _best(curve, "merit")
-    right = curve[top]["merit"] >= 1 and _order(curve) > 0.9
-    loss = curve[top]["error"] / curve[1]["error"] - 1
-    late = curve[end]["error"] / curve[1]["error"] - 1
+def _ranking_claim(curve: Curve, merit: Mapping[int, Estimate]) -> Claim:
+    """Remark 4: the larger g, the better the quorum; so its peak must be better than quorum 1."""
+    top, best, order = _best(curve, "g"), _best(curve, "merit"), _rank_correlation(curve)
     flat = max(m for m in curve if all(curve[k]["merit"] > 1 - WORSE for k in range(1, m + 1)))
-    seen = 100 * (1 / found[top].mean - 1) if top in found else 0.0
-    measured = f" ({seen:.1f} % in simulated rounds)" if top in found else ""
+    measured = ""
+    if top in merit:
+        measured = f" ({100 * (1 / merit[top].mean - 1):.1f} % in simulated rounds)"
     return Claim(
         "With noisy gradients the speed of convergence goes with M Pr(ñ ≥ M-1) (Remark 4)",
-        ClaimVerdict.HOLDS if right else ClaimVerdict.FAILS,
-        f"The peak of g, M={top}, has {100 * loss:.1f} % more error than quorum 1{measured}, and "
-        f"M={end} {100 * late:.0f} % more, where g is {curve[top]['g'] / curve[1]['g']:.0f} and "
-        f"{curve[end]['g'] / curve[1]['g']:.0f} times that of quorum 1. The exact figure is flat "
-        f"within {WORSE:.0%} up to M={flat}; M={best} is best, by "
-        f"{curve[best]['gain']:.0e}. The rank correlation of the two over M is "
-        f"{_order(curve):+.2f}.",
+        judge(curve[top]["merit"] >= 1 and order > 0.9),
+        f"The peak of g, M={top}, has {100 * _extra_error(curve, top):.1f} % more error than "
+        f"quorum 1{measured}, and M={END} {100 * _extra_error(curve, END):.0f} % more, where g is "
+        f"{curve[top]['g'] / curve[1]['g']:.0f} and {curve[END]['g'] / curve[1]['g']:.0f} times "
+        f"that of quorum 1. The exact figure is flat within {WORSE:.0%} up to M={flat}; M={best} "
+        f"is best, by {curve[best]['gain']:.0e}. The rank correlation of the two over M is "
+        f"{order:+.2f}.",
     )
 
 
-def _order(curve: Curve) -> float:
-    """Spearman's rank correlation of g and the exact figure, up to where g is back at g(1)."""
+def _rank_correlation(curve: Curve) -> float:
+    """Spearman's correlation of g and the exact figure, up to where g is back at g(1)."""
     quorums = [m for m in curve if curve[m]["g"] >= curve[1]["g"]]
     g, merit = (
         np.argsort(np.argsort([curve[m][name] for m in quorums])) for name in ("g", "merit")
@@ -194,103 +182,103 @@ def _order(curve: Curve) -> float:
     return float(np.corrcoef(g, merit)[0, 1])
 
 
-def _indicates(curve: Curve) -> Claim:
-    """Sec. 8.1 also has the weaker reading: where g has fallen, accuracy will have fallen."""
-    top, half = _best(curve, "g"), {}
-    for name, base in (("g", curve[top]["g"]), ("merit", 1.0)):
-        half[name] = min(m for m in curve if m > top and curve[m][name] < base / 2)
-    early = curve[top]["merit"] < 1 - WORSE
-    near = abs(half["g"] - half["merit"]) <= 3
+def _indication_claim(curve: Curve) -> Claim:
+    """Sec. 8.1's weaker reading: where g has fallen, accuracy will have fallen."""
+    top = _best(curve, "g")
+    g, merit = (
+        min(m for m in curve if m > top and curve[m][name] < peak / 2)
+        for name, peak in (("g", curve[top]["g"]), ("merit", 1.0))
+    )
+    near, late = abs(g - merit) <= 3, curve[top]["merit"] < 1 - WORSE
     return Claim(
         "The graph of g shows from which quorum on a model suffers (Sec. 8.1)",
-        ClaimVerdict.IN_PART
-        if near and early
-        else ClaimVerdict.HOLDS
-        if near
-        else ClaimVerdict.FAILS,
-        f"g is down to half of its peak at M={half['g']}, and the exact figure to half of quorum 1 "
-        f"at M={half['merit']}; but at the peak of g {100 * (1 - curve[top]['merit']):.1f} % are "
+        judge(near and not late, near),
+        f"g is down to half of its peak at M={g}, and the exact figure to half of quorum 1 "
+        f"at M={merit}; but at the peak of g {100 * (1 - curve[top]['merit']):.1f} % are "
         "already lost.",
     )
 
 
-def _agrees(rows: Rows, curve: Curve) -> Claim:
+def _simulation_claim(runs: Rows, curve: Curve) -> Claim:
     """E[1/n; n >= M] and the success of rounds, each quorum tested over the seeds."""
-    chances: dict[tuple[int, str], float] = {}
-    runs = [row for row in rows if row["kind"] == "simulated"]
-    for quorum in dict.fromkeys(row["quorum"] for row in runs):
-        for name in ("noise", "success"):
-            values = [row[name] for row in runs if row["quorum"] == quorum]
-            chance = mean(values).chance(curve[quorum][name])
-            if chance == chance:  # what does not vary cannot be tested
-                chances[quorum, name] = chance
-    at = min(chances, key=lambda place: chances[place])
-    joint = min(1.0, len(chances) * chances[at])
+    tests = {
+        (quorum, name): mean([row[name] for row in own]).chance(curve[quorum][name])
+        for (quorum,), own in group(runs, "quorum").items()
+        for name in ("noise", "success")
+    }
+    chances = {at: chance for at, chance in tests.items() if chance == chance}  # not constant
+    quorum, name = min(chances, key=lambda at: chances[at])
+    joint = joint_chance(chances.values())
     return Claim(
         "Beyond the paper: simulated rounds have the exact E[1/n; n ≥ M] and success",
-        ClaimVerdict.HOLDS if joint >= 0.01 else ClaimVerdict.FAILS,
-        f"Of {len(chances)} figures the {at[1]} at M={at[0]} is farthest off; with all of them in "
-        f"mind p = {joint:.2g} (Bonferroni; less than 0.01 would be too far).",
+        judge(joint >= LEVEL),
+        f"Of {len(chances)} figures the {name} at M={quorum} is farthest off; with all of them in "
+        f"mind p = {joint:.2g} (Bonferroni; less than {LEVEL:g} would be too far).",
     )
 
 
-def _table(curve: Curve, found: Mapping[int, Estimate]) -> Cells:
+def _table(curve: Curve, merit: Mapping[int, Estimate]) -> Cells:
     top = _best(curve, "g")
-    lines = [
-        [
-            f"{m}", f"{curve[m]['g']:.2f}", f"{curve[m]['g'] / curve[top]['g']:.3f}",
-            f"{curve[m]['success']:.3f}", f"{curve[m]['error']:.5f}", f"{curve[m]['merit']:.4f}",
-            shown(found[m], 4) if m in found else "-",
-        ]
-        for m in sorted({*LISTED, top})
-    ]  # fmt: skip
-    header = (
-        "quorum", "g", "g, of its peak", "success", "E[1/n; n ≥ M] / (1-q)²",
-        "exact merit, of quorum 1", "simulated",
-    )  # fmt: skip
-    return Cells(f"Two figures of merit (N={CLIENTS}, T={DEADLINE:g})", header, lines)
+    return table(
+        f"Two figures of merit (N={CLIENTS}, T={DEADLINE:g})",
+        (
+            {
+                "quorum": f"{m}",
+                "g": f"{curve[m]['g']:.2f}",
+                "g, of its peak": f"{curve[m]['g'] / curve[top]['g']:.3f}",
+                "success": f"{curve[m]['success']:.3f}",
+                "E[1/n; n ≥ M] / (1-q)²": f"{curve[m]['error']:.5f}",
+                "exact merit, of quorum 1": f"{curve[m]['merit']:.4f}",
+                "simulated": with_error(merit[m], 4) if m in merit else "-",
+            }
+            for m in sorted({*LISTED, top})
+        ),
+    )
 
 
-def _deadlines(by_deadline: Mapping[float, Curve]) -> Cells:
+def _deadline_table(curves: Mapping[float, Curve]) -> Cells:
     lines = []
-    for deadline, curve in by_deadline.items():
+    for deadline, curve in curves.items():
         top, best = _best(curve, "g"), _best(curve, "merit")
         if curve[best]["gain"] < ROUNDING:
             best = 1
-        worse = curve[top]["error"] / curve[1]["error"] - 1
-        gain = curve[best]["gain"]
-        lines.append([f"{deadline:g}", f"{top}", f"{worse:+.1%}", f"{best}", f"{gain:.1e}"])
-    header = (
-        "deadline", "peak of g", "its error against quorum 1", "exact best", "its gain over 1"
-    )  # fmt: skip
-    return Cells("Other deadlines", header, lines)
+        lines.append(
+            {
+                "deadline": f"{deadline:g}",
+                "peak of g": f"{top}",
+                "its error against quorum 1": f"{_extra_error(curve, top):+.1%}",
+                "exact best": f"{best}",
+                "its gain over 1": f"{curve[best]['gain']:.1e}",
+            }
+        )
+    return table("Other deadlines", lines)
 
 
-def _drawn(curve: Curve, found: Mapping[int, Estimate]) -> Figure:
-    drawn = figure(8.2, 4.4)
-    axes = drawn.add_subplot()
+def _draw(curve: Curve, merit: Mapping[int, Estimate]) -> pictures.Figure:
+    picture, axes = pictures.single_panel(8.2, 4.4)
+    blue, orange = pictures.COLOURS[:2]
     top = _best(curve, "g")
     quorums = [m for m in curve if curve[m]["g"] >= 0.001 * curve[top]["g"] or m <= top]
-    scaled: Sequence[float] = [curve[m]["g"] / curve[top]["g"] for m in quorums]
-    dots: dict[str, Any] = {"ms": 3, "marker": "o", "lw": 1.4}
-    axes.plot(quorums, scaled, color=COLOURS[0], label="g(M), of its peak", **dots)
     axes.plot(
-        quorums, [curve[m]["merit"] for m in quorums], color=COLOURS[1], ls="--", lw=1.8,
+        quorums, [curve[m]["g"] / curve[top]["g"] for m in quorums], color=blue,
+        label="g(M), of its peak", ms=3, marker="o", lw=1.4,
+    )  # fmt: skip
+    axes.plot(
+        quorums, [curve[m]["merit"] for m in quorums], color=orange, ls="--", lw=1.8,
         label="exact figure of merit, of quorum 1",
     )  # fmt: skip
-    axes.errorbar(
-        [*found], [e.mean for e in found.values()], [2 * e.error for e in found.values()],
-        ls="none", marker="s", ms=4.5, capsize=2.5, color=COLOURS[1], mfc="white",
+    pictures.draw_error_bars(
+        axes, merit, errors=2, ls="none", marker="s", ms=4.5, color=orange, mfc="white",
         label="the same, from simulated rounds",
     )  # fmt: skip
     axes.annotate(
         f"g({top}) = {curve[top]['g']:.2f}", (top, 1.0), xytext=(6, 12),
-        textcoords="offset points", fontsize=8, color=COLOURS[0],
+        textcoords="offset points", fontsize=8, color=blue,
     )  # fmt: skip
     axes.set(xlabel="quorum", ylabel="figure of merit", ylim=(0, 1.15))
-    tidy(axes)
+    pictures.tidy(axes)
     axes.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0.28, 0.02))
-    return drawn
+    return picture
 
 
 EXPERIMENT = Experiment(

@@ -3,51 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cafe.analysis.statistics import mean, paired
 from cafe.latency.base import Floats
 from cafe.report.cells import Cells
-from cafe.report.plotting import line_style
-from cafe.reproduce.experiments.iid_quorum import INNER, SHARP, sharp
-from cafe.reproduce.findings import (
+from cafe.reproduce import pictures
+from cafe.reproduce.claims import (
     Claim,
-    ClaimVerdict,
-    Effort,
-    Experiment,
-    Finding,
-    Rows,
-    above,
-    below,
-    shown,
+    is_negative,
+    is_positive,
+    judge,
+    judge_all,
+    judge_at_most,
 )
-from cafe.reproduce.pictures import figure, tidy
-from cafe.reproduce.trials import Row, Trial, TrialProgress, column, measured, points
+from cafe.reproduce.experiments.iid_quorum import INNER, SHARP, judge_sharp_fall
+from cafe.reproduce.findings import Experiment, Finding
+from cafe.reproduce.measured_tables import table, with_error
+from cafe.reproduce.rows import Row, Rows, column, levels, select
+from cafe.reproduce.trials import Effort, Trial, TrialProgress, grid, repeat_trials, run_trials
 from cafe.rounds import History
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME, SEEDS = "fig-iid-rounds", 5
 QUORUMS = (1, 10, 20, 30, 35, 40)
-SHOWN = 5  # rounds of the table
+LISTED = 5  # rounds in the table
 
 Curves = Mapping[int, Mapping[str, Floats]]  # by quorum: a row per seed, a column per round
 
 
 def run(effort: Effort, progress: TrialProgress) -> list[Row]:
-    """Every quorum, on the same seeds, with a row each time the model is measured."""
-    trials = [
-        Trial(NAME, at, seed, None, {"policy.quorum": at["quorum"]}, effort.rounds)
-        for at in points(quorum=effort.thin(QUORUMS))
-        for seed in effort.seeds(SEEDS)
-    ]
-    return measured(trials, progress, _curve)
+    """Run every quorum, on the same seeds, with a row for each evaluation of the model."""
+    points = grid(quorum=effort.thin(QUORUMS))
+    trials = repeat_trials(NAME, points, SEEDS, lambda at: {"policy.quorum": at["quorum"]}, effort)
+    return run_trials(trials, progress, _curve_rows)
 
 
-def _curve(trial: Trial, history: History) -> list[Row]:
+def _curve_rows(trial: Trial, history: History) -> list[Row]:
     curve = history.curve
     assert curve is not None
     accuracy = np.nan_to_num(curve.accuracy)  # a model that diverged gets nothing right
@@ -64,35 +57,33 @@ def _curve(trial: Trial, history: History) -> list[Row]:
 
 
 def conclude(rows: Rows) -> Finding:
-    """Curves against rounds lie apart as their updates do; against updates they are one."""
-    curves = _curves(rows)
+    """Compare the curves at their ends and as a whole, against rounds and against updates."""
+    curves = {m: _curve(select(rows, quorum=m)) for m in levels(rows, "quorum")}
     first, last = min(curves), max(curves)
     inner = max(m for m in curves if m <= INNER)
-    rounds = sorted({row["round"] for row in rows})
-    gain = paired(_end(curves, inner), _end(curves, first))
-    fall = paired(_end(curves, first), _end(curves, last))
+    rounds = levels(rows, "round")
+    gain = paired(_final(curves, inner), _final(curves, first))
+    fall = paired(_final(curves, first), _final(curves, last))
+    significant = is_positive(gain) or is_negative(gain)
     return Finding(
         [
             Claim(
                 f"In the end quorum {inner} is at or above quorum {first}",
-                ClaimVerdict.HOLDS
-                if above(gain)
-                else ClaimVerdict.FAILS
-                if below(gain)
-                else ClaimVerdict.IN_PART,
-                f"Quorum {inner} minus quorum {first} after {rounds[-1]} rounds: {shown(gain, 4)}"
-                f"{'.' if above(gain) or below(gain) else ', which chance alone can bring.'}",
+                judge(is_positive(gain), not is_negative(gain)),
+                f"Quorum {inner} minus quorum {first} after {rounds[-1]} rounds: "
+                f"{with_error(gain, 4)}{'.' if significant else ', which chance alone can bring.'}",
             ),
             Claim(
                 f"In the end quorum {last} is far below (by {SHARP:g} at least)",
-                sharp(fall),
-                f"Quorum {first} minus quorum {last} after {rounds[-1]} rounds: {shown(fall, 4)}.",
+                judge_sharp_fall(fall),
+                f"Quorum {first} minus quorum {last} after {rounds[-1]} rounds: "
+                f"{with_error(fall, 4)}.",
             ),
-            _order(curves, inner),
-            _together(curves),
+            _order_claim(curves, inner),
+            _updates_claim(curves),
         ],
         [_table(curves, rounds)],
-        {"accuracy": lambda: _drawn(curves, rounds)},
+        {"accuracy": lambda: _draw(curves, rounds)},
         notes=[
             "The setting is that of `fig-iid-quorum`, which has the "
             "accuracies after the last round for more quorums and seeds.",
@@ -102,65 +93,57 @@ def conclude(rows: Rows) -> Finding:
     )
 
 
-def _curves(rows: Rows) -> Curves:
-    """What was measured, by quorum."""
-    found = {}
-    for quorum in sorted({row["quorum"] for row in rows}):
-        rounds = sorted({row["round"] for row in rows if row["quorum"] == quorum})
-        found[quorum] = {
-            what: np.array([[*column(rows, what, quorum=quorum, round=r)] for r in rounds]).T
-            for what in ("round", "updates", "accuracy")
-        }
-    return found
+def _curve(rows: Rows) -> dict[str, Floats]:
+    """Rounds, updates and accuracies: a row per seed, a column per evaluation."""
+    return {
+        name: np.array([column(rows, name, round=r) for r in levels(rows, "round")]).T
+        for name in ("round", "updates", "accuracy")
+    }
 
 
-def _end(curves: Curves, quorum: int) -> Floats:
+def _final(curves: Curves, quorum: int) -> Floats:
     """Each seed's accuracy after the last round."""
     return np.asarray(curves[quorum]["accuracy"][:, -1], dtype=float)
 
 
-def _whole(curves: Curves, quorum: int) -> Floats:
+def _average(curves: Curves, quorum: int) -> Floats:
     """Each seed's accuracy, averaged over its curve."""
     return np.asarray(curves[quorum]["accuracy"].mean(axis=1))
 
 
-def _order(curves: Curves, inner: int) -> Claim:
-    """The top and the bottom of the picture, over the whole run."""
+def _order_claim(curves: Curves, inner: int) -> Claim:
+    """The highest and the lowest curve of the picture, over the whole run."""
     first, last = min(curves), max(curves)
-    gain = paired(_whole(curves, inner), _whole(curves, first))
-    falls = {m: paired(_whole(curves, m), _whole(curves, last)) for m in curves if m != last}
-    lowest = all(above(fall) for fall in falls.values())
-    means = sorted(curves, key=lambda m: -_whole(curves, m).mean())
-    order = ", ".join(f"{m} ({_whole(curves, m).mean():.4f})" for m in means)
+    gain = paired(_average(curves, inner), _average(curves, first))
+    falls = [paired(_average(curves, m), _average(curves, last)) for m in curves if m != last]
+    means = sorted(curves, key=lambda m: -_average(curves, m).mean())
+    order = ", ".join(f"{m} ({_average(curves, m).mean():.4f})" for m in means)
     return Claim(
         f"Over the whole run the curve of quorum {inner} is above that of {first}, and that of "
         f"{last} is the lowest",
-        (ClaimVerdict.FAILS, ClaimVerdict.IN_PART, ClaimVerdict.HOLDS)[above(gain) + lowest],
+        judge_all([is_positive(gain), all(is_positive(fall) for fall in falls)]),
         f"Averaged over the curve, highest first: {order}. Quorum {inner} minus quorum {first}: "
-        f"{shown(gain, 4)}; the next lowest minus quorum {last}: "
-        f"{shown(min(falls.values(), key=lambda fall: fall.mean), 4)}.",
+        f"{with_error(gain, 4)}; the next lowest minus quorum {last}: "
+        f"{with_error(min(falls, key=lambda fall: fall.mean), 4)}.",
     )
 
 
-def _together(curves: Curves) -> Claim:
+def _updates_claim(curves: Curves) -> Claim:
     """The gap to quorum 1 at equal rounds, and what is left of it at equal updates."""
     first, last = min(curves), max(curves)
     at_rounds, at_updates = (mean(_gaps(curves, last, by)) for by in ("round", "updates"))
     left = abs(at_updates.mean) / at_rounds.mean if at_rounds.mean > 0 else float("nan")
-    verdict = ClaimVerdict.FAILS
-    if left <= 0.5:
-        verdict = ClaimVerdict.HOLDS if left <= 0.2 else ClaimVerdict.IN_PART
     return Claim(
         "Beyond the paper: against updates instead of rounds the curves fall together (a fifth of "
         "the gap is left at most)",
-        verdict,
-        f"Quorum {first} minus quorum {last}, averaged over the curve: {shown(at_rounds, 4)} at "
-        f"equal rounds, {shown(at_updates, 4)} at equal updates.",
+        judge_at_most(left, 0.2, 0.5),
+        f"Quorum {first} minus quorum {last}, averaged over the curve: {with_error(at_rounds, 4)} "
+        f"at equal rounds, {with_error(at_updates, 4)} at equal updates.",
     )
 
 
 def _gaps(curves: Curves, quorum: int, by: str) -> list[float]:
-    """How far each seed of a quorum is below quorum 1 on average, where both were measured."""
+    """How far each seed of a quorum is below quorum 1 on average, where both were evaluated."""
     base, own = curves[min(curves)], curves[quorum]
     gaps = []
     for seed in range(len(own[by])):
@@ -173,31 +156,35 @@ def _gaps(curves: Curves, quorum: int, by: str) -> list[float]:
 
 
 def _table(curves: Curves, rounds: Sequence[int]) -> Cells:
-    picked = [rounds[(len(rounds) - 1) * i // (SHOWN - 1)] for i in range(SHOWN)]
-    picked = [*dict.fromkeys(picked)]
-    lines = []
-    for quorum, curve in curves.items():
-        cells = [shown(mean(curve["accuracy"][:, rounds.index(r)]), 4) for r in picked]
-        lines.append([f"{quorum}", f"{curve['updates'][:, -1].mean():.0f}", *cells])
-    header = ("quorum", "updates", *(f"round {r}" for r in picked))
-    return Cells("Accuracy over the rounds, mean ± standard error", header, lines)
+    listed = dict.fromkeys(rounds[(len(rounds) - 1) * i // (LISTED - 1)] for i in range(LISTED))
+    return table(
+        "Accuracy over the rounds, mean ± standard error",
+        (
+            {"quorum": f"{quorum}", "updates": f"{curve['updates'][:, -1].mean():.0f}"}
+            | {
+                f"round {r}": with_error(mean(curve["accuracy"][:, rounds.index(r)]), 4)
+                for r in listed
+            }
+            for quorum, curve in curves.items()
+        ),
+    )
 
 
-def _drawn(curves: Curves, rounds: Sequence[int]) -> Figure:
-    """Against rounds, as in the paper, and against updates."""
-    drawn = figure(9.6, 4.0)
-    left, right = drawn.subplots(1, 2, sharey=True)
+def _draw(curves: Curves, rounds: Sequence[int]) -> pictures.Figure:
+    """Accuracy against rounds, as in the paper, and against updates."""
+    picture = pictures.figure(9.6, 4.0)
+    left, right = picture.subplots(1, 2, sharey=True)
     for axes, by in ((left, "round"), (right, "updates")):
         for index, (quorum, curve) in enumerate(curves.items()):
             x = curve[by].mean(axis=0)
             points = [mean(values) for values in curve["accuracy"].T]
             middle = np.array([point.mean for point in points])
             error = np.nan_to_num([point.error for point in points])
-            style: dict[str, Any] = {**line_style(index), "lw": 1.4}
+            style: dict[str, Any] = {**pictures.line_style(index), "lw": 1.4}
             axes.plot(x, middle, label=f"M = {quorum}", **style)
             axes.fill_between(x, middle - error, middle + error, color=style["color"], alpha=0.2)
-        tidy(axes)
-    # The first rounds climb from guessing; what differs is above.
+        pictures.tidy(axes)
+    # The first rounds, in which accuracy rises steeply, are cut off.
     early = int(np.searchsorted(rounds, rounds[-1] / 10))
     low = min(curve["accuracy"][:, early].mean() for curve in curves.values())
     high = max(curve["accuracy"].mean(axis=0).max() for curve in curves.values())
@@ -205,13 +192,9 @@ def _drawn(curves: Curves, rounds: Sequence[int]) -> Figure:
     left.set(xlabel="rounds", ylabel="accuracy", ylim=(low - margin, high + margin))
     right.set(xlabel="updates")
     left.get_legend().remove()
-    return drawn
+    return picture
 
 
 EXPERIMENT = Experiment(
-    NAME,
-    "Fig. 5, Sec. 8.1",
-    "accuracy over the rounds, all clients alike",
-    run,
-    conclude,
+    NAME, "Fig. 5, Sec. 8.1", "accuracy over the rounds, all clients alike", run, conclude
 )

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cafe.analysis.statistics import mean, paired
-from cafe.reproduce.findings import (
-    Claim,
-    Effort,
-    Experiment,
-    Finding,
-    Rows,
-    judge_differences,
-    shown,
-)
+from cafe.reproduce import trials
+from cafe.reproduce.claims import Claim, judge_differences
+from cafe.reproduce.findings import Experiment, Finding
+from cafe.reproduce.measured_tables import with_error
 from cafe.reproduce.paired import PairedComparison
 from cafe.reproduce.paper_tables import TABLE_AGU
 from cafe.reproduce.parameter_search import agu_changes
-from cafe.reproduce.trials import (
-    Row,
-    Trial,
-    TrialProgress,
-    column,
-    expected_updates,
-    measured,
-    points,
-)
+from cafe.reproduce.rows import Row, Rows, mean_of
+from cafe.reproduce.trials import Effort, Point, TrialProgress
 
 NAME, SEEDS = "table-agu", 5
 QUORUMS = (27, 29, 31, 33, 35)
@@ -34,52 +24,45 @@ AGU_RATE = 0.1  # fixed; the scenario has MCU's, which decays
 
 
 def run(effort: Effort, progress: TrialProgress) -> list[Row]:
-    """Both schemes at every quorum, on the same seeds; AGU's rate is fixed, as in the paper."""
-    own = {"mcu": {}, "agu": {"task.rate": AGU_RATE}}
-    trials = [
-        Trial(
-            NAME,
-            at,
-            seed,
-            at["policy"],
-            {**agu_changes(at["quorum"]), **own[at["policy"]]},
-            effort.rounds,
-        )
-        for at in points(quorum=effort.thin(QUORUMS), policy=SCHEMES)
-        for seed in effort.seeds(SEEDS)
-    ]
-    return measured(trials, progress)
+    """Run both schemes at every quorum, on the same seeds."""
+    points = trials.grid(quorum=effort.thin(QUORUMS), policy=SCHEMES)
+    return trials.run_trials(trials.repeat_trials(NAME, points, SEEDS, _changes, effort), progress)
+
+
+def _changes(point: Point) -> dict[str, Any]:
+    """A quorum; AGU's learning rate is fixed, as in the paper."""
+    rate = {"task.rate": AGU_RATE} if point["policy"] == "agu" else {}
+    return {**agu_changes(point["quorum"]), **rate}
 
 
 def conclude(rows: Rows) -> Finding:
-    """MCU falls with the number of rounds that succeed, AGU less so."""
-    contest = PairedComparison(rows, TABLE_AGU, "quorum", SCHEMES, str)
-    few = [quorum for quorum in contest.places if quorum < MANY]
-    many = [quorum for quorum in contest.places if quorum >= MANY]
-    less = paired(contest.lost("mcu"), contest.lost("agu"))
+    """Compare AGU with MCU at high quorums and at lower ones."""
+    both = PairedComparison(rows, TABLE_AGU, "quorum", SCHEMES, str)
+    few = [quorum for quorum in both.points if quorum < MANY]
+    many = [quorum for quorum in both.points if quorum >= MANY]
+    mcu, agu = (both.losses(scheme) for scheme in SCHEMES)
     return Finding(
         [
             Claim(
                 "At high quorums (31 and more) AGU is more accurate than MCU",
-                judge_differences([contest.lead(quorum, "agu", "mcu") for quorum in many]),
-                contest.leads(many),
+                judge_differences([both.lead(quorum, "agu", "mcu") for quorum in many]),
+                both.list_leads(many),
             ),
             Claim(
                 "At the lower ones (27 and 29) the two are close, MCU slightly ahead",
-                judge_differences([contest.lead(quorum, "mcu", "agu") for quorum in few]),
-                contest.leads(few),
+                judge_differences([both.lead(quorum, "mcu", "agu") for quorum in few]),
+                both.list_leads(few),
             ),
             Claim(
                 "As the quorum rises MCU loses more accuracy than AGU",
-                judge_differences([less]),
-                f"From {contest.places[0]} to {contest.places[-1]} MCU loses "
-                f"{shown(mean(contest.lost('mcu')))} and AGU {shown(mean(contest.lost('agu')))}: "
-                f"{shown(less)} less.",
+                judge_differences([paired(mcu, agu)]),
+                f"From {both.points[0]} to {both.points[-1]} MCU loses {with_error(mean(mcu))} "
+                f"and AGU {with_error(mean(agu))}: {with_error(paired(mcu, agu))} less.",
             ),
-            contest.faithful(),
+            both.claim_as_printed(),
         ],
-        [contest.table(lambda quorum: _updates(rows, quorum))],
-        {"accuracy": lambda: contest.drawn("quorum")},
+        [both.table(lambda quorum: _update_columns(rows, quorum))],
+        {"accuracy": lambda: both.draw("quorum")},
         notes=[
             "The accuracies follow the number of rounds that succeed, which theory gives: the "
             "column *expected updates*.",
@@ -91,17 +74,12 @@ def conclude(rows: Rows) -> Finding:
     )
 
 
-def _updates(rows: Rows, quorum: int) -> dict[str, str]:
-    updates = mean([*column(rows, "updates", quorum=quorum, policy="mcu")])
-    expected = expected_updates(NAME, quorum, DEADLINE)
+def _update_columns(rows: Rows, quorum: int) -> dict[str, str]:
+    updates = mean_of(rows, "updates", quorum=quorum, policy="mcu")
+    expected = trials.expected_updates(NAME, quorum, DEADLINE)
     return {"updates": f"{updates.mean:.0f}", "expected updates": f"{expected:.0f}"}
 
 
 EXPERIMENT = Experiment(
-    NAME,
-    "Table II, Sec. 8.3",
-    "MCU and AGU as the quorum rises",
-    run,
-    conclude,
-    TABLE_AGU,
+    NAME, "Table II, Sec. 8.3", "MCU and AGU as the quorum rises", run, conclude, TABLE_AGU
 )

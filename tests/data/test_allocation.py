@@ -66,7 +66,7 @@ def test_holdings_count_repetitions() -> None:
 
 @pytest.mark.parametrize("count", [3, -1])
 def test_a_class_has_only_so_many(count: int) -> None:
-    with pytest.raises(InputError, match=f"Client 1 is to hold {count} of one that has 2"):
+    with pytest.raises(InputError, match=f"Client 1 is to hold {count} of a class that has 2"):
         allocate([0, 0, 1], [[1, 0], [count, 1]], np.random.default_rng(0))
 
 

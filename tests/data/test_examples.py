@@ -72,5 +72,5 @@ def test_shards_may_be_of_any_whole_numbers() -> None:
 
 
 def test_classes_begin_at_0() -> None:
-    with pytest.raises(InputError, match="Classes are whole numbers from 0 up"):
+    with pytest.raises(InputError, match="Classes must be whole numbers, 0 or more"):
         Examples(np.zeros((2, 1)), np.array([0, -1]))

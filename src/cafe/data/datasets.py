@@ -1,4 +1,4 @@
-"""Datasets by name: images, what they show, and which are kept apart for testing."""
+"""Datasets by name: images and labels, for training and for testing."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ DATASETS = ("digits", *SOURCES)
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Examples to learn from and examples to test with.
+    """The training and the test examples of a dataset.
 
     Attributes:
         name: as given to :func:`load`.
-        train: to learn from; a row of x is an image, its pixels from 0 to 1, row after row.
-        test: to test with.
-        shape: an image's height and width.
+        train: the training examples; a row of x is an image, its pixels from 0 to 1, row by row.
+        test: the test examples.
+        shape: the height and width of an image.
     """
 
     name: str
@@ -36,13 +36,19 @@ class Dataset:
     shape: tuple[int, int]
 
     def paper_split(self, seed: int = 0) -> Dataset:
-        """The training examples alone, a random sixth of them to test with.
+        """The training examples only, a random sixth of which become the test examples.
 
-        So the paper takes MNIST (Sec. 8): of its 60,000 training images 50,000 train and 10,000
-        test, and its own test images are not used. Which ones the paper does not say.
+        The paper uses MNIST in this way (Sec. 8): 50,000 of the 60,000 training images for training
+        and 10,000 for testing, but not MNIST's own test images. The paper does not say which ones.
+
+        Example:
+            >>> import cafe
+            >>> split = cafe.data.load("digits").paper_split(seed=1)
+            >>> len(split.train), len(split.test)
+            (1198, 239)
         """
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise InputError(f"seed must be a whole number, 0 or more. Got {seed!r}: give one.")
+            raise InputError(f"seed must be a whole number, 0 or more. Got {seed!r}.")
         rows = np.random.default_rng(seed).permutation(len(self.train))
         test = len(rows) // 6
         return replace(self, train=self.train.take(rows[test:]), test=self.train.take(rows[:test]))
@@ -51,22 +57,28 @@ class Dataset:
 def load(
     name: str, folder: str | Path | None = None, *, fetching: Fetching = nullcontext
 ) -> Dataset:
-    """The dataset of that name.
+    """The dataset of that name, downloaded if necessary.
 
-    ``digits`` comes with the package: 1,797 images of 8 x 8. Sorted by digit and otherwise as they
-    come, every fifth one tests (360) and the others train (1,437): always the same ones.
+    ``digits`` comes with the package: 1,797 images of 8 x 8 pixels. In the order of the digits,
+    every fifth image is for testing (360) and the others for training (1,437).
 
-    ``mnist`` and ``fashion-mnist`` are 60,000 and 10,000 images of 28 x 28, in four files. They are
-    looked for in the folder (or a folder in it named as the dataset), then in the cache
-    (``$XDG_CACHE_HOME/cafe`` or ``~/.cache/cafe``), then fetched and cached. Wherever a file comes
-    from, one whose SHA-256 is not the known one is refused. Nothing incomplete is ever left behind.
+    ``mnist`` and ``fashion-mnist`` have 60,000 training and 10,000 test images of 28 x 28 pixels,
+    in four files. They are searched in the folder (or in a folder in it with the dataset's name),
+    then in the cache (``$XDG_CACHE_HOME/cafe`` or ``~/.cache/cafe``), else fetched and cached. The
+    SHA-256 of every file is checked. An interrupted download leaves no incomplete file.
 
     Args:
         name: ``digits``, ``mnist`` or ``fashion-mnist``.
-        folder: where the files are; the environment variable ``CAFE_DATA`` if left out.
-        fetching: called with a sentence that says what is fetched and from where, each time that is
-            tried; what it returns is entered while it lasts (as ``cafe.console.waiting`` is). Left
-            out, a fetch is silent.
+        folder: where the files are; by default the environment variable ``CAFE_DATA``.
+        fetching: called with a sentence about each attempt to fetch; returns a context manager that
+            is entered during the attempt, such as ``cafe.console.waiting``. By default a fetch is
+            silent.
+
+    Example:
+        >>> import cafe
+        >>> digits = cafe.data.load("digits")
+        >>> digits.train.x.shape, digits.test.x.shape, digits.shape
+        ((1437, 64), (360, 64), (8, 8))
     """
     if name not in DATASETS:
         raise InputError(
@@ -91,5 +103,5 @@ def _digits() -> Dataset:
 
 
 def _scaled(images: idx.Bytes) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-    """An image per row, its pixels from 0 to 1."""
+    """The images as rows, with pixels from 0 to 1."""
     return np.divide(images.reshape(len(images), -1), np.float32(255), dtype=np.float32)

@@ -17,12 +17,18 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Inputs and what is to be learned from them, row by row.
+    """Inputs and targets, row by row.
 
     Attributes:
-        x: inputs, one row per example, float32.
-        y: a class (whole number) or a value (float32) per example. More axes than one are for a
-            learner whose loss is made for them.
+        x: the inputs, one row per example, float32.
+        y: the targets: a class (whole number) or a value (float32) per example. Only learners whose
+            loss supports it accept a y with more than one axis.
+
+    Example:
+        >>> import cafe
+        >>> data = cafe.data.Examples([[0.1, 0.2], [0.3, 0.4]], [0, 1])
+        >>> len(data), data.classes
+        (2, 2)
     """
 
     x: NDArray[Any]
@@ -32,12 +38,12 @@ class Examples:
         x, y = np.ascontiguousarray(self.x, dtype=np.float32), np.asarray(self.y)
         if x.ndim < 2 or y.shape[:1] != x.shape[:1] or not len(x):
             raise InputError(
-                "Examples need a row of x for every entry of y, and at least one. "
+                "Examples need a row of x for every entry of y, and at least one row. "
                 f"Got x of shape {x.shape} and y of shape {y.shape}."
             )
         whole = y.dtype.kind in "iub"
         if whole and y.min() < 0:
-            raise InputError(f"Classes are whole numbers from 0 up. Got {y.min()} among them.")
+            raise InputError(f"Classes must be whole numbers, 0 or more. Got {y.min()}.")
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "y", y.astype(np.int64 if whole else np.float32))
 
@@ -46,21 +52,27 @@ class Examples:
 
     @cached_property
     def classes(self) -> int:
-        """How many classes there are; 0 where an example has a value, or more than one class."""
+        """The number of classes; 0 if y holds values or has more than one axis."""
         return int(self.y.max()) + 1 if self.y.dtype.kind == "i" and self.y.ndim == 1 else 0
 
     def take(self, rows: Rows) -> Examples:
-        """The examples at ``rows``; one may be taken more than once."""
+        """The examples at ``rows``, which may repeat."""
         return Examples(self.x[rows], self.y[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class Shards:
-    """Which rows each client holds. A row may be held by several, or by one several times.
+    """The rows that each client holds. Several clients may hold a row, one may hold it repeatedly.
 
     Attributes:
-        rows: client 0's rows, then client 1's, and so on.
-        starts: where each client's rows begin in ``rows``, and the end of the last.
+        rows: the rows of client 0, then those of client 1, and so on.
+        starts: the index in ``rows`` at which each client's rows start, and the end of the last.
+
+    Example:
+        >>> import cafe
+        >>> shards = cafe.data.Shards.of([[0, 2], [1, 3, 4]])
+        >>> len(shards), shards[1].tolist(), shards.counts.tolist()
+        (2, [1, 3, 4], [2, 3])
     """
 
     rows: Rows
@@ -70,23 +82,23 @@ class Shards:
         object.__setattr__(self, "rows", _whole("rows", self.rows))
         object.__setattr__(self, "starts", _whole("starts", self.starts))
         if len(self.starts) < 2:
-            raise InputError("Shards need at least one client. Got none: nobody would learn.")
+            raise InputError("Shards need at least one client. Got none.")
         if self.starts[0] != 0 or self.starts[-1] != len(self.rows):
             raise InputError(
-                f"The starts of shards go from 0 to the number of rows, {len(self.rows)}. Got "
-                f"{self.starts[0]} to {self.starts[-1]}: Shards.of makes them from each client's "
-                "rows."
+                f"The starts of shards must go from 0 to the number of rows, {len(self.rows)}. Got "
+                f"{self.starts[0]} to {self.starts[-1]}. Shards.of computes them from the rows of "
+                "each client."
             )
         if np.any(self.counts < 1):
             empty = int(np.argmin(self.counts))
             raise InputError(
                 f"Every client needs at least one example. Client {empty} has none: give each "
-                "client more examples, or have fewer clients."
+                "client more examples, or use fewer clients."
             )
 
     @classmethod
     def of(cls, by_client: Sequence[Rows]) -> Shards:
-        """From one array of rows per client."""
+        """Shards from one array of rows per client."""
         each = [_whole("rows", rows) for rows in by_client]
         starts = np.cumsum([0, *map(len, each)])
         return cls(np.concatenate([np.empty(0, dtype=np.intp), *each]), starts)
@@ -99,12 +111,12 @@ class Shards:
 
     @cached_property
     def counts(self) -> Rows:
-        """How many examples each client holds."""
+        """The number of examples of each client."""
         return np.diff(self.starts)
 
 
 def check_rows(rows: Rows, data: Examples) -> None:
-    """Refuse rows that are not among the examples: NumPy would take a negative one in silence."""
+    """Raise an error for rows outside of the examples: NumPy silently accepts negative ones."""
     if rows.size and (rows.min() < 0 or rows.max() >= len(data)):
         raise InputError(
             f"Rows must be from 0 to {len(data) - 1}, as there are {len(data)} examples. "
@@ -113,7 +125,7 @@ def check_rows(rows: Rows, data: Examples) -> None:
 
 
 def _whole(name: str, given: ArrayLike) -> Rows:
-    """As an array of whole numbers; an empty one may be of any kind."""
+    """The array with integer type; an empty one may have any type."""
     array = np.asarray(given)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(

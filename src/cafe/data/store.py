@@ -1,4 +1,4 @@
-"""Where a dataset's files are: in a folder that the user names, in the cache, or still to fetch."""
+"""Find the files of a dataset: in the user's folder, in the cache, or by fetching them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from cafe.errors import FileError, InputError
 from cafe.files import explain_os_error
 
 Arrays = dict[str, idx.Bytes]
-Fetching = Callable[[str], AbstractContextManager[object]]  # entered while something is fetched
+Fetching = Callable[[str], AbstractContextManager[object]]  # the context is entered during a fetch
 
 
 def obtain(source: Source, folder: Path | None, fetching: Fetching) -> Arrays:
-    """What the dataset's files hold, by name; fetched ones are kept in the cache.
+    """The arrays in the dataset's files, by file name; fetched files are written to the cache.
 
-    What the user put into the folder is used or refused, never passed over. The cache is ours: what
-    is missing or damaged there is fetched anew, and one that cannot be written is done without.
+    Wrong files in the user's folder raise an error. Missing or damaged files in the cache are
+    fetched again, and a cache that cannot be written is ignored.
     """
     if folder is not None and (paths := _in_folder(folder, source)):
         return _read(source, paths)
@@ -37,18 +37,18 @@ def obtain(source: Source, folder: Path | None, fetching: Fetching) -> Arrays:
         except FileError as error:
             failed["the cache"] = f"{error}"
 
-    for way in source.ways:
+    for fetcher in source.fetchers:
         try:
-            with fetching(_sentence(source, f"{way}")):
-                files = way()
+            with fetching(_notice(source, f"{fetcher}")):
+                files = fetcher()
             arrays = {name: source.array(name, data, name) for name, data in files.items()}
         except (NotFetchedError, FileError) as error:
-            failed[f"{way}"] = f"{error}"
+            failed[f"{fetcher}"] = f"{error}"
         else:
             if cache is not None:
-                _keep(files, cache)
+                _write_cache(files, cache)
             return arrays
-    raise InputError(_nothing_worked(source, folder, failed))
+    raise InputError(_all_failed(source, folder, failed))
 
 
 def _in_folder(folder: Path, source: Source) -> dict[str, Path]:
@@ -56,8 +56,8 @@ def _in_folder(folder: Path, source: Source) -> dict[str, Path]:
     if not os.path.isdir(folder):
         raise FileError(
             folder,
-            f"there is no such folder to look for {source.name} in. Correct the name, or name none "
-            "(by argument or CAFE_DATA) and the files are fetched.",
+            f"there is no such folder, in which {source.name} was to be found. Correct the name "
+            "(argument folder or CAFE_DATA), or leave it out to fetch the files.",
         )
     for place in (folder / source.name, folder):
         paths = _present(place)
@@ -67,7 +67,7 @@ def _in_folder(folder: Path, source: Source) -> dict[str, Path]:
                 place,
                 f"the folder must hold all {len(idx.FILES)} files of {source.name}, or none. "
                 f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: put "
-                f"{'it' if len(missing) == 1 else 'them'} there, as they are or with .gz.",
+                f"{'it' if len(missing) == 1 else 'them'} there, uncompressed or as .gz.",
             )
         if paths:
             return paths
@@ -75,7 +75,7 @@ def _in_folder(folder: Path, source: Source) -> dict[str, Path]:
 
 
 def _present(place: Path) -> dict[str, Path]:
-    """Which of the files are there; compressed or not, with a hyphen or a dot before ``idx``."""
+    """The files that exist, compressed or not, with a hyphen or a dot before ``idx``."""
     found: dict[str, Path] = {}
     for name in idx.FILES:
         dotted = name.replace("-idx", ".idx")
@@ -90,7 +90,7 @@ def _read(source: Source, paths: Mapping[str, Path]) -> Arrays:
 
 
 def _uncompressed(path: Path) -> bytes:
-    """A file's bytes. Its first two tell whether it is compressed: names are not to be trusted."""
+    """The bytes of a file. Its first two, not its name, decide whether it is uncompressed first."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -106,7 +106,7 @@ def _uncompressed(path: Path) -> bytes:
 
 
 def _cache(source: Source) -> Path | None:
-    """The dataset's folder in the cache; none for a user who has no home."""
+    """The dataset's folder in the cache; None for a user without a home folder."""
     given = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
         root = given if given.is_absolute() else Path.home() / ".cache"
@@ -115,8 +115,8 @@ def _cache(source: Source) -> Path | None:
     return root / "cafe" / source.name
 
 
-def _keep(files: Mapping[str, bytes], folder: Path) -> None:
-    """Write the files, each under another name until it is whole, as far as the disk allows."""
+def _write_cache(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write the files, each under a temporary name until it is complete; ignore disk errors."""
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in files.items():
@@ -130,22 +130,22 @@ def _keep(files: Mapping[str, bytes], folder: Path) -> None:
                 raise
 
 
-def _sentence(source: Source, way: str) -> str:
+def _notice(source: Source, fetcher: str) -> str:
     return (
-        f"Fetching {source.name}, which may take minutes: {way}. Where its files are at hand, name "
-        "their folder in CAFE_DATA and nothing is fetched."
+        f"Fetching {source.name}, which may take minutes: {fetcher}. If you have its files, set "
+        "CAFE_DATA to their folder instead."
     )
 
 
-def _nothing_worked(source: Source, folder: Path | None, failed: Mapping[str, str]) -> str:
-    looked = f"{folder / source.name} and {folder} hold none" if folder else "no folder was named"
-    ways = [
-        f"a folder with the files {', '.join(idx.FILES)}, as they are or with .gz, named by "
-        f"argument or CAFE_DATA: {looked}",
-        *(f"{way}: {why}" for way, why in failed.items()),
+def _all_failed(source: Source, folder: Path | None, failed: Mapping[str, str]) -> str:
+    looked = f"not in {folder / source.name} nor in {folder}" if folder else "no folder was given"
+    attempts = [
+        f"a folder with the files {', '.join(idx.FILES)}, uncompressed or as .gz (argument folder "
+        f"or CAFE_DATA): {looked}",
+        *(f"{attempt}: {why}" for attempt, why in failed.items()),
     ]
     return (
-        f"The dataset {source.name} cannot be had: every way to it failed.\n"
-        + "".join(f"  - {way}.\n" for way in ways)
-        + "Take one of them, with a network where it needs one. The dataset digits needs none."
+        f"The dataset {source.name} cannot be loaded: every attempt failed.\n"
+        + "".join(f"  - {attempt}.\n" for attempt in attempts)
+        + "Fix one of them; fetching needs a network. The dataset digits comes with the package."
     )

@@ -1,14 +1,15 @@
 #!/bin/sh
 # Make an authority, and a certificate for the SuperLink's machine:
 #     sh certificates.sh superlink.example 192.0.2.10
-# with the names and addresses by which clients reach it. Writes ca.pem, ca.key, server.pem and
-# server.key here. Clients get ca.pem. Nobody gets ca.key: keep it off line, or delete it.
+# Give all names and addresses that clients use for it. The files ca.pem, ca.key, server.pem and
+# server.key are written to the current folder. Copy ca.pem to the clients. Keep ca.key offline, or
+# delete it.
 set -eu
 umask 077
-test $# -gt 0 || { echo "Which names and addresses has the SuperLink's machine?" >&2; exit 2; }
-test ! -e ca.pem || { echo "There is a ca.pem here already: nothing is overwritten." >&2; exit 2; }
+test $# -gt 0 || { echo "Give the names and addresses of the SuperLink's machine." >&2; exit 2; }
+test ! -e ca.pem || { echo "ca.pem exists already: nothing is overwritten." >&2; exit 2; }
 
-# The server's own processes reach the SuperLink as 127.0.0.1.
+# The server's own processes connect to the SuperLink at 127.0.0.1.
 names="DNS:localhost,IP:127.0.0.1"
 for name in "$@"; do
     case $name in

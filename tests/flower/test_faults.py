@@ -35,8 +35,8 @@ pytestmark = pytest.mark.federation
 # What is forged, and a part of the reason for which it is rejected.
 FORGED = {
     "shape": "must have the shape",
-    "nan": "not finite",
-    "inf": "not finite",
+    "nan": "NaN or infinity",
+    "inf": "NaN or infinity",
     "huge": "norm",
     "dtype": "must be float32",
     "oversize": "bytes",

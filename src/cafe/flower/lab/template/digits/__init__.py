@@ -1,1 +1,1 @@
-"""Handwritten digits, learned together."""
+"""Federated learning of handwritten digits."""

@@ -1,4 +1,4 @@
-"""A client: it trains on its own examples, and stops once nobody waits for it any more."""
+"""A client, which trains on its own examples, and stops when the server no longer waits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from . import task
 
 
 def train(model: task.Model, job: Job) -> task.Model:
-    """As many steps as the server asks for."""
+    """Take as many steps as the server asks for."""
     examples = task.held_by(job.settings["partition-id"], job.settings["num-partitions"])
     rng = job.rng()
     for _ in range(job.work.steps):

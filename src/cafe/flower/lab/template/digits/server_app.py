@@ -1,4 +1,4 @@
-"""The server: who is waited for, and for how long."""
+"""The server: its policy, its first model, and how the model is evaluated."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from cafe.policies import mcu
 
 from .task import evaluate, first_model
 
-# A round is open for at most eight seconds, and succeeds if two clients report in time.
-# Measure your clients with `cafe fit`, and let `cafe plan` say what suits them.
+# A round lasts at most eight seconds, and succeeds if two clients report in time.
+# Fit your clients' response times with `cafe fit`; `cafe plan` then chooses quorum and deadline.
 app = server(
     mcu(quorum=2, deadline=8.0, steps=20, close_when_all=True),
     model=first_model,

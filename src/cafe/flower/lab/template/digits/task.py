@@ -1,4 +1,4 @@
-"""What is learned: softmax regression on images of handwritten digits, in NumPy."""
+"""The model and the examples: softmax regression on handwritten digits, in NumPy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Model = dict[str, NDArray[np.float32]]
 Examples = tuple[NDArray[np.float32], NDArray[np.int64]]
 
 RATE = np.float32(0.5)
-FOR_TESTING = 297  # of the 1,797 examples; nobody trains on them
+FOR_TESTING = 297  # of the 1,797 examples; no client trains on them
 
 
 def first_model() -> Model:
@@ -20,7 +20,7 @@ def first_model() -> Model:
 
 
 def held_by(partition: int, partitions: int) -> Examples:
-    """One client's share of the training examples, dealt like cards."""
+    """The training examples of one client."""
     x, y = _shuffled()
     return x[FOR_TESTING + partition :: partitions], y[FOR_TESTING + partition :: partitions]
 
@@ -38,7 +38,7 @@ def step(model: Model, examples: Examples, rng: np.random.Generator) -> Model:
 
 
 def evaluate(model: Model) -> tuple[float, float]:
-    """The loss and the accuracy on examples that nobody trains on."""
+    """The loss and the accuracy on the test examples."""
     x, y = _shuffled()
     x, y = x[:FOR_TESTING], y[:FOR_TESTING]
     shares = _shares(x @ model["weight"] + model["bias"])
@@ -47,7 +47,7 @@ def evaluate(model: Model) -> tuple[float, float]:
 
 
 def _shuffled() -> Examples:
-    """All examples in an order that is the same on every machine, pixels from 0 to 1."""
+    """All examples in the same random order on every machine; pixels are from 0 to 1."""
     digits = load_digits()
     order = np.random.default_rng(0).permutation(len(digits))
     return digits.x[order], digits.y[order]

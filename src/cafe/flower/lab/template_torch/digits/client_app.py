@@ -1,4 +1,4 @@
-"""A client: it trains on its own examples, and stops once nobody waits for it any more."""
+"""A client, which trains on its own examples, and stops when the server no longer waits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import task
 
 
 def train(model: task.Model, job: Job) -> Trained:
-    """As many steps of gradient descent on 32 examples as the server asks for."""
+    """Take as many steps of gradient descent on 32 examples as the server asks for."""
     torch.set_num_threads(1)  # several nodes share this machine
     x, y = task.held_by(job.settings["partition-id"], job.settings["num-partitions"])
     net, rng = task.with_arrays(model), job.rng()

@@ -1,4 +1,4 @@
-"""What is learned: a small network on images of handwritten digits, in PyTorch."""
+"""The model and the examples: a small network on handwritten digits, in PyTorch."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Model = dict[str, NDArray[Any]]
 Examples = tuple[Tensor, Tensor]
 
 RATE = 0.2
-FOR_TESTING = 297  # of the 1,797 examples; nobody trains on them
+FOR_TESTING = 297  # of the 1,797 examples; no client trains on them
 
 
 def network() -> nn.Module:
-    """The network, not yet trained."""
+    """The untrained network."""
     return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
 
 
@@ -42,13 +42,13 @@ def with_arrays(model: Model) -> nn.Module:
 
 
 def held_by(partition: int, partitions: int) -> Examples:
-    """One client's share of the training examples, dealt like cards."""
+    """The training examples of one client."""
     x, y = _shuffled()
     return x[FOR_TESTING + partition :: partitions], y[FOR_TESTING + partition :: partitions]
 
 
 def evaluate(model: Model) -> tuple[float, float]:
-    """The loss and the accuracy on examples that nobody trains on."""
+    """The loss and the accuracy on the test examples."""
     x, y = _shuffled()
     x, y = x[:FOR_TESTING], y[:FOR_TESTING]
     with torch.no_grad():
@@ -58,7 +58,7 @@ def evaluate(model: Model) -> tuple[float, float]:
 
 
 def _shuffled() -> Examples:
-    """All examples in an order that is the same on every machine, pixels from 0 to 1."""
+    """All examples in the same random order on every machine; pixels are from 0 to 1."""
     digits = load_digits()
     order = np.random.default_rng(0).permutation(len(digits))
     return torch.from_numpy(digits.x[order]), torch.from_numpy(digits.y[order])

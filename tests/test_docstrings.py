@@ -6,6 +6,7 @@ import doctest
 import inspect
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -30,6 +31,8 @@ def modules_with_examples() -> list[str]:
 def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if name == "cafe.learn.torch":
         pytest.importorskip("torch")
+    if name.startswith("cafe.flower."):
+        pytest.importorskip("flwr")
     monkeypatch.chdir(tmp_path)  # an example may write files
     module = import_module(name)
     found = doctest.DocTestFinder().find(module, name)
@@ -46,6 +49,8 @@ def public_functions() -> Iterator[tuple[str, object]]:
     packages: list[ModuleType] = [cafe]
     packages += [getattr(cafe, name) for name in cafe.__all__ if _is_module(name)]
     packages.append(import_module("cafe.live"))
+    if find_spec("flwr") is not None:
+        packages.append(import_module("cafe.flower"))
     for package in packages:
         for name in package.__all__:
             value = getattr(package, name)

@@ -307,7 +307,7 @@ def test_units_do_not_matter(truth: Latency, factor: float) -> None:
 
 
 def test_nobody_reported() -> None:
-    with pytest.raises(InputError, match=r"Nobody reported: all 2 .* slower and nothing else"):
+    with pytest.raises(InputError, match="Got none: all 2 observations are missed"):
         fit([NAN, NAN], deadline=1.0)
 
 
@@ -365,7 +365,7 @@ def test_any_observations_can_be_fitted(rows: list[tuple[float, float]]) -> None
     ("arguments", "message"),
     [
         ({"families": ["weibul"]}, "no family 'weibul' to fit. Did you mean 'weibull'?"),
-        ({"families": []}, "families is empty"),
+        ({"families": []}, "families must name at least one family"),
         ({"families": "mixture"}, "No family can be fitted. mixture: needs at least 10"),
         ({"criterion": "aicc"}, "criterion must be 'aic' or 'bic'. Got 'aicc'"),
     ],
@@ -376,7 +376,7 @@ def test_bad_requests_are_explained(arguments: dict[str, Any], message: str) -> 
 
 
 def test_mixed_units_are_refused() -> None:
-    with pytest.raises(InputError, match="Check their units"):
+    with pytest.raises(InputError, match="check their units"):
         fit([1e-7, 1e7])
 
 
@@ -384,7 +384,7 @@ def test_observations_bring_their_own_deadlines() -> None:
     seen = Observations([1.0, 2.0, NAN], 3.0)
     assert fit(seen).best.parameters == fit([1.0, 2.0, NAN], 3.0).best.parameters
     assert fit(seen).observations is seen
-    with pytest.raises(InputError, match="Leave deadline and client out"):
+    with pytest.raises(InputError, match="deadline and client must be left out"):
         fit(seen, deadline=3.0)
 
 

@@ -1,4 +1,4 @@
-"""Response times in, latencies out: what was seen before the deadlines, and what fits it."""
+"""Fit latency distributions to observed response times, some of them cut off by a deadline."""
 
 from cafe.fitting.fit import FamilyFit, Fit, fit
 from cafe.fitting.observations import Observations, read_observations

@@ -1,4 +1,4 @@
-"""Observations in the form that a likelihood wants: weighted times, of reports and of misses."""
+"""The censored likelihood: weighted report times and missed deadlines."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ from numpy.typing import NDArray
 from cafe.fitting.observations import Observations
 from cafe.latency.base import Floats, Latency
 
-# More times than this are merged with their neighbours before a search: that moves an estimate by
-# some 1e-5 of itself, far below its standard error, and bounds the cost of a search.
+# If there are more times than this, neighbours are merged before an optimisation. That changes an
+# estimate by about 1e-5 of itself, far below its standard error, and bounds the cost.
 _ENOUGH = 4000
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedTimes:
-    """Times of the clients ``code``, each standing for ``weight`` observations."""
+    """Times of clients, merged where equal.
+
+    Attributes:
+        seconds: the times.
+        weight: how many observations each time stands for.
+        code: the client of each time, as a number from 0.
+    """
 
     seconds: Floats
     weight: Floats
@@ -25,21 +31,21 @@ class WeightedTimes:
 
     @property
     def total(self) -> float:
-        """How many observations these are."""
+        """The number of observations."""
         return float(self.weight.sum())
 
     def scaled(self, factor: float) -> WeightedTimes:
-        """The same with every time multiplied."""
+        """A copy with every time multiplied by ``factor``."""
         return WeightedTimes(self.seconds * factor, self.weight, self.code)
 
     def pooled(self) -> WeightedTimes:
-        """The same as if of one client."""
+        """A copy in which all times belong to one client."""
         return WeightedTimes(self.seconds, self.weight, np.zeros_like(self.code))
 
     def thinned(self, most: int) -> WeightedTimes:
-        """Equal times of a client as one, and where it has more than ``most``, neighbours too.
+        """A copy with the equal times of each client merged, and at most ``most`` times per client.
 
-        Neighbours merge into their geometric mean.
+        If a client has more distinct times, neighbours are merged into their geometric mean.
         """
         if not self.seconds.size:
             return self
@@ -59,34 +65,37 @@ class WeightedTimes:
 
 @dataclass(frozen=True, eq=False)
 class CensoredSample:
-    """Times of reports and deadlines missed: observations in the form a likelihood wants."""
+    """Right-censored response times: the times of reports, and the deadlines that were missed."""
 
     reports: WeightedTimes
     misses: WeightedTimes
 
     @classmethod
     def of(cls, seen: Observations, *, by_client: bool = False) -> CensoredSample:
-        """The observations, with their clients or all as if of one."""
+        """The sample of the observations; unless ``by_client``, all belong to one client."""
         code = seen.code if by_client else np.zeros(len(seen), dtype=np.intp)
         came = seen.reported
         halves = ((seen.seconds[came], code[came]), (seen.deadline[~came], code[~came]))
         return cls(*(WeightedTimes(seconds, np.ones(seconds.size), own) for seconds, own in halves))
 
     def scaled(self, factor: float) -> CensoredSample:
-        """The same with every time multiplied."""
+        """A copy with every time multiplied by ``factor``."""
         return CensoredSample(self.reports.scaled(factor), self.misses.scaled(factor))
 
     def thinned(self, most: int = _ENOUGH) -> CensoredSample:
-        """At most ``most`` reports and ``most`` misses per client."""
+        """A copy with at most ``most`` reports and ``most`` misses per client."""
         return CensoredSample(self.reports.thinned(most), self.misses.thinned(most))
 
     def log_likelihood(self, latency: Latency) -> float:
-        """How well the latency explains the sample; -inf where it cannot."""
+        """The log-likelihood: logpdf summed over the reports plus logsf summed over the misses.
+
+        It is -inf if the latency cannot produce the sample.
+        """
         came = self.reports.weight @ latency.logpdf(self.reports.seconds)
         return float(came + self.misses.weight @ latency.logsf(self.misses.seconds))
 
     def waited(self, start: float = 0.0) -> float:
-        """The time after ``start`` spent waiting for all clients together."""
+        """The total time after ``start`` that was spent waiting, summed over all observations."""
         return sum(
             float(part.weight @ np.maximum(part.seconds - start, 0.0))
             for part in (self.reports, self.misses)
@@ -98,7 +107,7 @@ class CensoredSample:
         reported = np.bincount(where, self.reports.weight)
         order = np.argsort(self.misses.seconds)
         gone = np.concatenate([[0.0], np.cumsum(self.misses.weight[order])])
-        # Someone who was waited for until t and no longer could still have reported at t.
+        # A client whose deadline was exactly t could still have reported at t.
         left = gone[np.searchsorted(self.misses.seconds[order], times, "left")]
         waiting = np.cumsum(reported[::-1])[::-1] + (gone[-1] - left)
         remaining = waiting - reported

@@ -1,8 +1,8 @@
-"""Maximum likelihood of every family from right-censored times.
+"""Maximum likelihood estimates of every family from right-censored times.
 
-A client that missed its deadline says only that its time is longer, so the log-likelihood is the
-sum of logpdf over the reports and of logsf over the missed deadlines. Leaving the missed ones out
-instead would make every client look faster than it is.
+Of a client that missed its deadline only one thing is known: its time is longer. So the
+log-likelihood is the sum of logpdf over the reports plus the sum of logsf over the missed
+deadlines. Without the missed deadlines every client would look faster than it is.
 """
 
 from __future__ import annotations
@@ -36,24 +36,28 @@ from cafe.latency.lognormal import LogNormal
 from cafe.latency.mixture import Mixture
 from cafe.latency.uniform import Uniform
 
-# A spread below this share of the times themselves is none: likelihoods have too few digits for it,
-# and no plan could tell.
+# Times whose relative spread is below this count as equal: a likelihood has too few digits to
+# resolve it, and it would not change a plan.
 _ALIKE = 1e-5
 
 
 class UnfittableError(Exception):
-    """Why a family cannot be fitted to these observations; ends up in ``Fit.skipped``."""
+    """A family cannot be fitted to these observations. The message ends up in ``Fit.skipped``."""
 
 
 @dataclass(frozen=True)
 class FamilyEstimate:
-    """A family's latency of maximum likelihood and its parameters' standard errors.
+    """The maximum likelihood estimate of a family.
 
-    ``complexity`` is the number of regular parameters that would raise the likelihood as much by
-    chance. An end that sits on an extreme report counts for two: there twice the gain is chi-square
-    with two degrees of freedom. A second log-normal counts for six, not three (McLachlan, Applied
-    Statistics 36, 1987). Without this Akaike's criterion would prefer a uniform or a mixture, with
-    their unfounded promises about the slowest clients, to the truth much too often.
+    Attributes:
+        latency: with the estimated parameters.
+        standard_errors: of the parameters, by name.
+        complexity: the number of regular parameters that would raise the likelihood as much by
+            chance. An end of an interval that sits on an extreme report counts as two: twice the
+            gain in log-likelihood is chi-square with two degrees of freedom there. A second
+            log-normal component counts as six, not three (McLachlan, Applied Statistics 36, 1987).
+            With plain parameter counts, Akaike's criterion would choose a uniform or a mixture far
+            too often, and these mislead about the slowest clients.
     """
 
     latency: Latency
@@ -74,11 +78,11 @@ def estimated_parameters(latency: Latency) -> dict[str, float]:
     raise TypeError(f"{type(latency).__name__} has no parameters to estimate.")
 
 
-# Families whose likelihood is solved by hand.
+# Families whose estimate has a closed form, or nearly so.
 
 
 def _exponential(sample: CensoredSample) -> FamilyEstimate:
-    """Reports per unit of time waited."""
+    """The rate is the number of reports per unit of time waited."""
     n = sample.reports.total
     waited = sample.waited()
     return FamilyEstimate(Exponential(n / waited), {"rate": math.sqrt(n) / waited}, 1)
@@ -87,9 +91,9 @@ def _exponential(sample: CensoredSample) -> FamilyEstimate:
 def _shifted_exponential(sample: CensoredSample) -> FamilyEstimate:
     """The shift is the smallest report time: the likelihood rises up to it and is 0 beyond.
 
-    That is not a regular maximum: the estimate is always too high, by about its standard error,
-    which is the mean gap between the shift and the first of all who were still waited for then.
-    Someone who was not waited for beyond the shift says nothing.
+    This is not a regular maximum. The estimate is always too high, by about its standard error:
+    the mean gap between the true shift and the first report of the clients that were still waited
+    for. A client whose deadline was at or before the shift carries no information.
     """
     n, shift = sample.reports.total, float(sample.reports.seconds.min())
     waited = sample.waited(shift)
@@ -102,12 +106,12 @@ def _shifted_exponential(sample: CensoredSample) -> FamilyEstimate:
 
 
 def _uniform(sample: CensoredSample) -> FamilyEstimate:
-    """From the smallest report time to the largest, or beyond it as far as the misses ask.
+    """From the smallest report time to the largest, or further if missed deadlines require it.
 
     With n reports and deadlines c missed after ``low``, the likelihood (high - low)^-(n + misses)
     x prod(high - c) has one stationary point: sum((c - low) / (high - c)) = n. It is the maximum
-    unless some report came later still. An end at an extreme report is not regular and has no
-    standard error.
+    unless some report came even later. An end at an extreme report is not a regular maximum and
+    has no standard error.
     """
     n, low = sample.reports.total, float(sample.reports.seconds.min())
     last = float(sample.reports.seconds.max())
@@ -131,10 +135,11 @@ def _uniform_width(n: float, to_miss: Floats, weight: Floats) -> float:
     share = to_miss / longest
 
     def excess(x: float) -> float:
-        # Measured from the last miss, so that nothing cancels where the end is close to it.
+        # Measured from the last miss, to avoid cancellation if the end is close to it.
         return float(weight @ (share / (1 - share + x))) - n
 
-    # The last misses alone ask for the lower bound; were all as late, they would ask for the upper.
+    # The solution with the last misses alone is a lower bound. If all misses were as late as the
+    # last, the solution would be the upper bound.
     least, most = weight[share == 1].sum() / n, weight.sum() / n
     x = brentq(excess, 0.5 * least, 2 * most, xtol=1e-12 * least)
     return longest * (1 + float(x))
@@ -146,24 +151,24 @@ def _constant(sample: CensoredSample) -> FamilyEstimate:
         raise UnfittableError("the reported times are not all the same")
     if np.any(sample.misses.seconds >= value):
         raise UnfittableError(
-            f"some deadline was missed at or after {value:g}, when all reports came"
+            f"some deadline was missed at or after {value:g}, the time of all reports"
         )
     return FamilyEstimate(Constant(value), {"value": math.nan}, 1)
 
 
 def all_times_equal(sample: CensoredSample) -> bool:
-    """Whether there are several reports, and all took the same time but for rounding."""
+    """Whether there are several reports and all took the same time, up to rounding."""
     times = sample.reports.seconds
     return times.size > 1 and float(np.ptp(times)) <= _ALIKE * float(times.min())
 
 
 def _alike(sample: CensoredSample) -> str:
     n, value = sample.reports.total, sample.reports.seconds[0]
-    return f"all {n:.0f} reported times are {value:g}: they show no spread to fit"
+    return f"all {n:.0f} reported times are {value:g}: there is no spread to fit"
 
 
 def _searched(sample: CensoredSample, starts: StartingPoints, size: int) -> FamilyEstimate:
-    """The best of the maxima found from each start, but for those where a coordinate ran away."""
+    """The best of the local maxima found from each start, except those at the boundary."""
     last = float(sample.reports.seconds.max())
     if all_times_equal(sample) and not np.any(sample.misses.seconds > last):
         raise UnfittableError(_alike(sample))
@@ -187,10 +192,10 @@ def _height(sample: CensoredSample, build: Builder) -> Objective:
 
 
 def _supported(sample: CensoredSample, latency: Latency) -> bool:
-    """Whether each part of a mixture explains its share of the reports.
+    """Whether each component of a mixture explains at least 5 % of the reports, and at least 5.
 
-    A narrow part that sits on a few close times raises the likelihood of any sample and means
-    nothing, so a twentieth of the reports is asked for.
+    A narrow component around a few close times raises the likelihood of any sample and means
+    nothing.
     """
     if not isinstance(latency, Mixture):
         return True
@@ -205,13 +210,13 @@ def _supported(sample: CensoredSample, latency: Latency) -> bool:
 def _with_errors(
     sample: CensoredSample, build: Builder, point: Floats, unit: float
 ) -> FamilyEstimate:
-    """One last Newton step, and standard errors from the observed information."""
+    """The estimate after a last Newton step; standard errors from the observed information."""
 
     def parameters(z: Floats) -> Floats:
         return np.array(list(estimated_parameters(build(z).scaled(unit)).values()))
 
     height = _height(sample, build)
-    with np.errstate(invalid="ignore"):  # next to a point of likelihood 0
+    with np.errstate(invalid="ignore"):  # the likelihood may be 0 next to the point
         gradient, hessian = gradient_and_hessian(height, point)
     errors = np.full(point.size, np.nan)
     if np.all(np.isfinite(hessian)) and np.all(np.linalg.eigvalsh(hessian) < 0):
@@ -227,7 +232,7 @@ def _with_errors(
 
 
 def _mixture(sample: CensoredSample) -> FamilyEstimate:
-    """Two log-normals, the fastest first."""
+    """Two log-normal components, the faster one first."""
     found = _searched(sample, mixture_starts, 5)
     latency, errors = found.latency, found.standard_errors
     if (
@@ -242,7 +247,7 @@ def _mixture(sample: CensoredSample) -> FamilyEstimate:
 
 @dataclass(frozen=True)
 class FamilyFitter:
-    """How a family is fitted, and the fewest reports that can tell its parameters apart."""
+    """How a family is fitted, and the smallest number of reports that determines its parameters."""
 
     fit: Callable[[CensoredSample], FamilyEstimate]
     reports: int

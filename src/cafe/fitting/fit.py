@@ -1,4 +1,4 @@
-"""Response times in, a latency out: every family fitted, deadlines accounted for, best first."""
+"""Fit every latency family to censored response times and rank the families."""
 
 from __future__ import annotations
 
@@ -32,18 +32,20 @@ _SPAN = 1e12  # from a millisecond to thirty years
 
 @dataclass(frozen=True, eq=False)
 class FamilyFit:
-    """One family, fitted.
+    """A fitted family.
 
     Attributes:
         family: its name.
-        latency: with the parameters of maximum likelihood.
-        parameters: by name, as the latency has them; a mixture's parts are numbered, fastest first.
-        standard_errors: by name; NaN where the likelihood has no regular maximum to read one from.
+        latency: with the maximum likelihood parameters.
+        parameters: by name, as in the latency; the components of a mixture are numbered, the
+            fastest first.
+        standard_errors: by name; NaN if the likelihood has no regular maximum.
         log_likelihood: of all observations, reports and misses.
-        complexity: the number of parameters, where one that fits noise better than a regular one
-            counts for more: 3 for a shifted exponential, 3 or 4 for a uniform, 8 for a mixture.
-        reports: how many reports it was fitted to.
-        distance: the largest gap between it and the Kaplan-Meier estimate, in probability.
+        complexity: the number of parameters, where one that fits noise better than a regular
+            parameter counts more: 3 for a shifted exponential, 3 or 4 for a uniform, 8 for a
+            mixture.
+        reports: the number of reports it was fitted to.
+        distance: the largest difference to the Kaplan-Meier estimate, in probability.
     """
 
     family: str
@@ -57,23 +59,23 @@ class FamilyFit:
 
     @property
     def aic(self) -> float:
-        """Akaike's criterion, smaller is better: 2 per parameter less twice the log-likelihood."""
+        """Akaike's criterion, smaller is better: 2 per parameter minus twice the log-likelihood."""
         return 2 * len(self.parameters) - 2 * self.log_likelihood
 
     @property
     def bic(self) -> float:
-        """Schwarz's criterion, smaller is better: log(reports) per parameter, not 2.
+        """Schwarz's criterion, smaller is better: like AIC with log(reports) per parameter, not 2.
 
-        A miss carries little information, so reports are counted, not observations (Volinsky and
-        Raftery, Biometrics 56, 2000).
+        A miss carries little information, so reports are counted instead of observations (Volinsky
+        and Raftery, Biometrics 56, 2000).
         """
         return math.log(self.reports) * len(self.parameters) - 2 * self.log_likelihood
 
     def score(self, criterion: Criterion) -> float:
-        """What families are ranked by: the criterion, with complexity in place of parameters.
+        """The value that families are ranked by: the criterion with complexity as parameter count.
 
-        A shift, an end of an interval or a part of a mixture fits noise better than a regular
-        parameter does, so the plain criteria would prefer it too often.
+        A shift, an end of an interval or a component of a mixture fits noise better than a regular
+        parameter, so the plain criteria would choose them too often.
         """
         price = 2.0 if criterion == "aic" else math.log(self.reports)
         return price * self.complexity - 2 * self.log_likelihood
@@ -94,13 +96,13 @@ class FamilyFit:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What the observations say about the latency.
+    """The families fitted to some observations.
 
     Attributes:
         candidates: the families that could be fitted, best first.
-        skipped: the others, each with the reason.
-        observations: what was fitted.
-        criterion: what "best" means, ``"aic"`` or ``"bic"``.
+        skipped: the other families, each with the reason.
+        observations: the observations they were fitted to.
+        criterion: how families are ranked, ``"aic"`` or ``"bic"``.
     """
 
     candidates: tuple[FamilyFit, ...]
@@ -110,7 +112,7 @@ class Fit:
 
     @property
     def best(self) -> FamilyFit:
-        """The family that the criterion prefers."""
+        """The family with the best score."""
         return self.candidates[0]
 
     @property
@@ -133,22 +135,22 @@ class Fit:
     def kaplan_meier(self) -> tuple[Floats, Floats, Floats]:
         """Distinct report times, the share missing after each, and Greenwood's standard error.
 
-        No family is assumed. The share stays as it is after the last report.
+        No family is assumed. The share is constant after the last report.
         """
         return CensoredSample.of(self.observations).kaplan_meier()
 
     def empirical(self) -> tuple[Empirical, float]:
         """The Kaplan-Meier estimate as a latency, and the share of times that it covers.
 
-        Nobody knows the times beyond the last report, so the latency is of those up to it, and the
-        share fits where a federation asks for its clients' availability.
+        Times beyond the last report are unknown. So the latency describes the times up to the last
+        report, and the share can be used as the availability of a federation's clients.
         """
         times, survival, _ = self.kaplan_meier()
         masses = -np.diff(survival, prepend=1.0)
         return Empirical(times, masses), float(1.0 - survival[-1])
 
     def by_client(self) -> ClientFits:
-        """Each client's own slowness, pulled towards the pool where its observations are few."""
+        """How slow each client is, with clients of few observations pulled towards the average."""
         from cafe.fitting.pooling import fit_clients
 
         return fit_clients(self)
@@ -161,20 +163,28 @@ def fit(
     families: str | Sequence[str] | None = None,
     criterion: Criterion = "aic",
 ) -> Fit:
-    """Fit families of latency to response times, some of which were cut off by a deadline.
+    """Fit latency families to response times, some of which were cut off by a deadline.
 
     Args:
-        observations: the observations, or response times with NaN where the deadline was missed.
-        deadline: with times: of all or of each. Left out where nothing limited the wait.
-        client: with times: the client of each, for :meth:`Fit.by_client`.
-        families: which to try, by name; all unless given.
-        criterion: which number chooses among them, ``"aic"`` or ``"bic"``.
+        observations: the observations, or response times with NaN for a missed deadline.
+        deadline: if response times are given: one deadline for all of them or one for each. Leave
+            it out if nothing limited the wait.
+        client: if response times are given: the client of each, for :meth:`Fit.by_client`.
+        families: the names of the families to try; all if left out.
+        criterion: how families are ranked, ``"aic"`` or ``"bic"``.
 
     Returns:
-        The fitted families, best first. Of two that are equal the one with fewer parameters leads.
+        The fitted families, best first. If two are equal, the one with fewer parameters is first.
 
     Raises:
-        InputError: when nobody reported, or no family can be fitted.
+        InputError: if no client reported, or no family can be fitted.
+
+    Example:
+        >>> import cafe
+        >>> times = [0.8, 1.5, 2.1, 0.4, float("nan"), 1.1]
+        >>> found = cafe.fit(times, deadline=3.0, families="exponential")
+        >>> round(found.best.parameters["rate"], 3)
+        0.562
     """
     seen = _observations(observations, deadline, client)
     if criterion not in _CRITERIA:
@@ -183,14 +193,14 @@ def fit(
     sample = CensoredSample.of(seen)
     if not sample.reports.seconds.size:
         raise InputError(
-            f"Nobody reported: all {len(seen)} observations are missed deadlines, which say that "
-            "the clients are slower and nothing else. Wait longer in some rounds."
+            "A fit needs at least one response time. Got none: all "
+            f"{len(seen)} observations are missed deadlines. Wait longer in some rounds."
         )
     first, last = np.min(sample.reports.seconds), np.max(sample.reports.seconds)
     if last / _SPAN > first:
         raise InputError(
-            f"Response times from {first:g} to {last:g} differ by more than a factor of {_SPAN:g}, "
-            "which no fleet does. Check their units."
+            f"Response times must not differ by more than a factor of {_SPAN:g}. "
+            f"Got {first:g} to {last:g}: check their units."
         )
     candidates, skipped = [], {}
     for family in _names(families, sample):
@@ -200,7 +210,9 @@ def fit(
             skipped[family] = str(reason)
     if not candidates:
         reasons = "; ".join(f"{family}: {reason}" for family, reason in skipped.items())
-        raise InputError(f"No family can be fitted. {reasons}. Try others, or observe more.")
+        raise InputError(
+            f"No family can be fitted. {reasons}. Try other families, or collect more observations."
+        )
     candidates.sort(key=lambda each: (each.score(criterion), len(each.parameters)))
     return Fit(tuple(candidates), skipped, seen, criterion)
 
@@ -212,13 +224,14 @@ def _observations(
         return Observations(given, deadline, client)
     if deadline is not None or client is not None:
         raise InputError(
-            "Observations already hold deadlines and clients. Leave deadline and client out."
+            "deadline and client must be left out if Observations are given, which already contain "
+            "them."
         )
     return given
 
 
 def _names(families: str | Sequence[str] | None, sample: CensoredSample) -> list[str]:
-    """The families to try. Times that all agree are the only ones that a constant explains."""
+    """The families to try; a constant only if all times are equal, because it fits no others."""
     if families is None:
         return [name for name in FAMILY_FITTERS if name != "constant" or all_times_equal(sample)]
     names = [families] if isinstance(families, str) else list(families)
@@ -229,7 +242,8 @@ def _names(families: str | Sequence[str] | None, sample: CensoredSample) -> list
             )
     if not names:
         raise InputError(
-            f"families is empty. Name some, or leave it out: {', '.join(FAMILY_FITTERS)}."
+            "families must name at least one family. Got none: leave it out to try all, or choose "
+            f"from {', '.join(FAMILY_FITTERS)}."
         )
     return list(dict.fromkeys(names))
 
@@ -244,7 +258,7 @@ def _fitted(family: str, sample: CensoredSample) -> FamilyFit:
         found.latency,
         estimated_parameters(found.latency),
         found.standard_errors,
-        # A constant puts all its probability on one time: its density there has no bound.
+        # A constant puts all its probability on one time, where its density is infinite.
         math.inf if family == "constant" else sample.log_likelihood(found.latency),
         found.complexity,
         reports,
@@ -253,7 +267,7 @@ def _fitted(family: str, sample: CensoredSample) -> FamilyFit:
 
 
 def _distance(latency: Latency, sample: CensoredSample) -> float:
-    """The largest gap to the Kaplan-Meier estimate: at both sides of its steps, and at its end."""
+    """The largest difference to the Kaplan-Meier estimate, at both sides of each step."""
     times, survival, _ = sample.kaplan_meier()
     before = np.concatenate([[1.0], survival[:-1]])
     gaps = [survival - latency.sf(times), before - latency.sf(np.nextafter(times, 0.0))]

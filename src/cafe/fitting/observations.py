@@ -1,4 +1,4 @@
-"""What was seen of the clients: how long each took, or which deadline it missed."""
+"""Observed response times and missed deadlines, from arrays or from a CSV file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cafe.latency.base import Floats
 
 COLUMNS = ("client", "seconds", "deadline")
 NAMELESS = "client"
-_CHUNK = 65_536  # rows turned into arrays at once: a long file never lives as a list of lists
+_CHUNK = 65_536  # rows converted to arrays at a time, to save memory with long files
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -29,9 +29,14 @@ class Observations:
 
     Attributes:
         seconds: the response times; NaN where the client missed its deadline.
-        deadline: how long each was waited for; infinite where nothing limited the wait.
+        deadline: how long each client was waited for; infinite if nothing limited the wait.
         clients: the clients' names, in the order in which they first appear.
         code: which of ``clients`` each entry belongs to.
+
+    Example:
+        >>> import cafe
+        >>> cafe.Observations([0.8, float("nan"), 1.1], deadline=3.0, client=["a", "b", "a"])
+        Observations(2 reports and 1 missed deadlines of 2 clients)
     """
 
     seconds: Floats
@@ -49,12 +54,12 @@ class Observations:
 
         Args:
             seconds: response times, NaN (or None) for a missed deadline.
-            deadline: one for all or one per entry; left out where nothing limited the wait.
-            client: the client of each entry, by any name; left out where all are one.
+            deadline: one for all or one per entry; left out if nothing limited the wait.
+            client: the name of each entry's client; left out if all belong to one client.
         """
         times = _flat("seconds", seconds)
         if times.size == 0:
-            raise InputError("There must be at least one observation. Got none.")
+            raise InputError("seconds must have at least one observation. Got none.")
         limits = np.broadcast_to(np.inf, times.shape).copy()
         if deadline is not None:
             limits[:] = _of_length("deadline", _flat("deadline", deadline, scalar=True), times.size)
@@ -75,7 +80,7 @@ class Observations:
 
     @property
     def client(self) -> NDArray[np.str_]:
-        """The client's name of each entry."""
+        """The name of each entry's client."""
         return np.array(self.clients)[self.code]
 
     @property
@@ -85,7 +90,7 @@ class Observations:
 
     @property
     def event_times(self) -> Floats:
-        """The response times that were seen."""
+        """The response times of the clients that reported."""
         return self.seconds[self.reported]
 
     def __repr__(self) -> str:
@@ -97,11 +102,20 @@ class Observations:
 
 
 def read_observations(path: str | Path) -> Observations:
-    """The observations in a CSV file, all of them or an error that names the first line at fault.
+    r"""Read observations from a CSV file.
 
-    The first line names the columns, in any order: ``seconds`` (empty where the client missed its
-    deadline) and, where wanted, ``deadline`` (may be empty where ``seconds`` is given) and
-    ``client``.
+    The first line names the columns, in any order: ``seconds`` (empty if the client missed its
+    deadline) and optionally ``deadline`` (may be empty if ``seconds`` is given) and ``client``.
+
+    Raises:
+        FileError: if a line cannot be used; the message names the first such line.
+
+    Example:
+        >>> from pathlib import Path
+        >>> import cafe
+        >>> _ = Path("log.csv").write_text("client,seconds,deadline\na,1.5,5\nb,,5\n")
+        >>> cafe.read_observations("log.csv")
+        Observations(1 reports and 1 missed deadlines of 2 clients)
     """
     text = _text(path)
     columns = _header(path, text)
@@ -116,38 +130,41 @@ def read_observations(path: str | Path) -> Observations:
         clients.extend(names)
         start += len(rows)
     if start == 1:
-        raise FileError(path, "there is no observation below the header. Add at least one line.")
+        raise FileError(
+            path, "there must be at least one observation below the header. Got none: add a line."
+        )
     named = clients if "client" in columns else None
     return Observations(np.concatenate(seconds), np.concatenate(deadlines), named)
 
 
 def find_unusable(seconds: Floats, deadline: Floats) -> NDArray[np.bool_]:
-    """Which entries no response time can explain; :func:`explain_unusable` says why."""
+    """Which entries cannot be used; :func:`explain_unusable` says why."""
     missed = np.isnan(seconds)
     possible = (seconds > 0) & np.isfinite(seconds) & (seconds <= deadline)
     return ~np.where(missed, (deadline > 0) & np.isfinite(deadline), possible & (deadline > 0))
 
 
 def explain_unusable(seconds: float, deadline: float) -> str:
-    """Why an entry cannot be used, and what to do about it."""
+    """The error message for an entry that cannot be used."""
     if math.isnan(deadline) or deadline <= 0:
         return (
-            f"a deadline must be above 0. Got {deadline:g}: no report can come by then. "
-            "Leave it out where nothing limited the wait."
+            f"a deadline must be above 0. Got {deadline:g}: no report can arrive by then. "
+            "Leave it out if nothing limited the wait."
         )
     if math.isnan(seconds):
         return (
-            "neither a response time nor a deadline that was missed, so it says nothing. "
-            "Give one of the two."
+            "there must be a response time or the deadline that was missed. Got neither: give one "
+            "of the two."
         )
     if math.isinf(seconds) or seconds <= 0:
         return (
-            f"a response time must be above 0 and finite. Got {seconds:g}: a response takes time. "
-            "Leave it out (NaN, or an empty field) where the client missed the deadline."
+            f"a response time must be above 0 and finite. Got {seconds:g}. "
+            "Leave it out (NaN, or an empty field) if the client missed the deadline."
         )
     return (
-        f"the response time {seconds:g} is past its deadline {deadline:g}, so the server cannot "
-        "have seen it. Leave the time out (NaN, or an empty field) or correct the deadline."
+        f"a response time must not be after its deadline. Got {seconds:g} with the deadline "
+        f"{deadline:g}: the server cannot have seen it. Leave the time out (NaN, or an empty "
+        "field) or correct the deadline."
     )
 
 
@@ -155,7 +172,7 @@ def _flat(name: str, given: ArrayLike, *, scalar: bool = False) -> Floats:
     try:
         value = np.array(given, dtype=float)
     except (TypeError, ValueError):
-        raise InputError(f"{name} must be numbers. Got {given!r:.80}.") from None
+        raise InputError(f"{name} must be an array of numbers. Got {given!r:.80}.") from None
     if value.ndim > 1 or (value.ndim == 0 and not scalar):
         raise InputError(
             f"{name} must be a flat array, one entry per client and round. "
@@ -173,7 +190,7 @@ def _of_length(name: str, values: Floats, size: int) -> Floats:
 
 
 def _coded(client: ArrayLike | None, size: int) -> tuple[tuple[str, ...], NDArray[np.intp]]:
-    """The distinct names as they first appear, and for each entry its name's place among them."""
+    """The distinct names in the order of first appearance, and each entry's index among them."""
     if client is None:
         return (NAMELESS,), np.zeros(size, dtype=np.intp)
     given = client if isinstance(client, list) else np.asarray(client).tolist()
@@ -188,8 +205,8 @@ def _coded(client: ArrayLike | None, size: int) -> tuple[tuple[str, ...], NDArra
 def _text(path: str | Path) -> str:
     text = read_text(path)
     if not text.strip():
-        raise FileError(path, "the file is empty. Its first line must name the columns.")
-    return text.rstrip()  # blank lines at the end say nothing; elsewhere they are lines at fault
+        raise FileError(path, "the first line must name the columns. Got an empty file.")
+    return text.rstrip()  # blank lines are allowed only at the end
 
 
 def _records(text: str) -> Iterator[list[str]]:
@@ -197,7 +214,7 @@ def _records(text: str) -> Iterator[list[str]]:
 
 
 def _line(text: str, record: int) -> int:
-    """The line on which a record begins: a quoted field may span lines, so records are no lines."""
+    """The line on which a record begins; a quoted field may span several lines."""
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     for _ in islice(lines, record):
         pass
@@ -232,12 +249,12 @@ def _header(path: str | Path, text: str) -> list[str]:
         if name not in COLUMNS:
             raise FileError(
                 path,
-                f"the first line must name the columns, and '{name}' is none of them. "
+                f"the first line must name the columns client, seconds and deadline. Got '{name}'. "
                 f"{did_you_mean(name, COLUMNS)}",
                 1,
             )
         if names.count(name) > 1:
-            raise FileError(path, f"the column '{name}' is named twice. Keep one.", 1)
+            raise FileError(path, f"the column '{name}' appears twice. Keep one.", 1)
     if "seconds" not in names:
         raise FileError(path, "the column 'seconds' is missing: it holds the response times.", 1)
     return names
@@ -246,7 +263,7 @@ def _header(path: str | Path, text: str) -> list[str]:
 def _parsed(
     path: str | Path, text: str, columns: list[str], rows: list[list[str]], start: int
 ) -> tuple[Floats, Floats, Sequence[str]]:
-    """Seconds, deadlines and names of some records, the first of which is record ``start``."""
+    """Seconds, deadlines and names of some records; ``start`` is the first one's number."""
     short = np.fromiter(map(len, rows), dtype=np.intp, count=len(rows)) != len(columns)
     whole = rows[: int(np.argmax(short))] if short.any() else rows
     texts = dict(zip(columns, zip(*whole, strict=True), strict=True)) if whole else {}
@@ -272,7 +289,7 @@ def _wrong_number(path: str | Path, columns: list[str], got: int, line: int) -> 
 
 
 def _numbers(texts: Sequence[str], empty: float) -> Floats:
-    """The number in each text: ``empty`` where blank, -inf where there is no finite number."""
+    """The number in each text: ``empty`` if blank, -inf if it is not a finite number."""
     try:
         blank = np.fromiter(map(len, texts), dtype=np.intp, count=len(texts)) == 0
         values = np.array([text or "0" for text in texts], dtype=float)
@@ -292,13 +309,16 @@ def _number(text: str) -> float:
 
 
 def _fault(fields: dict[str, str], seconds: float, deadline: float) -> str:
-    """Why a line cannot be used; numbers that are none come as minus infinity."""
+    """The error message for a line; -inf stands for text that is not a finite number."""
     if fields.get("client") == "":
-        return "the client has no name. Give it one, or drop the column where all are one client."
+        return (
+            "client must be a name. Got an empty field: fill it in, or remove the column if all "
+            "lines belong to one client."
+        )
     for name, value in (("seconds", seconds), ("deadline", deadline)):
         if math.isinf(value) and value < 0:
             return (
                 f"{name} must be a finite number. Got '{fields[name]}'. "
-                "Leave the field empty where there is none."
+                "Leave the field empty if there is none."
             )
     return explain_unusable(seconds, deadline)

@@ -1,4 +1,4 @@
-"""The top of a likelihood, and how sharp it is there: numerical, for a handful of coordinates."""
+"""Numerical maximisation of a likelihood with a few parameters, and its derivatives."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from cafe.errors import InputError
 from cafe.latency.base import Floats
 
-REACH = 8.0  # how far a search goes from its start; a maximum that far off is none
-_ABYSS = 1e12
+REACH = 8.0  # the search stays within this distance of its start; a maximum there does not count
+_WORST = 1e12  # stands for an infinitely bad value
 
 Objective = Callable[[Floats], float]
 
 
 def minus_inf_on_error(height: Objective) -> Objective:
-    """The height, or -inf where the parameters leave floating point."""
+    """The objective with -inf instead of an error or NaN, as where parameters overflow."""
 
     def safe(z: Floats) -> float:
         try:
@@ -36,10 +36,14 @@ def maximise(
     slope: Callable[[Floats], tuple[float, Floats]] | None = None,
     reach: float = REACH,
 ) -> Floats:
-    """The highest point near 0, each coordinate within ``reach`` of it.
+    """The point near 0 where the objective is largest, each coordinate within ``reach`` of 0.
 
-    ``scale`` is the order of magnitude of the height. ``slope`` gives the height with its gradient;
-    differences serve where it is left out.
+    Args:
+        height: the objective.
+        size: the number of coordinates.
+        scale: the order of magnitude of the objective.
+        slope: the objective with its gradient; finite differences are used if it is left out.
+        reach: the bound on each coordinate.
     """
     from scipy.optimize import minimize
 
@@ -47,14 +51,14 @@ def maximise(
         return np.asarray(reach * np.tanh(x / reach))
 
     def down(x: Floats) -> float:
-        return min(-height(bounded(x)) / scale, _ABYSS)
+        return min(-height(bounded(x)) / scale, _WORST)
 
     def down_with_gradient(x: Floats) -> tuple[float, Floats]:
         assert slope is not None
         value, gradient = slope(bounded(x))
         return -value / scale, -gradient / scale * (1 - np.tanh(x / reach) ** 2)
 
-    # Not L-BFGS-B: its small linear algebra wakes all of BLAS's threads at every step.
+    # Not L-BFGS-B: its small matrix products would start all BLAS threads at every step.
     found = minimize(
         down if slope is None else down_with_gradient,
         np.zeros(size),

@@ -1,13 +1,14 @@
-"""Each client's own slowness, from observations too few to fit every client alone.
+"""Partial pooling: how slow each client is, from too few observations to fit each client alone.
 
-Client k takes s_k times as long as the pool, with log s_k normal around 0: partial pooling. The
-spread of log s_k, and the pool's own parameters, are those of largest marginal likelihood in
-Laplace's approximation; s_k is then the most probable one. So a client with many observations
-keeps its own speed, one with few is pulled towards the pool, and where clients do not differ all
-share it.
+Client k takes s_k times as long as the pool, and log s_k is normal around 0. The spread of log s_k
+and the parameters of the pool maximise the marginal likelihood in Laplace's approximation. Then
+s_k is its most probable value. So a client with many observations keeps its own speed, a client
+with few observations is pulled towards the pool, and if clients do not differ, all get the same
+speed.
 
-The pool's shape is estimated along with the spread. That of all clients' times together would be
-too wide: it holds the differences between clients, which the s_k hold already.
+The shape of the pool is estimated together with the spread. The shape of all clients' times taken
+together would be too wide, because it includes the differences between clients, which the s_k
+already describe.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ from cafe.latency.base import Floats, Latency
 if TYPE_CHECKING:
     from cafe.federation import Federation
 
-# Slowness stretches these families smoothly. The others have an edge that a single report moves, or
-# (the mixture) would explain by its two parts what is a difference between clients.
+# Families whose likelihood is smooth in s_k. The others have an edge that a single report moves, or
+# (the mixture) would explain differences between clients by its two components.
 _STRETCHED: dict[str, tuple[StartingPoints, int]] = {
     "exponential": (exponential_starts, 1),
     "weibull": (weibull_starts, 2),
     "lognormal": (lognormal_starts, 2),
     "gamma": (gamma_starts, 2),
 }
-_CLIENTS = 2000  # as many tell the pool's two or three numbers to a per cent or two
-_TIMES = 200  # per client; more are merged with their neighbours
+_CLIENTS = 2000  # enough to estimate the pool's two or three parameters to 1 or 2 %
+_TIMES = 200  # per client; if there are more, neighbours are merged
 _REACH = 4.0
 
 
@@ -102,12 +103,11 @@ class ClientFits:
 
 
 def fit_clients(found: Fit) -> ClientFits:
-    """Each client's own slowness, pulled towards the pool where its observations are few.
+    """How slow each client is; clients with few observations are pulled towards the pool.
 
-    Of the fitted families, those that slowness stretches smoothly are tried (exponential, Weibull,
-    log-normal, gamma; all of these where none of them was fitted), and the one that explains the
-    clients' times best by Akaike's criterion is taken. Where all reports took the same time, all
-    clients are alike.
+    The fitted families among exponential, Weibull, log-normal and gamma are tried, or all four if
+    none of them was fitted. The family with the best AIC for the clients' times is used. If all
+    reports took the same time, all clients get the same speed.
     """
     seen = found.observations
     size = len(seen.clients)
@@ -137,7 +137,7 @@ def _result(
 
 @dataclass(frozen=True)
 class _Pool:
-    """A family's typical latency and the spread between clients, with what they are worth."""
+    """A family's typical latency and the spread between clients, with their AIC."""
 
     family: str
     latency: Latency
@@ -146,7 +146,7 @@ class _Pool:
 
 
 def _pool(fleet: _Fleet, family: str) -> _Pool:
-    """The family's parameters and the spread of largest marginal likelihood."""
+    """The family's parameters and the spread that maximise the marginal likelihood."""
     starts, size = _STRETCHED[family]
     together = CensoredSample(fleet.sample.reports.pooled(), fleet.sample.misses.pooled())
     build: Builder = starts(together.thinned())[0].build
@@ -168,27 +168,27 @@ def _pool(fleet: _Fleet, family: str) -> _Pool:
     )
     one = together.log_likelihood(build(alike))
     gain = height(apart) - one
-    # A spread that explains nothing ends anywhere near 0: then it is 0.
+    # A spread that does not improve the likelihood can end anywhere near 0: set it to 0.
     if not gain > 1e-3:
         return _Pool(family, build(alike), 0.0, 2 * (size + 1) - 2 * one)
     return _Pool(family, build(apart), spread(apart), 2 * (size + 1) - 2 * (one + gain))
 
 
 def _log_spread(latency: Latency) -> float:
-    """The standard deviation of the logarithm of time, were it normal with these quartiles."""
+    """The standard deviation of log time, as if it were normal with the latency's quartiles."""
     low, high = np.log(latency.quantile([0.25, 0.75]))
     return float(high - low) / 1.349
 
 
 @dataclass(frozen=True, eq=False)
 class _Fleet:
-    """Every client's times, and their likelihood as a function of every client's slowness."""
+    """All clients' times, and their likelihood as a function of each client's log s."""
 
     sample: CensoredSample
     size: int
 
     def some(self, most: int) -> _Fleet:
-        """At most so many of the clients, evenly picked."""
+        """At most ``most`` of the clients, evenly spaced."""
         if self.size <= most:
             return self
         place = np.full(self.size, -1)
@@ -201,7 +201,7 @@ class _Fleet:
         return _Fleet(CensoredSample(picked(self.sample.reports), picked(self.sample.misses)), most)
 
     def guess(self) -> Floats:
-        """Roughly every client's log s: its mean logarithm of time, deadlines taken for times."""
+        """A rough log s of each client: its mean log time, with missed deadlines taken as times."""
         total, weight = np.zeros(self.size), np.zeros(self.size)
         for times in (self.sample.reports, self.sample.misses):
             logs = times.weight * np.log(times.seconds)
@@ -210,7 +210,7 @@ class _Fleet:
         return np.asarray((total - weight * (total.sum() / weight.sum())) / (weight + 1))
 
     def log_likelihood(self, latency: Latency, log_scale: Floats) -> Floats:
-        """Of every client's times, were they s times the latency."""
+        """The log-likelihood of each client's times, if they are s times the latency."""
         shrink = np.exp(-log_scale)
         reports, misses = self.sample.reports, self.sample.misses
         came = latency.logpdf(reports.seconds * shrink[reports.code]) - log_scale[reports.code]
@@ -222,19 +222,19 @@ class _Fleet:
     def posterior(
         self, latency: Latency, spread: float, start: Floats | None = None
     ) -> tuple[Floats, Floats, float]:
-        """Mode and variance of every client's log s, and the log marginal likelihood of all.
+        """Mode and variance of each client's log s, and the log marginal likelihood of all.
 
-        Newton's method for all clients at once: each one's log-posterior is concave in log s.
+        Uses Newton's method for all clients at once: each log-posterior is concave in log s.
         """
         if spread == 0:
             zero = np.zeros(self.size)
             return zero, zero, float(self.log_likelihood(latency, zero).sum())
         mode = self.guess() if start is None else start
         width = _log_spread(latency)
-        longest = 2 * width + spread  # longer steps only come from where the curvature says little
+        longest = 2 * width + spread  # longer steps only occur where the curvature is unreliable
         for _ in range(200):
             _, slope, bend = self._bends(latency, spread, mode, 3e-3 * width)
-            # Where the likelihood underflows, times are far too long for the client's scale.
+            # If the likelihood underflows, the times are far too long for the client's scale.
             usable = np.isfinite(bend) & np.isfinite(slope)
             newton = np.divide(-slope, bend, out=np.full_like(bend, longest), where=usable)
             step = np.clip(newton, -longest, longest)
@@ -248,7 +248,7 @@ class _Fleet:
     def _bends(
         self, latency: Latency, spread: float, at: Floats, step: float
     ) -> tuple[Floats, Floats, Floats]:
-        """Log-posterior, slope and curvature by every client's log s."""
+        """Log-posterior of each client with its first and second derivative by log s."""
         here, up, down = (self.log_likelihood(latency, at + d) for d in (0.0, step, -step))
         tightness = spread**-2.0
         with np.errstate(invalid="ignore", over="ignore"):

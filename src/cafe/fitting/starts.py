@@ -1,8 +1,8 @@
-"""Where a search for the maximum of a likelihood begins, and in which coordinates.
+"""Starting points and coordinates for the maximisation of a likelihood.
 
-Every start is read off a probability plot: the logarithms of the report times against their
-quantiles by the Kaplan-Meier estimate lie near a line, with the location for height and the spread
-for slope.
+Every starting point comes from a probability plot: the logarithms of the report times, plotted
+against the quantiles of their Kaplan-Meier estimate, lie near a line. Its height is the location
+and its slope is the spread.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from cafe.latency.lognormal import LogNormal
 from cafe.latency.mixture import Mixture
 from cafe.latency.weibull import Weibull
 
-# Maps a point to a latency. A search begins at the point 0, and steps of 1 are sensible there.
+# Maps a point to a latency. A search starts at the point 0, where steps of 1 are sensible.
 Builder = Callable[[Floats], Latency]
 ValueAndGradient = Callable[[Floats], tuple[float, Floats]]
 
 
 @dataclass(frozen=True)
 class StartingPoint:
-    """Where a search begins, and where it is known the log-likelihood with its gradient."""
+    """The coordinates of a search and, if available, the log-likelihood with its gradient."""
 
     build: Builder
     slope: ValueAndGradient | None = None
@@ -39,7 +39,7 @@ StartingPoints = Callable[[CensoredSample], list[StartingPoint]]
 
 
 def _line(sample: CensoredSample, quantile: Callable[[Floats], Floats]) -> tuple[float, float]:
-    """Location and spread of the logarithm of time, by least squares on a probability plot."""
+    """Location and spread of log time, by least squares on a probability plot."""
     times, survival, _ = sample.kaplan_meier()
     share = 1 - 0.5 * (survival + np.concatenate([[1.0], survival[:-1]]))
     x, y = quantile(share), np.log(times)
@@ -60,10 +60,10 @@ def _normal(share: Floats) -> Floats:
 def _likelier(
     sample: CensoredSample, line: tuple[float, float], builder: Callable[[float, float], Builder]
 ) -> list[StartingPoint]:
-    """The start on the line, or as wide as an exponential where that is the likelier.
+    """The start on the line, or one as wide as an exponential if that has a higher likelihood.
 
-    The line goes through the reports only. Where these lie close together and many deadlines were
-    missed much later, it is far too narrow.
+    The line goes through the reports only. If these lie close together and many deadlines were
+    missed much later, the line is far too narrow.
     """
     wide = (math.log(sample.waited() / sample.reports.total), 1.0)
     builds = [builder(*line), builder(*wide)]
@@ -71,13 +71,13 @@ def _likelier(
 
 
 def exponential_starts(sample: CensoredSample) -> list[StartingPoint]:
-    """From the maximum itself: z is the logarithm of the mean."""
+    """The start at the maximum itself; z is the log mean."""
     rate = sample.reports.total / sample.waited()
     return [StartingPoint(lambda z: Exponential(rate * math.exp(-z[0])))]
 
 
 def weibull_starts(sample: CensoredSample) -> list[StartingPoint]:
-    """From a Weibull plot: z is the logarithms of the scale and of the inverse shape."""
+    """The start from a Weibull plot; z is the log scale and the log inverse shape."""
 
     def builder(location: float, spread: float) -> Builder:
         return lambda z: Weibull(math.exp(-z[1]) / spread, math.exp(location + spread * z[0]))
@@ -86,7 +86,7 @@ def weibull_starts(sample: CensoredSample) -> list[StartingPoint]:
 
 
 def lognormal_starts(sample: CensoredSample) -> list[StartingPoint]:
-    """From a normal plot: z is mu and the logarithm of sigma."""
+    """The start from a normal plot; z is mu and log sigma."""
 
     def builder(location: float, spread: float) -> Builder:
         return lambda z: LogNormal(location + spread * z[0], spread * math.exp(z[1]))
@@ -95,9 +95,9 @@ def lognormal_starts(sample: CensoredSample) -> list[StartingPoint]:
 
 
 def gamma_starts(sample: CensoredSample) -> list[StartingPoint]:
-    """From a normal plot: z is the logarithms of the mean and of the coefficient of variation.
+    """The start from a normal plot; z is the log mean and the log coefficient of variation.
 
-    These two hardly depend on each other; the shape and the scale would.
+    The estimates of these two are nearly uncorrelated, unlike those of shape and scale.
     """
 
     def builder(location: float, spread: float) -> Builder:
@@ -111,7 +111,7 @@ def gamma_starts(sample: CensoredSample) -> list[StartingPoint]:
 
 
 def mixture_starts(sample: CensoredSample) -> list[StartingPoint]:
-    """Two apart, a few fast ones, a few slow ones, and a narrow one within a wide one."""
+    """Four starts: equal components, a small fast one, a small slow one, a narrow in a wide."""
     location, spread = _line(sample, _normal)
     layouts = [
         (0.5, (-1.0, 0.5), (1.0, 0.5)),
@@ -128,7 +128,7 @@ def mixture_starts(sample: CensoredSample) -> list[StartingPoint]:
 def _two(
     sample: CensoredSample, weight: float, one: tuple[float, float], two: tuple[float, float]
 ) -> StartingPoint:
-    """Two log-normals: z is the weight's log-odds, then location and log-spread of each."""
+    """A start with two log-normals; z is the weight's log-odds, then mu and log sigma of each."""
 
     def log_odds(z: Floats) -> float:
         return math.log(weight / (1 - weight)) + float(z[0])

@@ -286,7 +286,7 @@ def test_the_time_of_steps_is_kept_from_changes() -> None:
 def test_steps_without_end_are_refused() -> None:
     with pytest.raises(InputError, match=r"time of 100 steps must be finite. Got 1e.307 for each"):
         make(per_step=1e307).at_steps(100)
-    with pytest.raises(InputError, match=r"per_step is the time.* Got inf"):
+    with pytest.raises(InputError, match=r"per_step, the time.* Got inf"):
         make(per_step=1e307).scaled(100.0)
 
 
@@ -310,9 +310,9 @@ def make(**given: Any) -> Federation:
         ({"availability": []}, r"Availability.* Got \[\]"),
         ({"availability": np.ones((3, 1))}, "Availability must be one number"),
         ({"availability": np.ones(2)}, "one per client"),
-        ({"per_step": -0.1}, "per_step is the time.* Got -0.1"),
-        ({"per_step": float("nan")}, "per_step is the time.* Got nan"),
-        ({"per_step": [0.1, float("inf"), 0.2]}, "per_step is the time.* Got inf"),
+        ({"per_step": -0.1}, "per_step, the time.* Got -0.1"),
+        ({"per_step": float("nan")}, "per_step, the time.* Got nan"),
+        ({"per_step": [0.1, float("inf"), 0.2]}, "per_step, the time.* Got inf"),
         ({"per_step": "0.1"}, "per_step must be one number.* Got '0.1'"),
         ({"per_step": None}, "per_step must be one number.* Got None"),
         ({"per_step": []}, r"per_step must be one number.* Got \[\]"),
@@ -323,10 +323,10 @@ def make(**given: Any) -> Federation:
         ({"examples": -1}, "examples must be a whole number.* Got -1"),
         ({"examples": 1.5}, "examples must be a whole number.* Got 1.5"),
         ({"examples": np.ones(2, dtype=int)}, "one per client .3.* Got 2"),
-        ({"kind": [0, 0]}, "every one of the 3 clients"),
+        ({"kind": [0, 0]}, "for each of the 3 clients. Got .0, 0."),
         ({"kind": [0, 0, 1]}, "from 0 to 0"),
         ({"kind": [0, 0, -1]}, "from 0 to 0"),
-        ({"kind": [0.0, 0.0, 0.0]}, "every one of the 3 clients"),
+        ({"kind": [0.0, 0.0, 0.0]}, "for each of the 3 clients"),
         ({"kind": [0, 0, 0], "latency": Exponential(np.ones(2))}, "at least one client"),
     ],
 )
@@ -336,7 +336,7 @@ def test_errors_are_sentences(given: dict[str, Any], said: str) -> None:
 
 
 def test_join_of_nothing_is_refused() -> None:
-    with pytest.raises(InputError, match="at least one group"):
+    with pytest.raises(InputError, match="at least one federation"):
         Federation.join()
 
 

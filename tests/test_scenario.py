@@ -197,8 +197,8 @@ def test_byte_order_mark_and_crlf_are_read(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- TOML that is refused
 
 BAD_TOML = {
-    "clients = ": "line 2: this is not TOML",
-    "clients 3": "line 2: this is not TOML. Expected '='",
+    "clients = ": "line 2: this is not valid TOML",
+    "clients 3": "line 2: this is not valid TOML. Expected '='",
     'clients = "100"\nrate = 1': "federation.clients must be a whole number. Got the text '100'",
     "clients = 2.5\nrate = 1": "federation.clients must be a whole number. Got 2.5",
     "clients = true\nrate = 1": "federation.clients must be a whole number. Got true",
@@ -241,8 +241,8 @@ BAD_TOML = {
         "federation.latency.components 1.family is missing"
     ),
     "clients = 3\nrate = 1\navailability = 1.5": "federation: Availability.* Got 1.5",
-    "clients = 3\nrate = 1\nper_step = -1": "federation: per_step is the time .* Got -1",
-    "clients = 3\nrate = 1\nper_step = inf": "federation: per_step is the time .* Got inf",
+    "clients = 3\nrate = 1\nper_step = -1": "federation: per_step, the time .* Got -1",
+    "clients = 3\nrate = 1\nper_step = inf": "federation: per_step, the time .* Got inf",
     "clients = 3\nrate = 1\nper_step = true": "federation.per_step must be a number. Got true",
     "per_step = 1\n[[federation.group]]\nclients = 3": "federation.per_step cannot stand beside",
     'preset = "phones"\nmodel_kbytes = 1e308': "federation: phones: model_kbytes must lie between",
@@ -251,11 +251,11 @@ BAD_TOML = {
     "clients = 3\nrate = 1\nexamples = -1": "federation: A client's examples.* Got -1",
     "clients = 3\nrate = 1\nexamples = 1979-05-27": "must be a whole number. Got 1979-05-27",
     "preset = 3": 'federation.preset must be text in quotes. Got 3: write preset = "phones"',
-    'preset = "phons"': "federation.preset must be a known one. Got 'phons'. Did you",
+    'preset = "phons"': "federation.preset must be a known name. Got 'phons'. Did you",
     'preset = "phones"\nsede = 1': "the key federation.sede is not known. Did you mean 'seed'?",
     'preset = "phones"\nseed = 1.5': "federation.seed must be a whole number. Got 1.5",
     'preset = "phones"\nseed = -1': "federation: phones: seed must be .* Got -1",
-    "group = []": "federation.group must hold at least one group",
+    "group = []": "federation.group must have at least one group",
     "group = [1]": "federation.group, entry 1, must be a table",
     "[federation.group]\nclients = 3": "federation.group must be a list.* with two brackets",
     "clients = 3\n[[federation.group]]\nclients = 3": "federation.clients cannot stand beside",
@@ -281,7 +281,7 @@ def test_toml_without_a_federation_is_refused(tmp_path: Path) -> None:
 
 def test_an_unfinished_toml_file_is_refused_at_its_end(tmp_path: Path) -> None:
     message = refused(tmp_path, '[federation]\nclients = 3\nrate = """\n\n', "fleet.toml")
-    assert message.startswith(", line 4: this is not TOML")
+    assert message.startswith(", line 4: this is not valid TOML")
 
 
 def test_messages_about_tables_say_where_they_are_from() -> None:
@@ -365,46 +365,46 @@ def test_steps_of_several_families_keep_their_order(tmp_path: Path) -> None:
 BAD_CSV = {
     "": ": the first line must name the columns",
     "\n\n": ": the first line must name the columns",
-    "rate\n": ": there are no clients",
+    "rate\n": ": there must be at least one client",
     "1.0\n2.0\n": "line 1: the first line must name the columns.* Got '1.0'",
     "client;rate\na;1\n": "line 1: .*separated by commas. Got 'client;rate'",
-    "raet\n1\n": "line 1: .* Got 'raet', which is none. Did you mean 'rate'?",
+    "raet\n1\n": "line 1: .* Got 'raet', which is not known. Did you mean 'rate'?",
     "rate,\n1,\n": "line 1: .* Got ''",
-    "rate,rate\n1,1\n": "line 1: the column rate is there twice",
-    "client\na\n": "line 1: there is no latency",
-    "shape,scale\n1,1\n": "line 1: the column shape needs a column family",
+    "rate,rate\n1,1\n": "line 1: the column rate appears twice",
+    "client\na\n": "line 1: there must be a column rate or a column family",
+    "shape,scale\n1,1\n": "line 1: a file with the column shape must have a column family",
     "rate\n1\nfast\n": "line 3: rate must be a finite number. Got 'fast'",
     "rate\n1\n0\n2\n": "line 3: Exponential's rate must be positive and finite. Got 0",
     "rate\n1\n-2\n0\n": "line 3: Exponential's rate must be positive and finite. Got -2",
     "rate\ninf\n": "line 2: rate must be a finite number. Got 'inf'",
     "rate\n1\n1\nNaN\n": "line 4: rate must be a finite number. Got 'NaN'",
-    "rate,client\n,a\n": "line 2: exponential needs a rate",
+    "rate,client\n,a\n": "line 2: exponential needs the parameter rate",
     "rate,client\n1,a\n2\n": "line 3: a row must have 2 cells.* Got 1",
     "rate\n1\n2,3\n": "line 3: a row must have 1 cell,.* Got 2",
-    "rate\n1\n\n2\n": "line 3: a blank line stands between",
+    "rate\n1\n\n2\n": "line 3: blank lines are allowed only at the end",
     "rate,client\n1,a\n2,b\n3,a\n": "line 4: every client must have one row. Got 'a' .* line 2",
     "family,rate\nexponential,1\nexponentail,1\n": (
         "line 3: there is no family 'exponentail' in CSV. Did you mean 'exponential'?"
     ),
     "family,rate\nmixture,1\n": "line 2: there is no family 'mixture' in CSV.* TOML",
     "family,rate\n,1\n": "line 2: there is no family ''",
-    "family,rate\nexponential,1\nweibull,\n": "line 3: weibull needs a shape",
-    "family,shape,scale\nweibull,1,1\nweibull,2,\n": "line 3: weibull needs a scale",
-    "family,rate,value\nexponential,1,\nconstant,1,2\n": "line 3: constant has no rate",
+    "family,rate\nexponential,1\nweibull,\n": "line 3: weibull needs the parameter shape",
+    "family,shape,scale\nweibull,1,1\nweibull,2,\n": "line 3: weibull needs the parameter scale",
+    "family,rate,value\nexponential,1,\nconstant,1,2\n": "line 3: constant has no parameter rate",
     "family,low,high\nuniform,1,2\nuniform,3,2\n": "line 3: Uniform's high must be above its low",
-    "rate,availability\n1,1\n1,0\n": "line 3: Availability is a probability.* Got 0",
-    "rate,availability\n1,1.5\n1,1\n": "line 2: Availability is a probability.* Got 1.5",
-    "rate,availability\n1,1\n1,\n": "line 3: availability is empty",
+    "rate,availability\n1,1\n1,0\n": "line 3: Availability must be a probability.* Got 0",
+    "rate,availability\n1,1.5\n1,1\n": "line 2: Availability must be a probability.* Got 1.5",
+    "rate,availability\n1,1\n1,\n": "line 3: availability must be given for all clients",
     "rate,examples\n1,1\n1,2.5\n": "line 3: examples must be a whole number. Got 2.5",
     "rate,examples\n1,1e30\n": "line 2: examples must be a whole number. Got 1e",
     "rate,examples\n1,1\n1,-3\n": "line 3: A client's examples must be .* Got -3",
-    "rate,examples\n1,\n": "line 2: examples is empty",
-    "rate,per_step\n1,0\n1,-1\n": "line 3: per_step is the time .* Got -1",
-    "rate,per_step\n1,0\n1,\n": "line 3: per_step is empty: fill it for every client, or for none",
+    "rate,examples\n1,\n": "line 2: examples must be given for all clients or for none",
+    "rate,per_step\n1,0\n1,-1\n": "line 3: per_step, the time .* Got -1",
+    "rate,per_step\n1,0\n1,\n": "line 3: per_step must be given for all clients or for none",
     "rate,per_step\n1,inf\n": "line 2: per_step must be a finite number. Got 'inf'",
-    "rate,per_stp\n1,0\n": "line 1: .* Got 'per_stp', which is none. Did you mean 'per_step'?",
+    "rate,per_stp\n1,0\n": "line 1: .* Got 'per_stp', which is not known. Did you mean 'per_step'?",
     'rate,client\n1,"a\nb"\nx,c\n': "line 4: rate must be a finite number. Got 'x'",
-    'rate\n1\n"2': "line 3: this is not CSV",
+    'rate\n1\n"2': "line 3: this is not valid CSV",
 }
 
 
@@ -519,7 +519,7 @@ def test_names_are_written(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
     federation = Federation(2, Exponential(1.0))
-    with pytest.raises(InputError, match=r"one for each of the 2 clients.* Got 1, of which 1"):
+    with pytest.raises(InputError, match=r"one name for each of the 2 clients.* Got 1, of which 1"):
         write_federation(federation, tmp_path / "a.csv", names=["a"])
     with pytest.raises(InputError, match=r"all different. Got 2, of which 1"):
         write_federation(federation, tmp_path / "a.csv", names=["a", "a"])

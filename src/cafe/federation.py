@@ -1,11 +1,11 @@
-"""Who takes part: every client's latency, availability and data size, as arrays.
+"""A federation: the latency, availability and number of examples of each client, as arrays.
 
-Clients that are alike share a *kind*. A homogeneous federation has one kind, a federation of groups
-has a few, a federation of individuals has as many kinds as clients; whatever is calculated per kind
-costs accordingly.
+Equal clients share a *kind*. A homogeneous federation has one kind, a federation of groups has a
+few, and a federation of individuals has as many kinds as clients. The cost of a calculation grows
+with the number of kinds.
 
-A response time is a draw from the latency plus, where gradient steps take time, ``per_step`` for
-each of them. A federation draws the first part alone; :meth:`Federation.at_steps` adds the second.
+A response time is a draw from the latency plus ``per_step`` for each gradient step. The methods of
+a federation draw the first part only; :meth:`Federation.at_steps` adds the second to the latency.
 """
 
 from __future__ import annotations
@@ -24,25 +24,32 @@ from cafe.presence import Presence
 
 Indices = NDArray[np.intp]
 MOST_CLIENTS = 10**8
-MOST_STEPS = 2**53  # beyond, whole numbers are no longer exact as floats
+MOST_STEPS = 2**53  # larger whole numbers are not exact as floats
 
 
 @dataclass(frozen=True, eq=False)
 class Federation:
-    """N clients. ``Federation(clients=100, latency=Exponential(rate=1.0))`` is the paper's setting.
+    """N clients with their latencies. The paper's setting is 100 clients with Exponential(1.0).
 
     Attributes:
-        clients: how many, the paper's N.
+        clients: the number of clients, the paper's N.
         latency: of one kind of client, or of one kind per client (parameter arrays of length N), or
-            of the kinds that ``kind`` points to.
-        availability: the probability that a client takes part in a round at all; one number or one
-            per kind.
-        examples: how many training examples a client holds; one number or one per client.
-        kind: which kind each client is of. Left out where there is one kind, or one per client.
-        per_step: time that a client computes for each gradient step, in the latency's unit, on top
-            of what the latency says; one number or one per kind.
-        presence: when clients are there at all, such as :class:`cafe.presence.DayNight`; always if
+            of the kinds that ``kind`` refers to.
+        availability: the probability that a client takes part in a round; one number or one per
+            kind.
+        examples: the number of training examples of a client; one number or one per client.
+        kind: the kind of each client. Left out if there is one kind, or one per client.
+        per_step: the time that a client computes for each gradient step, in the latency's unit, in
+            addition to the latency; one number or one per kind.
+        presence: when clients are connected, such as :class:`cafe.presence.DayNight`; always if
             left out. ``availability`` applies to the rounds in which a client is present.
+
+    Example:
+        >>> from cafe import Exponential, Federation
+        >>> Federation(clients=100, latency=Exponential(rate=1.0), availability=0.9)
+        Federation(100 clients of 1 kind, Exponential)
+        >>> Federation.exponential([0.5, 1.0, 2.0])
+        Federation(3 clients of 3 kinds, Exponential)
     """
 
     clients: int
@@ -86,8 +93,9 @@ class Federation:
         share = np.asarray(presence.long_run(self.clients))
         if share.shape not in ((), (self.clients,)) or not np.all((share > 0) & (share <= 1)):
             raise InputError(
-                f"The long-run share of time that a client is present must be above 0 and at most "
-                f"1, one number or one per client ({self.clients}). Got another from {presence!r}."
+                "presence.long_run must return the share of time that a client is present, above 0 "
+                f"and at most 1, as one number or one per client ({self.clients}). "
+                f"Got {share!r:.80} from {presence!r}."
             )
 
     def _availability(self) -> float | Floats:
@@ -99,8 +107,8 @@ class Federation:
             )
         if not np.all((value > 0) & (value <= 1)):
             raise InputError(
-                f"Availability is a probability above 0 and at most 1. Got {_first_bad(value)}: "
-                "a client that never takes part is not a client."
+                "Availability must be a probability above 0 and at most 1. "
+                f"Got {_first_bad(value)}: leave out clients that never take part."
             )
         if value.ndim > 1 or (value.ndim and self.latency.kinds not in (1, value.size)):
             raise InputError(
@@ -119,8 +127,8 @@ class Federation:
         bad = ~(np.isfinite(value) & (value >= 0))
         if bad.any():
             raise InputError(
-                "per_step is the time that a gradient step takes: not negative, and finite. "
-                f"Got {value.flat[int(np.argmax(bad))]:g}. Give 0 where steps take no time."
+                "per_step, the time of a gradient step, must be not negative and finite. "
+                f"Got {value.flat[int(np.argmax(bad))]:g}. Give 0 if steps take no time."
             )
         known = max(self.latency.kinds, np.size(self.availability))
         if value.ndim > 1 or (value.ndim and known not in (1, value.size)):
@@ -135,8 +143,8 @@ class Federation:
         value = np.array(self.examples)
         if not np.issubdtype(value.dtype, np.integer) or np.any(value < 0):
             raise InputError(
-                "A client's examples must be a whole number, not negative. "
-                f"Got {self.examples if value.ndim == 0 else 'others among them'}."
+                "A client's examples must be a whole number, at least 0. "
+                f"Got {np.array2string(value, threshold=5)}."
             )
         if value.ndim and value.shape != (self.clients,):
             raise InputError(
@@ -151,31 +159,41 @@ class Federation:
         whole = given.dtype.kind in "iu" and given.shape == (self.clients,)
         if not whole or np.any((given < 0) | (given >= self.kinds)):
             raise InputError(
-                f"kind must give every one of the {self.clients} clients a kind "
-                f"from 0 to {self.kinds - 1}."
+                f"kind must have one whole number from 0 to {self.kinds - 1} for each of the "
+                f"{self.clients} clients. Got {self.kind!r:.80}."
             )
         kind = given.astype(np.intp)
         if np.bincount(kind, minlength=self.kinds).min() == 0:
-            raise InputError("Every kind needs at least one client: some kind has none.")
+            missing = int(np.argmin(np.bincount(kind, minlength=self.kinds)))
+            raise InputError(
+                f"Every kind must have at least one client. Got none of kind {missing}: leave it "
+                "out of the latency."
+            )
         kind.setflags(write=False)
         return kind
 
     @classmethod
     def exponential(cls, rates: ArrayLike, availability: ArrayLike | None = None) -> Federation:
-        """One client per rate, memoryless; with an availability for each if given."""
+        """A federation with exponential response times, one client per rate.
+
+        Args:
+            rates: the rate of each client.
+            availability: one number, or one per client; 1 if left out.
+        """
         latency = Exponential(np.atleast_1d(rates))
         share = np.asarray(1.0 if availability is None else availability)
         return cls(latency.kinds, latency, share)
 
     @classmethod
     def join(cls, *groups: Federation) -> Federation:
-        """One federation out of several: the clients of the first, then those of the second, ..."""
+        """Join federations: the clients of the first, then those of the second, and so on."""
         if not groups:
-            raise InputError("A federation needs at least one group. Got none.")
+            raise InputError("Federation.join needs at least one federation. Got none.")
         if any(g.presence is not None for g in groups):
             raise InputError(
-                "A presence belongs to the whole federation, and a group that is to be joined has "
-                "one: join the groups without it, and give the presence to the joined federation."
+                "Federations to join must not have a presence, which belongs to the whole "
+                "federation. Got one: join the federations without it, and give the presence to "
+                "the joined federation."
             )
         check_clients(sum(g.clients for g in groups))
         starts = np.cumsum([0, *(g.kinds for g in groups)])
@@ -190,19 +208,19 @@ class Federation:
 
     @property
     def kinds(self) -> int:
-        """How many kinds of client there are."""
+        """The number of kinds of client."""
         return max(self.latency.kinds, np.size(self.availability), np.size(self.per_step))
 
     @cached_property
     def number(self) -> Floats:
-        """How many clients are of each kind; floats, as they are used as weights."""
+        """The number of clients of each kind, as floats because they are used as weights."""
         if self.kind is not None:
             return np.bincount(self.kind, minlength=self.kinds).astype(float)
         return np.full(self.kinds, float(self.clients // self.kinds))
 
     @property
     def kind_of_client(self) -> Indices:
-        """Every client's kind, spelled out."""
+        """The kind of each client."""
         if self.kind is not None:
             return self.kind
         if self.kinds == 1:
@@ -213,8 +231,8 @@ class Federation:
     def steady(self) -> Federation:
         """The federation with its presence replaced by the long-run share of time.
 
-        The availability is multiplied with the share. Clients of one kind whose shares differ
-        become clients of different kinds. A federation without a presence is its own.
+        The availability is multiplied by the share. Clients of one kind with different shares
+        become clients of different kinds. Without a presence it is this federation itself.
         """
         if self.presence is None:
             return self
@@ -234,7 +252,7 @@ class Federation:
         )
 
     def by_client(self, by_kind: ArrayLike) -> Floats:
-        """One value per kind spread to one value per client."""
+        """Expand one value per kind to one value per client."""
         values = np.broadcast_to(np.asarray(by_kind, dtype=float), (self.kinds,))
         if self.kind is not None:
             return values[self.kind]
@@ -243,21 +261,21 @@ class Federation:
     def report(self, t: float) -> Floats:
         """The probability that a client has reported by t, per kind: availability x F(t).
 
-        The time of gradient steps does not count; :meth:`at_steps` has it.
+        Without the time of gradient steps; see :meth:`at_steps`.
         """
         return np.broadcast_to(self.availability * self.latency.cdf(t), (self.kinds,))
 
     def miss(self, t: float) -> Floats:
-        """One minus :meth:`report`, accurate where that is close to 1."""
+        """1 - :meth:`report`, accurate even if :meth:`report` is close to 1."""
         late = self.availability * self.latency.sf(t)
         return np.broadcast_to(late + (1.0 - np.asarray(self.availability)), (self.kinds,))
 
     def scaled(self, factor: float) -> Federation:
-        """The same clients, ``factor`` times as slow."""
+        """A copy with clients that are ``factor`` times as slow."""
         latency = self.latency.scaled(factor)
         if not self.has_step_time:
             return replace(self, latency=latency)
-        with np.errstate(over="ignore"):  # refused as not finite
+        with np.errstate(over="ignore"):  # an infinite product raises an error below
             return replace(self, latency=latency, per_step=np.multiply(self.per_step, factor))
 
     @cached_property
@@ -266,17 +284,17 @@ class Federation:
         return bool(np.any(np.greater(self.per_step, 0)))
 
     def step_time(self, clients: Indices) -> Floats:
-        """The time of one gradient step on each of some clients."""
+        """The time of one gradient step on each of these clients."""
         if np.size(self.per_step) == 1:
             return np.broadcast_to(np.ravel(self.per_step), (len(clients),))
         by_kind = np.asarray(self.per_step)
         return by_kind[clients if self.kind is None else self.kind[clients]]
 
     def at_steps(self, steps: int) -> Federation:
-        """The same clients taking ``steps`` gradient steps a round, their time in the latency.
+        """A copy in which the time of ``steps`` gradient steps is part of the latency.
 
-        Its latency is that of the whole response time, and its ``per_step`` is 0. Where steps take
-        no time it is this federation.
+        Its latency is that of the whole response time, and its ``per_step`` is 0. If steps take no
+        time, it is this federation itself.
         """
         check_steps(steps)
         if not self.has_step_time:
@@ -286,19 +304,19 @@ class Federation:
         if not np.all(np.isfinite(added)):
             raise InputError(
                 f"The time of {steps} steps must be finite. Got {np.max(self.per_step):g} for each "
-                "of them, which is too much to multiply. Choose another unit of time."
+                "of them, whose product overflows: choose another unit of time."
             )
         return replace(self, latency=shifted(self.latency, added), per_step=0.0)
 
     def sample(self, rng: np.random.Generator, rounds: int) -> Floats:
-        """Response times, a row per round and a column per client; infinite where one is absent.
+        """Draw response times: one row per round, one column per client; infinite if absent.
 
-        The time of gradient steps is not in them; :meth:`at_steps` has it.
+        Without the time of gradient steps; see :meth:`at_steps`.
         """
         return self._draw(rng, (rounds,), None)
 
     def draw(self, rng: np.random.Generator, clients: Indices) -> Floats:
-        """One response time for each of some clients, steps not counted; infinite if absent."""
+        """Draw one response time for each of these clients, without steps; infinite if absent."""
         if not len(clients):
             return np.empty(0)
         return self._draw(rng, (), None if len(clients) == self.clients else clients)
@@ -306,7 +324,7 @@ class Federation:
     def _draw(
         self, rng: np.random.Generator, lead: tuple[int, ...], clients: Indices | None
     ) -> Floats:
-        """Draws for each of the clients, or for all, on the last axis."""
+        """Draw response times with the clients (all if None) on the last axis."""
         order, each = self._ordered if clients is None else self._in_order(clients)
         shape = (*lead, self.clients if clients is None else len(clients))
         if order is None:
@@ -330,13 +348,13 @@ class Federation:
         return self._in_order(np.arange(self.clients))
 
     def _kinds_of(self, clients: Indices) -> Indices:
-        """Some clients' kinds, at a cost that does not depend on how many there are in all."""
+        """The kinds of these clients, at a cost independent of the number of all clients."""
         if self.kind is not None:
             return self.kind[clients]
         return np.zeros(len(clients), dtype=np.intp) if self.kinds == 1 else clients
 
     def _in_order(self, clients: Indices) -> tuple[Indices | None, Latency]:
-        """The clients' latency with equal kinds side by side, and where each client went."""
+        """The order of the clients by kind, and their latency in that order."""
         if self.latency.kinds == 1:
             return None, self.latency
         kinds = self._kinds_of(clients)
@@ -352,18 +370,18 @@ class Federation:
 
 
 def check_clients(clients: int) -> None:
-    """Refuse a number of clients that is none, or more than arrays can hold."""
+    """Raise an error unless the number of clients is from 1 to MOST_CLIENTS."""
     if clients < 1:
         raise InputError(f"A federation needs at least 1 client. Got {clients}.")
     if clients > MOST_CLIENTS:
         raise InputError(
             f"A federation may have at most {MOST_CLIENTS:,} clients. Got {clients:,}: "
-            "their arrays would not fit in memory. Plan for a sample of them."
+            "their arrays would not fit in memory. Use a sample of them."
         )
 
 
 def check_steps(steps: int) -> None:
-    """Refuse a number of gradient steps that is not a whole number, 1 or more."""
+    """Raise an error unless the number of gradient steps is a whole number from 1 to 2^53."""
     whole = isinstance(steps, int | np.integer) and not isinstance(steps, bool)
     if not whole or not 1 <= steps <= MOST_STEPS:
         raise InputError(
@@ -373,22 +391,22 @@ def check_steps(steps: int) -> None:
 
 
 def total(number: Floats, by_kind: Floats) -> float:
-    """The sum over clients of what each kind has.
+    """The sum over all clients of a value per kind.
 
-    Not a BLAS product: its threads stall on long vectors when a core is busy, and pairwise
-    summation keeps more digits.
+    Not a BLAS product: its threads stall on long vectors if a core is busy, and pairwise summation
+    keeps more digits.
     """
-    with np.errstate(over="ignore"):  # what is past all numbers is infinite
+    with np.errstate(over="ignore"):  # a sum that overflows is infinite
         return float(np.sum(number * by_kind))
 
 
 def _spread(latency: Latency, kinds: int) -> Latency:
-    """The latency with as many kinds as asked, where one description served them all."""
+    """The latency repeated to ``kinds`` kinds."""
     return latency if latency.kinds == kinds else latency.take(np.zeros(kinds, dtype=np.intp))
 
 
 def _joined(parts: list[Floats]) -> float | Floats:
-    """One number where all are equal, else the parts one after another."""
+    """One number if all are equal, else the concatenated parts."""
     joined = np.concatenate(parts)
     return float(joined[0]) if np.all(joined == joined[0]) else joined
 

@@ -1,4 +1,4 @@
-"""Opening files, with every refusal in a sentence."""
+"""Read and write files, with error messages that say what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from cafe.errors import FileError
 
 
 def read_text(path: str | Path) -> str:
-    """The file's text, without the mark that some editors put in front."""
+    """The text of a UTF-8 file, without a byte order mark.
+
+    Raises:
+        FileError: if the file cannot be read.
+    """
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -31,9 +35,12 @@ def read_text(path: str | Path) -> str:
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[TextIO]:
-    """A new text file, its lines ended as they are written; what was there stays until it is whole.
+    """Open a text file for writing. An existing file stays until the new one is complete.
 
-    A FileError says why it cannot be written.
+    Line ends are written as given.
+
+    Raises:
+        FileError: if the file cannot be written.
     """
     with (
         replacing(path) as new,
@@ -44,12 +51,16 @@ def writing(path: str | Path) -> Iterator[TextIO]:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """A path to write to, whose file takes the place of another when it is whole, or never.
+    """A temporary path to write to, whose file replaces ``path`` when it is complete.
 
-    What is no common file, such as a pipe, is written to as it is.
+    If the block raises, ``path`` stays as it was. Something that is not a regular file, such as a
+    pipe, is written to directly.
+
+    Raises:
+        FileError: if the file cannot be written.
     """
     try:
-        target = Path(path).resolve()  # a link stays one
+        target = Path(path).resolve()  # so that a symbolic link is kept
         if _is_written_in_place(Path(path), target.parent):
             yield Path(path)
             return
@@ -63,15 +74,15 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_replacement(target: Path) -> Iterator[Path]:
-    """A path to write to, whose file becomes ``target`` when all is on the disk, or never.
+    """A temporary path to write to, whose file replaces ``target`` once it is on the disk.
 
-    Whoever reads the target sees the old file or the new one, after a crash too.
+    A reader of the target sees either the old file or the new one, even after a crash.
     """
     new = target.with_name(f".{target.name}.new")
     try:
         yield new
         with new.open("rb+") as file:
-            os.fsync(file.fileno())  # some disks say only then that they are full
+            os.fsync(file.fileno())  # some file systems report a full disk only here
         os.replace(new, target)
     finally:
         with suppress(OSError):
@@ -79,10 +90,10 @@ def atomic_replacement(target: Path) -> Iterator[Path]:
 
 
 def _is_written_in_place(path: Path, folder: Path) -> bool:
-    """Whether nothing can take a file's place, or nothing should.
+    """Whether a file must be written directly instead of being replaced.
 
-    Standard output may be a common file, whose place others count on; and where a file cannot be
-    replaced, or must not be written, opening it is what says so.
+    Standard output may be a regular file that others keep open. And if a file may not be written
+    or replaced, opening it directly gives the right error.
     """
     if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
         return True
@@ -90,7 +101,7 @@ def _is_written_in_place(path: Path, folder: Path) -> bool:
 
 
 def explain_os_error(error: OSError) -> str:
-    """Why, and what to do."""
+    """The reason of an OSError, and what to do."""
     reasons = {
         FileNotFoundError: "there is no such file or folder; check the path",
         IsADirectoryError: "it is a folder; name a file in it",

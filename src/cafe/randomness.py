@@ -1,4 +1,4 @@
-"""Random numbers with an address: a function of the seed, a name and an index, never of a past."""
+"""Random numbers that depend only on a seed, a name and an index, not on earlier draws."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from cafe.errors import InputError
 
 Words = NDArray[np.uint64]
-_APART = 64  # streams lie 2^64 numbers apart in a period of 2^128: they never meet
+_APART = 64  # streams are 2^64 numbers apart in a period of 2^128, so they never overlap
 
 
 class Stream:
-    """The streams of one name: ``stream.at(index)`` is always the same generator."""
+    """The random streams of a seed and a name; ``at(index)`` always gives the same numbers."""
 
     def __init__(self, seed: int, name: str) -> None:
         sequence = np.random.SeedSequence(seed, spawn_key=(zlib.crc32(name.encode()),))
@@ -24,32 +24,32 @@ class Stream:
         self._generator = np.random.Generator(self._bits)
 
     def at(self, index: int) -> np.random.Generator:
-        """The generator at an index, from its beginning; the last one handed out is void."""
+        """The generator for an index, at its start; generators returned before become invalid."""
         self._bits.state = self._origin
         self._bits.advance(index << _APART)
         return self._generator
 
 
 def check_seed(seed: object) -> int:
-    """A seed is a whole number from 0 up."""
+    """The seed as an int; raise an error unless it is a whole number from 0 up."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"A seed must be a whole number from 0 up. Got {seed!r}.")
     return int(seed)
 
 
 def stream_key(seed: int, name: str) -> np.uint64:
-    """A word that stands for a seed and a name, to be mixed with indices."""
+    """A 64-bit word derived from a seed and a name, to be mixed with indices by :func:`mix`."""
     sequence = np.random.SeedSequence(seed, spawn_key=(zlib.crc32(name.encode()),))
     return np.uint64(sequence.generate_state(1, np.uint64)[0])
 
 
 def mix(word: Words | np.uint64, index: ArrayLike) -> Words:
-    """Words that look independent for every pair of a word and an index; they broadcast.
+    """Pseudo-random 64-bit words, one for each pair of a word and an index, with broadcasting.
 
-    The finaliser of SplitMix64 (Steele, Lea and Flood, 2014) on a Weyl sequence that begins at
-    ``word``: what SplitMix64 seeded with ``word`` would give as its number ``index``.
+    The result is number ``index`` of the generator SplitMix64 (Steele, Lea and Flood, 2014) with
+    the seed ``word``.
     """
-    with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is meant
+    with np.errstate(over="ignore"):  # the arithmetic is modulo 2^64
         z = word + (np.asarray(index).astype(np.uint64) + _1) * _GOLDEN
         z = (z ^ (z >> _30)) * _FIRST
         z = (z ^ (z >> _27)) * _SECOND
@@ -57,12 +57,12 @@ def mix(word: Words | np.uint64, index: ArrayLike) -> Words:
 
 
 def uniform(words: Words) -> NDArray[np.float64]:
-    """Words as multiples of 2^-53, uniform from 0 to below 1."""
+    """Convert words to floats, uniform in [0, 1) on multiples of 2^-53."""
     return (words >> _11).astype(float) * 2.0**-53
 
 
 def integers_below(words: Words, bound: NDArray[Any]) -> NDArray[np.intp]:
-    """Words as whole numbers from 0 to below ``bound``, uniform to one part in 2^32 / bound."""
+    """Convert words to whole numbers in [0, bound), uniform to one part in 2^32 / bound."""
     high = words >> _32
     return ((high * np.asarray(bound).astype(np.uint64)) >> _32).astype(np.intp)
 

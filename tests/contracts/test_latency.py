@@ -550,7 +550,10 @@ def test_bad_parameters_are_refused_by_name(family: type[Family]) -> None:
         (lambda: Empirical([1.0, 2.0], [1.0, np.nan]), "weights must"),
         (lambda: Empirical([1.0, 2.0], ["1", "2"]), "weights must"),
         (lambda: Empirical([1.0], kinds=0), "kinds must"),
-        (lambda: Empirical([1.0], kinds=2).scaled(np.array([1.0, 2.0])), "scaled by one number"),
+        (
+            lambda: Empirical([1.0], kinds=2).scaled(np.array([1.0, 2.0])),
+            "factor must be one number",
+        ),
         (lambda: Mixture([], []), "one weight per component"),
         (lambda: Mixture([Exponential(1.0)], [1.0, 2.0]), "one weight per component"),
         (lambda: Mixture([Exponential(1.0)], [0.0]), "weights must"),

@@ -117,7 +117,10 @@ def test_what_is_restored_must_fit() -> None:
         ((1.0, 1.0, 1.0, 1.0, -1.0), "Battery's start must be not negative and finite. Got -1"),
         ((1.0, 1.0, 1.0, 1.0, 2.0), "start must be at most its capacity. Got 2.0 and 1.0"),
         ((1.0, 2.0, 1.0), "capacity must be at least the cost of a job. Got 1.0 and 2.0"),
-        (([1.0, 2.0], 1.0, [1.0, 2.0, 3.0]), "one length, an entry per client. Got lengths 2, 3"),
+        (
+            ([1.0, 2.0], 1.0, [1.0, 2.0, 3.0]),
+            "one length, with one entry per client. Got lengths 2, 3",
+        ),
         (("1", 1.0, 1.0), "Battery's capacity must be a number or a flat list"),
     ],
 )

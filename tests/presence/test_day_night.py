@@ -80,7 +80,7 @@ def test_the_share_of_a_day(share: float, spread: float, day: float, seed: int) 
     [
         ({"day": 0.0}, "DayNight's day must be a positive number. Got 0.0"),
         ({"day": "long"}, "DayNight's day must be a positive number. Got 'long'"),
-        ({"share": 0}, "share must be above 0. Got 0: a client that is never present"),
+        ({"share": 0}, "share must be above 0. Got 0: the clients would never be present"),
         ({"share": 1.2}, "DayNight's share must be from 0 to 1. Got 1.2"),
         ({"share": None}, "DayNight's share must be from 0 to 1. Got None"),
         ({"spread": -0.1}, "DayNight's spread must be from 0 to 1. Got -0.1"),

@@ -57,7 +57,9 @@ def test_a_presence_of_ones_own() -> None:
             return "nobody is there"
 
     presence: Presence = Never()
-    with pytest.raises(InputError, match=r"long-run share .* must be above 0 and at most 1"):
+    with pytest.raises(
+        InputError, match=r"long_run must return .* above 0 and at most 1, .* Got array\(0\.\)"
+    ):
         Federation(3, Exponential(1.0), presence=presence)
 
 
@@ -261,7 +263,7 @@ def test_tables_are_left_as_they_were() -> None:
 
 def test_csv_cannot_hold_one(tmp_path: Path) -> None:
     file = tmp_path / "fleet.csv"
-    with pytest.raises(InputError, match=r"no column for a presence.*presence=None.*TOML"):
+    with pytest.raises(InputError, match=r"cannot be written to CSV.*presence=None.*TOML"):
         write_federation(by_day(), file)
     assert not file.exists()
     write_federation(replace(by_day(), presence=None), file)

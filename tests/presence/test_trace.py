@@ -184,11 +184,11 @@ def test_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "must name the columns, client,from,to. Got nothing"),
+        ("", "must be client,from,to. Got an empty file"),
         ("client,from\n0,1\n", ", line 1: the column to is missing: add it"),
         ("client,form,to\n0,1,2\n", ", line 1: .* Got 'form'. Did you mean 'from'"),
-        ("client,from,to,to\n0,1,2,2\n", ", line 1: the column to is there twice"),
-        ("client,from,to\n", "there are no windows below the first line"),
+        ("client,from,to,to\n0,1,2,2\n", ", line 1: the column to appears twice"),
+        ("client,from,to\n", "at least one window below the first line"),
         ("client,from,to\n0,1,2\n0,3\n", ", line 3: a row must have 3 cells.* Got 2"),
         ("client,from,to\nphone,1,2\n", ", line 2: client must be a finite number. Got 'phone'"),
         ("client,from,to\n0,,2\n", ", line 2: from must be a finite number. Got ''"),
@@ -202,7 +202,7 @@ def test_a_file(tmp_path: Path) -> None:
             "client,from,to\n0,5,9\n1,1,2\n0,1,6\n",
             ", line 2: the windows of a client must not overlap. .* on line 4",
         ),
-        ('client,from,to\n"0,1,2\n', "this is not CSV"),
+        ('client,from,to\n"0,1,2\n', "this is not valid CSV"),
     ],
 )
 def test_faults_of_files_name_their_line(tmp_path: Path, text: str, said: str) -> None:

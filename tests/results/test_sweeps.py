@@ -70,7 +70,7 @@ def test_all_is_refused_before_anything_is_run(lab: Lab, tmp_path: Path) -> None
 def test_what_is_too_large_for_the_memory_is_a_sentence(lab: Lab, tmp_path: Path) -> None:
     swap = ('name = "softmax"', 'name = "mlp"\nhidden = [1000000000000]')
     scenario = lab.scenario(swap, learning=True)
-    with pytest.raises(InputError, match=r"^agu, seed 0: The memory does not suffice"):
+    with pytest.raises(InputError, match=r"^agu, seed 0: There is not enough memory"):
         sweep(scenario, plan_runs(scenario, ["agu"], tmp_path), jobs=1)
 
 

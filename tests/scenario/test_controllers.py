@@ -113,7 +113,7 @@ def test_a_policy_beside_it_is_compared_with_it(folder: Path) -> None:
         == mcu(quorum=3, deadline=0.5)
     )
     assert scenario.policy("agu").parameters == {"quorum": 3, "deadline": 0.5}
-    with pytest.raises(FileError, match="Growing is a controller, which chooses a policy"):
+    with pytest.raises(FileError, match="Got Growing, which is a controller"):
         scenario.policy("Growing")
     results = sweep(scenario, plan_runs(scenario, scenario.labels, folder / "runs"), jobs=1)
     assert [run.history.rounds for run in results] == [12, 12, 12]
@@ -147,7 +147,7 @@ def test_a_run_is_resumed_only_under_the_same_controller(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ("quorum = 3", "controller.name is missing. Write the function that makes the controller"),
+        ("quorum = 3", "controller.name is missing. Give the function that builds the controller"),
         ("name = 3", "controller.name must be text"),
         ('name = "mcu"', "A controller of your own is named as module:function"),
         ('name = "nowhere:adaptive"', "There is no module 'nowhere'"),

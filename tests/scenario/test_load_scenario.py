@@ -272,11 +272,11 @@ BAD: dict[str, tuple[str, str]] = {
     "[policy]": ("[polcy]", "the key polcy is not known. Did you mean 'policy'?"),
     POLICY: ("", "policy is missing: add a table, such as [policy] and the lines"),
     RUN: ("", "run is missing: add a table, such as [run] and the lines"),
-    TASK: ("", "[learner] needs [task] beside it"),
-    LEARNER: ("", "[task] needs [learner] beside it"),
+    TASK: ("", "[learner] needs [task]: both"),
+    LEARNER: ("", "[task] needs [learner]: both"),
 }
 POLICIES = {
-    'name = "mc"': "policy.name must be a known one. Got 'mc'. Did you mean 'mcu'?",
+    'name = "mc"': "policy.name must be a known name. Got 'mc'. Did you mean 'mcu'?",
     "name = 3": 'policy.name must be text in quotes. Got 3: write name = "mcu".',
     "quorum = 3": "policy.name is missing. Known: agu, awu,",
     'nme = "mcu"\nquorum = 3': "the key policy.nme is not known. Did you mean 'name'?",
@@ -290,7 +290,7 @@ POLICIES = {
     'name = "mcu"\nquorum = 3\ndeadline = inf': "policy: The deadline must be finite. Got inf",
     'name = "mcu"\nquorum = 21\ndeadline = 1': "policy: The quorum must be at most the number of",
     'name = "mcu"\nquorum = 3\ndeadline = 1\nlate = "kep"': (
-        "policy.late must be a known one. Got 'kep'. Did you mean 'keep'?"
+        "policy.late must be a known name. Got 'kep'. Did you mean 'keep'?"
     ),
     'name = "mcu"\nquorum = 3\ndeadline = 1\nlate = 1': 'policy.late must be "drop" or "keep"',
     'name = "mcu"\nquorum = 3\ndeadline = 1\nclose_when_all = 1': "policy.close_when_all must",
@@ -301,25 +301,25 @@ POLICIES = {
         "policies.awu must be a table. Got 3: write [policies.awu] and the lines"
     ),
     'name = "mcu"\nquorum = 3\ndeadline = 1\n[policies.awuu]\ndeadline = 1': (
-        "policies.awuu.name must be a known one. Got 'awuu'. Did you mean 'awu'?"
+        "policies.awuu.name must be a known name. Got 'awuu'. Did you mean 'awu'?"
     ),
     'name = "mcu"\nquorum = 3\ndeadline = 1\n[policies.long]\nnme = "mcu"': (
         "the key policies.long.nme is not known. Did you mean 'name'?"
     ),
     'name = "mcu"\nquorum = 3\ndeadline = 1\n[policies.mcu]\nquorum = 1\ndeadline = 1': (
-        "policies.mcu is the label of [policy] too: choose another"
+        "policies.mcu is also the label of [policy]: choose another"
     ),
     'name = "mcu"\nquorum = 3\ndeadline = 1\n[policies."../x"]\nname = "mcu"': (
-        "'../x' cannot be a folder's name"
+        "a label must consist of letters, digits, dots, hyphens and underscores. Got '../x'"
     ),
 }
 TASKS = {
-    'dataset = "digit"\npartition = "iid"': "task.dataset must be a known one. Got 'digit'. Did",
+    'dataset = "digit"\npartition = "iid"': "task.dataset must be a known name. Got 'digit'. Did",
     'dataset = 1\npartition = "iid"': "task.dataset must be text in quotes. Got 1",
     'partition = "iid"': 'task.dataset is missing: add text in quotes, such as dataset = "digits"',
     'dataset = "digits"': "task.partition is missing: add text in quotes or a table, such as",
     'dataset = "digits"\npartition = 3': "task.partition must be text in quotes or a table. Got 3",
-    'dataset = "digits"\npartition = "idd"': "task.partition.name must be a known one. Got 'idd'",
+    'dataset = "digits"\npartition = "idd"': "task.partition.name must be a known name. Got 'idd'",
     'dataset = "digits"\npartition = {}': "task.partition.name is missing. Known: biased,",
     'dataset = "digits"\npartition = { nme = "iid" }': (
         "the key task.partition.nme is not known. Did you mean 'name'?"
@@ -349,8 +349,8 @@ TASKS = {
     'dataset = "digits"\npartition = "iid"\nrate = { beta = -1, gamma = 1 }': (
         "task.rate: A decaying learning rate"
     ),
-    'dataset = "digits"\npartition = "iid"\nper = "rounds"': "task.per must be a known one.",
-    'dataset = "digits"\npartition = "iid"\nserver = "adm"': "task.server.name must be a known one",
+    'dataset = "digits"\npartition = "iid"\nper = "rounds"': "task.per must be a known name.",
+    'dataset = "digits"\npartition = "iid"\nserver = "adm"': "task.server.name must be a known",
     'dataset = "digits"\npartition = "iid"\nserver = { name = "adam", rate = 0 }': (
         "task.server: A server optimiser's rate must be positive"
     ),
@@ -360,7 +360,7 @@ TASKS = {
 LEARNERS = {
     "": "learner.name is missing. Known: logistic, mlp, ridge, softmax.",
     'nme = "mlp"': "the key learner.nme is not known. Did you mean 'name'?",
-    'name = "mpl"': "learner.name must be a known one. Got 'mpl'. Did you mean 'mlp'?",
+    'name = "mpl"': "learner.name must be a known name. Got 'mpl'. Did you mean 'mlp'?",
     'name = "softmax"\nhidden = [3]': "the key learner.hidden is not known. Known: l2, name.",
     'name = "mlp"\nthreads = 2': "the key learner.threads is not known",
     'name = "mlp"\ninputs = 2': "the key learner.inputs is not known",
@@ -378,8 +378,8 @@ RUNS = {
     "round = 3": "the key run.round is not known. Did you mean 'rounds'?",
     "rounds = 3\nseed = 1": "the key run.seed is not known. Did you mean 'seeds'?",
     "rounds = 3\nseeds = 2": "run.seeds must be a list of whole numbers. Got 2: write seeds = [0",
-    "rounds = 3\nseeds = [0, 0]": "run: seeds must be one or more, all different. Got [0, 0]",
-    "rounds = 3\nseeds = []": "run: seeds must be one or more, all different. Got []",
+    "rounds = 3\nseeds = [0, 0]": "run: seeds must be one or more different numbers. Got [0, 0]",
+    "rounds = 3\nseeds = []": "run: seeds must be one or more different numbers. Got []",
     "rounds = 3\nseeds = [-1]": "run: A seed must be a whole number from 0 up. Got -1",
     "rounds = 3\nevaluate_every = 0": "run: evaluate_every must be a whole number from 1 up. Got 0",
     "rounds = 3\nevaluate_every = 1": "run.evaluate_every needs [task]: without one there is no",
@@ -445,8 +445,8 @@ def test_no_parameter_looks_like_the_name_of_what_it_belongs_to() -> None:
 def test_a_policy_that_lacks_a_parameter_asks_for_a_table(tmp_path: Path) -> None:
     text = LEDGER.replace('name = "mcu"\nquorum = 3', 'name = "awu"')
     said = (
-        r"policies.mcu.quorum is missing.* There is no table \[policies.mcu\], so mcu inherits "
-        r"from \[policy\] what it knows \(deadline\): add that table"
+        r"policies.mcu.quorum is missing.* There is no table \[policies.mcu\], so mcu takes "
+        r"from \[policy\] the parameters that it knows \(deadline\): add that table"
     )
     with pytest.raises(FileError, match=said):
         loaded(tmp_path, text).policy("mcu")
@@ -455,8 +455,8 @@ def test_a_policy_that_lacks_a_parameter_asks_for_a_table(tmp_path: Path) -> Non
 def test_what_is_inherited_and_does_not_fit_says_where_it_is_from(tmp_path: Path) -> None:
     said = (
         r"policies.fedavg: The quorum must be at most .* \(2\). Got 3: it could never be met. "
-        r"There is no table \[policies.fedavg\], so fedavg inherits from \[policy\] what it knows "
-        r"\(quorum, deadline\): add that table, with values of its own\.$"
+        r"There is no table \[policies.fedavg\], so fedavg takes from \[policy\] the parameters "
+        r"that it knows \(quorum, deadline\): add that table, with its own values\.$"
     )
     with pytest.raises(FileError, match=said):
         loaded(tmp_path, LEDGER).policy("fedavg")

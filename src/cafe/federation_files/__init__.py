@@ -1,6 +1,6 @@
-"""Federations in files: TOML tables and CSV rows to a federation, and a federation to CSV.
+"""Read federations from TOML and CSV files, and write them to CSV files.
 
-A federation in TOML is a number of equal clients, or a preset, or a CSV file, or groups of these::
+A federation in TOML is a number of equal clients, a preset, a CSV file, or groups of these::
 
     [federation]            [[federation.group]]
     clients = 100           clients = 40
@@ -9,12 +9,12 @@ A federation in TOML is a number of equal clients, or a preset, or a CSV file, o
     examples = 600          preset = "phones"
     per_step = 0.02
 
-A table ``[federation.presence]`` says when the clients are present. It applies to all groups.
+A table ``[federation.presence]`` describes when the clients are present. It applies to all groups.
 
-In CSV a federation has one row per client. A row has a column ``rate``, or the columns ``family``
-and the parameters of the families. The columns ``client`` (a name), ``availability``, ``per_step``
-and ``examples`` are optional. Both formats take their names from the latency classes: a family is
-a class, its parameters are the fields of the class.
+In CSV a federation has one row per client. There is a column ``rate``, or a column ``family`` and
+columns for the parameters of the families. The columns ``client`` (a name), ``availability``,
+``per_step`` and ``examples`` are optional. Both formats take their names from the latency classes:
+a family is a class, and its parameters are the fields of the class.
 """
 
 from __future__ import annotations
@@ -40,13 +40,21 @@ __all__ = [
 
 
 def load_federation(path: str | Path) -> Federation:
-    """Load the federation in a ``.toml`` or ``.csv`` file. The TOML file may be a scenario."""
+    r"""Load a federation from a ``.toml`` or ``.csv`` file. The TOML file may be a scenario.
+
+    Example:
+        >>> from pathlib import Path
+        >>> import cafe
+        >>> _ = Path("fleet.toml").write_text("[federation]\nclients = 100\nrate = 1.0")
+        >>> cafe.load_federation("fleet.toml")
+        Federation(100 clients of 1 kind, Exponential)
+    """
     path = Path(path)
     loaders = {".toml": load_toml, ".csv": load_csv}
     if path.suffix.lower() not in loaders:
         raise FileError(
             path,
-            "the name must end in .toml or .csv, which tells the format. "
+            "the file name must end in .toml or .csv, which determines the format. "
             f"Got '{path.name}': rename the file.",
         )
     return loaders[path.suffix.lower()](path, read_text(path))

@@ -1,4 +1,4 @@
-"""CSV rows to a federation, one row per client, with every fault at its line."""
+"""Read a federation from CSV, one row per client, with error messages that name the line."""
 
 from __future__ import annotations
 
@@ -24,23 +24,19 @@ from cafe.toml_tables.shapes import REQUIRED
 
 T = TypeVar("T")
 
-_OF_EVERY_FAMILY = {
-    "availability",
-    "examples",
-    "per_step",
-}  # columns of numbers, whatever the family
-_CHUNK = 2_000  # rows of a CSV file held as text at a time: few enough for the cache
+_OF_EVERY_FAMILY = {"availability", "examples", "per_step"}  # columns that any family may have
+_CHUNK = 2_000  # rows of a CSV file held as text at a time, few enough for the processor's cache
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """A CSV file as columns, an entry per client.
+    """The columns of a CSV file, with one entry per client.
 
     Attributes:
-        path: of the file.
-        lines: on which each client stands.
-        families: each client's, as a position among ``row_families()``.
-        numbers: the columns of numbers by name; NaN is an empty cell.
+        path: the file.
+        lines: the line of each client.
+        families: the family of each client, as an index into ``csv_families()``.
+        numbers: the numeric columns by name; NaN is an empty cell.
     """
 
     path: Path
@@ -53,7 +49,7 @@ class _Rows:
 
 
 def load_csv(path: Path, text: str) -> Federation:
-    """The federation in the text of a CSV file."""
+    """Build the federation described by the text of a CSV file; ``path`` is for error messages."""
     rows = _columns(path, _lines(path, text))
     availability = _by_client(rows, "availability", 1.0)
     per_step = _by_client(rows, "per_step", 0.0)
@@ -68,7 +64,7 @@ def load_csv(path: Path, text: str) -> Federation:
 
 
 def _lines(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows of cells, each with the line it ends on; blank lines only at the end of the file."""
+    """The rows of cells, each with its last line; blank lines are allowed only at the end."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     blank = 0
     try:
@@ -76,17 +72,19 @@ def _lines(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
             if not row:
                 blank = blank or reader.line_num
             elif blank:
-                raise FileError(path, "a blank line stands between two others: remove it.", blank)
+                raise FileError(
+                    path, "blank lines are allowed only at the end of the file: remove it.", blank
+                )
             else:
                 yield reader.line_num, row
     except csv.Error as error:
         raise FileError(
-            path, f"this is not CSV, {error}: correct the line.", reader.line_num
+            path, f"this is not valid CSV ({error}): correct the line.", reader.line_num
         ) from None
 
 
 def _columns(path: Path, lines: Iterator[tuple[int, list[str]]]) -> _Rows:
-    """All rows, read some at a time: as text they would take ten times their memory as numbers."""
+    """All rows, converted in chunks: as text they need ten times the memory of numbers."""
     header = _header(path, next(lines, (1, []))[1])
     at: list[int] = []
     families: list[Indices] = []
@@ -101,7 +99,9 @@ def _columns(path: Path, lines: Iterator[tuple[int, list[str]]]) -> _Rows:
             parts.append(_numbers(path, own, name, columns[name]))
         at += own
     if not at:
-        raise FileError(path, "there are no clients below the first line: add a row for each.")
+        raise FileError(
+            path, "there must be at least one client below the first line. Got none: add a row."
+        )
     joined = {name: np.concatenate(parts) for name, parts in numbers.items()}
     return _Rows(path, np.array(at, dtype=np.intp), np.concatenate(families), joined)
 
@@ -111,22 +111,28 @@ def _header(path: Path, cells: list[str]) -> list[str]:
     parameters = {name for family in csv_families().values() for name in parameters_of(family)}
     known = {"client", "family"} | _OF_EVERY_FAMILY | parameters
     if not header:
-        raise FileError(path, "the first line must name the columns, such as rate. Got nothing.")
+        raise FileError(
+            path, "the first line must name the columns, such as rate. Got an empty file."
+        )
     for name in header:
         if name not in known:
             raise FileError(
                 path,
                 "the first line must name the columns, separated by commas. "
-                f"Got '{name}', which is none. {did_you_mean(name, known)}",
+                f"Got '{name}', which is not known. {did_you_mean(name, known)}",
                 1,
             )
         if header.count(name) > 1:
-            raise FileError(path, f"the column {name} is there twice: keep one of them.", 1)
+            raise FileError(path, f"the column {name} appears twice: keep one of them.", 1)
     alone = [name for name in header if name in parameters - {"rate"}]
     if alone and "family" not in header:
-        raise FileError(path, f"the column {alone[0]} needs a column family: add one.", 1)
+        raise FileError(
+            path, f"a file with the column {alone[0]} must have a column family: add one.", 1
+        )
     if not {"rate", "family"} & set(header):
-        raise FileError(path, "there is no latency: add a column rate, or a column family.", 1)
+        raise FileError(
+            path, "there must be a column rate or a column family. Got neither: add one.", 1
+        )
     return header
 
 
@@ -138,28 +144,27 @@ def _transposed(
             raise FileError(
                 path,
                 f"a row must have {width} cell{'s' * (width > 1)}, one for each column. "
-                f"Got {len(row)}: "
-                "add or remove commas.",
+                f"Got {len(row)}: add or remove commas.",
                 line,
             )
     return zip(*(row for _, row in chunk), strict=True)
 
 
 def _check_unique(path: Path, lines: list[int], names: Sequence[str], seen: dict[str, int]) -> None:
-    """Refuse a second row of one client; its name serves no other end."""
+    """Raise an error if a client has two rows. The names are used for nothing else."""
     for line, name in zip(lines, names, strict=False):
         first = seen.setdefault(name, line)
         if first != line:
             raise FileError(
                 path,
                 f"every client must have one row. Got '{name}' again, after line {first}: "
-                "rename or remove one.",
+                "rename or remove one of them.",
                 line,
             )
 
 
 def _codes(path: Path, lines: list[int], cells: Sequence[str]) -> Indices:
-    """Each row's family as a position among ``row_families()``."""
+    """Each row's family as an index into ``csv_families()``."""
     codes = {name: code for code, name in enumerate(csv_families())}
     names = [cell.strip() for cell in cells]
     try:
@@ -167,14 +172,14 @@ def _codes(path: Path, lines: list[int], cells: Sequence[str]) -> Indices:
     except KeyError:
         line, name = next((n, c) for n, c in zip(lines, names, strict=True) if c not in codes)
     if name in families_by_name():
-        advice = "Its parameters do not fit in a row: describe it in a TOML file."
+        advice = "Its parameters do not fit in a row: describe it in a TOML file instead."
     else:
         advice = did_you_mean(name, codes)
     raise FileError(path, f"there is no family '{name}' in CSV. {advice}", line)
 
 
 def _numbers(path: Path, lines: list[int], column: str, cells: Sequence[str]) -> Floats:
-    """The numbers in the cells; NaN stands for an empty one."""
+    """The numbers in the cells; NaN for an empty cell."""
     try:
         return np.array([_number(cell) for cell in cells])
     except ValueError:
@@ -201,12 +206,12 @@ def _is_number(cell: str) -> bool:
 
 
 def _by_client(rows: _Rows, column: str, default: float) -> float | Floats:
-    """A column that a federation has a number for, filled for every client or for none."""
+    """An optional column, which must be filled for all clients or for none."""
     given = _filled(rows, column)
     if given is None:
         return default
     everyone = np.arange(given.size)
-    _accepted(rows, everyone, lambda i: _checked(given[i], **{column: given[i]}))
+    _build_or_name_row(rows, everyone, lambda i: _checked(given[i], **{column: given[i]}))
     return given
 
 
@@ -220,7 +225,7 @@ def _examples(rows: _Rows) -> int | NDArray[np.int64]:
         raise rows.error(row, f"examples must be a whole number. Got {given[row]}: correct it.")
     examples = given.astype(np.int64)
     everyone = np.arange(given.size)
-    _accepted(rows, everyone, lambda i: _checked(examples[i], examples=examples[i]))
+    _build_or_name_row(rows, everyone, lambda i: _checked(examples[i], examples=examples[i]))
     return examples
 
 
@@ -228,17 +233,20 @@ def _filled(rows: _Rows, column: str) -> Floats | None:
     values = rows.numbers.get(column)
     if values is not None and np.isnan(values).any():
         row = np.argmax(np.isnan(values))
-        raise rows.error(row, f"{column} is empty: fill it for every client, or for none.")
+        raise rows.error(
+            row,
+            f"{column} must be given for all clients or for none. Got an empty cell: fill it in.",
+        )
     return values
 
 
 def _checked(values: Any, **named: Any) -> Federation:
-    """A federation of one client, or of several, that refuses values which are no use to any."""
+    """A federation with these values, only to have them checked."""
     return Federation(np.size(values), Constant(1.0), **named)
 
 
 def _parts(rows: _Rows) -> tuple[list[Family], Indices]:
-    """One latency per family in the file, and the rows of the first, then of the second, ..."""
+    """One latency per family in the file, and the rows ordered by family."""
     parts: list[Family] = []
     order: list[Indices] = []
     for code, name in enumerate(csv_families()):
@@ -258,31 +266,33 @@ def _part(rows: _Rows, own: Indices, name: str) -> Family:
         filled = ~np.isnan(rows.numbers[column][own])
         if filled.any():
             row = own[np.argmax(filled)]
-            raise rows.error(row, f"{name} has no {column}: leave that cell empty.")
+            raise rows.error(row, f"{name} has no parameter {column}: leave the cell empty.")
     given: dict[str, Floats] = {}
     for column, (_, default) in shape.items():
         values = rows.numbers[column][own] if column in rows.numbers else np.full(own.size, np.nan)
         empty = np.isnan(values)
         if default is REQUIRED and empty.any():
             row = own[np.argmax(empty)]
-            raise rows.error(row, f"{name} needs a {column}, and there is none: fill it in.")
+            raise rows.error(
+                row, f"{name} needs the parameter {column}. Got an empty cell: fill it in."
+            )
         if not empty.all():
             given[column] = np.where(empty, default, values) if empty.any() else values
-    return _accepted(rows, own, lambda i: family(**{k: v[i] for k, v in given.items()}))
+    return _build_or_name_row(rows, own, lambda i: family(**{k: v[i] for k, v in given.items()}))
 
 
-def _accepted(rows: _Rows, own: Indices, build: Callable[[slice | int], T]) -> T:
-    """What ``build`` makes of all its rows, or its message about the first that it refuses."""
-    if _refusal(build, slice(None)) is None:
+def _build_or_name_row(rows: _Rows, own: Indices, build: Callable[[slice | int], T]) -> T:
+    """What ``build`` returns for all rows; if it fails, an error that names the first bad row."""
+    if _error(build, slice(None)) is None:
         return build(slice(None))
-    # If it refuses the rows up to the k-th, it refuses those up to any later one: bisect.
+    # If building the rows up to the k-th fails, it also fails up to any later row: bisect.
     first = bisect_left(
-        range(own.size), True, key=lambda k: _refusal(build, slice(k + 1)) is not None
+        range(own.size), True, key=lambda k: _error(build, slice(k + 1)) is not None
     )
-    raise rows.error(own[first], f"{_refusal(build, first)}")
+    raise rows.error(own[first], f"{_error(build, first)}")
 
 
-def _refusal(build: Callable[[slice | int], object], rows: slice | int) -> InputError | None:
+def _error(build: Callable[[slice | int], object], rows: slice | int) -> InputError | None:
     try:
         build(rows)
     except InputError as error:

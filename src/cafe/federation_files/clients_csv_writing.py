@@ -1,4 +1,4 @@
-"""A federation to CSV rows, from which the same numbers are read again."""
+"""Write a federation to CSV, without loss of digits."""
 
 from __future__ import annotations
 
@@ -21,21 +21,32 @@ from cafe.latency.base import Family
 def write_federation(
     federation: Federation, path: str | Path, names: Sequence[str] | None = None
 ) -> None:
-    """Write the CSV form, one row per client, from which the same numbers are read again.
+    """Write a federation to a CSV file, one row per client, without loss of digits.
 
     Args:
-        federation: whose latencies are parametric families, without a presence.
-        path: of the file to write; its name must end in ``.csv``.
-        names: of the clients, for the column ``client``.
+        federation: the federation; its latencies must be parametric families, and it must not have
+            a presence.
+        path: the file to write; its name must end in ``.csv``.
+        names: the names of the clients, for the column ``client``.
+
+    Example:
+        >>> import cafe
+        >>> cafe.write_federation(cafe.Federation.exponential([1.0, 2.0]), "clients.csv")
+        >>> cafe.load_federation("clients.csv").latency
+        Exponential(rate=array([1., 2.]))
     """
     path = Path(path)
     if path.suffix.lower() != ".csv":
-        raise FileError(path, "the name must end in .csv, or the file could not be read again.")
+        raise FileError(
+            path,
+            f"the file name must end in .csv. Got '{path.name}': load_federation cannot read it.",
+        )
     if federation.presence is not None:
         raise InputError(
-            f"A CSV file has no column for a presence. Got one ({federation.presence.describe()}): "
-            "write the federation with presence=None, and describe the presence in a TOML file, in "
-            "[federation.presence] beside file."
+            "A federation with a presence cannot be written to CSV. "
+            f"Got a presence ({federation.presence.describe()}): write the federation with "
+            "presence=None, and describe the presence in a TOML file, in [federation.presence] "
+            "next to file."
         )
     columns = _names(names, federation.clients) | _cells(federation)
     if np.ndim(federation.availability) or federation.availability != 1.0:
@@ -51,7 +62,7 @@ def write_federation(
 
 
 def _cells(federation: Federation) -> dict[str, list[str]]:
-    """The columns of families and their parameters, as text."""
+    """The columns of the families and their parameters, as text."""
     parts = list(_leaves(federation.latency))
     names = dict.fromkeys(name for part in parts for name in part.parameters)
     columns: dict[str, list[str]] = {"family": [], **{name: [] for name in names}}
@@ -78,7 +89,7 @@ def _leaves(latency: Latency) -> Iterator[Family]:
         yield latency
     else:
         raise InputError(
-            f"Only families of a few numbers can be written as CSV. Got {type(latency).__name__}, "
+            f"Only parametric families can be written to CSV. Got {type(latency).__name__}, "
             "whose parameters do not fit in a row: fit a family to it first."
         )
 
@@ -88,12 +99,12 @@ def _names(names: Sequence[str] | None, clients: int) -> dict[str, list[str]]:
         return {}
     if len(names) != clients or len(set(names)) != clients:
         raise InputError(
-            f"names must be one for each of the {clients} clients, all different. "
-            f"Got {len(names)}, of which {len(set(names))} differ."
+            f"names must have one name for each of the {clients} clients, all different. "
+            f"Got {len(names)}, of which {len(set(names))} are different."
         )
     return {"client": list(names)}
 
 
 def _texts(values: NDArray[Any]) -> list[str]:
-    """Numbers as text that reads as the very same number."""
+    """Numbers as text with enough digits to read the same numbers again."""
     return [repr(value) for value in values.tolist()]

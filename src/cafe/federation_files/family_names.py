@@ -1,4 +1,4 @@
-"""The names that files use: a family is a latency class, its parameters are the class's fields."""
+"""The names of latency families in files, derived from the latency classes and their fields."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cafe.latency import Latency, Various
 from cafe.latency.base import Family
 from cafe.toml_tables.shapes import REQUIRED, Shape, Table
 
-# What TOML must hold for a field of a latency class, by the field's annotation. A field with
-# another annotation is not a parameter.
+# The TOML type of a field of a latency class, by the field's annotation. A field with another
+# annotation is not a parameter.
 _FIELD_TYPES: dict[str, Any] = {
     "Parameter": float,
     "ArrayLike": list[float],
@@ -23,13 +23,20 @@ _FIELD_TYPES: dict[str, Any] = {
 
 
 def family_name(family: type[Latency]) -> str:
-    """The name of a family in files: of ``ShiftedExponential`` it is ``shifted-exponential``."""
+    """The name of a latency class in files, such as ``shifted-exponential``.
+
+    Example:
+        >>> from cafe import ShiftedExponential
+        >>> from cafe.federation_files import family_name
+        >>> family_name(ShiftedExponential)
+        'shifted-exponential'
+    """
     words = re.findall("[A-Z][a-z]+", family.__name__)
     return "-".join(words).lower().replace("log-", "log")  # lognormal is one word
 
 
 def families_by_name() -> dict[str, type[Latency]]:
-    """Every latency that has a name in files: all but Various, which a federation's groups make."""
+    """All latency classes by name, except Various, which the groups of a federation create."""
     found = (getattr(latencies, name) for name in latencies.__all__)
     return {
         family_name(c): c
@@ -42,7 +49,7 @@ def families_by_name() -> dict[str, type[Latency]]:
 
 
 def parameters_of(family: type[Any]) -> Shape:
-    """A family's parameters: what TOML must hold for each, and its default."""
+    """The parameters of a family: the TOML type and the default of each."""
     return {
         field.name: (
             _FIELD_TYPES[str(field.type)],
@@ -54,5 +61,5 @@ def parameters_of(family: type[Any]) -> Shape:
 
 
 def csv_families() -> dict[str, type[Family]]:
-    """The families whose parameters are single numbers, so that they fit in a row."""
+    """The families whose parameters are single numbers, so that they fit in a CSV row."""
     return {name: c for name, c in families_by_name().items() if issubclass(c, Family)}

@@ -1,4 +1,4 @@
-"""Tables that say who takes part: clients that are alike, groups of them, presets, a CSV file."""
+"""The table ``[federation]``: equal clients, groups of them, presets, or a CSV file."""
 
 from __future__ import annotations
 
@@ -26,27 +26,38 @@ _MEMBERS: Shape = {
     "per_step": (float, None),
 }
 _PRESETS: dict[str, Callable[..., Federation]] = {"phones": phones}
-_OTHER_KEYS = ("file", "group", "preset", "presence")  # keys that stand for others or beside them
+_OTHER_KEYS = ("file", "group", "preset", "presence")  # further keys, for suggestions in messages
 
 
 def federation_from_table(table: Table, where: str | Path = "scenario") -> Federation:
-    """The federation described by the table ``[federation]``; ``where`` begins its messages."""
+    """Build the federation described by a table ``[federation]``.
+
+    Args:
+        table: the table, as TOML gives it.
+        where: the file that the table comes from, which begins error messages; also the folder of
+            the files that the table names.
+
+    Example:
+        >>> from cafe.federation_files import federation_from_table
+        >>> federation_from_table({"clients": 100, "rate": 1.0})
+        Federation(100 clients of 1 kind, Exponential)
+    """
     location = TableLocation(where, "federation")
     if "presence" not in table:
-        return _everybody(table, location)
+        return _without_presence(table, location)
     given = validate_table(
         {"presence": (Table, REQUIRED)}, {"presence": table["presence"]}, location
     )
     rest = {key: value for key, value in table.items() if key != "presence"}
-    federation = _everybody(rest, location)
+    federation = _without_presence(rest, location)
     inside = location.inside("presence")
     presence = presence_from_table(given["presence"], inside)
     with inside.add_to_errors():
         return replace(federation, presence=presence)
 
 
-def _everybody(table: Table, location: TableLocation) -> Federation:
-    """All clients, whenever they are present."""
+def _without_presence(table: Table, location: TableLocation) -> Federation:
+    """The federation without its presence."""
     if "group" not in table:
         return _members(table, location)
     for key in table:
@@ -57,24 +68,34 @@ def _everybody(table: Table, location: TableLocation) -> Federation:
             )
     groups = validate_table({"group": (list[Table], REQUIRED)}, table, location)["group"]
     if not groups:
-        raise location.error("federation.group must hold at least one group. Got none: add one.")
+        raise location.error("federation.group must have at least one group. Got none: add one.")
     parts = [_members(group, location.inside(f"group {n}")) for n, group in enumerate(groups, 1)]
     return Federation.join(*parts)
 
 
 def latency_from_table(table: Table, where: str | Path = "latency") -> Latency:
-    """The latency described by ``{ family = ..., ... }``; ``where`` begins its messages."""
+    """Build the latency described by a table ``{ family = ..., ... }``.
+
+    Args:
+        table: the table, as TOML gives it.
+        where: the origin of the table, which begins error messages.
+
+    Example:
+        >>> from cafe.federation_files import latency_from_table
+        >>> latency_from_table({"family": "weibull", "shape": 0.8, "scale": 2.0})
+        Weibull(shape=0.8, scale=2.0)
+    """
     return _latency(table, TableLocation(where))
 
 
 def csv_path(table: Table, location: TableLocation) -> Path:
-    """The CSV file that a table names, which stands beside the table's own file."""
+    """The path of the CSV file that a table names, relative to the table's own file."""
     name: str = validate_table({"file": (str, REQUIRED)}, table, location)["file"]
     return Path(location.where).parent / name
 
 
 def _members(table: Table, location: TableLocation) -> Federation:
-    """Clients that are alike, or a preset, or those of a CSV file."""
+    """The clients of one group: equal clients, a preset, or a CSV file."""
     if "presence" in table:
         raise location.error(
             f"{location.full_key('presence')} cannot stand in a group: a presence belongs to the "
@@ -89,7 +110,7 @@ def _members(table: Table, location: TableLocation) -> Federation:
     if "family" in table:
         raise location.error(
             f"the key {location.full_key('family')} is not known. "
-            f"A family belongs into the latency: {example_line('latency', Table)}."
+            f"Put the family into the latency: {example_line('latency', Table)}."
         )
     given = validate_table(_MEMBERS, table, location, _OTHER_KEYS)
     if ("rate" in given) == ("latency" in given):

@@ -1,4 +1,4 @@
-"""A TOML document: which tables it may have, and the federation in it."""
+"""Read a federation from a TOML file: which tables the file may have, and its federation."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ DOCUMENT_TABLES = ("federation", "policy", "policies", "controller", "task", "le
 
 
 def read_document(path: str | Path, text: str, needed: tuple[str, ...]) -> Table:
-    """The tables of the document; unknown ones are refused, and so is one without the needed.
+    """The tables in the text of a TOML file.
 
-    With ``[controller]``, which chooses policies, it can do without ``[policy]``.
+    A table that is unknown, or that is ``needed`` and missing, is an error. With ``[controller]``,
+    which chooses policies, ``[policy]`` may be missing.
     """
     found = parse_toml(path, text)
     without = {"policy"} if "controller" in found else set()
@@ -26,5 +27,5 @@ def read_document(path: str | Path, text: str, needed: tuple[str, ...]) -> Table
 
 
 def load_toml(path: Path, text: str) -> Federation:
-    """The federation of a document; what else it has is for others to read."""
+    """Build the federation described by the text of a TOML file; other tables are ignored."""
     return federation_from_table(read_document(path, text, ("federation",))["federation"], path)

@@ -22,9 +22,9 @@ _TRACE: Shape = {"kind": (str, REQUIRED), "file": (str, REQUIRED), "repeat": (fl
 
 
 def presence_from_table(table: Table, location: TableLocation) -> Presence:
-    """The presence described by ``{ kind = ..., ... }``; a trace's file stands beside the table's.
+    """Build the presence described by a table ``{ kind = ..., ... }``.
 
-    A file's own faults are told with its name and line.
+    The path of a trace's file is relative to the table's own file.
     """
     if look_up_name("kind", _KINDS, table, location) is not read_trace:
         made: Presence = call_named(_KINDS, table, location, "kind")

@@ -15,8 +15,8 @@ from cafe.federation import Federation, check_clients
 from cafe.latency import LogNormal
 from cafe.latency.base import Floats
 
-LARGEST = 1e50  # of a size or a time; its inverse is the smallest
-MOST_EXAMPLES = 10**15  # as floats exact
+LARGEST = 1e50  # largest size or time; the smallest is its inverse
+MOST_EXAMPLES = 10**15  # exact as floats
 
 
 def phones(
@@ -28,33 +28,40 @@ def phones(
     availability: float = 1.0,
     batch: int | None = None,
 ) -> Federation:
-    """Phones drawn from 166 models and users drawn from 19 networks; times are in seconds.
+    """A federation of phones drawn from 166 models on networks drawn from 19 users, in seconds.
 
-    A response time is download + compute + upload. Computing takes ``examples`` x
-    ``seconds_per_example`` on the median phone and less or more on another, inversely to its CPU
-    score; it does not vary from round to round. The speed of a transfer does: it is log-normal with
-    the user's mean and standard deviation, so each transfer's time is log-normal. The sum of the
-    two is replaced by the log-normal of the same mean and variance (Fenton and Wilkinson). That
-    moves the cdf of a user's transfer time by at most 0.045, and by 0.008 in the mean over the 19
-    users.
+    A response time is download + compute + upload. The compute time is ``examples`` x
+    ``seconds_per_example`` on the median phone and inversely proportional to the CPU score on the
+    others; it is the same in every round. The speed of a transfer varies: it is log-normal with the
+    user's mean and standard deviation, so the time of each transfer is log-normal. The sum of
+    download and upload is approximated by the log-normal with the same mean and variance (Fenton
+    and Wilkinson). The approximation changes the cdf of a user's transfer time by at most 0.045,
+    and by 0.008 on average over the 19 users.
 
-    With a ``batch``, computing is not a fixed time but a time per gradient step, the federation's
-    ``per_step``: ``batch`` x ``seconds_per_example`` on the median phone. A response time is then
-    download + steps x ``per_step`` + upload.
+    With a ``batch``, the compute time is not fixed but proportional to the gradient steps: it is
+    the federation's ``per_step``, ``batch`` x ``seconds_per_example`` on the median phone. A
+    response time is then download + steps x ``per_step`` + upload.
 
-    With the defaults (a 5 MB model, 500 examples) half of the reports are there after 30 s, 95 %
+    With the defaults (a 5 MB model, 500 examples) half of the reports have arrived after 30 s, 95 %
     after 175 s, and the slowest phone computes for 322 s.
 
     Args:
-        clients: how many phones; two of one model and one network are of one kind.
-        seed: which fleet; the same seed and number of clients give the same fleet.
-        examples: training examples a client works through in a round, passes over them counted;
-            with a ``batch``, only how many it holds.
-        seconds_per_example: of computing, on the median phone (score 1482). FLASH measured about
+        clients: the number of phones; two with the same model and network are of one kind.
+        seed: the same seed and number of clients give the same fleet.
+        examples: the number of training examples that a client processes in a round, counting
+            repeated passes; with a ``batch``, only the number of examples that it has.
+        seconds_per_example: compute time on the median phone (score 1482). FLASH measured about
             0.06 on such a phone for the LEAF image classifier on FEMNIST, in batches of 10.
         model_kbytes: the size of the model in KiB, sent to the client and back.
         availability: the probability that a client takes part in a round.
-        batch: examples in a gradient step, where time is to depend on the number of steps.
+        batch: the number of examples in a gradient step, if the compute time is to depend on the
+            number of steps.
+
+    Example:
+        >>> import cafe
+        >>> fleet = cafe.phones(clients=100, seed=1)
+        >>> fleet, round(cafe.planner.pooled_quantile(fleet, 0.5), 1)
+        (Federation(100 clients of 99 kinds, LogNormal), 31.4)
     """
     _check_whole("clients", clients, least=1)
     check_clients(clients)
@@ -83,7 +90,7 @@ def phones(
 
 
 def _transfers(kbytes: float) -> tuple[Floats, Floats]:
-    """Every user's log-normal (mu, sigma) of the time for download and upload together."""
+    """Each user's mu and sigma of the log-normal time of download plus upload."""
     down_mean, down_variance = _transfer(kbytes, "down_kbytes_per_s_mean", "down_sd")
     up_mean, up_variance = _transfer(kbytes, "up_kbytes_per_s_mean", "up_sd")
     mean = down_mean + up_mean
@@ -92,7 +99,7 @@ def _transfers(kbytes: float) -> tuple[Floats, Floats]:
 
 
 def _transfer(kbytes: float, mean_column: str, sd_column: str) -> tuple[Floats, Floats]:
-    """Every user's mean and variance of the time of one transfer.
+    """Each user's mean and variance of the time of one transfer.
 
     The inverse of a log-normal speed is log-normal with the same coefficient of variation, and its
     mean exceeds the inverse of the mean by one plus that coefficient's square.
@@ -111,13 +118,13 @@ def _column(table: str, name: str) -> Floats:
 def _check_whole(name: str, value: int, least: int, most: int | None = None) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(
-            f"phones: {name} must be a whole number, {least} or more. Got {value!r}: "
-            "no fleet could be drawn. Give one, or leave it out."
+            f"phones: {name} must be a whole number, {least} or more. Got {value!r}. "
+            "Correct it, or leave it out for the default."
         )
     if most is not None and value > most:
         raise InputError(
-            f"phones: {name} must be at most {most:.0e}. Got {value!r}: the time to compute "
-            "could not be calculated exactly. Give a smaller one."
+            f"phones: {name} must be at most {most:.0e}. Got {value!r}: the compute time would "
+            "not be exact. Give a smaller number."
         )
 
 
@@ -125,13 +132,12 @@ def _check_size(name: str, value: float) -> None:
     number = isinstance(value, int | float | np.integer | np.floating)
     if not number or isinstance(value, bool) or not 0 < value < np.inf:
         raise InputError(
-            f"phones: {name} must be a positive, finite number. Got {value!r}: "
-            "no response time could be drawn from it. Give one, or leave it out."
+            f"phones: {name} must be a positive, finite number. Got {value!r}. "
+            "Correct it, or leave it out for the default."
         )
     plain = value.item() if isinstance(value, np.generic) else value  # a float32 has no 1e50
     if not 1 / LARGEST <= plain <= LARGEST:
         raise InputError(
             f"phones: {name} must lie between {1 / LARGEST:g} and {LARGEST:g}. Got {value!r}: "
-            "squares of response times would be beyond what can be calculated with. "
-            "Check its unit."
+            "the squares of response times would overflow or underflow. Check its unit."
         )

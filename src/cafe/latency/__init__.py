@@ -1,4 +1,4 @@
-"""How long a client takes to report: the families, and fitting them to what was seen."""
+"""Latencies: distributions of the time from the broadcast to a client's report."""
 
 from cafe.latency.base import Latency
 from cafe.latency.constant import Constant

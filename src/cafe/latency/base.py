@@ -1,9 +1,9 @@
-"""What a latency is: the random time from the broadcast to a client's report.
+"""The base classes of latencies: the random time from the broadcast to a client's report.
 
 A latency describes one kind of client (scalar parameters) or many kinds at once (arrays of one
 length): ``Exponential(rate=1.0)`` or ``Exponential(rate=np.array([...]))``. All methods broadcast
-as NumPy does, the kinds on the last axis, so a million clients are a few arrays and never a million
-objects.
+like NumPy functions, with the kinds on the last axis. So a million clients are a few arrays, not a
+million objects.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cafe.errors import InputError
 Floats = NDArray[np.float64]
 Parameter = float | Floats
 Size = int | tuple[int, ...]
-TINY = 1e-300  # a positive parameter below this is as good as 0: its inverse overflows
+TINY = 1e-300  # positive parameters must be at least this: the inverse of a smaller one overflows
 
 
 class Latency(ABC):
@@ -29,7 +29,7 @@ class Latency(ABC):
     @property
     @abstractmethod
     def kinds(self) -> int:
-        """How many kinds of client this describes: 1, or the length of its parameter arrays."""
+        """The number of kinds of client: 1, or the length of the parameter arrays."""
 
     @abstractmethod
     def take(self, index: NDArray[np.intp]) -> Latency:
@@ -37,11 +37,11 @@ class Latency(ABC):
 
     @abstractmethod
     def cdf(self, t: ArrayLike) -> Floats:
-        """The probability F(t) that the report is there by t."""
+        """The probability F(t) that the report has arrived by t."""
 
     @abstractmethod
     def sf(self, t: ArrayLike) -> Floats:
-        """1 - F(t), accurate where F(t) rounds to 1."""
+        """1 - F(t), accurate even if F(t) rounds to 1."""
 
     @abstractmethod
     def quantile(self, u: ArrayLike) -> Floats:
@@ -49,7 +49,7 @@ class Latency(ABC):
 
     @abstractmethod
     def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
-        """Independent draws: of shape ``size`` for one kind, ``size + (kinds,)`` for several."""
+        """Draw independent times: shape ``size`` for one kind, ``size + (kinds,)`` for several."""
 
     @abstractmethod
     def mean(self) -> Floats:
@@ -61,30 +61,30 @@ class Latency(ABC):
 
     @abstractmethod
     def scaled(self, factor: ArrayLike) -> Latency:
-        """The latency of ``factor`` times X: of a client that is ``factor`` times as slow."""
+        """The latency of ``factor`` times X: a client that is ``factor`` times as slow."""
 
     @abstractmethod
     def logpdf(self, t: ArrayLike) -> Floats:
-        """The log-density; a latency whose times fall on single values has none and says so."""
+        """The log-density. Raises InputError if all times fall on single values."""
 
     @abstractmethod
     def logsf(self, t: ArrayLike) -> Floats:
-        """Log(1 - F(t)): what a report that is missing at t is worth to a likelihood."""
+        """Log(1 - F(t)), the log-likelihood of a report that is missing at t."""
 
     @abstractmethod
     def breaks(self) -> Floats:
-        """Times where F jumps or bends, sorted; between two of them it is smooth."""
+        """The times at which F jumps or has a kink, sorted; F is smooth between them."""
 
 
 class Family(Latency):
-    """A latency that is a few numbers per kind: all that a parametric family need not write itself.
+    """A parametric latency: the methods that all parametric families share.
 
-    A family is one frozen dataclass whose every field is a parameter.
+    A family is a frozen dataclass in which every field is a parameter.
     """
 
     @property
     def kinds(self) -> int:
-        """How many kinds of client this describes: 1, or the length of its parameter arrays."""
+        """The number of kinds of client: 1, or the length of the parameter arrays."""
         return max(np.size(value) for value in vars(self).values())
 
     @property
@@ -98,13 +98,13 @@ class Family(Latency):
         return replace(self, **picked)  # type: ignore[type-var]
 
     def sf(self, t: ArrayLike) -> Floats:
-        """1 - F(t), accurate where F(t) rounds to 1."""
+        """1 - F(t), accurate even if F(t) rounds to 1."""
         return np.exp(self.logsf(t))
 
     def breaks(self) -> Floats:
-        """No break: the family is smooth everywhere.
+        """None: the family is smooth everywhere.
 
-        A log-normal time after a shift begins so gently that all its derivatives are 0 there.
+        This includes the log-normal with a shift, whose derivatives are all 0 at the shift.
         """
         return np.empty(0)
 
@@ -135,15 +135,15 @@ class Family(Latency):
                 place = f" for client kind {at}" if value.ndim else ""
                 raise InputError(
                     f"{type(self).__name__}'s {name} must be {sort}finite. "
-                    f"Got {value.flat[at]:g}{place}: no response time could be drawn from it."
+                    f"Got {value.flat[at]:g}{place}: no response time can be drawn with it."
                 )
             value.setflags(write=False)
             object.__setattr__(self, name, value if value.ndim else float(value))
         sizes = {k: np.size(v) for k, v in vars(self).items() if np.ndim(v)}
         if len(set(sizes.values())) > 1:
             raise InputError(
-                f"{type(self).__name__}'s arrays must have one length, an entry per kind of "
-                f"client. Got {', '.join(f'{k}: {v}' for k, v in sizes.items())}."
+                f"{type(self).__name__}'s arrays must all have one length, with one entry per kind "
+                f"of client. Got {', '.join(f'{k}: {v}' for k, v in sizes.items())}."
             )
 
     def _numbers(self, name: str, given: object) -> Floats:
@@ -153,17 +153,17 @@ class Family(Latency):
                 f"{type(self).__name__}'s {name} must be a number or a flat array of numbers, "
                 f"one per kind of client. Got {given!r}."
             )
-        value += 0.0  # -0 becomes 0: equal parameters have equal bytes, so equal hashes
+        value += 0.0  # -0 becomes 0, so that equal parameters have equal bytes and hashes
         return value
 
     def _shape(self, size: Size) -> tuple[int, ...]:
-        """The shape of a sample: the asked size, then the kinds where a parameter is an array."""
+        """The shape of a sample: ``size``, then the kinds if a parameter is an array."""
         lead = (size,) if isinstance(size, int) else tuple(size)
         return (*lead, self.kinds) if any(np.ndim(v) for v in vars(self).values()) else lead
 
 
 def to_floats(given: object) -> Floats | None:
-    """A copy as floats, or None for what is not made of numbers: text is not, even ``"1.0"``."""
+    """A copy as an array of floats, or None if it is not numeric; text never is, even ``"1.0"``."""
     try:
         value = np.asarray(given)
     except ValueError:  # rows of different lengths
@@ -172,5 +172,5 @@ def to_floats(given: object) -> Floats | None:
 
 
 def clip_negative(t: ArrayLike) -> Floats:
-    """Times as floats, those before the broadcast moved to it: nothing reports before 0."""
+    """Times as floats, with negative ones set to 0: no client reports before the broadcast."""
     return np.asarray(np.maximum(np.asarray(t, dtype=float), 0.0))

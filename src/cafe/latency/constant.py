@@ -1,4 +1,4 @@
-"""A response time that is always the same."""
+"""Constant response times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from cafe.latency.base import Family, Floats, Parameter, Size
 
 @dataclass(frozen=True, eq=False)
 class Constant(Family):
-    """Every report comes exactly ``value`` after the broadcast."""
+    """Every report arrives exactly ``value`` after the broadcast.
+
+    Example:
+        >>> from cafe import Constant
+        >>> Constant(2.5).cdf([2.0, 3.0])
+        array([0., 1.])
+    """
 
     value: Parameter
 
@@ -29,15 +35,17 @@ class Constant(Family):
         return np.where(np.asarray(t, dtype=float) >= self.value, -np.inf, 0.0)
 
     def logpdf(self, t: ArrayLike) -> Floats:
-        """None: all of it sits on one time."""
-        raise InputError("Constant has no density: all of it sits on one time.")
+        """Raise InputError: a constant has no density."""
+        raise InputError(
+            "Constant has no density: all its probability is at one time. Use another family."
+        )
 
     def quantile(self, u: ArrayLike) -> Floats:
         """The value; 0 for u = 0."""
         return np.where(np.asarray(u, dtype=float) > 0, self.value, 0.0)
 
     def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
-        """The value, as often as asked."""
+        """An array filled with the value."""
         return np.broadcast_to(np.asarray(self.value), self._shape(size)).copy()
 
     def mean(self) -> Floats:
@@ -45,7 +53,7 @@ class Constant(Family):
         return np.asarray(self.value)
 
     def mean_below(self, t: ArrayLike) -> Floats:
-        """The value from the value on, 0 before."""
+        """The value if t is at least the value, else 0."""
         return self.value * self.cdf(t)
 
     def scaled(self, factor: ArrayLike) -> Constant:

@@ -1,4 +1,4 @@
-"""Response times as they were observed, with no family assumed."""
+"""Observed response times, without an assumed family."""
 
 from __future__ import annotations
 
@@ -14,10 +14,18 @@ from cafe.latency.base import Floats, Latency, Size, to_floats
 
 @dataclass(frozen=True, eq=False)
 class Empirical(Latency):
-    """The step function through observed ``times``, each with a weight (equal unless given).
+    """The empirical distribution of observed ``times``.
 
-    All its ``kinds`` are alike; kinds with other times are other objects, side by side in
-    :class:`Various`.
+    Attributes:
+        times: the observed times.
+        weights: the weight of each time; all equal if left out.
+        kinds: the number of kinds of client, which all have the same distribution. For kinds with
+            different times, combine several objects in :class:`Various`.
+
+    Example:
+        >>> from cafe import Empirical
+        >>> float(Empirical([1.0, 2.0, 2.0, 5.0]).cdf(2.0))
+        0.75
     """
 
     times: ArrayLike
@@ -30,16 +38,18 @@ class Empirical(Latency):
         times, weights = to_floats(self.times), to_floats(self.weights)
         if times is None or times.ndim != 1 or not times.size or not _usable(times):
             raise InputError(
-                "Empirical's times must be a flat list of positive, finite numbers, at least one. "
+                "Empirical's times must be a flat, non-empty list of positive, finite numbers. "
                 f"Got {reprlib.repr(self.times)}."
             )
         if weights is None or weights.shape not in ((), times.shape) or not _usable(weights):
             raise InputError(
-                "Empirical's weights must be positive, finite numbers, as many as its times "
-                f"({times.size}). Got {reprlib.repr(self.weights)}."
+                "Empirical's weights must be positive, finite numbers, one for each of its "
+                f"{times.size} times. Got {reprlib.repr(self.weights)}."
             )
         if not isinstance(self.kinds, int) or self.kinds < 1:
-            raise InputError(f"Empirical's kinds must be at least 1. Got {self.kinds!r}.")
+            raise InputError(
+                f"Empirical's kinds must be a whole number, at least 1. Got {self.kinds!r}."
+            )
         values, where = np.unique(times, return_inverse=True)
         masses = np.bincount(where, np.broadcast_to(weights, times.shape))
         masses = masses / masses.sum()
@@ -49,11 +59,11 @@ class Empirical(Latency):
         object.__setattr__(self, "_masses", masses)
 
     def take(self, index: NDArray[np.intp]) -> Empirical:
-        """As many kinds as asked: all are alike."""
+        """A copy with ``len(index)`` kinds, since all kinds are equal."""
         return Empirical(self._values, self._masses, len(index))
 
     def _each(self, value: Floats) -> Floats:
-        """One value for all kinds, given to each of them."""
+        """The value of all kinds, broadcast to each of them."""
         shape = () if self.kinds == 1 else (self.kinds,)
         return np.broadcast_to(value, np.broadcast_shapes(np.shape(value), shape))
 
@@ -68,30 +78,32 @@ class Empirical(Latency):
         return np.minimum(self._up_to(self._masses, t), 1.0)
 
     def sf(self, t: ArrayLike) -> Floats:
-        """The share of observed times beyond t, summed from the far end."""
+        """The share of observed times after t, summed from the end to keep its digits."""
         beyond = np.concatenate([np.cumsum(self._masses[::-1])[::-1], [0.0]])
         at = np.searchsorted(self._values, np.asarray(t, dtype=float), "right")
         return self._each(np.minimum(beyond[at], 1.0))
 
     def logsf(self, t: ArrayLike) -> Floats:
-        """The logarithm of the share beyond t."""
+        """The logarithm of the share of observed times after t."""
         with np.errstate(divide="ignore"):
             return np.log(self.sf(t))
 
     def logpdf(self, t: ArrayLike) -> Floats:
-        """None: observed times are single values."""
-        raise InputError("Empirical has no density: its times are single values.")
+        """Raise InputError: single values have no density."""
+        raise InputError(
+            "Empirical has no density: its times are single values. Fit a family to them."
+        )
 
     def quantile(self, u: ArrayLike) -> Floats:
-        """The smallest observed time with at least the share u up to it; 0 for u = 0."""
+        """The smallest observed time t with F(t) >= u; 0 for u = 0."""
         share = np.asarray(u, dtype=float)
-        # A share that is a sum of masses must find its own time, not the next, despite rounding.
+        # The factor absorbs rounding errors: a u that equals F(t) must give t, not the next time.
         at = np.searchsorted(np.cumsum(self._masses), share * (1 - 1e-12), "left")
         found = self._values[np.minimum(at, self._values.size - 1)]
         return self._each(np.where(share > 0, found, 0.0))
 
     def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
-        """Independent draws from the observed times."""
+        """Draw independent times from the observed ones."""
         lead = (size,) if isinstance(size, int) else tuple(size)
         drawn = lead if self.kinds == 1 else (*lead, self.kinds)
         return np.asarray(rng.choice(self._values, size=drawn, p=self._masses))
@@ -107,7 +119,10 @@ class Empirical(Latency):
     def scaled(self, factor: ArrayLike) -> Empirical:
         """Every observed time times the factor, which must be one number."""
         if np.size(factor) > 1:
-            raise InputError("Empirical is scaled by one number: its kinds are all alike.")
+            raise InputError(
+                "Empirical's factor must be one number, because all its kinds are equal. "
+                f"Got {np.size(factor)}: combine several Empirical objects in Various."
+            )
         return Empirical(self._values * float(np.asarray(factor)), self._masses, self.kinds)
 
     def breaks(self) -> Floats:

@@ -1,4 +1,4 @@
-"""Memoryless response times, with or without a fixed part: the paper's model (Sec. 3)."""
+"""Exponential response times, the paper's model (Sec. 3), with or without a fixed part."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from cafe.latency.base import Family, Floats, Parameter, Size, clip_negative
 
 @dataclass(frozen=True, eq=False)
 class Exponential(Family):
-    """F(t) = 1 - exp(-rate t). ``rate`` is the paper's lambda, reports per unit of time."""
+    """F(t) = 1 - exp(-rate t). ``rate`` is the paper's lambda, reports per unit of time.
+
+    Example:
+        >>> from cafe import Exponential
+        >>> round(float(Exponential(rate=0.5).quantile(0.95)), 3)
+        5.991
+    """
 
     rate: Parameter
 
@@ -39,7 +45,6 @@ class Exponential(Family):
             return np.asarray(-np.log1p(-np.asarray(u, dtype=float)) / self.rate)
 
     def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
-        """Independent draws."""
         return rng.standard_exponential(self._shape(size)) / self.rate
 
     def mean(self) -> Floats:
@@ -57,7 +62,13 @@ class Exponential(Family):
 
 @dataclass(frozen=True, eq=False)
 class ShiftedExponential(Family):
-    """A fixed time ``shift``, then an exponential one: F(t) = 1 - exp(-rate (t - shift))."""
+    """A fixed time ``shift``, then an exponential one: F(t) = 1 - exp(-rate (t - shift)).
+
+    Example:
+        >>> from cafe import ShiftedExponential
+        >>> float(ShiftedExponential(shift=1.0, rate=0.5).mean())
+        3.0
+    """
 
     shift: Parameter
     rate: Parameter
@@ -87,7 +98,6 @@ class ShiftedExponential(Family):
             return np.asarray(self.shift - np.log1p(-np.asarray(u, dtype=float)) / self.rate)
 
     def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
-        """Independent draws."""
         return self.shift + rng.standard_exponential(self._shape(size)) / self.rate
 
     def mean(self) -> Floats:
@@ -95,13 +105,13 @@ class ShiftedExponential(Family):
         return np.asarray(self.shift + 1.0 / np.asarray(self.rate))
 
     def mean_below(self, t: ArrayLike) -> Floats:
-        """The shift for each report by t, and the exponential's own part."""
+        """F(t) x shift plus the part of the exponential itself."""
         return np.asarray(self.shift * self.cdf(t) + gammainc(2.0, self._beyond(t)) / self.rate)
 
     def scaled(self, factor: ArrayLike) -> ShiftedExponential:
-        """Shift and mean wait times the factor."""
+        """Shift and mean both multiplied by the factor."""
         return ShiftedExponential(np.multiply(self.shift, factor), np.divide(self.rate, factor))
 
     def breaks(self) -> Floats:
-        """The shift: nobody reports before it."""
+        """The shift: no client reports before it."""
         return np.unique(self.shift)

@@ -13,7 +13,13 @@ from cafe.latency.base import Family, Floats, Parameter, Size, clip_negative
 
 @dataclass(frozen=True, eq=False)
 class Gamma(Family):
-    """A gamma distribution with mean shape x scale; shape 1 is the exponential."""
+    """A gamma distribution with mean shape x scale; shape 1 is the exponential.
+
+    Example:
+        >>> from cafe import Gamma
+        >>> float(Gamma(shape=3.0, scale=2.0).mean())
+        6.0
+    """
 
     shape: Parameter
     scale: Parameter
@@ -30,8 +36,8 @@ class Gamma(Family):
         x = clip_negative(t) / self.scale
         share = gammaincc(self.shape, x)
         with np.errstate(divide="ignore", invalid="ignore"):
-            # gammaincc loses its digits and then underflows near x = 700; two steps of Legendre's
-            # continued fraction serve beyond.
+            # gammaincc loses its digits and then underflows near x = 700. Beyond that, two steps of
+            # Legendre's continued fraction are used.
             step = x + 1.0 - self.shape
             step = step + np.subtract(self.shape, 1.0) / (step + 2.0)
             far = self.shape * np.log(x) - x - np.log(step) - gammaln(self.shape)
@@ -52,7 +58,6 @@ class Gamma(Family):
         return np.asarray(self.scale * gammaincinv(self.shape, u))
 
     def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
-        """Independent draws."""
         return rng.standard_gamma(self.shape, self._shape(size)) * self.scale
 
     def mean(self) -> Floats:
@@ -60,11 +65,11 @@ class Gamma(Family):
         return np.multiply(self.shape, self.scale)
 
     def mean_below(self, t: ArrayLike) -> Floats:
-        """The mean times the share of it below t, a gamma cdf of one more stage."""
+        """The mean times the cdf of a gamma with shape + 1."""
         return np.asarray(
             self.mean() * gammainc(np.add(self.shape, 1.0), clip_negative(t) / self.scale)
         )
 
     def scaled(self, factor: ArrayLike) -> Gamma:
-        """The scale times the factor."""
+        """The scale multiplied by the factor."""
         return Gamma(self.shape, np.multiply(self.scale, factor))

@@ -13,7 +13,13 @@ from cafe.latency.base import Family, Floats, Parameter, Size
 
 @dataclass(frozen=True, eq=False)
 class LogNormal(Family):
-    """``shift`` + exp(mu + sigma Z), Z standard normal; exp(mu) is the median after the shift."""
+    """``shift`` + exp(mu + sigma Z), Z standard normal; exp(mu) is the median after the shift.
+
+    Example:
+        >>> from cafe import LogNormal
+        >>> float(LogNormal(mu=0.0, sigma=0.5, shift=1.0).quantile(0.5))
+        2.0
+    """
 
     mu: Parameter
     sigma: Parameter
@@ -36,7 +42,7 @@ class LogNormal(Family):
         return np.asarray(log_ndtr(-self._z(t)))
 
     def logpdf(self, t: ArrayLike) -> Floats:
-        """The normal log-density of the logarithm, less the logarithm."""
+        """The normal log-density of log(t - shift), minus log(t - shift)."""
         z = self._z(t)
         log_after = np.where(np.isfinite(z), z, 0.0) * self.sigma + self.mu
         inside = -0.5 * z**2 - log_after - np.log(self.sigma) - 0.5 * np.log(2 * np.pi)
@@ -47,7 +53,6 @@ class LogNormal(Family):
         return np.asarray(self.shift + np.exp(self.mu + self.sigma * ndtri(u)))
 
     def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
-        """Independent draws."""
         z = rng.standard_normal(self._shape(size))
         return np.asarray(self.shift + np.exp(self.mu + self.sigma * z))
 
@@ -56,13 +61,13 @@ class LogNormal(Family):
         return np.asarray(self.shift + np.exp(self.mu + 0.5 * np.square(self.sigma)))
 
     def mean_below(self, t: ArrayLike) -> Floats:
-        """The shift for each report by t, and the log-normal's own part."""
+        """F(t) x shift plus the part of the log-normal itself."""
         z = self._z(t)
         own = np.exp(self.mu + 0.5 * np.square(self.sigma)) * ndtr(z - self.sigma)
         return np.asarray(self.shift * ndtr(z) + own)
 
     def scaled(self, factor: ArrayLike) -> LogNormal:
-        """The logarithm of the factor added to mu, the shift times the factor."""
+        """Log(factor) added to mu, and the shift multiplied by the factor."""
         return LogNormal(
             np.add(self.mu, np.log(factor)), self.sigma, np.multiply(self.shift, factor)
         )

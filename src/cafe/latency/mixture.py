@@ -1,4 +1,4 @@
-"""Response times of clients that are now of one sort, now of another: busy or idle, for one."""
+"""Mixtures: each response time comes from one of several latencies, such as busy and idle."""
 
 from __future__ import annotations
 
@@ -15,9 +15,16 @@ from cafe.latency.base import Floats, Latency, Size, to_floats
 
 @dataclass(frozen=True)
 class Mixture(Latency):
-    """Each time is drawn from one of ``components``, chosen anew with probability ``weights``.
+    """Each time is drawn from one of ``components``, chosen at random for every draw.
 
-    Weights are scaled to sum to 1. Components may describe several kinds, all of them as many.
+    Attributes:
+        components: the latencies; they may describe several kinds, all the same number.
+        weights: the probabilities of the components, scaled to sum to 1.
+
+    Example:
+        >>> from cafe import Exponential, Mixture
+        >>> round(float(Mixture([Exponential(2.0), Exponential(0.2)], [0.9, 0.1]).mean()), 3)
+        0.95
     """
 
     components: Sequence[Latency]
@@ -38,8 +45,11 @@ class Mixture(Latency):
             )
         kinds = max(c.kinds for c in components)
         if {c.kinds for c in components} - {1, kinds}:
-            raise InputError("A Mixture's components must describe one number of kinds.")
-        # A component shared by all kinds is drawn from once for each of them.
+            raise InputError(
+                "A Mixture's components must describe the same number of kinds, or one kind. "
+                f"Got {', '.join(str(c.kinds) for c in components)}."
+            )
+        # A component of one kind is repeated, so that each kind has its own draws.
         shared = np.zeros(kinds, dtype=np.intp)
         components = tuple(c if c.kinds == kinds else c.take(shared) for c in components)
         object.__setattr__(self, "components", components)
@@ -47,7 +57,7 @@ class Mixture(Latency):
 
     @property
     def kinds(self) -> int:
-        """How many kinds its components describe."""
+        """The number of kinds that the components describe."""
         return max(c.kinds for c in self.components)
 
     def take(self, index: NDArray[np.intp]) -> Mixture:
@@ -79,12 +89,12 @@ class Mixture(Latency):
         return self._log_mean([c.logpdf(t) for c in self.components])
 
     def quantile(self, u: ArrayLike) -> Floats:
-        """By bisection between the components' own quantiles, to the last bit or nearly."""
+        """By bisection between the quantiles of the components, nearly to the last bit."""
         share = np.asarray(u, dtype=float)
         each = np.stack(np.broadcast_arrays(*(c.quantile(share) for c in self.components)))
         first, high = each.min(axis=0), each.max(axis=0)
         low = first
-        # 1 - F decides where F is near 1: there F alone has no digits left.
+        # If F is near 1, it has no digits left, so 1 - F is compared instead.
         for _ in range(200):
             middle = 0.5 * (low + high)
             middle = np.where(np.isfinite(middle), middle, high)
@@ -95,7 +105,7 @@ class Mixture(Latency):
         return np.asarray(np.where(share > 0, high, first))
 
     def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
-        """Independent draws, each from a component drawn for it."""
+        """Draw independent times, each from a component chosen at random."""
         lead = (size,) if isinstance(size, int) else tuple(size)
         shape = (*lead, *self.mean().shape)
         draws = np.stack([c.sample(rng, size).reshape(shape) for c in self.components])
@@ -111,7 +121,7 @@ class Mixture(Latency):
         return self._mean_of([c.mean_below(t) for c in self.components])
 
     def scaled(self, factor: ArrayLike) -> Mixture:
-        """Every component times the factor."""
+        """Every component multiplied by the factor."""
         return Mixture([c.scaled(factor) for c in self.components], self.weights)
 
     def breaks(self) -> Floats:

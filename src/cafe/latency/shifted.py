@@ -1,4 +1,4 @@
-"""Response times with a fixed time added: what a client that also computes for a while takes."""
+"""Response times with a fixed time added, such as the time of gradient steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cafe.latency.mixture import Mixture
 from cafe.latency.uniform import Uniform
 from cafe.latency.various import Various
 
-MOST_BREAKS = 1_000_000  # more do not matter one by one, and would not fit in memory
+MOST_BREAKS = 1_000_000  # more breaks would need too much memory
 
 
 def shifted(latency: Latency, by: ArrayLike) -> Latency:
@@ -30,7 +30,7 @@ def shifted(latency: Latency, by: ArrayLike) -> Latency:
     latency = _of_kinds(latency, np.size(shift))
     if not np.any(shift):
         return latency
-    with np.errstate(over="ignore"):  # the family refuses what is not finite
+    with np.errstate(over="ignore"):  # the family raises an error if the sum is not finite
         match latency:
             case Exponential():
                 return ShiftedExponential(shift, latency.rate)
@@ -56,10 +56,10 @@ def shifted(latency: Latency, by: ArrayLike) -> Latency:
 
 @dataclass(frozen=True, eq=False)
 class Shifted(Latency):
-    """``shift`` + X, where X has any ``latency``; for latencies that have no shift of their own.
+    """``shift`` + X, where X has any ``latency``; for latencies without a shift parameter.
 
-    The shift is one number or one per kind. Use :func:`shifted`, which returns a
-    simpler form where there is one.
+    The shift is one number or one per kind. Use :func:`shifted`, which returns a simpler class if
+    there is one.
     """
 
     latency: Latency
@@ -67,26 +67,29 @@ class Shifted(Latency):
 
     def __post_init__(self) -> None:
         if not isinstance(self.latency, Latency):
-            raise InputError(f"Shifted's latency must be a latency. Got {self.latency!r}.")
+            raise InputError(
+                f"Shifted's latency must be a latency, such as cafe.Gamma(2.0, 1.0). "
+                f"Got {self.latency!r}."
+            )
         shift = _checked(self.shift)
         object.__setattr__(self, "shift", shift)
         object.__setattr__(self, "latency", _of_kinds(self.latency, np.size(shift)))
 
     @property
     def kinds(self) -> int:
-        """As many as the latency has."""
+        """The number of kinds of the latency."""
         return self.latency.kinds
 
     def take(self, index: NDArray[np.intp]) -> Shifted:
-        """The latency of the kinds at ``index``, each with its shift."""
+        """The latency of the kinds at ``index``, each with its own shift."""
         shift = self.shift[index] if isinstance(self.shift, np.ndarray) else self.shift
         return Shifted(self.latency.take(index), shift)
 
     def _after(self, t: ArrayLike) -> Floats:
-        """The time since the shift.
+        """The time since the shift, on the right side of every jump of F.
 
-        Where F jumps, t - shift may round to the wrong side of the jump: ``sample`` and
-        ``quantile`` give shift + jump, and the jump belongs to every t from there on.
+        t - shift may round to the wrong side of a jump. ``sample`` and ``quantile`` return
+        shift + jump, so the jump must count for every t from there on.
         """
         at = np.asarray(t, dtype=float)
         after = np.asarray(at - self.shift)
@@ -112,8 +115,8 @@ class Shifted(Latency):
     def logpdf(self, t: ArrayLike) -> Floats:
         """The log-density at t - shift.
 
-        A density that is infinite at the shift itself is taken as 0 there, for integrals may meet
-        that point.
+        A density that is infinite at the shift counts as 0 there, because an integration may
+        evaluate that point.
         """
         density = self.latency.logpdf(self._after(t))
         return np.where(np.isposinf(density), -np.inf, density)
@@ -131,18 +134,19 @@ class Shifted(Latency):
         return np.asarray(self.shift + self.latency.mean())
 
     def mean_below(self, t: ArrayLike) -> Floats:
-        """The shift for each report by t, and the latency's own part."""
+        """F(t) x shift plus the part of the latency itself."""
         after = self._after(t)
         return np.asarray(self.shift * self.latency.cdf(after) + self.latency.mean_below(after))
 
     def scaled(self, factor: ArrayLike) -> Shifted:
-        """Shift and latency times the factor."""
+        """Shift and latency both multiplied by the factor."""
         return Shifted(self.latency.scaled(factor), np.multiply(self.shift, factor))
 
     def breaks(self) -> Floats:
-        """Every shift, where reports begin, and the latency's breaks after every shift.
+        """Every shift, and the latency's breaks after every shift.
 
-        Where these are more than a million, those of some shifts stand for all, the last included.
+        If these are more than a million, only those of some shifts are returned, including the
+        last.
         """
         own = np.concatenate([[0.0], self.latency.breaks()])
         shifts = np.unique(self.shift)
@@ -163,7 +167,7 @@ class Shifted(Latency):
 
 
 def _checked(by: object) -> Parameter:
-    """A shift as one number, or as a read-only array with an entry per kind."""
+    """The shift as one number, or as a read-only array with an entry per kind."""
     value = to_floats(by)
     if value is None or value.ndim > 1 or not value.size:
         raise InputError(
@@ -174,15 +178,15 @@ def _checked(by: object) -> Parameter:
     if bad.any():
         raise InputError(
             "A shift must be not negative and finite. "
-            f"Got {value.flat[int(np.argmax(bad))]:g}: no response time could be drawn from it."
+            f"Got {value.flat[int(np.argmax(bad))]:g}: no response time can be drawn with it."
         )
-    value += 0.0  # -0 becomes 0: equal shifts have equal bytes, so equal hashes
+    value += 0.0  # -0 becomes 0, so that equal shifts have equal bytes and hashes
     value.setflags(write=False)
     return value if value.size > 1 else float(value.item())
 
 
 def _of_kinds(latency: Latency, shifts: int) -> Latency:
-    """The latency with an entry for every shift, where one description served them all."""
+    """The latency with one kind for every shift."""
     if shifts == 1 or latency.kinds == shifts:
         return latency
     if latency.kinds > 1:
@@ -193,12 +197,12 @@ def _of_kinds(latency: Latency, shifts: int) -> Latency:
 
 
 def _various(latency: Various, by: Floats) -> Various:
-    """Each part shifted by its own entries."""
+    """Each part shifted by its own entries of ``by``."""
     ends = np.cumsum([part.kinds for part in latency.parts])
     own = np.split(by, ends[:-1])
     return Various([shifted(p, _alike(b)) for p, b in zip(latency.parts, own, strict=True)])
 
 
 def _alike(by: Floats) -> Parameter:
-    """One number where all entries are equal: the simpler forms have one."""
+    """One number if all entries are equal, as the simpler classes need it."""
     return float(by[0]) if np.all(by == by[0]) else by

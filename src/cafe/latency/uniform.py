@@ -1,4 +1,4 @@
-"""Response times spread evenly over an interval."""
+"""Uniform response times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from cafe.latency.base import Family, Floats, Parameter, Size
 
 @dataclass(frozen=True, eq=False)
 class Uniform(Family):
-    """Every time between ``low`` and ``high`` is as likely."""
+    """All times between ``low`` and ``high`` are equally likely.
+
+    Example:
+        >>> from cafe import Uniform
+        >>> float(Uniform(low=1.0, high=3.0).cdf(2.0))
+        0.5
+    """
 
     low: Parameter
     high: Parameter
@@ -52,19 +58,18 @@ class Uniform(Family):
         return np.asarray(self.low + np.asarray(u, dtype=float) * self._width)
 
     def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
-        """Independent draws."""
         return np.asarray(self.low + rng.random(self._shape(size)) * self._width)
 
     def mean(self) -> Floats:
-        """The middle of the interval."""
+        """The midpoint of the interval."""
         return np.add(self.low, self.high) / 2
 
     def mean_below(self, t: ArrayLike) -> Floats:
-        """F(t) times the middle between low and t, inside the interval."""
+        """F(t) times the midpoint of low and t, inside the interval."""
         return np.asarray(self.cdf(t) * 0.5 * (self._inside(t) + self.low))
 
     def scaled(self, factor: ArrayLike) -> Uniform:
-        """Both ends times the factor."""
+        """Both ends multiplied by the factor."""
         return Uniform(np.multiply(self.low, factor), np.multiply(self.high, factor))
 
     def breaks(self) -> Floats:

@@ -1,4 +1,4 @@
-"""Kinds of client that follow different families, side by side."""
+"""A latency whose kinds follow different families."""
 
 from __future__ import annotations
 
@@ -17,8 +17,13 @@ from cafe.latency.base import Floats, Latency, Size
 class Various(Latency):
     """The kinds of the first part, then those of the second, and so on.
 
-    Not a mixture: a kind belongs to one part for ever. This is how one federation holds several
-    families.
+    This is how one federation holds several families. It is not a mixture: a kind always belongs to
+    the same part.
+
+    Example:
+        >>> from cafe.latency import Exponential, Uniform, Various
+        >>> Various([Exponential(2.0), Uniform(1.0, 3.0)]).mean()
+        array([0.5, 2. ])
     """
 
     parts: Sequence[Latency]
@@ -27,14 +32,14 @@ class Various(Latency):
         parts = tuple(self.parts)
         if not parts or not all(isinstance(part, Latency) for part in parts):
             raise InputError(
-                "Various's parts must be latencies, at least one. "
+                "Various's parts must be one or more latencies. "
                 f"Got {', '.join(map(repr, parts)) or 'none'}."
             )
         object.__setattr__(self, "parts", parts)
 
     @property
     def kinds(self) -> int:
-        """The kinds of all parts together."""
+        """The total number of kinds of all parts."""
         return sum(part.kinds for part in self.parts)
 
     @property
@@ -42,11 +47,11 @@ class Various(Latency):
         return list(accumulate(part.kinds for part in self.parts))
 
     def take(self, index: NDArray[np.intp]) -> Various:
-        """The kinds at ``index``, which must be in increasing order: parts stay side by side."""
+        """The kinds at ``index``, which must be in increasing order so that parts stay together."""
         if np.any(np.diff(index) < 0) or np.any((index < 0) | (index >= self.kinds)):
             raise InputError(
-                f"Various takes kinds from 0 to {self.kinds - 1} in increasing order, for its "
-                f"parts stay side by side. Got {index}: sort them."
+                f"Various takes kinds from 0 to {self.kinds - 1} in increasing order, because its "
+                f"parts stay together. Got {index}: sort them."
             )
         picked = []
         for end, part in zip(self._ends, self.parts, strict=True):
@@ -58,7 +63,7 @@ class Various(Latency):
     def _each(self, call: Callable[[Latency, Floats], ArrayLike], t: ArrayLike) -> Floats:
         """Apply ``call`` to every part with its own slice of t, and join along the last axis."""
         at = np.asarray(t, dtype=float)
-        np.broadcast_shapes(at.shape, (self.kinds,))  # raises, as NumPy does, where t does not fit
+        np.broadcast_shapes(at.shape, (self.kinds,))  # raises ValueError if t does not fit
         shared = at.ndim == 0 or at.shape[-1] == 1
         column = at[..., None] if at.ndim == 0 else at
         joined = []
@@ -97,7 +102,7 @@ class Various(Latency):
         return self._each(lambda part, own: part.mean_below(own), t)
 
     def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
-        """Independent draws, the parts' kinds side by side."""
+        """Draw independent times, the kinds of the parts one after another."""
         lead = (size,) if isinstance(size, int) else tuple(size)
         draws = [part.sample(rng, size).reshape(*lead, part.kinds) for part in self.parts]
         return np.concatenate(draws, axis=-1)

@@ -13,7 +13,13 @@ from cafe.latency.base import Family, Floats, Parameter, Size, clip_negative
 
 @dataclass(frozen=True, eq=False)
 class Weibull(Family):
-    """F(t) = 1 - exp(-(t / scale)^shape)."""
+    """F(t) = 1 - exp(-(t / scale)^shape).
+
+    Example:
+        >>> from cafe import Weibull
+        >>> round(float(Weibull(shape=0.8, scale=2.0).quantile(0.95)), 3)
+        7.882
+    """
 
     shape: Parameter
     scale: Parameter
@@ -22,7 +28,7 @@ class Weibull(Family):
         self._check()
 
     def _power(self, t: ArrayLike) -> Floats:
-        with np.errstate(over="ignore"):  # far beyond the scale every report is there
+        with np.errstate(over="ignore"):  # infinity is right far beyond the scale: F is 1
             return np.power(clip_negative(t) / self.scale, self.shape)
 
     def cdf(self, t: ArrayLike) -> Floats:
@@ -49,7 +55,6 @@ class Weibull(Family):
         return np.asarray(self.scale * np.power(x, 1.0 / np.asarray(self.shape)))
 
     def sample(self, rng: np.random.Generator, size: Size = ()) -> Floats:
-        """Independent draws."""
         x = rng.standard_exponential(self._shape(size))
         return np.asarray(self.scale * np.power(x, 1.0 / np.asarray(self.shape)))
 
@@ -58,11 +63,11 @@ class Weibull(Family):
         return np.asarray(self.scale * gamma(1.0 + 1.0 / np.asarray(self.shape)))
 
     def mean_below(self, t: ArrayLike) -> Floats:
-        """The mean times the share of it below t, an incomplete gamma function."""
+        """The mean times a regularised incomplete gamma function."""
         return np.asarray(
             self.mean() * gammainc(1.0 + 1.0 / np.asarray(self.shape), self._power(t))
         )
 
     def scaled(self, factor: ArrayLike) -> Weibull:
-        """The scale times the factor."""
+        """The scale multiplied by the factor."""
         return Weibull(self.shape, np.multiply(self.scale, factor))

@@ -1,4 +1,4 @@
-"""Presence: clients that come and go. One kind a file, behind one protocol."""
+"""Presence: when clients are connected. Each kind of presence follows one protocol."""
 
 from __future__ import annotations
 

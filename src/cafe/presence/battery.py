@@ -29,15 +29,20 @@ class Battery:
 
     A job costs ``cost`` when it starts, so a job that has started is never interrupted. At the end
     of each slot, at ``slot``, 2 ``slot`` and so on, a client harvests an exponential amount with
-    mean ``harvest``. What exceeds ``capacity`` is lost. All amounts are in one unit of energy, and
+    mean ``harvest``. Energy beyond ``capacity`` is lost. All amounts are in one unit of energy, and
     each is one number or one per client.
 
     Attributes:
-        capacity: the most that a battery holds; at least the cost.
+        capacity: the energy of a full battery; at least the cost.
         cost: the energy of a job.
         harvest: the mean energy harvested in a slot.
         slot: the length of a slot, in the latency's unit.
         start: the level at time 0; full if left out.
+
+    Example:
+        >>> from cafe.presence import Battery
+        >>> Battery(capacity=3.0, cost=1.0, harvest=0.5).long_run(clients=10)
+        0.5
     """
 
     capacity: PerClient
@@ -57,7 +62,7 @@ class Battery:
         sizes = {np.size(v) for v in self._values().values() if np.ndim(v)}
         if len(sizes) > 1:
             raise InputError(
-                "Battery's lists must have one length, an entry per client. "
+                "Battery's lists must all have one length, with one entry per client. "
                 f"Got lengths {', '.join(map(str, sorted(sizes)))}."
             )
         if np.any(np.less(self.capacity, self.cost)):
@@ -79,11 +84,11 @@ class Battery:
         return _State(each, self.slot, check_seed(seed))
 
     def long_run(self, clients: int) -> float | Floats:
-        """The share of slots in which a client can start a job, if it is asked once per slot.
+        """The share of slots in which a client can start a job, if it is invited once per slot.
 
-        It is min(1, harvest / cost), the rate at which jobs can be paid for. This is approximate:
-        energy that is lost at full capacity makes the true share smaller. A server that asks less
-        often finds clients present more often, and one that asks more often finds them less often.
+        It is min(1, harvest / cost), the rate at which the harvest pays for jobs. This is
+        approximate: energy that is lost at full capacity makes the true share smaller. If the
+        server invites clients less often, they are present more often, and vice versa.
         """
         harvest, cost = self._values()["harvest"], self._values()["cost"]
         if not np.ndim(harvest) and not np.ndim(cost):
@@ -123,7 +128,7 @@ class Battery:
 
 
 class _State:
-    """Every client's level of energy, and the number of slots that have ended."""
+    """Each client's level of energy, and the number of slots that have ended."""
 
     def __init__(self, each: Mapping[str, Floats], slot: float, seed: int) -> None:
         self._capacity, self._cost, self._harvest = each["capacity"], each["cost"], each["harvest"]
@@ -137,20 +142,20 @@ class _State:
         return np.asarray(self._level < self._cost)
 
     def leaves(self, clients: ClientNumbers, now: float) -> Floats:
-        """Never, since a job is paid for when it starts; ``now`` for those that are away."""
+        """Infinite, because a job is paid for when it starts; ``now`` for clients that are away."""
         self._advance(now)
         return np.where(self._level[clients] < self._cost[clients], now, np.inf)
 
     def next_change(self, now: float) -> float:
-        """The end of the slot, or never where nobody waits for energy."""
+        """The end of the current slot; infinite if no client is away."""
         return (self._ended + 1) * self._slot if self.away(now).any() else float("inf")
 
     def forecast(self, clients: ClientNumbers, now: float, until: float) -> Floats:
-        """1 for clients that are present now, as they stay until they start a job, else 0."""
+        """1 for clients that are present now, because they stay until they start a job, else 0."""
         return present_until(self.leaves(clients, now), now, until)
 
     def spend(self, clients: ClientNumbers, now: float) -> None:
-        """Take the cost of a job from these clients, each named once."""
+        """Subtract the cost of a job from the level of these clients, each listed once."""
         self._advance(now)
         short = self._level[clients] < self._cost[clients]
         if short.any():
@@ -175,14 +180,14 @@ class _State:
         shapes = {name: np.shape(value) for name, value in saved.items()}
         if shapes != {"level": self._level.shape, "ended": (), "now": ()}:
             raise InputError(
-                f"A saved battery must hold the levels of {len(self._level)} clients. "
-                f"Got arrays of shapes {shapes}: it is from another federation."
+                f"A saved battery state must have the levels of {len(self._level)} clients. "
+                f"Got arrays of shapes {shapes}: it belongs to another federation."
             )
         self._level = np.array(saved["level"], dtype=float)
         self._ended, self._now = int(saved["ended"]), float(saved["now"])
 
     def _advance(self, now: float) -> None:
-        """Harvest at the end of each slot until ``now``; full batteries need no draw."""
+        """Harvest at the end of each slot until ``now``; full batteries are skipped."""
         self._now = check_time(self._now, now)
         ended = int(now // self._slot)
         ended -= ended * self._slot > now

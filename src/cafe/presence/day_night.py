@@ -1,4 +1,4 @@
-"""Clients that are present for a part of every day, each shifted by a time of its own."""
+"""Clients that are present in one window of every day, each with its own start."""
 
 from __future__ import annotations
 
@@ -26,8 +26,13 @@ class DayNight:
 
     Attributes:
         day: the length of a day, in the latency's unit.
-        share: of a day that the window lasts; above 0 and at most 1.
-        spread: of a day over which the clients' windows start; from 0 to 1.
+        share: the length of a window as a share of a day; above 0 and at most 1.
+        spread: the range of the clients' starts as a share of a day; from 0 to 1.
+
+    Example:
+        >>> from cafe.presence import DayNight
+        >>> DayNight(share=0.25).describe()
+        'each client is present for 0.25 of every 86400 s'
     """
 
     day: float = 86400.0
@@ -43,8 +48,7 @@ class DayNight:
             object.__setattr__(self, name, float(value))
         if self.share == 0:
             raise InputError(
-                "DayNight's share must be above 0. Got 0: a client that is never present is not "
-                "a client."
+                "DayNight's share must be above 0. Got 0: the clients would never be present."
             )
 
     def begin(self, clients: int, seed: int) -> PresenceState:
@@ -52,7 +56,7 @@ class DayNight:
         return _State(self, check_whole("The number of clients", clients), check_seed(seed))
 
     def long_run(self, clients: int) -> float:
-        """The share of the day."""
+        """The length of a window as a share of a day."""
         return self.share
 
     def describe(self) -> str:
@@ -61,7 +65,7 @@ class DayNight:
 
 
 class _State:
-    """Every client's first start of a window; all else is a function of the time."""
+    """Each client's first start of a window; the rest follows from the time."""
 
     def __init__(self, presence: DayNight, clients: int, seed: int) -> None:
         self._day = presence.day
@@ -96,10 +100,10 @@ class _State:
         return present_until(self.leaves(clients, now), now, until)
 
     def spend(self, clients: ClientNumbers, now: float) -> None:
-        """Nothing: a job does not change when a client is present."""
+        """Do nothing: a job does not change when a client is present."""
 
     def save(self) -> Saved:
-        """Nothing: all is a function of the seed and the time."""
+        """Nothing: the state follows from the seed and the time."""
         return {}
 
     def restore(self, saved: Mapping[str, NDArray[Any]]) -> None:
@@ -108,9 +112,9 @@ class _State:
     def _number(self, start: Floats, now: float) -> Floats:
         """The number of the last window that has started by ``now``.
 
-        A window's start is ``start + number * day`` as floating point has it. The quotient may be
-        off by one at a window's start, so it is compared with the starts themselves. Then a client
-        is away exactly at the time that ``leaves`` returned.
+        A window's start is ``start + number * day`` in floating point. The quotient may be off by
+        one there, so it is compared with the starts themselves. Then a client is away exactly at
+        the time that ``leaves`` returned.
         """
         now = check_time(-np.inf, now)
         number = np.asarray(np.floor((now - start) / self._day))

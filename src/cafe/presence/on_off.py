@@ -27,12 +27,17 @@ from cafe.randomness import check_seed, mix, stream_key, uniform
 class OnOff:
     """Each client alternates between present and away, for exponential times.
 
-    At time 0 every client is in equilibrium: it is present with probability on / (on + off), and
-    its first window is as long as any other because the times are memoryless.
+    At time 0 every client is in equilibrium: it is present with probability on / (on + off). Its
+    first window has the same distribution as any other, because the times are memoryless.
 
     Attributes:
-        on: mean time that a client is present; one number or one per client.
-        off: mean time that a client is away; one number or one per client.
+        on: the mean time that a client stays present; one number or one per client.
+        off: the mean time that a client stays away; one number or one per client.
+
+    Example:
+        >>> from cafe.presence import OnOff
+        >>> OnOff(on=1800.0, off=5400.0).long_run(clients=10)
+        0.25
     """
 
     on: PerClient = 3600.0
@@ -85,11 +90,11 @@ class OnOff:
 
 
 class _State:
-    """Every client's present window: its number, its end, and whether it is one away.
+    """Each client's current window: its number, its end, and whether the client is away in it.
 
-    The length of a window is a function of the seed, the client and the window's number. Windows
-    are passed one by one, so a state that is asked late has added the same lengths in the same
-    order as one that was asked often.
+    The length of a window depends only on the seed, the client and the window's number. Windows
+    are processed one by one, so the sum of the lengths is the same whether the state is queried
+    often or rarely.
     """
 
     def __init__(self, on: Floats, off: Floats, seed: int) -> None:
@@ -121,17 +126,17 @@ class _State:
         return np.where(self._away[clients], 0.0, np.exp((now - until) / self._on[clients]))
 
     def spend(self, clients: ClientNumbers, now: float) -> None:
-        """Nothing: a job does not change when a client is present."""
+        """Do nothing: a job does not change when a client is present."""
 
     def save(self) -> Saved:
-        """Nothing: all is a function of the seed and the time."""
+        """Nothing: the state follows from the seed and the time."""
         return {}
 
     def restore(self, saved: Mapping[str, NDArray[Any]]) -> None:
         """Nothing to restore."""
 
     def _advance(self, now: float) -> None:
-        """Pass every window that has ended by ``now``."""
+        """Move each client to its window at ``now``."""
         self._now = check_time(self._now, now)
         over = np.flatnonzero(self._end <= now)
         while over.size:

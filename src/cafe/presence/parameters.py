@@ -1,4 +1,4 @@
-"""Parameters of presences: one number or one per client, checked, and identified by their text."""
+"""Checks and text forms of presence parameters, which are one number or one per client."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ SHOWN = 8  # a longer array is identified by its checksum
 
 
 def check_per_client(what: str, given: PerClient, *, zero: bool = False) -> float | Floats:
-    """A positive number, or a read-only array of them; ``what`` begins the message of a refusal.
+    """The parameter as a positive number or a read-only array of positive numbers.
 
     Args:
-        what: the parameter's name.
+        what: the name of the parameter, which begins the error message.
         given: its value.
         zero: whether it may be 0.
     """
@@ -42,7 +42,7 @@ def check_per_client(what: str, given: PerClient, *, zero: bool = False) -> floa
 
 
 def expand_to_clients(what: str, value: float | Floats, clients: int) -> Floats:
-    """The value of every client."""
+    """An array with the value of each client."""
     if np.ndim(value) and np.size(value) != clients:
         raise InputError(
             f"{what} must be one number or one per client ({clients}). Got {np.size(value)}: "
@@ -52,13 +52,13 @@ def expand_to_clients(what: str, value: float | Floats, clients: int) -> Floats:
 
 
 def check_time(last: float, now: float) -> float:
-    """The time ``now``, refused where it is not a finite number or lies before ``last``."""
+    """The time ``now``; raise an error if it is not a finite number or is before ``last``."""
     if not is_finite_number(now):
         raise InputError(f"The time of a presence must be a finite number. Got {now!r}.")
     if now < last:
         raise InputError(
             f"The time of a presence must not decrease. Got {now:g} after {last:g}: "
-            "begin a new state to go back."
+            "begin a new state to start over."
         )
     return float(now)
 
@@ -70,13 +70,13 @@ def present_until(leaves: Floats, now: float, until: float) -> Floats:
 
 
 def check_until(now: float, until: float) -> None:
-    """Refuse a forecast that ends before it begins."""
+    """Raise an error if a forecast ends before it begins."""
     if not until >= now:
         raise InputError(f"A forecast must not end before it begins. Got {now:g} to {until:g}.")
 
 
 def identify_parameter(value: float | Floats | None) -> str:
-    """A parameter as text that identifies it: a long array by its length and its checksum."""
+    """A text that identifies a parameter: a long array by its length and its SHA-256."""
     if value is None or not np.ndim(value):
         return repr(value)
     array: Any = np.asarray(value, dtype=float)
@@ -87,7 +87,7 @@ def identify_parameter(value: float | Floats | None) -> str:
 
 
 def format_mean(value: float | Floats, unit: str = "") -> str:
-    """A parameter for messages: the number, or the mean over clients."""
+    """A parameter as text for messages: the number, or the mean over clients."""
     if np.ndim(value):
         return f"{np.mean(value):g}{unit} on average"
     return f"{value:g}{unit}"

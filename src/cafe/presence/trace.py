@@ -20,14 +20,19 @@ from cafe.randomness import check_seed
 class Trace:
     """Each client is present in the windows that a trace lists for it.
 
-    Every client of the federation needs at least one window: a client that is never present is not
-    a client. A window that starts where another one of the client ends continues it.
+    Every client of the federation needs at least one window. A window that starts where another
+    window of the same client ends continues it.
 
     Attributes:
         windows: rows of client (a number from 0), from and to. A client is present at ``from`` and
-            away at ``to``. The rows may stand in any order and are kept sorted.
-        repeat: the period after which the windows repeat; left out, all clients are away after
-            their last window.
+            away at ``to``. The rows may be in any order; they are stored sorted.
+        repeat: the period after which the windows repeat; if None, each client is away after its
+            last window.
+
+    Example:
+        >>> from cafe.presence import Trace
+        >>> Trace([[0, 0.0, 10.0], [1, 5.0, 20.0]]).long_run(clients=2)
+        array([0.5 , 0.75])
     """
 
     windows: Sequence[Sequence[float]] | Floats
@@ -59,7 +64,8 @@ class Trace:
     def long_run(self, clients: int) -> Floats:
         """The share of the period in each client's windows.
 
-        Without a period it is the share of the time from 0 to the end of the last window of all.
+        Without a period it is the share of the time from 0 to the end of the last window of all
+        clients.
         """
         self._check(clients)
         rows = self._rows
@@ -105,7 +111,7 @@ class Trace:
 
 
 def find_fault(rows: Floats, repeat: float | None) -> tuple[int, str, int | None] | None:
-    """The first row that no trace can have: its position, why, and the row that it contradicts."""
+    """The first invalid row: its position, the message, and the row it contradicts, if any."""
     client, start, end = rows.T
     bad = ~np.isfinite(rows).all(axis=1)
     if bad.any():
@@ -144,7 +150,7 @@ def _clients(rows: Floats) -> ClientNumbers:
 
 
 def _merged(rows: Floats) -> Floats:
-    """The sorted rows with each window joined to the one that it continues."""
+    """The sorted rows, with windows of a client that touch joined into one."""
     continues = (rows[1:, 0] == rows[:-1, 0]) & (rows[1:, 1] == rows[:-1, 2])
     merged: Floats = rows[np.concatenate([[True], ~continues])]
     merged[:, 2] = rows[np.concatenate([~continues, [True]]), 2]
@@ -152,11 +158,11 @@ def _merged(rows: Floats) -> Floats:
 
 
 class _State:
-    """The windows of one lap in the order of their starts, and each client's last end so far.
+    """The windows of one lap in the order of their starts, and the end of each client's last one.
 
     A lap is one period of the trace; without a period there is one endless lap. Absolute times are
-    ``lap * repeat + time`` as floating point has it, and a window that ends with the period ends at
-    0 of the next lap: so all methods agree on every time exactly.
+    ``lap * repeat + time`` in floating point, and a window that ends with the period ends at 0 of
+    the next lap. So all methods agree exactly on every time.
     """
 
     def __init__(self, rows: Floats, repeat: float | None, clients: int) -> None:
@@ -172,7 +178,7 @@ class _State:
         self._begin_lap(0)
 
     def _wrap(self, repeat: float, clients: int) -> list[Floats]:
-        """Let windows that last until the period's end go on at its start; the times of changes."""
+        """Join windows at the period's end to those at its start; return the times of changes."""
         last = self._to == repeat
         first = self._from == 0
         resumed = np.full(clients, np.nan)  # the end of each client's window that starts at 0
@@ -202,7 +208,7 @@ class _State:
         self._advance(now)
         if not self._edges.size:
             return float("inf")
-        # Shifted times are as sorted as the times: rounding keeps their order.
+        # The shifted times are still sorted, because rounding keeps their order.
         at = int(np.searchsorted(self._lap_edges, now, side="right"))
         if at < self._edges.size:
             return float(self._lap_edges[at])
@@ -215,10 +221,10 @@ class _State:
         return present_until(self.leaves(clients, now), now, until)
 
     def spend(self, clients: ClientNumbers, now: float) -> None:
-        """Nothing: a job does not change when a client is present."""
+        """Do nothing: a job does not change when a client is present."""
 
     def save(self) -> Saved:
-        """Nothing: all is a function of the time."""
+        """Nothing: the state follows from the time."""
         return {}
 
     def restore(self, saved: Mapping[str, NDArray[Any]]) -> None:
@@ -244,6 +250,6 @@ class _State:
                 self._begin_lap(lap)
         passed = int(np.searchsorted(self._starts, now, side="right"))
         entered = slice(self._passed, passed)
-        # The later of two windows of one client stands later, and the last assignment holds.
+        # If a client entered two windows, the later one is assigned last and wins.
         self._until[self._client[entered]] = self._stops[entered]
         self._passed = passed

@@ -1,4 +1,4 @@
-"""A trace from a CSV file, with every fault at its line."""
+"""Read a trace from a CSV file, with error messages that name the line."""
 
 from __future__ import annotations
 
@@ -17,11 +17,18 @@ COLUMNS = ("client", "from", "to")
 
 
 def read_trace(path: str | Path, repeat: float | None = None) -> Trace:
-    """The trace in a CSV file with the columns client, from and to, in any order.
+    r"""Read a trace from a CSV file with the columns client, from and to, in any order.
 
     Args:
-        path: of the file. Each row below the first line is one window of one client.
-        repeat: the period after which the windows repeat.
+        path: the file. Each row below the first line is one window of one client.
+        repeat: the period after which the windows repeat; if None, they do not.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from cafe.presence import read_trace
+        >>> _ = Path("trace.csv").write_text("client,from,to\n0,0,10\n1,5,20\n")
+        >>> read_trace("trace.csv").describe()
+        'a trace of 2 windows'
     """
     if repeat is not None:
         repeat = check_positive("A trace's repeat", repeat)
@@ -36,7 +43,7 @@ def read_trace(path: str | Path, repeat: float | None = None) -> Trace:
 
 
 def _rows(path: str | Path) -> tuple[list[int], list[tuple[float, float, float]]]:
-    """The line and the numbers of every row; blank lines are skipped."""
+    """The line numbers and the values of all rows; blank lines are skipped."""
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     lines: list[int] = []
     found: list[tuple[float, float, float]] = []
@@ -59,17 +66,19 @@ def _rows(path: str | Path) -> tuple[list[int], list[tuple[float, float, float]]
             lines.append(reader.line_num)
     except csv.Error as error:
         raise FileError(
-            path, f"this is not CSV, {error}: correct the line.", reader.line_num
+            path, f"this is not valid CSV ({error}): correct the line.", reader.line_num
         ) from None
     if not found:
-        raise FileError(path, "there are no windows below the first line: add a row for each.")
+        raise FileError(
+            path, "there must be at least one window below the first line. Got none: add a row."
+        )
     return lines, found
 
 
 def _columns(path: str | Path, header: list[str]) -> tuple[int, int, int]:
-    """Where the columns are."""
+    """The positions of client, from and to."""
     if not header:
-        raise FileError(path, "the first line must name the columns, client,from,to. Got nothing.")
+        raise FileError(path, "the first line must be client,from,to. Got an empty file.")
     for name in header:
         if name not in COLUMNS:
             raise FileError(
@@ -79,7 +88,7 @@ def _columns(path: str | Path, header: list[str]) -> tuple[int, int, int]:
                 1,
             )
         if header.count(name) > 1:
-            raise FileError(path, f"the column {name} is there twice: keep one of them.", 1)
+            raise FileError(path, f"the column {name} appears twice: keep one of them.", 1)
     missing = [name for name in COLUMNS if name not in header]
     if missing:
         raise FileError(path, f"the column {missing[0]} is missing: add it.", 1)

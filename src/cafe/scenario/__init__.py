@@ -1,9 +1,9 @@
 """Scenarios: TOML files that describe a whole run.
 
-A scenario is a TOML file with a federation (see :mod:`cafe.federation_files`), the policy that the
-server follows (``[policy]``), when the run ends (``[run]``) and what is learned (``[task]`` and
+A scenario is a TOML file with a federation (see :mod:`cafe.federation_files`), the policy of the
+server (``[policy]``), the end of the run (``[run]``) and optionally what is learned (``[task]`` and
 ``[learner]``). The keys of these tables are the parameters of the functions and classes that they
-stand for.
+describe.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The policies of a scenario: from names to recipes, from tables to policies, and their labels."""
+"""The tables ``[policy]``, ``[policies.LABEL]`` and ``[controller]``, and their labels."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from cafe.toml_tables.reading import TableLocation, validate_table
 from cafe.toml_tables.shapes import REQUIRED, Table
 from cafe.toml_tables.signatures import call_named
 
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # it becomes part of a folder's name
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # a label is part of a folder name
 _LONGEST = 100  # characters of a label
 
 
 def policies_from_tables(
     tables: Table, federation: Federation, run: Table, location: TableLocation
 ) -> dict[str, Policy]:
-    """The policy of ``[policy]``, if it is there, then those of ``[policies.LABEL]``, by label."""
+    """The policies by label: that of ``[policy]``, if given, then those of ``[policies.LABEL]``."""
     found = dict[str, Policy]()
     if "policy" in tables:
         first = policy_from_table(tables["policy"], federation, run, location.inside("policy"))
@@ -30,14 +30,14 @@ def policies_from_tables(
         here = others.inside(label)
         if not is_label(label):
             raise here.error(
-                f"'{label}' cannot be a folder's name, which it is to become: use letters, digits "
-                "and hyphens."
+                f"a label must consist of letters, digits, dots, hyphens and underscores. Got "
+                f"'{label}': it is used as part of a folder name. Rename it."
             )
         if label in found:
             name = tables["policy"]["name"]
             raise here.error(
-                f"{here.key} is the label of [policy] too: choose another, and say in the table "
-                f'which policy it is, name = "{name}".'
+                f"{here.key} is also the label of [policy]: choose another label, and name the "
+                f'policy in the table, name = "{name}".'
             )
         validate_table({label: (Table, REQUIRED)}, {label: table}, others)
         found[label] = policy_from_table({"name": label, **table}, federation, run, here)
@@ -45,14 +45,14 @@ def policies_from_tables(
 
 
 def build_policy(table: Table, location: TableLocation) -> Policy:
-    """The policy that a table describes: its name, and the parameters of that recipe."""
+    """Build the policy that a table describes by its name and parameters."""
     return call_named(_known_to(table, location), table, location)
 
 
 def policy_from_table(
     table: Table, federation: Federation, run: Table, location: TableLocation
 ) -> Policy:
-    """The policy that a table describes, once nothing speaks against it in that federation."""
+    """Build the policy that a table describes, and check that it suits the federation."""
     policy = build_policy(table, location)
     with location.add_to_errors():
         policy.check(federation, run.get("crash", 0.0))
@@ -62,7 +62,7 @@ def policy_from_table(
 def controllers_from_tables(
     tables: Table, policies: Collection[str], location: TableLocation
 ) -> dict[str, Controller]:
-    """The controller of ``[controller]`` by its label; none where there is no such table."""
+    """The controller of ``[controller]`` by its label; empty if there is no such table."""
     from cafe.policies import resolve_controller
 
     if "controller" not in tables:
@@ -75,15 +75,15 @@ def controllers_from_tables(
             known[name] = resolve_controller(name, Path(location.where).parent)
     elif name is None:
         raise here.error(
-            "controller.name is missing. Write the function that makes the controller, such as "
+            "controller.name is missing. Give the function that builds the controller, such as "
             'name = "my_policies:adaptive".'
         )
     controller = call_named(known, table, here)
     label = controller_label(table["name"])
     if label in policies:
         raise here.error(
-            f"the label of {table['name']} is '{label}', and a policy of this file has that label "
-            "too: rename the function, or the policy's table."
+            f"the label of {table['name']} is '{label}', and a policy of this file has the same "
+            "label: rename the function, or the policy's table."
         )
     return {label: controller}
 
@@ -96,14 +96,14 @@ def controller_label(name: str) -> str:
 
 
 def registered_names() -> set[str]:
-    """The names that installed packages register, and how to write those that clash."""
+    """The names that installed packages register, and the full forms for names that clash."""
     from cafe.policies import registered
 
     return {name for entry in registered() for name in (entry.name, entry.entry)}
 
 
 def _known_to(table: Table, location: TableLocation) -> dict[str, Callable[..., Policy]]:
-    """The recipes that a table may name: those that are shipped, and the one that it names."""
+    """The recipes that a table may name: the built-in ones, and the one that it names."""
     from cafe.policies import recipes, resolve
 
     name, shipped = table.get("name"), recipes()
@@ -117,8 +117,8 @@ def _known_to(table: Table, location: TableLocation) -> dict[str, Callable[..., 
 
 
 def _never() -> Policy:
-    """Stands for recipes of packages, which are loaded only if they are named."""
-    raise AssertionError("a recipe that is named is loaded")
+    """A placeholder for recipes of installed packages, which are loaded only if named."""
+    raise AssertionError("the placeholder of a recipe was called")
 
 
 def policy_label(name: str) -> str:
@@ -129,14 +129,15 @@ def policy_label(name: str) -> str:
 
 
 def is_label(text: str) -> bool:
-    """Whether a text can be a label."""
+    """Whether a text is a valid label."""
     return _LABEL.fullmatch(text) is not None
 
 
 def labels_for(name: str, taken: Collection[str]) -> Iterator[str]:
-    """Labels for a name, the best first, that are not taken and can be folders' names.
+    """Possible labels for a name, the best first, without those that are taken.
 
-    Of ``my_policies:fedbuff`` they are ``fedbuff`` and ``my_policies.fedbuff``, then with numbers.
+    For ``my_policies:fedbuff`` they are ``fedbuff`` and ``my_policies.fedbuff``, then
+    ``my_policies.fedbuff-2`` and so on.
     """
     module, _, function = name.rpartition(":")
     short, whole = (_safe(text) for text in (function, f"{module}.{function}"))
@@ -145,5 +146,5 @@ def labels_for(name: str, taken: Collection[str]) -> Iterator[str]:
 
 
 def _safe(text: str) -> str:
-    """The text with hyphens for what a folder's name should not have."""
+    """The text with hyphens in place of characters that a folder name should not have."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("._-")[:_LONGEST] or "policy"

@@ -1,4 +1,4 @@
-"""A scenario: who takes part, how the server runs its rounds, what is learned, and until when."""
+"""Read scenario.toml: the federation, the policies, what is learned, and when the run ends."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """What a TOML file describes.
+    """The contents of a scenario file.
 
     Attributes:
-        path: of the file.
-        text: of the file.
-        tables: of the file, as TOML has them.
-        federation: who takes part.
-        policies: those that have a table, by label; the first is that of ``[policy]``.
-        controllers: that of ``[controller]`` by its label, or none.
-        run: what :func:`cafe.engine.simulate` is told: limits, crash, evaluate_every, patience and
-            secure_aggregation.
-        seeds: of the runs.
-        learning: what is learned; None where only the books are kept.
+        path: the path of the file.
+        text: the text of the file.
+        tables: the tables of the file, as TOML gives them.
+        federation: the clients.
+        policies: the policies that have a table, by label; the first is that of ``[policy]``.
+        controllers: the controller of ``[controller]`` by its label; empty if there is none.
+        run: the options of :func:`cafe.engine.simulate`: limits, crash, evaluate_every, patience
+            and secure_aggregation.
+        seeds: one run is made for each seed.
+        learning: what is learned; None if nothing is, and only the books are kept.
         names_by_label: names of the policies that have a label but no table, by label; see
             :meth:`with_labels_for`.
     """
@@ -67,48 +67,50 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """The file's name without its ending."""
+        """The name of the file without its extension."""
         return self.path.stem
 
     @property
     def label(self) -> str:
-        """Of what runs unless something else is named: ``[controller]``, or else ``[policy]``."""
+        """The label that runs by default: that of ``[controller]``, or else of ``[policy]``."""
         return self.labels[0]
 
     @property
     def labels(self) -> list[str]:
-        """Of all that have a table: the controller, the policy of ``[policy]``, then the others."""
+        """All labels with a table: the controller, the policy of ``[policy]``, then the others."""
         return [*self.controllers, *self.policies]
 
     def policy_or_controller(self, label: str) -> Policy | Controller:
-        """The controller or the policy of that label."""
+        """The controller or the policy with this label."""
         return self.controllers[label] if label in self.controllers else self.policy(label)
 
     def policy(self, label: str) -> Policy:
-        """The policy of that label; a recipe without a table takes what it knows of ``[policy]``.
+        """The policy with this label.
 
-        So ``[policy]`` alone serves to compare policies that share their parameters. A name that
-        has no label serves as well, see :func:`cafe.policies.resolve`.
+        A policy without a table takes the parameters of ``[policy]`` that it knows, so ``[policy]``
+        alone is enough to compare policies that share their parameters. A name can be given instead
+        of a label, see :func:`cafe.policies.resolve`.
         """
         if label in self.policies:
             return self.policies[label]
         if label in self.controllers:
             raise TableLocation(self.path, "controller").error(
-                f"{label} is a controller, which chooses a policy for each round, and here one "
-                "policy is needed: name another."
+                f"a policy is needed here. Got {label}, which is a controller and chooses a policy "
+                "for each round: name a policy."
             )
-        table, location = self._told(label)
+        table, location = self._table_of(label)
         return policy_from_table(table, self.federation, self.run, location)
 
     def with_labels_for(self, names: Sequence[str]) -> tuple[Scenario, list[str]]:
-        """The same, with a label for every name, and these labels in the order of the names.
+        """A copy with a label for each of the names, and these labels in the order of the names.
 
-        A label is part of a folder's name. That of ``my_policies:fedbuff`` is ``fedbuff``, or
-        ``my_policies.fedbuff`` where ``fedbuff`` is something else. Other names are their own.
+        A label is part of a folder name. The label of ``my_policies:fedbuff`` is ``fedbuff``, or
+        ``my_policies.fedbuff`` if ``fedbuff`` is something else. A name that is a valid label is
+        its own label.
         """
         from cafe.policies import recipes
 
-        known = {label: self._told(label)[0]["name"] for label in self.labels} | {
+        known = {label: self._table_of(label)[0]["name"] for label in self.labels} | {
             **self.names_by_label
         }
         others = {*recipes(), *filter(is_label, names)}
@@ -123,40 +125,42 @@ class Scenario:
         return replace(self, names_by_label=named), labels
 
     def task(self, seed: int, threads: int | None = None) -> Task | None:
-        """What is learned under a seed, which decides who holds which examples.
+        """The learning task for a seed, which determines the examples of each client.
+
+        None if nothing is learned.
 
         Args:
             seed: a whole number from 0 up.
-            threads: for a learner that has its own; one per core if left out.
+            threads: the number of threads of a learner that uses several; one per core if left out.
         """
         if self.learning is None:
             return None
         return self.learning.task(self.federation.clients, seed, threads)
 
     def fetch(self, fetching: Fetching) -> None:
-        """Have the examples here before a run asks for them, with somebody told if that takes long.
+        """Download the examples now, if necessary, so that a run need not wait for them.
 
         Args:
-            fetching: see :func:`cafe.data.load`.
+            fetching: shows the progress of a download, see :func:`cafe.data.load`.
         """
         if self.learning is not None:
             self.learning.fetch(fetching)
 
     def settings(self, label: str) -> dict[str, Any]:
-        """All that the runs of a policy depend on, but for their seed, as JSON has it."""
+        """All settings that determine the runs of a policy, except the seed, ready for JSON."""
         found = {
             "federation": self.tables["federation"],
-            "files": _sums(self.tables["federation"], self.path),
+            "files": _checksums(self.tables["federation"], self.path),
             "policy": self._policy_settings(label),
             "run": self.run,
         }
         return found | {key: self.tables[key] for key in ("task", "learner") if key in self.tables}
 
     def _policy_settings(self, label: str) -> dict[str, Any]:
-        """What a policy depends on; one that is not shipped depends on its code too."""
+        """The settings of a policy; those of a custom policy include the identity of its code."""
         from cafe.policies import recipes
 
-        table, location = self._told(label)
+        table, location = self._table_of(label)
         if label in self.controllers:
             given = {key: value for key, value in table.items() if key != "name"}
             with location.add_to_errors():
@@ -169,8 +173,8 @@ class Scenario:
         with location.add_to_errors():
             return {"name": table["name"], "parameters": given, "identity": policy.identity}
 
-    def _told(self, label: str) -> tuple[Table, TableLocation]:
-        """A policy's table and location; one without a table has what it knows of ``[policy]``."""
+    def _table_of(self, label: str) -> tuple[Table, TableLocation]:
+        """The table and location of a policy; without a table, what it knows of ``[policy]``."""
         from cafe.policies import recipes, resolve
 
         location = TableLocation(self.path, f"policies.{label}")
@@ -196,16 +200,16 @@ class Scenario:
         table = {key: value for key, value in first.items() if key in shared}
         naming = "" if label == name else f', name = "{name}"'
         advice = (
-            f"There is no table [policies.{label}], so {label} inherits from [policy] what it "
-            f"knows ({', '.join(table) or 'nothing'}): add that table{naming}, with values of its "
-            "own."
+            f"There is no table [policies.{label}], so {label} takes from [policy] the parameters "
+            f"that it knows ({', '.join(table) or 'none'}): add that table{naming}, with its own "
+            "values."
         )
         return {**table, "name": name}, replace(location, advice=advice)
 
     def with_values(self, changes: Mapping[str, Any]) -> Scenario:
-        """The same with other values in its tables, by dotted key: ``{"policy.quorum": 33}``.
+        """A copy with other values in its tables, by dotted key: ``{"policy.quorum": 33}``.
 
-        A number in a key counts groups, from 0: ``"federation.group.0.clients"``.
+        A number in a key is the index of a group: ``"federation.group.0.clients"``.
         """
         tables = copy.deepcopy(self.tables)
         for key, value in changes.items():
@@ -222,19 +226,43 @@ class Scenario:
     def with_run(
         self, *, rounds: int | None = None, seeds: Sequence[int] | None = None
     ) -> Scenario:
-        """The same with another number of rounds, or other seeds."""
+        """A copy with another number of rounds or other seeds."""
         run = self.run if rounds is None else {**self.run, "rounds": rounds}
         _check_limits(run)
-        return replace(self, run=run, seeds=self.seeds if seeds is None else _checked(seeds))
+        return replace(self, run=run, seeds=self.seeds if seeds is None else _check_seeds(seeds))
 
 
 def load_scenario(path: str | Path) -> Scenario:
-    """The scenario described by a ``.toml`` file."""
+    r"""Load a scenario from a ``.toml`` file.
+
+    Example:
+        >>> from pathlib import Path
+        >>> import cafe
+        >>> text = "[federation]\nclients = 20\nrate = 1.0\n[run]\nrounds = 10\n"
+        >>> text += "[policy]\nname = 'mcu'\nquorum = 3\ndeadline = 0.5"
+        >>> _ = Path("scenario.toml").write_text(text)
+        >>> cafe.load_scenario("scenario.toml").with_run(seeds=[0, 1]).seeds
+        (0, 1)
+    """
     return scenario_from_text(path, read_text(path))
 
 
 def scenario_from_text(path: str | Path, text: str) -> Scenario:
-    """The scenario in the text of a file."""
+    r"""Read a scenario from text.
+
+    Args:
+        path: the path of the file, for error messages; files that the text names are relative to
+            it.
+        text: the text of the file.
+
+    Example:
+        >>> from cafe.scenario import scenario_from_text
+        >>> text = "[federation]\nclients = 20\nrate = 1.0\n[run]\nrounds = 10\n"
+        >>> text += "[policy]\nname = 'mcu'\nquorum = 3\ndeadline = 0.5"
+        >>> scenario = scenario_from_text("scenario.toml", text)
+        >>> scenario.label, scenario.federation.clients, scenario.run
+        ('mcu', 20, {'rounds': 10})
+    """
     path = Path(path)
     return _scenario(path, text, read_document(path, text, ("federation", "policy", "run")))
 
@@ -245,8 +273,8 @@ def _scenario(path: Path, text: str, tables: Table) -> Scenario:
     run, seeds = _run(tables["run"], location.inside("run"))
     if "evaluate_every" in run and "task" not in tables:
         raise location.error(
-            "run.evaluate_every needs [task]: without one there is no model to measure. Take it "
-            "out, or add [task] and [learner]."
+            "run.evaluate_every needs [task]: without one there is no model to evaluate. Remove "
+            "it, or add [task] and [learner]."
         )
     policies = policies_from_tables(tables, federation, run, location)
     return Scenario(
@@ -263,14 +291,14 @@ def _scenario(path: Path, text: str, tables: Table) -> Scenario:
 
 
 def _run(table: Table, location: TableLocation) -> tuple[Table, tuple[int, ...]]:
-    """What ``simulate`` is told, and the seeds."""
+    """The options of ``simulate``, and the seeds."""
     from cafe.engine import simulate
     from cafe.engine.run_checks import check_hazards
 
     shape = {"seeds": (list[int], None), **shape_of(simulate, ("seed",))}
     given = read_arguments(shape, table, location)
     with location.add_to_errors():
-        seeds = _checked(given.pop("seeds", [0]))
+        seeds = _check_seeds(given.pop("seeds", [0]))
         _check_limits(given)
         check_hazards(given.get("crash", 0.0), given.get("patience", 1))
     return given, seeds
@@ -284,11 +312,11 @@ def _check_limits(run: Table) -> None:
         check_whole("evaluate_every", run["evaluate_every"])
 
 
-def _checked(seeds: Sequence[int]) -> tuple[int, ...]:
+def _check_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
     found = tuple(check_seed(seed) for seed in seeds)
     if not found or len({*found}) < len(found):
         raise InputError(
-            f"seeds must be one or more, all different. Got {[*found]}: each is one run."
+            f"seeds must be one or more different numbers. Got {[*found]}: each is one run."
         )
     return found
 
@@ -299,13 +327,13 @@ def _learning(tables: Table, location: TableLocation) -> Learning | None:
     for name, other in (("task", "learner"), ("learner", "task")):
         if name not in tables:
             raise location.error(
-                f"[{other}] needs [{name}] beside it: what is learned and how belong together. "
-                "Add it, or take both out and only the books are kept."
+                f"[{other}] needs [{name}]: both are required to learn a model. Add [{name}], or "
+                f"remove [{other}] to simulate without learning."
             )
     return learning_from_tables(tables["task"], tables["learner"], location)
 
 
-def _sums(federation: Table, path: Path) -> dict[str, str]:
+def _checksums(federation: Table, path: Path) -> dict[str, str]:
     """The SHA-256 of each file that a federation is read from."""
     tables = (federation, federation.get("presence", {}), *federation.get("group", ()))
     names = [{"file": table["file"]} for table in tables if "file" in table]

@@ -24,27 +24,28 @@ if TYPE_CHECKING:
     from cafe.learn.base import Learner
     from cafe.task import Task
 
-# By name: the module and the class, and what the name itself says about its parameters.
+# For each name: the module, the class, and the parameters that the name implies.
 _LEARNERS: dict[str, tuple[str, str, Table]] = {
     "logistic": ("cafe.learn.linear", "Logistic", {}),
     "mlp": ("cafe.learn.mlp", "MLP", {}),
     "ridge": ("cafe.learn.linear", "Ridge", {}),
     "softmax": ("cafe.learn.mlp", "MLP", {"hidden": ()}),
 }
-_FROM_EXAMPLES = ("inputs", "classes")  # what the examples decide about a learner
-_THREADS = "threads"  # what a scenario, which is read on many machines, cannot know about it
+_FROM_EXAMPLES = ("inputs", "classes")  # parameters of a learner that follow from the examples
+_THREADS = "threads"  # a parameter that depends on the machine, so a scenario does not set it
 
 
 @dataclass(frozen=True, eq=False)
 class Learning:
-    """What is learned, before the examples are dealt: how they are depends on the seed.
+    """What is learned. A seed turns it into a task, because it determines who has which examples.
 
     Attributes:
-        source: the file's name, for messages.
-        dataset: its name.
-        split: its "own" division into examples to train and to test with, or the "paper"'s.
-        partition: how its examples are spread over the clients.
-        learner: makes a learner from the numbers of inputs, of classes and of threads.
+        source: the name of the scenario file, for error messages.
+        dataset: the name of the dataset.
+        split: which training and test examples to use: the dataset's "own", or those of the
+            "paper".
+        partition: how the examples are distributed over the clients.
+        learner: builds a learner from the numbers of inputs, classes and threads.
         options: the other fields of the task.
     """
 
@@ -57,17 +58,17 @@ class Learning:
 
     @cached_property
     def data(self) -> Dataset:
-        """The examples, loaded when first asked for."""
-        return self._loaded(nullcontext)
+        """The examples, loaded at the first use."""
+        return self._load(nullcontext)
 
     def fetch(self, fetching: Fetching) -> None:
-        """Load now what may have to be fetched; see :func:`cafe.data.load`."""
+        """Load the dataset now if it may have to be downloaded; see :func:`cafe.data.load`."""
         from cafe.data.sources import SOURCES
 
         if self.dataset in SOURCES and "data" not in vars(self):
-            vars(self)["data"] = self._loaded(fetching)
+            vars(self)["data"] = self._load(fetching)
 
-    def _loaded(self, fetching: Fetching) -> Dataset:
+    def _load(self, fetching: Fetching) -> Dataset:
         from cafe.data import load
 
         with TableLocation(self.source, "task").inside("dataset").add_to_errors():
@@ -75,12 +76,12 @@ class Learning:
         return found.paper_split() if self.split == "paper" else found
 
     def share(self, other: Learning) -> None:
-        """Use the examples of another, which are loaded once, if they are the same."""
+        """Use the examples that another object has loaded, if they are the same."""
         if (self.dataset, self.split) == (other.dataset, other.split):
             vars(self)["data"] = other.data
 
     def task(self, clients: int, seed: int, threads: int | None = None) -> Task:
-        """The task under a seed, which decides who holds what."""
+        """The task for a seed, which determines the examples of each client."""
         from cafe.task import Task
 
         train = self.data.train
@@ -91,21 +92,21 @@ class Learning:
 
 
 def learning_from_tables(task: Table, learner: Table, location: TableLocation) -> Learning:
-    """What the two tables describe; ``location`` is the document's."""
+    """What the two tables describe; ``location`` is that of the document."""
     from cafe.data import DATASETS, PARTITIONS, Examples, Shards
     from cafe.task import Task
 
     here = location.inside("task")
     given = read_arguments(_task_shape(), task, here)
     dataset = look_up_name("dataset", {name: name for name in DATASETS}, given, here)
-    partition = _named(PARTITIONS, given["partition"], here.inside("partition"))
+    partition = _call(PARTITIONS, given["partition"], here.inside("partition"))
     options = {k: v for k, v in given.items() if k not in ("dataset", "split", "partition")}
     if isinstance(options.get("rate"), dict):
         options["rate"] = _falling_rate(options["rate"], here.inside("rate"))
     if "server" in options:
-        options["server"] = _named(_servers(), options["server"], here.inside("server"))
+        options["server"] = _call(_servers(), options["server"], here.inside("server"))
     maker = _learner(learner, location.inside("learner"))
-    with here.add_to_errors():  # the smallest of tasks refuses what any would refuse
+    with here.add_to_errors():  # check the options early, with the smallest possible task
         one = Examples(np.zeros((1, 1)), np.zeros(1))
         Task(one, Shards.of([np.array([0])]), maker(1, 2, 1), **options)
     split = given.get("split", "own")
@@ -113,7 +114,7 @@ def learning_from_tables(task: Table, learner: Table, location: TableLocation) -
 
 
 def _task_shape() -> Shape:
-    """A task's own fields, with names and tables for those that TOML has no values for."""
+    """The keys of ``[task]``: the fields of Task, with names or tables for non-TOML types."""
     from cafe.task import Task
 
     return {
@@ -126,10 +127,10 @@ def _task_shape() -> Shape:
     }
 
 
-def _named(
+def _call(
     known: Mapping[str, Callable[..., Any]], value: str | Table, location: TableLocation
 ) -> Any:
-    """What a name stands for, alone or in a table with its parameters."""
+    """Call what a name stands for; the name is given alone or in a table with parameters."""
     return call_named(known, {"name": value} if isinstance(value, str) else value, location)
 
 
@@ -142,7 +143,7 @@ def _falling_rate(table: Table, location: TableLocation) -> Callable[[Any], Any]
 
 
 def _servers() -> dict[str, type[Any]]:
-    """Every server optimiser, by the name of its class in small letters."""
+    """All server optimisers, by the name of the class in lower case."""
     from cafe.learn import server_optimisers
 
     classes = (found for found in vars(server_optimisers).values() if isinstance(found, type))
@@ -150,18 +151,18 @@ def _servers() -> dict[str, type[Any]]:
 
 
 def _learner(table: Table, location: TableLocation) -> Callable[[int, int, int | None], Learner]:
-    """Makes a learner, once the examples have said how many inputs and classes there are."""
-    module, name, said = look_up_name("name", _LEARNERS, table, location)
+    """A function that builds the learner from the numbers of inputs, classes and threads."""
+    module, name, implied = look_up_name("name", _LEARNERS, table, location)
     learner: Callable[..., Learner] = getattr(import_module(module), name)
-    shape = shape_of(learner, {*_FROM_EXAMPLES, _THREADS, *said})
+    shape = shape_of(learner, {*_FROM_EXAMPLES, _THREADS, *implied})
     rest = {key: value for key, value in table.items() if key != "name"}
-    given = said | read_arguments(shape, rest, location, ("name",))
-    with location.add_to_errors():  # the smallest of learners refuses what any would refuse
+    given = implied | read_arguments(shape, rest, location, ("name",))
+    with location.add_to_errors():  # check the options early, with the smallest possible learner
         learner(inputs=1, classes=2, **given)
-    return partial(_made, learner, given)
+    return partial(_build_learner, learner, given)
 
 
-def _made(
+def _build_learner(
     learner: Callable[..., Learner], given: Table, inputs: int, classes: int, threads: int | None
 ) -> Learner:
     own = {_THREADS: threads} if _THREADS in signature(learner).parameters else {}

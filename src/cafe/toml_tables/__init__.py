@@ -1,1 +1,1 @@
-"""TOML tables: reading them, validating their keys, and calling what they describe."""
+"""Read TOML tables, validate their keys, and call the functions that they describe."""

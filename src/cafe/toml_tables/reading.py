@@ -54,12 +54,12 @@ _EXAMPLES = {
 
 @dataclass(frozen=True)
 class TableLocation:
-    """A table in a file: where a message says that something is wrong.
+    """A table in a TOML file, as error messages name it.
 
     Attributes:
         where: the file.
-        key: the table's full name; empty for the document.
-        advice: ends every message, where the table has a history that explains its faults.
+        key: the full name of the table; empty for the whole document.
+        advice: a sentence at the end of every message.
     """
 
     where: str | Path
@@ -67,20 +67,20 @@ class TableLocation:
     advice: str = ""
 
     def full_key(self, key: str) -> str:
-        """The full name of a key of this table."""
+        """The full name of a key of this table, such as ``policy.quorum``."""
         return f"{self.key}.{key}" if self.key else key
 
     def inside(self, key: str) -> TableLocation:
-        """A table in this table."""
+        """The location of a table inside this table."""
         return TableLocation(self.where, self.full_key(key), self.advice)
 
     def error(self, message: str) -> FileError:
-        """The message, with the file in front."""
+        """A FileError with this message, which begins with the file."""
         return FileError(self.where, f"{message} {self.advice}".rstrip())
 
     @contextmanager
     def add_to_errors(self) -> Iterator[None]:
-        """Name the location in the message of a class that refuses its arguments."""
+        """Turn an InputError of the ``with`` block into a FileError that names the table."""
         try:
             yield
         except InputError as error:
@@ -88,22 +88,26 @@ class TableLocation:
 
 
 def parse_toml(path: str | Path, text: str) -> Table:
-    """The document in the text of a TOML file."""
+    """Parse the text of a TOML file."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         what, _, where = str(error).partition(" (at ")
         found = re.match(r"line (\d+)", where)
         line = int(found[1]) if found else len(text.splitlines())
-        raise FileError(path, f"this is not TOML. {what}: correct the line.", line) from None
+        raise FileError(path, f"this is not valid TOML. {what}: correct the line.", line) from None
 
 
 def validate_table(
     shape: Shape, table: Table, location: TableLocation, others: Iterable[str] = ()
 ) -> Table:
-    """A copy of the table, whose keys and their types are those of the shape.
+    """Check the keys of a table and the types of their values, and return a copy.
 
-    ``others`` are keys that the reader of a message may also have meant.
+    Args:
+        shape: the type and the default of each key.
+        table: the table.
+        location: for error messages.
+        others: further keys to suggest in error messages.
     """
     # Unknown keys come first, because they explain missing ones.
     unknown = next((key for key in table if key not in shape), None)
@@ -125,7 +129,7 @@ def validate_table(
 
 
 def look_up_name(key: str, known: Mapping[str, T], table: Table, location: TableLocation) -> T:
-    """What the name under ``key`` stands for."""
+    """The entry of ``known`` whose name the table has under ``key``."""
     given = {key: table[key]} if key in table else {}
     name = validate_table({key: (str, None)}, given, location).get(key)
     if name is not None and name in known:
@@ -141,7 +145,7 @@ def look_up_name(key: str, known: Mapping[str, T], table: Table, location: Table
 
 
 def example_line(name: str, kind: Any) -> str:
-    """A line of TOML that would be right for what has that full name."""
+    """A valid line of TOML for the key with this full name, for error messages."""
     key = name.rpartition(".")[2]
     if key in _EXAMPLES:
         return _EXAMPLES[key]
@@ -152,9 +156,10 @@ def example_line(name: str, kind: Any) -> str:
 
 
 def _misnamed(key: str, known: Iterable[str], table: Table) -> str | None:
-    """The key that stands in the table in place of ``key``: it holds a known name, or looks alike.
+    """The key of the table that was probably meant as ``key``, or None.
 
-    What else the table may hold is not known before its name is.
+    It has a known name as its value, or is spelled like ``key``. The other keys that the table may
+    have are not known yet, because they depend on the name.
     """
     others = [other for other in table if other != key]
     names = (other for other in others if table[other] in [*known])
@@ -170,11 +175,11 @@ def _mismatch(name: str, kind: Any, wrong: MismatchError) -> str:
 
 
 def _unknown(name: str, got: str, known: Iterable[str]) -> str:
-    return f"{name} must be a known one. Got '{got}'. {did_you_mean(got, known)}"
+    return f"{name} must be a known name. Got '{got}'. {did_you_mean(got, known)}"
 
 
 def _words(kind: Any) -> str:
-    """What a type asks for; of several, any."""
+    """A type in words, such as "a whole number"."""
     if kind in _WORDS:
         return _WORDS[kind]
     words: Callable[[Any], str] = _quoted if _is_choice(kind) else _words

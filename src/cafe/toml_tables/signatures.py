@@ -1,4 +1,4 @@
-"""The keys of a table that describes a call: the parameters of what is called, and their types."""
+"""Tables that describe a function call: their keys are the parameters of the function."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from cafe.toml_tables.reading import TableLocation, look_up_name, validate_table
 from cafe.toml_tables.shapes import REQUIRED, Shape, Table
 
 T = TypeVar("T")
-NONE = "none"  # TOML has no word for None: where it is not the default, this text stands for it
+NONE = "none"  # TOML has no None: if it is not the default, this text stands for it
 
 
 def shape_of(called: Callable[..., Any], without: Collection[str] = ()) -> Shape:
-    """What TOML may hold for each parameter, but for those that only Python can give."""
+    """The TOML types and defaults of a function's parameters, without those that TOML cannot give.
+
+    Args:
+        called: the function or class.
+        without: parameters to leave out.
+    """
     types = _types(called)
     found: Shape = {}
     for name, parameter in inspect.signature(called).parameters.items():
@@ -25,8 +30,8 @@ def shape_of(called: Callable[..., Any], without: Collection[str] = ()) -> Shape
             continue
         if name not in types:
             raise InputError(
-                f"The parameter '{name}' of {_title(called)} must have a type, such as "
-                f"`{name}: float`: a scenario file needs it to know what may be written there."
+                f"The parameter '{name}' of {_title(called)} must have a type annotation, such as "
+                f"`{name}: float`: a scenario file is checked against it."
             )
         kind = _readable(types[name])
         if kind is None:
@@ -39,18 +44,18 @@ def shape_of(called: Callable[..., Any], without: Collection[str] = ()) -> Shape
 
 
 def shape_of_call(called: Callable[..., Any], key: str = "name") -> Shape:
-    """The same for what a table calls by its name under ``key``; what no table can call is refused.
+    """The shape of a table that names the function under ``key`` and gives its arguments.
 
     Raises:
-        InputError: if a parameter has no type, can only be given in Python and has no default, or
-            takes the key away.
+        InputError: if no table can describe the call: a parameter has no type annotation, or it has
+            no default and a type that TOML does not have, or it is named ``key``.
     """
     found = shape_of(called)
     for name, parameter in inspect.signature(called).parameters.items():
         if name == key:
             raise InputError(
                 f"The parameter '{name}' of {_title(called)} cannot be given in a scenario file, "
-                f"where {key} says which function is called: rename it."
+                f"where {key} is the name of the function: rename the parameter."
             )
         by_key = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         many = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
@@ -58,8 +63,8 @@ def shape_of_call(called: Callable[..., Any], key: str = "name") -> Shape:
         if needed and not (by_key and name in found):
             raise InputError(
                 f"The parameter '{name}' of {_title(called)} cannot be given in a scenario file, "
-                "which has numbers, texts, truth values and lists of them, each with a key: give "
-                "the parameter a default, or another type."
+                "which can contain numbers, texts, booleans and lists of them, each with a key: "
+                "give the parameter a default, or another type."
             )
     return found
 
@@ -67,7 +72,7 @@ def shape_of_call(called: Callable[..., Any], key: str = "name") -> Shape:
 def read_arguments(
     shape: Shape, table: Table, location: TableLocation, others: Collection[str] = ()
 ) -> Table:
-    """The table's values as arguments of what has that shape."""
+    """The values of a table as keyword arguments; the text "none" becomes None where allowed."""
     optional = {key for key, (kind, _) in shape.items() if Literal[NONE] in get_args(kind)}
     read = validate_table(shape, table, location, others)
     return {k: None if v == NONE and k in optional else v for k, v in read.items()}
@@ -76,7 +81,7 @@ def read_arguments(
 def call_named(
     known: Mapping[str, Callable[..., T]], table: Table, location: TableLocation, key: str = "name"
 ) -> T:
-    """What comes of calling what the table names under ``key`` with the table's other values."""
+    """Call the function that the table names under ``key`` with the table's other values."""
     called = look_up_name(key, known, table, location)
     rest = {k: value for k, value in table.items() if k != key}
     with location.add_to_errors():
@@ -97,11 +102,11 @@ def _types(called: Callable[..., Any]) -> dict[str, Any]:
         function = type(function).__call__
     try:
         return get_type_hints(function)
-    except Exception as error:  # a type is code, which may do anything
+    except Exception as error:  # evaluating an annotation can raise anything
         raise InputError(
-            f"The types of {_title(called)} cannot be read, which a scenario file needs. "
-            f"{type(error).__name__}: {error}. Import what they name at the top of the module, not "
-            "for type checkers only."
+            f"The type annotations of {_title(called)} cannot be evaluated, which a scenario file "
+            f"needs. {type(error).__name__}: {error}. Import their names at the top of the module, "
+            "not only under TYPE_CHECKING."
         ) from None
 
 
@@ -110,7 +115,7 @@ def _title(called: Callable[..., Any]) -> str:
 
 
 def _readable(kind: Any) -> Any:
-    """A parameter's type as TOML has it; None where TOML has nothing for it, as for functions."""
+    """The TOML type for a parameter's type; None if there is none, as for functions."""
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         parts = [found for part in get_args(kind) if (found := _readable(part)) is not None]

@@ -1,4 +1,4 @@
-"""What the server asks before each round: which policy, and so which deadline, holds now."""
+"""Controllers, which choose the policy of each round, and so its deadline and quorum."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from cafe.rounds.policy import Policy
 class Controller(Protocol):
     """Chooses the policy of each round.
 
-    It is a function of the ledger and of the response times seen so far, and keeps nothing of its
-    own: a server that was stopped and goes on asks it the same and hears the same.
+    It is a function of the ledger and of the response times so far, and keeps no state: a resumed
+    server calls it with the same arguments and gets the same policy.
     """
 
     def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
-        """The policy for the round that is about to open.
+        """Return the policy for the round that is about to open.
 
-        While the round waits for clients, it is asked again whenever one comes or goes.
+        While the server waits for enough clients, it is called again whenever one comes or goes.
 
         Args:
             ledger: what the server knows.
-            seen: the last response times, some thousands of them, censored at the deadlines that
-                were missed; None where there are none yet.
+            seen: the last few thousand response times, censored at missed deadlines; None if there
+                are none yet.
         """
 
 
@@ -39,7 +39,6 @@ class Fixed:
     policy: Policy
 
     def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
-        """That policy."""
         return self.policy
 
     def __str__(self) -> str:
@@ -47,60 +46,64 @@ class Fixed:
 
 
 def as_controller(given: object) -> Controller:
-    """The controller itself; for a policy, a controller that always answers it.
+    """A controller as it is; for a policy, a controller that always returns it.
 
     Raises:
-        InputError: if it is neither.
+        InputError: if it is neither a policy nor a controller.
+
+    Example:
+        >>> import cafe
+        >>> str(as_controller(cafe.policies.mcu(quorum=1, deadline=0.5)))
+        'mcu(quorum=1, deadline=0.5)'
     """
     if isinstance(given, Policy):
         return Fixed(given)
     if not is_controller(given):
         raise InputError(
-            "A policy is needed, such as cafe.policies.mcu(quorum=1, deadline=0.5), or a "
-            f"controller: a function of the ledger and of the response times. Got {given!r}."
+            "Expected a policy, such as cafe.policies.mcu(quorum=1, deadline=0.5), or a "
+            f"controller, a function of the ledger and of the response times. Got {given!r}."
         )
     return cast(Controller, given)
 
 
 def ask_controller(controller: Controller, ledger: Ledger, seen: Observations | None) -> Policy:
-    """The policy of the next round.
+    """Call a controller for the policy of the next round.
 
     Raises:
-        InputError: if the controller answers something else.
+        InputError: if the controller does not return a Policy.
     """
     policy = controller(ledger, seen)
     if not isinstance(policy, Policy):
-        raise InputError(f"The controller must answer a policy. Got {policy!r}.")
+        raise InputError(f"The controller must return a Policy. Got {policy!r}.")
     return policy
 
 
 def is_controller(given: object) -> bool:
-    """Whether an object can be called with a ledger and response times."""
+    """Whether an object can be called with two arguments, a ledger and response times."""
     if not callable(given) or isinstance(given, type | Policy):
         return False
     try:
         signature(given).bind(None, None)
     except TypeError:
         return False
-    except ValueError:  # its signature is not known
+    except ValueError:  # the signature is unknown
         return True
     return True
 
 
 def display_name(thing: object) -> str:
-    """The name of a part of a run: its text, or its type where the text has an address."""
+    """``str(thing)``; the name of the function or type if that text contains a memory address."""
     text = str(thing)
     return getattr(thing, "__name__", type(thing).__name__) if " at 0x" in text else text
 
 
 def identity_of(controller: Controller) -> str:
-    """What a saved run must have in common with the one that goes on with it.
+    """The identity of a controller. A saved run is resumed only with an equal one.
 
-    A controller whose parts cannot be identified must have a text of its own (``__str__``), which
-    tells it from others.
+    If a part of a controller cannot be identified, its own ``__str__`` is the identity.
 
     Raises:
-        InputError: if neither helps, or a policy's decisions cannot be identified completely.
+        InputError: if the controller, or the decisions of its policy, cannot be identified.
     """
     if isinstance(controller, Fixed):
         return controller.policy.identity

@@ -407,9 +407,9 @@ FAST = slow_and_fast()
         (lambda: ILL(FAST[0], everyone(), rounds=1), "At least one cluster is needed, in a list"),
         (lambda: ILL([FAST[0].federation], everyone(), rounds=1), r"cafe.Cluster\(federation, pol"),
         (lambda: ILL(FAST, everyone()), "Say when to stop"),
-        (lambda: ILL(FAST, None, rounds=1), "A policy is needed"),
+        (lambda: ILL(FAST, None, rounds=1), "Expected a policy"),
         (lambda: ILL([Cluster(FAST[0].federation, ILL.__class__)], everyone(), rounds=1),
-         "Cluster 0: A policy is needed"),
+         "Cluster 0: Expected a policy"),
         (lambda: ILL(FAST, everyone(), points([1, 2, 3]), rounds=1),
          "data for 3 clients and the clusters have 2 in all"),
         (lambda: ILL(FAST, everyone(), link=0.5, rounds=1), "link must be a latency, or a fed"),
@@ -422,9 +422,9 @@ FAST = slow_and_fast()
         (lambda: ILL(FAST, replace(everyone(), needs=frozenset({"losses"})), points([1, 3]),
                      rounds=1), "needs losses of clients, and the cloud's clients are clusters"),
         (lambda: ILL([Cluster(FAST[0].federation, everyone())], everyone(), rounds=1, crash=0.1),
-         "Cluster 0: Without a deadline"),
+         "Cluster 0: The policy everyone has no deadline"),
         (lambda: ILL(FAST, everyone(), rounds=1, patience=0), "patience"),
-        (lambda: ILL(FAST, mcu(quorum=3, deadline=1.0), rounds=1), "at most the number of clients"),
+        (lambda: ILL(FAST, mcu(quorum=3, deadline=1.0), rounds=1), "at most the number of invited"),
     ],
 )  # fmt: skip
 def test_mistakes_are_refused_in_a_sentence(call: Any, message: str) -> None:

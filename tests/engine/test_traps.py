@@ -160,7 +160,7 @@ def test_failures_must_be_in_a_row() -> None:
 
 def test_one_lost_client_does_not_stop_a_round_for_ever() -> None:
     who = cafe.Federation(6, cafe.Exponential(1.0))
-    with pytest.raises(InputError, match="absent or crashes would make it"):
+    with pytest.raises(InputError, match="absent or crashes would keep its round open"):
         cafe.simulate(who, fedavg(fraction=1.0), rounds=50, crash=0.2)
 
     def until_all(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
@@ -170,7 +170,7 @@ def test_one_lost_client_does_not_stop_a_round_for_ever() -> None:
     with pytest.raises(InfeasibleError, match="would never end"):
         cafe.simulate(who, patient, rounds=50, crash=0.2)
     absent = cafe.Federation(6, cafe.Exponential(1.0), availability=0.9)
-    with pytest.raises(InputError, match="absent or crashes would make it"):
+    with pytest.raises(InputError, match="absent or crashes would keep its round open"):
         cafe.simulate(absent, fedavg(fraction=1.0), rounds=50)
     safe = fedavg(fraction=1.0, deadline=5.0)
     assert cafe.simulate(absent, safe, rounds=50, crash=0.2).rounds == 50
@@ -192,13 +192,13 @@ def test_one_lost_client_does_not_stop_a_round_for_ever() -> None:
         (lambda f: ill.simulate(f, ill.mcu(quorum=3, deadline=1.0, cohort=9), rounds=1), "cohort"),
         (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1.0), rounds=1, seed=-1), "seed"),
         (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1), rounds=1, crash=1.0), "crash"),
-        (lambda f: ill.simulate(f, ill.mcu, rounds=1), "A policy is needed"),
+        (lambda f: ill.simulate(f, ill.mcu, rounds=1), "Expected a policy"),
         (lambda f: ill.simulate(7, ill.mcu(quorum=1, deadline=1.0), rounds=1), "A federation"),
         (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1), task(4), rounds=1), "4 clients"),
         (lambda _: ill.mcu(quorum=0, deadline=1.0), "quorum must be a whole number"),
         (lambda _: ill.mcu(quorum=True, deadline=1.0), "quorum must be a whole number"),
         (lambda _: ill.mcu(quorum=1, deadline=0.0), "deadline must be a positive number"),
-        (lambda _: ill.mcu(quorum=1, deadline=float("inf")), "must be finite. Got inf: a round"),
+        (lambda _: ill.mcu(quorum=1, deadline=float("inf")), "must be finite. Got inf: such a round"),
         (lambda _: ill.mcu(quorum=1, deadline=float("nan")), "deadline must be a positive number"),
         (lambda _: ill.mcu(quorum=3, deadline=1.0, target=2), "at least the quorum"),
         (lambda _: ill.mcu(quorum=1, deadline=1.0, late="kep"), "Did you mean 'keep'"),
@@ -210,12 +210,12 @@ def test_one_lost_client_does_not_stop_a_round_for_ever() -> None:
         (lambda _: ill.awu(deadline=1.0, weight=["age"]), "Unknown weight"),
         (lambda _: ill.awu(deadline=1.0, unit=None), "Unknown unit"),
         (lambda _: ill.agu(quorum=1, deadline=1.0, pool=None), "Unknown pool"),
-        (lambda _: ill.mcu(quorum=1, deadline=1.0, late=True), "Unknown"),
+        (lambda _: ill.mcu(quorum=1, deadline=1.0, late=True), "late must be 'drop' or 'keep'"),
         (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1), "digits", rounds=1), "A task is"),
         (lambda _: ill.agu(quorum=1, deadline=1.0, pool="onion"), "Did you mean 'union'"),
         (lambda _: ill.fedavg(fraction=0.0), "fraction"),
         (lambda _: ill.fedavg(fraction="all"), "fraction"),
-        (lambda _: ill.fedavg(epochs=5, steps=3), "steps, epochs or seconds, only one of them"),
+        (lambda _: ill.fedavg(epochs=5, steps=3), "needs one of steps, epochs and seconds"),
         (lambda _: ill.mcu(quorum=1, deadline=1.0, cohort=True), "A cohort"),
         (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1), time=float("inf")), "time must"),
         (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1), time="long"), "time must"),
@@ -230,8 +230,8 @@ def test_mistakes_are_refused_in_a_sentence(attempt: Any, why: str) -> None:
 
 def test_a_weight_that_is_not_one_is_refused() -> None:
     who = cafe.Federation(5, cafe.Exponential(1.0))
-    for weight, why in ((lambda age: -age, "finite weight"), (lambda age: age[:1], "every age"),
-                        (lambda age: 0 * age, "weight 0")):  # fmt: skip
+    for weight, why in ((lambda age: -age, "finite weight"), (lambda age: age[:1], "for each age"),
+                        (lambda age: 0 * age, "weight above 0")):  # fmt: skip
         with pytest.raises(InputError, match=why):
             cafe.simulate(who, awu(deadline=1.0, weight=weight), rounds=5)
 

@@ -406,7 +406,7 @@ def bad(**vectors: Any) -> Policy:
     [
         ({"common": np.ones(2)}, r"numbers of shape \(1,\) as common in merge. Got an array of sh"),
         ({"common": 1.0}, r"Got an array of shape \(\) and type float64"),
-        ({"common": np.array([np.nan])}, "finite numbers as common in merge. Got others"),
+        ({"common": np.array([np.nan])}, "finite numbers as common in merge. Got NaN or infinity"),
         ({"common": np.array([1e39])}, "finite numbers as common"),
         ({"common": np.array([True])}, "numbers of shape .* and type bool"),
         ({"common": ["x"]}, "numbers of shape"),
@@ -428,7 +428,7 @@ def test_wrong_vectors_are_refused(vectors: Any, sentence: str) -> None:
 def test_vectors_need_a_task(name: str) -> None:
     policy = replace(bad(**{name: np.zeros(1)}), needs=frozenset())
     for kind in (Run, Reference):
-        with pytest.raises(InputError, match="there is no model without a task"):
+        with pytest.raises(InputError, match="without a task there is none"):
             kind(steady(2), policy).step()
 
 
@@ -464,7 +464,7 @@ def test_no_client_goes_on_from_a_local_model_with_vectors(name: str) -> None:
 
     policy = replace(base, name="union", merge=merge, needs=base.needs | {"updates"}, parameters={})
     for engine in (cafe.simulate, reference.simulate):
-        with pytest.raises(InputError, match="union lets clients go on from local models"):
+        with pytest.raises(InputError, match="union must not combine local models"):
             engine(federation(), policy, task(), rounds=50, seed=1)
 
 

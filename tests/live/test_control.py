@@ -104,7 +104,7 @@ def test_a_controller_that_cannot_be_identified_is_refused(tmp_path: Path) -> No
     "wrong", [mcu, Doubling, "mcu", None], ids=["function", "class", "text", "nothing"]
 )
 def test_what_is_no_controller_is_refused(wrong: Any) -> None:
-    with pytest.raises(InputError, match=r"A policy is needed, .* or a controller"):
+    with pytest.raises(InputError, match=r"Expected a policy, .* or a controller"):
         config(wrong)
 
 
@@ -112,7 +112,7 @@ def test_a_controller_must_answer_a_policy(tmp_path: Path) -> None:
     def none(ledger: Ledger, seen: Any) -> Any:
         return None
 
-    with pytest.raises(InputError, match="must answer a policy"):
+    with pytest.raises(InputError, match="must return a Policy"):
         serve(wire(), config(none), tmp_path)
 
 

@@ -97,7 +97,7 @@ def test_who_has_not_said_how_much_it_holds_counts_as_the_mean_of_the_others() -
                       times, times, none)  # fmt: skip
     np.testing.assert_allclose(BySize("all")(ledger, reports).coefficient, [5 / 18, 7 / 18])
     unknown = replace(reports, client=np.array([1, 2]))
-    with pytest.raises(InputError, match="Client 1 has reported and has not said so"):
+    with pytest.raises(InputError, match="Client 1 has reported without it"):
         BySize()(ledger, unknown)
 
 

@@ -191,7 +191,7 @@ def test_two_packages_with_one_name(tmp_path: Path) -> None:
     install(tmp_path / "one", "one", "fancy = own_rules:fedbuff")
     install(tmp_path / "two", "two", "fancy = own_rules:mcu")
     assert [entry.name for entry in registered()] == ["own_rules:fedbuff", "own_rules:mcu"]
-    said = "Several installed packages register a policy 'fancy'. Write the function that is meant"
+    said = "Several installed packages register a policy 'fancy'. Name the function"
     with pytest.raises(InputError, match=f"{said} instead: 'own_rules:fedbuff' of one, 'own_rules"):
         resolve("fancy")
     folder = folder_with(tmp_path / "here")
@@ -211,17 +211,18 @@ WRONG = {
     "empty:f": r"^empty has no function 'f'. It has no functions.$",
     "needy:f": (
         r"The module 'needy' cannot be imported: ModuleNotFoundError: No module named "
-        r"'no_such_library' \(needy.py, line 2\). Correct it, or install what it needs.$"
+        r"'no_such_library' \(needy.py, line 2\). Correct it, or install the packages that it "
+        r"needs.$"
     ),
     "broken:f": r"The module 'broken' cannot be imported: SyntaxError: .*\(broken.py, line 1\)",
     "script:f": r"The module 'script' cannot be imported: SystemExit: 3 \(script.py, line 2\)",
-    "statistics:f": r"The module 'statistics' is taken already, by .*statistics.py in .* rename",
-    "own_rules.py:fedbuff": r"named as module:function.* Got 'own_rules.py:fedbuff'.* leave '.py'",
-    "here/own_rules:fedbuff": r"named as module:function.* use dots between folders",
+    "statistics:f": r"statistics.py in .* another module 'statistics' is already loaded, .* Rename",
+    "own_rules.py:fedbuff": r"module:function.* Got 'own_rules.py:fedbuff'.* leave out '.py'",
+    "here/own_rules:fedbuff": r"named as module:function.* Use dots between folders",
     "own_rules:": r"named as module:function",
     "own_rules.fedbuff": r"There is no policy 'own_rules.fedbuff'. .*such as 'my_policies:fedbuff'",
     "mcuu": r"There is no policy 'mcuu'. Did you mean 'mcu'\?",
-    "own_rules:NO_SIGNATURE": r"own_rules:NO_SIGNATURE must be a Python function. .* around it",
+    "own_rules:NO_SIGNATURE": r"own_rules:NO_SIGNATURE must be a Python function. .* Wrap it",
 }
 
 
@@ -242,7 +243,7 @@ def test_names_that_stand_for_nothing(tmp_path: Path, name: str, said: str) -> N
 
 
 def test_a_name_must_be_text() -> None:
-    with pytest.raises(InputError, match=r"must be text\. Got 3"):
+    with pytest.raises(InputError, match=r"must be a string\. Got 3"):
         resolve(3)  # type: ignore[arg-type]
 
 

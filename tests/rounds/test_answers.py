@@ -38,8 +38,8 @@ WRONG = [
     ("close", True, "Wait(...), COMMIT, FAIL or an Invitation"),
     ("close", "commit", "Wait(...), COMMIT, FAIL or an Invitation"),
     ("close", None, "Wait(...), COMMIT, FAIL or an Invitation"),
-    ("close", Wait(reports=1.5), "a whole number of reports"),  # type: ignore[arg-type]
-    ("close", Wait("soon"), "a time in until"),  # type: ignore[arg-type]
+    ("close", Wait(reports=1.5), "a Wait with a whole number of reports"),  # type: ignore[arg-type]
+    ("close", Wait("soon"), "a Wait whose until is a time"),  # type: ignore[arg-type]
     ("invite", None, "an Invitation"),
     ("invite", np.array([0, 1]), "Invitation(clients)"),
     ("invite", [0, 1], "Invitation(clients)"),
@@ -65,18 +65,22 @@ def test_wrong_types(engine: Any, decision: str, answer: Any, allowed: str) -> N
 @pytest.mark.parametrize(
     ("decision", "answer", "told"),
     [
-        ("merge", Merge(np.ones(2)), "each of the 3 reports a coefficient in merge"),
+        ("merge", Merge(np.ones(2)), "a coefficient for each of the 3 reports"),
         ("carry", Carried(np.array([0, 0])), "a code for each of the 3 jobs"),
         ("carry", Carried(np.array([0, 0, 8])), "a code for each of the 3 jobs"),
-        ("carry", Carried(kept=np.ones(2, bool)), "one for each of the 3 clients, as kept"),
+        (
+            "carry",
+            Carried(kept=np.ones(2, bool)),
+            "kept is True or False, or one for each of the 3 clients",
+        ),
         ("carry", Carried(RUN), "late='keep'"),
-        ("invite", Invitation(np.arange(3), amount=np.ones(2, int)), "3 invited as amount"),
+        ("invite", Invitation(np.arange(3), amount=np.ones(2, int)), "3 invited clients as amount"),
         ("invite", Invitation(np.arange(3), amount=np.zeros(3, int)), "whole numbers from 1 to"),
         ("invite", Invitation(np.arange(3), amount=np.full(3, 2**62)), "from 1 to 1000000000"),
-        ("invite", Invitation(np.arange(3), note=np.full(3, np.nan)), "finite numbers as note"),
-        ("invite", Invitation(np.arange(3), local=FLOATS), "3 invited as local"),
-        ("close", Invitation(np.arange(0)), "an Invitation with a client"),
-        ("close", Invitation(np.arange(3)), "its last job still runs"),
+        ("invite", Invitation(np.arange(3), note=np.full(3, np.nan)), "note has finite numbers"),
+        ("invite", Invitation(np.arange(3), local=FLOATS), "3 invited clients as local"),
+        ("close", Invitation(np.arange(0)), "an Invitation of at least one client"),
+        ("close", Invitation(np.arange(3)), "client 0, whose last job still runs"),
     ],
 )
 def test_wrong_values(engine: Any, decision: str, answer: Any, told: str) -> None:
@@ -106,9 +110,9 @@ def test_a_state_must_survive_being_saved(engine: Any, state: Any, got: str) -> 
 @ENGINES
 def test_a_mean_of_nothing(engine: Any) -> None:
     text = refusal(engine, answering("close", COMMIT))
-    assert text.startswith("The policy mine could not answer a Merge in merge: ")
-    assert "Mean weighs at least one report" in text
-    assert "answer FAIL" in text
+    assert text.startswith("The policy mine could not answer a Merge in merge. ")
+    assert "Mean needs at least one report" in text
+    assert "Answer FAIL in close" in text
 
 
 @ENGINES
@@ -130,15 +134,15 @@ def test_the_ledger_cannot_be_written(engine: Any, column: str) -> None:
 def test_a_merge_that_cannot_be_made_names_its_policy(engine: Any) -> None:
     policy = replace(answering("merge", None), merge=lambda *_: Merge(np.full(3, np.nan)))
     text = refusal(engine, policy)
-    assert text.startswith("The policy mine could not answer a Merge in merge: ")
+    assert text.startswith("The policy mine could not answer a Merge in merge. ")
     assert "finite coefficients" in text
 
 
 @pytest.mark.parametrize(
     ("part", "given", "told"),
     [
-        ("needs", ["losses"], "needs must be a set of texts"),
-        ("needs", None, "needs must be a set of texts"),
+        ("needs", ["losses"], "needs must be a set of strings"),
+        ("needs", None, "needs must be a set of strings"),
         ("invite", None, "a function as invite. Got None"),
         ("observe", 3, "a function as observe. Got 3"),
         ("parameters", [1], "parameters must be a dictionary"),
@@ -146,8 +150,8 @@ def test_a_merge_that_cannot_be_made_names_its_policy(engine: Any) -> None:
         ("target", 1.5, "The target must be a whole number from 1 up. Got 1.5"),
         ("cohort", 0, "A cohort must be a whole number from 1 up. Got 0"),
         ("cohort", "x", "A cohort must be a whole number from 1 up. Got 'x'"),
-        ("cohort", 2.5, "a fraction of all, above 0 and at most 1. Got 2.5"),
-        ("cohort", float("nan"), "a fraction of all, above 0 and at most 1. Got nan"),
+        ("cohort", 2.5, "a fraction of all clients. Got 2.5"),
+        ("cohort", float("nan"), "a fraction of all clients. Got nan"),
     ],
 )
 def test_parts_of_the_wrong_type(part: str, given: Any, told: str) -> None:

@@ -165,7 +165,7 @@ def test_a_saved_run_is_not_taken_up_by_another_policy() -> None:
 def test_an_identity_that_would_be_incomplete_is_refused() -> None:
     with pytest.raises(InputError, match=r"'goal', used by mine.<locals>.close, is a _thread.lock"):
         _ = mine(threading.Lock()).identity
-    with pytest.raises(InputError, match=r"Draw from the rng that invite is given"):
+    with pytest.raises(InputError, match=r"Draw from ledger\.rng"):
         _ = mine(np.random.default_rng(0)).identity
     weight: Any = mine(threading.Lock()).close
     with pytest.raises(InputError, match="cannot be identified"):
@@ -182,7 +182,7 @@ def test_parameters_stand_for_what_cannot_be_identified() -> None:
     with pytest.raises(InputError, match="cannot be identified"):
         _ = none.identity
     random = replace(mine(np.random.default_rng(0)), parameters={"model": 1})
-    with pytest.raises(InputError, match="depends on what was drawn before"):
+    with pytest.raises(InputError, match="depend on what was drawn before"):
         _ = random.identity
 
 

@@ -149,7 +149,7 @@ def test_a_run_is_resumed_only_under_the_same_controller(folder: Path) -> None:
     [
         ("quorum = 3", "controller.name is missing. Give the function that builds the controller"),
         ("name = 3", "controller.name must be text"),
-        ('name = "mcu"', "A controller of your own is named as module:function"),
+        ('name = "mcu"', "Your own controller must be named as module:function"),
         ('name = "nowhere:adaptive"', "There is no module 'nowhere'"),
         ('name = "growing:Growin"', "growing has no function 'Growin'. Did you mean 'Growing'?"),
         ('name = "growing:Growing"', "controller.quorum is missing"),
@@ -177,7 +177,7 @@ def test_one_of_them_is_needed(folder: Path) -> None:
 def test_a_controller_by_name_in_python(folder: Path) -> None:
     made = resolve_controller("growing:doubling", folder)(first=0.3)
     assert made(Ledger.new(np.ones(4, dtype=np.int64)), None).deadline == 0.3
-    with pytest.raises(InputError, match="The name of a controller must be text"):
+    with pytest.raises(InputError, match="The name of a controller must be a string"):
         resolve_controller(3)  # type: ignore[arg-type]
 
 

@@ -142,10 +142,10 @@ def test_local_models_that_are_not_announced() -> None:
 
 @pytest.mark.parametrize("given", [3, lambda: 3, mcu, Policy])
 def test_what_is_no_policy(given: Any) -> None:
-    with pytest.raises(InputError, match="check_policy takes a policy"):
+    with pytest.raises(InputError, match="check_policy needs a policy"):
         check_policy(given)
     wrong: Any = 3
-    with pytest.raises(InputError, match="A federation is needed"):
+    with pytest.raises(InputError, match="federation must be a cafe.Federation"):
         check_policy(BASE, federation=wrong)
 
 

@@ -1,4 +1,4 @@
-"""The decisions that the words of several recipes stand for."""
+"""From the arguments that recipes share to the decisions of a policy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cafe.rounds.jobs import Work
 
 
 def non_defaults(recipe: Callable[..., object], given: dict[str, Any]) -> dict[str, Any]:
-    """What a recipe was told, without what it would have taken anyway."""
+    """The arguments of a recipe that differ from its defaults, for ``Policy.parameters``."""
     defaults = {k: p.default for k, p in signature(recipe).parameters.items()}
     return {name: value for name, value in given.items() if value != defaults[name]}
 
@@ -25,7 +25,22 @@ def closing(
     target: int | None = None,
     all_in: bool = False,
 ) -> dict[str, Any]:
-    """When a round closes, as a decision and as what a policy says of it in advance."""
+    """The arguments of a :class:`~cafe.rounds.Policy` that say when a round closes.
+
+    They are ``close``, a :class:`DeadlineQuorum`, and ``quorum``, ``deadline`` and ``target``, as a
+    policy declares them.
+
+    Args:
+        quorum: number of reports needed for a round to succeed, M.
+        deadline: how long a round waits, T; None waits for all invited clients.
+        target: number of reports at which a round closes early.
+        all_in: close as soon as all running jobs have reported.
+
+    Example:
+        >>> from cafe.decisions import closing
+        >>> closing(3, 0.5, target=8)["close"]
+        DeadlineQuorum(quorum=3, deadline=0.5, target=8, all_in=False)
+    """
     close = DeadlineQuorum(quorum, deadline, target, all_in)
     waits_for_all = close.all_in or close.deadline is None
     announced = "all" if waits_for_all and close.target is None else close.target
@@ -38,15 +53,15 @@ def closing(
 
 
 def invite_rule(cohort: int | None, steps: int) -> Everyone | Sample:
-    """Everybody, or a cohort of a given size."""
+    """Invite a random cohort; all idle clients if ``cohort`` is None."""
     work = Work(steps)
     return Everyone(work) if cohort is None else Sample(cohort, work)
 
 
 def carry_rule(late: str) -> DropAll | KeepRunning:
-    """What becomes of jobs that miss the deadline."""
+    """Drop jobs that miss the deadline, or keep them running."""
     if late not in ("drop", "keep"):
         raise InputError(
-            f"Unknown fate of late jobs '{late}'. {did_you_mean(late, ['drop', 'keep'])}"
+            f"late must be 'drop' or 'keep'. Got '{late}'. {did_you_mean(late, ['drop', 'keep'])}"
         )
     return DropAll() if late == "drop" else KeepRunning()

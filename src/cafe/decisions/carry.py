@@ -1,4 +1,4 @@
-"""What outlives a round."""
+"""Decisions for ``carry``: which jobs and reports are kept when a round closes."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from cafe.rounds.round_views import Closed
 
 @dataclass(frozen=True)
 class DropAll:
-    """Whatever was not used is discarded, as in the paper's first scheme."""
+    """Discard running jobs and unused reports, as in the paper's first scheme."""
 
     def __call__(self, ledger: Ledger, closed: Closed) -> Carried:
-        """Drop."""
         return Carried(DROP)
 
 
 @dataclass(frozen=True)
 class KeepRunning:
-    """Jobs that were not there in time go on, and report into a later round."""
+    """Keep jobs running that have not reported; they report in a later round.
+
+    Reports that were not used are dropped.
+    """
 
     def __call__(self, ledger: Ledger, closed: Closed) -> Carried:
-        """Run on; reports that were not used are dropped all the same."""
         return Carried(RUN)
 
 
 @dataclass(frozen=True)
 class FailedReports:
-    """Who reported in a failed round goes on from its local model (Sec. 7.2).
+    """Clients that reported in a failed round continue from their local models (Sec. 7.2).
 
-    A success puts everybody back on the global model.
+    After a success all clients start from the global model again.
 
     Attributes:
-        pool: whether such a report counts in the next update even if its client does not report
-            again.
+        pool: whether the report of a failed round is used in the next update even if its client
+            does not report again.
     """
 
     pool: bool = False
 
     def __call__(self, ledger: Ledger, closed: Closed) -> Carried:
-        """Keep local models while rounds fail."""
         if closed.succeeded:
             return Carried(DROP)
         return Carried(LOCAL | HOLD if self.pool else LOCAL, kept=True)

@@ -1,4 +1,4 @@
-"""When to stop waiting."""
+"""Decisions for ``close``: when a round ends, and whether it succeeds."""
 
 from __future__ import annotations
 
@@ -14,13 +14,20 @@ from cafe.rounds.round_views import Waiting
 
 @dataclass(frozen=True)
 class DeadlineQuorum:
-    """At the deadline: commit with at least a quorum of reports, else fail.
+    """Close at the deadline: commit if at least a quorum has reported, else fail.
 
     Attributes:
-        quorum: the paper's M.
-        deadline: the paper's T; None waits for everybody who was invited.
-        target: close as soon as so many have reported.
-        all_in: close as soon as everybody who was invited, or still runs, has reported.
+        quorum: number of reports needed for a round to succeed, the paper's M.
+        deadline: how long a round waits, the paper's T; None waits for all invited clients.
+        target: close as soon as this many reports have arrived.
+        all_in: close as soon as all running jobs have reported, also those of earlier rounds.
+
+    Example:
+        >>> import cafe
+        >>> from cafe.decisions import DeadlineQuorum
+        >>> ledger = cafe.rounds.Ledger.new([10, 10, 10])
+        >>> DeadlineQuorum(2, 0.5)(ledger, cafe.rounds.Waiting(reports=1, invited=3, outstanding=2))
+        Wait(until=0.5, reports=None)
     """
 
     quorum: int
@@ -35,12 +42,12 @@ class DeadlineQuorum:
             if self.target < self.quorum:
                 raise InputError(
                     f"The target must be at least the quorum ({self.quorum}). Got {self.target}: "
-                    "a round closes early only when it has already succeeded."
+                    "a round may close early only when its quorum is met."
                 )
         if self.deadline == np.inf:
             raise InputError(
-                "The deadline must be finite. Got inf: a round that waits for it would never end. "
-                "Leave it out if the policy can do without, else give a large number."
+                "The deadline must be finite. Got inf: such a round would never end. Leave the "
+                "deadline out if the policy allows that, or give a large number."
             )
         if self.deadline is not None:
             deadline = check_positive(
@@ -49,7 +56,6 @@ class DeadlineQuorum:
             object.__setattr__(self, "deadline", deadline)
 
     def __call__(self, ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
-        """Wait for the deadline or for enough reports; then the quorum decides."""
         until = np.inf if self.deadline is None else ledger.opened + self.deadline
         everybody = waiting.reports + waiting.outstanding
         enough = everybody if self.all_in or self.deadline is None else self.target

@@ -1,4 +1,4 @@
-"""Whom to invite."""
+"""Decisions for ``invite``: which clients start a job."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from cafe.federation import Indices
 from cafe.rounds.jobs import ONE_STEP, Invitation, Work
 from cafe.rounds.ledger import Ledger
 
-_NOBODY = np.empty(0, dtype=np.intp)
+_NO_CLIENTS = np.empty(0, dtype=np.intp)
 
 
 @dataclass(frozen=True)
 class Everyone:
-    """All clients that are idle, as in the paper. With a local model they go on from it."""
+    """Invite all idle clients, as in the paper. Those with a local model continue from it."""
 
     work: Work = ONE_STEP
 
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
-        """Everybody who is idle."""
         return _invitation(ledger, ledger.idle, self.work)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """So many idle clients, uniformly without replacement; all of them where there are fewer."""
+    """Invite a random cohort of idle clients, drawn uniformly; all of them if there are fewer."""
 
     cohort: int
     work: Work = ONE_STEP
@@ -36,7 +35,6 @@ class Sample:
         object.__setattr__(self, "cohort", check_whole("A cohort", self.cohort))
 
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
-        """A uniform draw."""
         idle = ledger.idle
         if len(idle) > self.cohort:
             idle = np.sort(rng.choice(idle, self.cohort, replace=False, shuffle=False))
@@ -45,7 +43,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Fraction:
-    """A fraction of all clients, at least one, uniformly without replacement (FedAvg)."""
+    """Invite a random fraction of all clients, at least one, drawn uniformly (FedAvg)."""
 
     fraction: float
     work: Work = ONE_STEP
@@ -57,17 +55,16 @@ class Fraction:
             )
 
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
-        """A uniform draw."""
         cohort = max(round(self.fraction * ledger.clients), 1)
         return Sample(cohort, self.work)(ledger, rng)
 
 
 @dataclass(frozen=True)
 class Refill:
-    """As many idle clients, drawn uniformly, as are missing from so many at work.
+    """Invite random idle clients until ``concurrency`` clients are busy.
 
-    As ``invite`` it fills up when a round opens. :meth:`now` fills up while a round is open.
-    The cost of a draw does not depend on the number of clients, while most of them are idle.
+    As ``invite`` it is called when a round opens. A ``close`` can call :meth:`now` while a round is
+    open. While most clients are idle, the cost of a draw does not depend on their number.
     """
 
     concurrency: int
@@ -77,31 +74,31 @@ class Refill:
         object.__setattr__(self, "concurrency", check_whole("concurrency", self.concurrency))
 
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
-        """For ``invite``: the missing clients; none where enough are at work."""
+        """For ``invite``: the clients that are missing; none if enough are busy."""
         return _invitation(ledger, self._draw(ledger, rng), self.work)
 
     def now(self, ledger: Ledger) -> Invitation | None:
-        """For ``close``: the missing clients; None where enough are at work or nobody is idle."""
+        """For ``close``: the clients that are missing; None if enough are busy or none is idle."""
         clients = self._draw(ledger, None)
         return _invitation(ledger, clients, self.work) if len(clients) else None
 
     def _draw(self, ledger: Ledger, rng: np.random.Generator | None) -> Indices:
         missing, idle = self.concurrency - ledger.working, ledger.clients - ledger.working
         if missing <= 0:
-            return _NOBODY
+            return _NO_CLIENTS
         blocked = ledger.busy
         if ledger.absent:
             blocked = blocked | ledger.away
             idle = ledger.clients - int(np.count_nonzero(blocked))
         count = min(missing, idle)
         if not count:
-            return _NOBODY
+            return _NO_CLIENTS
         rng = ledger.rng if rng is None else rng
         if 4 * count > idle or 4 * idle < ledger.clients:
             some = np.flatnonzero(~blocked)
             return np.sort(rng.choice(some, count, replace=False, shuffle=False))
         chosen: set[int] = set()
-        while len(chosen) < count:  # clients at work, or drawn twice, are drawn again
+        while len(chosen) < count:  # draw again for clients that are busy or already chosen
             for client in rng.integers(ledger.clients, size=2 * (count - len(chosen))).tolist():
                 if len(chosen) < count and not blocked[client]:
                     chosen.add(client)
@@ -109,6 +106,6 @@ class Refill:
 
 
 def _invitation(ledger: Ledger, clients: Indices, work: Work) -> Invitation:
-    """Who has a local model goes on from it."""
+    """An invitation in which clients with a local model continue from it."""
     local = ledger.local[clients] if ledger.local.any() else None
     return Invitation(clients, local, work)

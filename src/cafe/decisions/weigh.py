@@ -1,4 +1,4 @@
-"""How much each report counts."""
+"""Decisions for ``merge``: the coefficient of each report."""
 
 from __future__ import annotations
 
@@ -19,23 +19,22 @@ Weight = Callable[[Floats], Floats]
 
 @dataclass(frozen=True)
 class Mean:
-    """All reports alike: one over their number each (the paper's eq. 2)."""
+    """The mean of the reports: every coefficient is 1 / number of reports (the paper's eq. 2)."""
 
     def __call__(self, ledger: Ledger, reports: Reports) -> Merge:
-        """1 / |S| each."""
         _some("Mean", reports)
         return Merge(np.full(len(reports), 1.0 / len(reports)))
 
 
 @dataclass(frozen=True)
 class BySize:
-    """By examples held (FedAvg).
+    """Weigh reports by the number of examples that their clients hold (FedAvg).
 
     Attributes:
-        divisor: "reported": the examples of those who reported, so that the coefficients add up to
-            1. "all": those of all clients, as if who did not report had sent the model back
-            unchanged. A client that has not said yet how many it holds counts as the mean of those
-            that have.
+        divisor: "reported" divides by the examples of the clients that reported, so that the
+            coefficients add up to 1. "all" divides by those of all clients, as if the other clients
+            had sent the model back unchanged. A client whose number is unknown counts as the mean
+            of the others.
     """
 
     divisor: Literal["reported", "all"] = "reported"
@@ -44,14 +43,13 @@ class BySize:
         _known("divisor", self.divisor, ["reported", "all"])
 
     def __call__(self, ledger: Ledger, reports: Reports) -> Merge:
-        """Each client's share of the examples."""
         _some("BySize", reports)
         held = ledger.examples[reports.client].astype(float)
         if np.any(held < 0):
             raise InputError(
-                f"BySize must know how many examples each client holds. Client "
-                f"{reports.client[int(np.argmin(held))]} has reported and has not said so: let the "
-                'policy say needs={"sizes"}.'
+                "BySize needs the number of examples of each client. Client "
+                f"{reports.client[int(np.argmin(held))]} has reported without it. Make the policy "
+                'with Policy(..., needs=frozenset({"sizes"})).'
             )
         whole = held.sum() if self.divisor == "reported" else _all(ledger)
         return Merge(held / whole)
@@ -59,14 +57,15 @@ class BySize:
 
 @dataclass(frozen=True)
 class ByAge:
-    """By a function of the client's age, taken before the merge resets it (Sec. 7.1).
+    """Weigh reports by a function of the client's age before the merge (Sec. 7.1).
 
     Attributes:
         weight: the paper's Q, from an array of ages to an array of weights.
-        unit: ages in "time", or in "rounds": R + 1 where the client was last merged R rounds ago,
-            which is the age over T where all rounds last T (and one more before the client's first
-            merge, since it is not 0 then). "rounds since": R itself.
-        divisor: "sum" of the weights, as in the paper; or the number of "clients", a constant.
+        unit: the unit of the age. "time": the latency's unit. "rounds since": R, the number of
+            rounds since the client was last merged. "rounds": R + 1, which is the age over T if all
+            rounds last T, and one more than that before the client's first merge.
+        divisor: what the weights are divided by: their "sum", as in the paper, or the number of
+            "clients".
     """
 
     weight: Weight
@@ -78,7 +77,6 @@ class ByAge:
         _known("divisor", self.divisor, ["sum", "clients"])
 
     def __call__(self, ledger: Ledger, reports: Reports) -> Merge:
-        """Q(age), divided."""
         _some("ByAge", reports)
         age: Floats
         if self.unit == "time":
@@ -89,13 +87,13 @@ class ByAge:
         weight = np.asarray(self.weight(age), dtype=float)
         if weight.shape != age.shape or not np.all(np.isfinite(weight) & (weight >= 0)):
             raise InputError(
-                "The weight function must give every age a finite weight from 0 up. Got "
+                "The weight function must return a finite weight from 0 up for each age. Got "
                 f"{weight!r} for ages {age!r}."
             )
         whole = weight.sum() if self.divisor == "sum" else float(ledger.clients)
         if whole == 0:
             raise InputError(
-                "The weight function gave every report the weight 0: none would count."
+                "The weight function must return a weight above 0 for some report. Got 0 for all."
             )
         return Merge(weight / whole)
 
@@ -103,13 +101,13 @@ class ByAge:
 def _some(what: str, reports: Reports) -> None:
     if not len(reports):
         raise InputError(
-            f"{what} weighs at least one report, and its policy has committed a round without "
-            "any. Let close answer FAIL where there are no reports."
+            f"{what} needs at least one report, and close answered COMMIT without any. Answer FAIL "
+            "in close if there are no reports."
         )
 
 
 def _all(ledger: Ledger) -> float:
-    """The examples of all clients; who has not said how many counts as the mean of the others."""
+    """The examples of all clients; a client of unknown size counts as the mean of the others."""
     known = ledger.examples >= 0
     if known.all():
         return float(ledger.examples.sum())

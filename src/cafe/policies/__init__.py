@@ -1,7 +1,7 @@
-"""One recipe a file; the file's name is the policy's name.
+"""Recipes, functions that make policies. Each file has one recipe, and both have the same name.
 
-Policies of other packages and of one's own have names too: :func:`resolve` finds them.
-:func:`resolve_controller` finds controllers of one's own.
+:func:`resolve` finds recipes by name: shipped ones, those of installed packages, and your own.
+:func:`resolve_controller` finds your own controllers.
 """
 
 from __future__ import annotations
@@ -34,46 +34,76 @@ __all__ = [
 
 
 def recipes() -> dict[str, Callable[..., Policy]]:
-    """Every recipe that CAFe ships, by name."""
+    """The recipes that CAFe ships, by name.
+
+    Example:
+        >>> import cafe
+        >>> list(cafe.policies.recipes())
+        ['agu', 'awu', 'fedavg', 'mcu']
+    """
     names = sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
     return {name: getattr(import_module(f"{__name__}.{name}"), name) for name in names}
 
 
 def registered() -> list[Registered]:
-    """What installed packages register under the entry-point group ``cafe.policies``, by name.
+    """The recipes that installed packages register under the entry-point group ``cafe.policies``.
 
-    Nothing is imported. A shipped recipe keeps its name, so that a scenario means the same whatever
-    is installed: an entry of the same name is listed under its target instead, and so are entries
-    of several packages that have one name.
+    They are sorted by name, and not imported. An entry with the name of a shipped recipe is listed
+    under its target instead, so that a scenario means the same whatever is installed. So are
+    entries of several packages that have the same name.
+
+    Example:
+        >>> import cafe
+        >>> all(":" in entry.target for entry in cafe.policies.registered())
+        True
     """
     return _lookup.registered(recipes())
 
 
 def resolve(name: str, folder: str | Path | None = None) -> Callable[..., Policy]:
-    """The function that makes the policies of a name.
+    """The recipe with a given name, a function that returns a policy.
 
     Args:
-        name: of a shipped recipe; of an entry that an installed package registers; or
-            ``package.module:function``, which is imported. Importing a module runs its code.
-        folder: where modules are looked for first, then in the current folder, then where Python
-            looks. A scenario's own folder, for example.
+        name: the name of a shipped recipe; the name of an entry that an installed package
+            registers; or ``package.module:function``. Importing a module runs its code.
+        folder: the first folder to search for modules, such as the folder of a scenario. The
+            current folder and Python's path are searched next.
 
     Raises:
-        InputError: if nothing has that name, or what has it cannot be imported or called. The
-            function raises it too: if it fails, and if what it returns is not a Policy.
+        InputError: if there is no such recipe, or it cannot be imported or called. The returned
+            function raises it too, if it fails or does not return a Policy.
+
+    Example:
+        >>> import cafe
+        >>> print(cafe.policies.resolve("mcu")(quorum=3, deadline=0.5))
+        mcu(quorum=3, deadline=0.5)
     """
     return _lookup.resolve(name, recipes(), folder)
 
 
 def resolve_controller(name: str, folder: str | Path | None = None) -> Callable[..., Controller]:
-    """The function, or the class, that makes the controllers of a name.
+    """The function or class with a given name that makes controllers.
 
     Args:
-        name: ``package.module:function``, which is imported. Importing a module runs its code.
-        folder: where modules are looked for first, as for :func:`resolve`.
+        name: ``package.module:function``. Importing a module runs its code.
+        folder: the first folder to search for modules, as for :func:`resolve`.
 
     Raises:
-        InputError: if nothing has that name, or what has it cannot be imported or called. The
-            function raises it too: if it fails, and if what it returns is not a controller.
+        InputError: if there is no such function, or it cannot be imported or called. The returned
+            function raises it too, if it fails or does not return a controller.
+
+    Example:
+        >>> import cafe
+        >>> from pathlib import Path
+        >>> lines = [
+        ...     "import cafe",
+        ...     "def fixed(deadline):",
+        ...     "    policy = cafe.policies.mcu(quorum=1, deadline=deadline)",
+        ...     "    return lambda ledger, seen: policy",
+        ... ]
+        >>> _ = Path("my_controllers.py").write_text(chr(10).join(lines))
+        >>> controller = cafe.policies.resolve_controller("my_controllers:fixed")(deadline=0.5)
+        >>> print(controller(None, None))
+        mcu(quorum=1, deadline=0.5)
     """
     return _lookup.resolve_controller(name, folder)

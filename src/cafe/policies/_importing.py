@@ -1,4 +1,4 @@
-"""Modules of one's own by name, also from folders that Python does not look into by itself."""
+"""Import of user modules by name, also from folders that are not on Python's path."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from types import ModuleType
 
 from cafe.errors import InputError
 
-# Modules that were imported from a folder given here. Another folder may have a module of the same
-# name: then it takes the place of the first.
+# Modules that were imported from a folder given to `import_from`. A module of the same name in
+# another folder replaces them.
 _local: set[str] = set()
 
 
-def imported(name: str, folders: Sequence[Path]) -> ModuleType:
-    """The module of that name; the folders are searched first, then what Python searches.
+def import_from(name: str, folders: Sequence[Path]) -> ModuleType:
+    """Import a module by name; the folders are searched before Python's path.
 
-    Modules that it imports in turn are found in the same way.
+    Modules that it imports are found in the same way.
     """
     places = [*dict.fromkeys(f"{folder.absolute()}" for folder in folders)]
-    invalidate_caches()  # a file may be younger than the last import
+    invalidate_caches()  # a file may be newer than the last import
     _make_room(places)
     top = name.partition(".")[0]
     beside, loaded = _origin(top, places), sys.modules.get(top)
     if beside is not None and loaded is not None and not _is_from(loaded, beside):
         raise InputError(
-            f"The module '{top}' is taken already, by {getattr(loaded, '__file__', None) or top}, "
-            f"so {beside.name} in {beside.parent} cannot be imported: rename the file."
+            f"{beside.name} in {beside.parent} cannot be imported: another module '{top}' is "
+            f"already loaded, from {getattr(loaded, '__file__', None) or top}. Rename the file."
         )
     before = {*sys.modules}
     try:
@@ -43,8 +43,8 @@ def imported(name: str, folders: Sequence[Path]) -> ModuleType:
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{missing}."):
             raise InputError(_not_found(missing, folders)) from None
         raise InputError(
-            f"The module '{name}' cannot be imported: {failure(error)}. Correct it, or install "
-            "what it needs."
+            f"The module '{name}' cannot be imported: {describe_error(error)}. Correct it, or "
+            "install the packages that it needs."
         ) from error
     finally:
         new = {*sys.modules} - before
@@ -53,18 +53,18 @@ def imported(name: str, folders: Sequence[Path]) -> ModuleType:
         _local.update(module for module in new if module.partition(".")[0] in local)
 
 
-def failure(error: BaseException) -> str:
-    """An error of somebody else's code in words: what it is, and the line it comes from."""
+def describe_error(error: BaseException) -> str:
+    """The type and text of an error of user code, and the line that raised it."""
     text = f"{error}" or "without a message"
     if isinstance(error, SyntaxError):
-        return f"{type(error).__name__}: {text}"  # the text has the line
+        return f"{type(error).__name__}: {text}"  # the text contains the line
     steps = [s for s in traceback.extract_tb(error.__traceback__) if "<frozen" not in s.filename]
     line = f" ({Path(steps[-1].filename).name}, line {steps[-1].lineno})" if steps else ""
     return f"{type(error).__name__}: {text}{line}"
 
 
 def _make_room(places: list[str]) -> None:
-    """Forget modules of other folders that have the name of a module in these."""
+    """Unload modules of other folders that have the name of a module in these."""
     for name in [*_local]:
         loaded, beside = sys.modules.get(name), _origin(name.partition(".")[0], places)
         top = sys.modules.get(name.partition(".")[0])
@@ -74,7 +74,7 @@ def _make_room(places: list[str]) -> None:
 
 
 def _origin(top: str, places: list[str]) -> Path | None:
-    """The file of a module or package in one of the folders."""
+    """The file of a module or package in one of the folders; None if there is none."""
     spec = PathFinder.find_spec(top, places) if places else None
     return Path(spec.origin) if spec is not None and spec.origin is not None else None
 
@@ -86,9 +86,9 @@ def _is_from(module: ModuleType, file: Path) -> bool:
 
 @contextmanager
 def _searched_first(places: list[str]) -> Iterator[None]:
-    """Search folders before others while a module is imported, and after the others from then on.
+    """Search these folders before Python's path inside the context, and after it from then on.
 
-    A function may import something when it is called.
+    They stay on the path because a function may import a module when it is called.
     """
     others = [place for place in sys.path if place not in places]
     kept = [*sys.path]
@@ -100,7 +100,7 @@ def _searched_first(places: list[str]) -> Iterator[None]:
 
 
 def _not_found(name: str, folders: Sequence[Path]) -> str:
-    """Where a module was looked for, and what may have been meant."""
+    """The error text for a missing module: where it was searched, and a similar name."""
     where = " and ".join(
         dict.fromkeys("the current folder" if f == Path() else f"the folder {f}" for f in folders)
     )

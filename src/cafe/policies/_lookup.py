@@ -1,6 +1,6 @@
-"""Policies by name: shipped recipes, entry points of installed packages, functions of one's own.
+"""Recipes by name: shipped ones, entry points of installed packages, and user functions.
 
-Controllers have names of the last kind only.
+Controllers are always user functions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from cafe.control import Controller, is_controller
 from cafe.errors import CafeError, InputError, did_you_mean
-from cafe.policies._importing import failure, imported
+from cafe.policies._importing import describe_error, import_from
 from cafe.rounds.policy import Policy
 
 GROUP = "cafe.policies"
@@ -28,7 +28,7 @@ Recipe = Callable[..., Policy]
 
 @dataclass(frozen=True)
 class _Kind:
-    """What a function of one's own is to make."""
+    """What a user function must make, and how errors describe it."""
 
     noun: str
     example: str
@@ -42,14 +42,14 @@ _POLICY = _Kind(
     _EXAMPLE,
     "a Policy",
     lambda made: isinstance(made, Policy),
-    "end it with `return Policy(...)`",
+    "End it with `return Policy(...)`",
 )
 _CONTROLLER = _Kind(
     "controller",
     "my_policies:adaptive",
-    "a controller, a function of the ledger and of the response times that answers a Policy",
+    "a controller, a function of the ledger and of the response times that returns a Policy",
     is_controller,
-    "end it with such a function, or with a frozen dataclass that has `__call__`",
+    "Return such a function, or a frozen dataclass with `__call__`",
 )
 
 
@@ -58,9 +58,9 @@ class Registered:
     """A recipe that an installed package registers under the entry-point group ``cafe.policies``.
 
     Attributes:
-        name: what to write for it. It is the entry's own name, or ``target`` if a shipped recipe or
-            another package has that name too.
-        entry: the entry's own name.
+        name: the name to use. It is ``entry``, or ``target`` if a shipped recipe or another
+            package has that name too.
+        entry: the name of the entry point.
         package: the package that registers it.
         target: the function, as ``package.module:function``.
     """
@@ -72,7 +72,7 @@ class Registered:
 
 
 def registered(shipped: Mapping[str, Recipe]) -> list[Registered]:
-    """Every entry of the group, sorted by name; nothing is imported."""
+    """All entries of the group, sorted by name; see :func:`cafe.policies.registered`."""
     entries = metadata.entry_points(group=GROUP)
     names = [entry.name for entry in entries]
     found = []
@@ -85,10 +85,10 @@ def registered(shipped: Mapping[str, Recipe]) -> list[Registered]:
 
 
 def resolve(name: str, shipped: Mapping[str, Recipe], folder: str | Path | None) -> Recipe:
-    """The function that a name stands for; see :func:`cafe.policies.resolve`."""
+    """The recipe with a given name; see :func:`cafe.policies.resolve`."""
     if not isinstance(name, str):
         raise InputError(
-            f"The name of a policy must be text. Got {name!r}: write a name such as 'mcu' or "
+            f"The name of a policy must be a string. Got {name!r}. Write a name such as 'mcu' or "
             f"'{_EXAMPLE}'."
         )
     if name in shipped:
@@ -100,8 +100,8 @@ def resolve(name: str, shipped: Mapping[str, Recipe], folder: str | Path | None)
     if len(found) > 1:
         ways = ", ".join(f"'{entry.target}' of {entry.package}" for entry in found)
         raise InputError(
-            f"Several installed packages register a policy '{name}'. Write the function that is "
-            f"meant instead: {ways}."
+            f"Several installed packages register a policy '{name}'. Name the function instead: "
+            f"{ways}."
         )
     if found:
         return _of_module(
@@ -109,8 +109,8 @@ def resolve(name: str, shipped: Mapping[str, Recipe], folder: str | Path | None)
         )
     known = {*shipped, *(entry.name for entry in entries)}
     raise InputError(
-        f"There is no policy '{name}'. {did_you_mean(name, known)} A function of your own is named "
-        f"with its module, such as '{_EXAMPLE}'."
+        f"There is no policy '{name}'. {did_you_mean(name, known)} Name your own function with its "
+        f"module, such as '{_EXAMPLE}'."
     )
 
 
@@ -118,7 +118,7 @@ def resolve_controller(name: str, folder: str | Path | None) -> Callable[..., Co
     """The function that makes a controller; see :func:`cafe.policies.resolve_controller`."""
     if not isinstance(name, str):
         raise InputError(
-            f"The name of a controller must be text. Got {name!r}: write a name such as "
+            f"The name of a controller must be a string. Got {name!r}. Write a name such as "
             f"'{_CONTROLLER.example}'."
         )
     return _of_module(_CONTROLLER, name, name, _folders(folder))
@@ -129,16 +129,16 @@ def _folders(folder: str | Path | None) -> list[Path]:
 
 
 def _of_module(kind: _Kind, target: str, title: str, folders: list[Path]) -> Callable[..., Any]:
-    """The function ``module:function``; ``title`` is what messages call it."""
+    """Import the function ``module:function``; ``title`` is its name in errors."""
     if not _TARGET.fullmatch(target) or target.partition(":")[0].endswith(".py"):
         function = kind.example.partition(":")[2]
         raise InputError(
-            f"A {kind.noun} of your own is named as module:function, such as '{kind.example}' for "
-            f"the function {function} in the file my_policies.py. Got '{target}': use dots between "
-            "folders, and leave '.py' out."
+            f"Your own {kind.noun} must be named as module:function, such as '{kind.example}' for "
+            f"the function {function} in the file my_policies.py. Got '{target}'. Use dots between "
+            "folders, and leave out '.py'."
         )
     module, _, path = target.partition(":")
-    found: Any = imported(module, folders)
+    found: Any = import_from(module, folders)
     for part in path.split("."):
         if not hasattr(found, part):
             functions = [n for n, v in vars(found).items() if callable(v) and n[0] != "_"]
@@ -148,21 +148,21 @@ def _of_module(kind: _Kind, target: str, title: str, folders: list[Path]) -> Cal
         found = getattr(found, part)
     if not callable(found):
         raise InputError(
-            f"{title} must be a function that returns {kind.made}. Got a {type(found).__name__}: "
-            f"name the function that makes the {kind.noun}."
+            f"{title} must be a function that returns {kind.made}. Got a {type(found).__name__}. "
+            f"Name the function that makes the {kind.noun}."
         )
     try:
         inspect.signature(found)
     except (TypeError, ValueError):
         raise InputError(
-            f"{title} must be a Python function. Got {found!r}, whose parameters cannot be read: "
-            "write a function around it."
+            f"{title} must be a Python function. Got {found!r}, whose parameters are unknown. Wrap "
+            "it in a Python function."
         ) from None
     return _checked(kind, found, title)
 
 
 def _checked(kind: _Kind, function: Callable[..., Any], title: str) -> Callable[..., Any]:
-    """The same function, with sentences for what it does wrong."""
+    """The function, wrapped so that its failures and wrong results are :class:`InputError`."""
 
     @wraps(function)
     def recipe(*args: Any, **given: Any) -> Any:
@@ -171,10 +171,10 @@ def _checked(kind: _Kind, function: Callable[..., Any], title: str) -> Callable[
         except CafeError:
             raise
         except Exception as error:
-            raise InputError(f"{title} has failed: {failure(error)}. Correct it.") from error
+            raise InputError(f"{title} has failed: {describe_error(error)}. Correct it.") from error
         if not kind.check(made):
             raise InputError(
-                f"{title} must return {kind.made}. Got a {type(made).__name__}: {kind.ending}."
+                f"{title} must return {kind.made}. Got a {type(made).__name__}. {kind.ending}."
             )
         return made
 

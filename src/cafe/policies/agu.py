@@ -1,4 +1,4 @@
-"""Aggregated-gradient update: work of failed rounds is carried on, not thrown away (Sec. 7.2)."""
+"""Aggregated-gradient update: the work of failed rounds is kept (Sec. 7.2)."""
 
 from __future__ import annotations
 
@@ -21,18 +21,26 @@ def agu(
     cohort: int | None = None,
     steps: int = 1,
 ) -> Policy:
-    """Who reports in a failed round goes on from its local model; a success merges what is there.
+    """Aggregated-gradient update (AGU): the work of failed rounds is merged by the next success.
+
+    Clients that report in a failed round continue from their local models.
 
     Args:
         quorum: reports needed for a round to succeed, M.
         deadline: how long a round waits, T.
-        pool: whose accumulated gradients a success merges: the reporters of that "round", as the
-            formula is written, or the "union" of all who reported since the last update.
-        target: close a round as soon as so many have reported.
-        close_when_all: close a round as soon as everybody has reported.
-        cohort: invite so many clients, drawn anew each round, instead of everybody.
-        steps: local gradient steps before a report; they take time where the federation has
-            ``per_step``.
+        pool: whose accumulated gradients a success merges: those of clients that report in that
+            "round", as in the paper's formula, or the "union" of all that have reported since the
+            last update.
+        target: close a round as soon as this many reports have arrived.
+        close_when_all: close a round as soon as all running jobs have reported.
+        cohort: invite this many clients, drawn at random in each round, instead of all.
+        steps: local gradient steps per report. They take time if the federation has ``per_step``.
+
+    Example:
+        >>> import cafe
+        >>> policy = cafe.policies.agu(quorum=5, deadline=0.5, pool="union")
+        >>> cafe.simulate(cafe.Federation(10, cafe.Exponential(1.0)), policy, rounds=100)
+        History(agu(quorum=5, deadline=0.5, pool=union): 100 rounds, 34 updates)
     """
     given = non_defaults(agu, locals())
     if pool not in ("round", "union"):

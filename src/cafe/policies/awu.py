@@ -1,4 +1,4 @@
-"""Age-weighted update: who has not been heard for long counts for more (Sec. 7.1)."""
+"""Age-weighted update: reports of clients with a higher age count for more (Sec. 7.1)."""
 
 from __future__ import annotations
 
@@ -44,26 +44,33 @@ def awu(
     steps: int = 1,
     late: Literal["drop", "keep"] = "drop",
 ) -> Policy:
-    """Reports weighed by their client's age, taken at the deadline before it is reset.
+    """Age-weighted update (AWU): reports are weighed by their client's age at the deadline.
 
     Args:
         deadline: how long a round waits, T.
         weight: the paper's Q. "paper": min(age, 10)^2. "age": the age itself. "linear": rounds
-            since the client was last merged. All these are divided by their sum. "unbiased": as
-            linear, divided by the number of clients; in the long run every client's mean
-            coefficient is then exactly 1/N however seldom it reports. Or a function of the ages,
-            divided by its sum.
-        unit: of the age that "paper", "age" and functions see: "time" or "rounds".
+            since the client was last merged. These weights are divided by their sum. "unbiased":
+            as "linear", divided by the number of clients N; every client's mean coefficient then
+            tends to 1/N however rarely it reports. Or a function from an array of ages to an array
+            of weights, which are divided by their sum.
+        unit: unit of the age for "paper", "age" and functions: "time" or "rounds".
         quorum: reports needed for a round to succeed; 1 in the paper.
-        target: close a round as soon as so many have reported.
-        close_when_all: close a round as soon as everybody has reported.
-        cohort: invite so many clients, drawn anew each round, instead of everybody.
-        steps: local gradient steps before a report; they take time where the federation has
-            ``per_step``.
+        target: close a round as soon as this many reports have arrived.
+        close_when_all: close a round as soon as all running jobs have reported.
+        cohort: invite this many clients, drawn at random in each round, instead of all.
+        steps: local gradient steps per report. They take time if the federation has ``per_step``.
         late: "drop" jobs that miss the deadline, or "keep" them running until they report.
+
+    Example:
+        >>> import cafe
+        >>> policy = cafe.policies.awu(deadline=0.5, weight="unbiased")
+        >>> cafe.simulate(cafe.Federation(10, cafe.Exponential(1.0)), policy, rounds=100)
+        History(awu(deadline=0.5, weight=unbiased): 100 rounds, 99 updates)
     """
     given = non_defaults(awu, locals())
-    merge = ByAge(weight if callable(weight) else _paper, unit)  # refuses a unit that is none
+    merge = ByAge(
+        weight if callable(weight) else _paper, unit
+    )  # raises an error for an unknown unit
     if isinstance(weight, str) and weight in _WEIGHTS:
         merge = _WEIGHTS[weight](unit)
     elif not callable(weight):

@@ -1,4 +1,4 @@
-"""Federated averaging: a fraction of the clients, local epochs, weighed by size (McMahan, 2017)."""
+"""Federated averaging: a fraction of clients, local epochs, weights by size (McMahan, 2017)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,23 @@ def fedavg(
     deadline: float | None = None,
     quorum: int = 1,
 ) -> Policy:
-    """A random fraction of the clients, several local epochs, models averaged by examples held.
+    """Federated averaging (FedAvg): a random fraction of clients, local epochs, weights by size.
 
     Args:
-        fraction: of all clients, invited in each round.
+        fraction: fraction of all clients that is invited in each round.
         epochs: local passes over a client's examples; one, unless steps are given.
         steps: local gradient steps instead of epochs.
-        divisor: examples of those who "reported", or of "all" clients, as if the others had sent
-            the model back unchanged. Versions of the original paper differ in it; the second is a
-            server step of about ``fraction``.
-        deadline: how long to wait; None waits for all that were invited.
+        divisor: divide by the examples of the clients that "reported", or of "all" clients, as if
+            the others had sent the model back unchanged. Versions of the original paper differ in
+            this. "all" is a server step of about ``fraction``.
+        deadline: how long a round waits; None waits for all invited clients.
         quorum: reports needed for a round to succeed.
+
+    Example:
+        >>> import cafe
+        >>> policy = cafe.policies.fedavg(fraction=0.3)
+        >>> cafe.simulate(cafe.Federation(10, cafe.Exponential(1.0)), policy, rounds=100)
+        History(fedavg(fraction=0.3): 100 rounds, 100 updates)
     """
     given = non_defaults(fedavg, locals())
     if steps is None:

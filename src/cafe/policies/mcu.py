@@ -1,4 +1,4 @@
-"""M-client update: at the deadline, use all reports if there are at least M (Sec. 3)."""
+"""M-client update: at the deadline, average all reports if there are at least M (Sec. 3)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,22 @@ def mcu(
     steps: int = 1,
     late: Literal["drop", "keep"] = "drop",
 ) -> Policy:
-    """The paper's scheme: all reports at the deadline count alike if they reach the quorum.
+    """M-client update (MCU), the paper's scheme: average all reports if they reach the quorum.
 
     Args:
         quorum: reports needed for a round to succeed, M.
         deadline: how long a round waits, T.
-        target: close a round as soon as so many have reported.
-        close_when_all: close a round as soon as everybody has reported.
-        cohort: invite so many clients, drawn anew each round, instead of everybody.
-        steps: local gradient steps before a report; they take time where the federation has
-            ``per_step``.
+        target: close a round as soon as this many reports have arrived.
+        close_when_all: close a round as soon as all running jobs have reported.
+        cohort: invite this many clients, drawn at random in each round, instead of all.
+        steps: local gradient steps per report. They take time if the federation has ``per_step``.
         late: "drop" jobs that miss the deadline, or "keep" them running until they report.
+
+    Example:
+        >>> import cafe
+        >>> policy = cafe.policies.mcu(quorum=3, deadline=0.5)
+        >>> cafe.simulate(cafe.Federation(10, cafe.Exponential(1.0)), policy, rounds=100)
+        History(mcu(quorum=3, deadline=0.5): 100 rounds, 79 updates)
     """
     given = non_defaults(mcu, locals())
     return Policy(

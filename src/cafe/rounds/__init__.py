@@ -1,4 +1,4 @@
-"""The nouns of a run: jobs, the ledger, a round's outcome, the history, and what a policy is."""
+"""The data types of a run: jobs, ledger, outcome, history, policy, and what a policy answers."""
 
 from cafe.rounds.answers import (
     COMMIT,

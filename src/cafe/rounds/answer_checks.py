@@ -1,6 +1,7 @@
-"""What a policy may answer: every answer is checked when it is given.
+"""Checks of what a policy's decisions answer.
 
-A refusal names the policy, the decision, what was got, and what is allowed.
+Engine, reference and live server check every answer with these functions, as soon as a decision
+returns it. An error names the policy and the decision, what was expected, and what was got.
 """
 
 from __future__ import annotations
@@ -20,29 +21,40 @@ from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
 
 _CARRY = int(RUN | HOLD | LOCAL)
-MOST_STEPS = 10**9  # steps or epochs of one job
+MOST_STEPS = 10**9  # upper limit of the steps or epochs of one job
 
 
 def answer_error(
     policy: Policy, decision: str, allowed: str, got: Any, advice: str = ""
 ) -> InputError:
-    """The error for an answer that cannot be used."""
-    text = f"The policy {policy.name} must answer {allowed} in {decision}. Got {_shown(got)}."
+    """The error for an answer that cannot be used.
+
+    Args:
+        policy: that answered.
+        decision: the name of its decision, such as "close".
+        allowed: what the decision may answer, to follow "must answer".
+        got: the answer.
+        advice: how to correct it.
+    """
+    text = f"The policy {policy.name} must answer {allowed} in {decision}. Got {_shorten(got)}."
     return InputError(f"{text} {advice}".strip())
 
 
 def check_invitation(policy: Policy, decision: str, ledger: Ledger, answer: Any) -> Invitation:
-    """An invitation whose clients can be invited now, with arrays in all its fields."""
+    """Check an invitation: its clients are idle, and its columns have one entry per client.
+
+    Returns the invitation with arrays in all its fields.
+    """
     if not isinstance(answer, Invitation):
         advice = ""
         if isinstance(answer, np.ndarray | list | tuple):
-            advice = "Wrap the clients: Invitation(clients)."
+            advice = "Wrap the client numbers: Invitation(clients)."
         raise answer_error(policy, decision, "an Invitation", answer, advice)
     clients = _clients(policy, decision, ledger, answer.clients)
     work: Any = answer.work
     if not isinstance(work, Work):
-        advice = "For work that differs from client to client give Invitation(amount=...)."
-        raise answer_error(policy, decision, "one Work for all invited", work, advice)
+        advice = "If the amount differs between clients, give Invitation(clients, amount=...)."
+        raise answer_error(policy, decision, "one Work for all invited clients", work, advice)
     if answer.local is None is answer.note and answer.amount is None:
         return answer if clients is answer.clients else replace(answer, clients=clients)
     n, given = len(clients), dict[str, Any]()
@@ -51,7 +63,9 @@ def check_invitation(policy: Policy, decision: str, ledger: Ledger, answer: Any)
     if answer.note is not None:
         note = _column(policy, decision, "note", answer.note, n, "iuf").astype(float)
         if not np.isfinite(note).all():
-            raise answer_error(policy, decision, "finite numbers as note", note)
+            raise answer_error(
+                policy, decision, "an Invitation whose note has finite numbers", note
+            )
         given["note"] = note
     if answer.amount is not None:
         given["amount"] = _amount(policy, decision, answer, n)
@@ -59,11 +73,15 @@ def check_invitation(policy: Policy, decision: str, ledger: Ledger, answer: Any)
 
 
 def check_more(policy: Policy, ledger: Ledger, answer: Invitation) -> Invitation:
-    """An invitation that ``close`` answers while its round is open."""
+    """Check an invitation that ``close`` answers while its round is open; it may not be empty."""
     found = check_invitation(policy, "close", ledger, answer)
     if not len(found.clients):
         raise answer_error(
-            policy, "close", "an Invitation with a client", answer, "To wait, answer Wait(...)."
+            policy,
+            "close",
+            "an Invitation of at least one client",
+            answer,
+            "To wait, answer Wait(...).",
         )
     return found
 
@@ -83,16 +101,17 @@ def _clients(policy: Policy, decision: str, ledger: Ledger, given: Any) -> Indic
         busy = ledger.busy[clients]
         if busy.any():
             raise InputError(
-                f"The policy {policy.name} invited client {clients[busy][0]} in {decision} while "
-                "its last job still runs. Invite clients of ledger.idle."
+                f"The policy {policy.name} must invite idle clients in {decision}. Got client "
+                f"{clients[busy][0]}, whose last job still runs. Choose clients from ledger.idle."
             )
     return clients
 
 
 def _wrong_clients(policy: Policy, decision: str, ledger: Ledger, got: Any) -> InputError:
     return InputError(
-        f"An invitation names clients from 0 to {ledger.clients - 1}, each once, in rising "
-        f"order, as whole numbers. Got {_shown(got)} from {policy.name} in {decision}."
+        f"The policy {policy.name} must answer an Invitation in {decision} whose clients are whole "
+        f"numbers from 0 to {ledger.clients - 1} in rising order, each at most once. Got "
+        f"{_shorten(got)}."
     )
 
 
@@ -102,12 +121,14 @@ def _amount(policy: Policy, decision: str, answer: Invitation, n: int) -> NDArra
     most = np.inf if answer.work.seconds is not None else MOST_STEPS
     if not np.isfinite(amount).all() or np.any(amount <= 0) or np.any(amount > most):
         unit = "seconds above 0" if most == np.inf else f"whole numbers from 1 to {most}"
-        raise answer_error(policy, decision, f"an amount of {unit}", answer.amount)
+        raise answer_error(
+            policy, decision, f"an Invitation with an amount of {unit}", answer.amount
+        )
     return amount
 
 
 def check_close(policy: Policy, answer: Any) -> Wait | Verdict | Invitation:
-    """What ``close`` answered; an invitation is checked by :func:`check_invitation`."""
+    """Check the type of what ``close`` answered; :func:`check_more` checks an invitation."""
     if isinstance(answer, Verdict | Invitation):
         return answer
     allowed = "Wait(...), COMMIT, FAIL or an Invitation"
@@ -116,35 +137,36 @@ def check_close(policy: Policy, answer: Any) -> Wait | Verdict | Invitation:
     wait, reports = answer, cast(Any, answer.reports)
     if reports is not None and (isinstance(reports, bool) or not isinstance(reports, int)):
         if not isinstance(reports, np.integer):
-            raise answer_error(policy, "close", "Wait with a whole number of reports", answer)
+            raise answer_error(policy, "close", "a Wait with a whole number of reports", answer)
         wait = replace(wait, reports=int(reports))
     if not isinstance(wait.until, int | float | np.number) or isinstance(wait.until, bool):
-        raise answer_error(policy, "close", "Wait with a time in until", answer)
+        raise answer_error(policy, "close", "a Wait whose until is a time", answer)
     return wait
 
 
 def past_wait_error(policy: Policy, now: float, wait: Wait) -> InputError:
-    """The error for a wait that is over before it begins."""
+    """The error for a wait that ends at or before the present time."""
     return InputError(
-        f"The policy {policy.name} waits for a moment that has passed: close answered {wait} at "
-        f"time {now:g}. `until` is a time on the ledger's clock, such as ledger.opened + 5, and "
-        "`reports` counts all reports of the round. Answer COMMIT or FAIL instead."
+        f"The policy {policy.name} must wait for something that is still to come. Got {wait} from "
+        f"close at time {now:g}: that time has passed, or this many reports have come. `until` is "
+        "a time on the ledger's clock, such as ledger.opened + 5, and `reports` counts all reports "
+        "of the round. To end the round, answer COMMIT or FAIL."
     )
 
 
 def ask_merge(policy: Policy, ledger: Ledger, reports: Reports, parameters: int | None) -> Merge:
-    """Call ``merge``: a coefficient for each report, and vectors that fit the model.
+    """Call ``merge`` and check its answer: a coefficient per report, vectors that fit the model.
 
     Args:
-        policy: that is called.
-        ledger: what it sees.
-        reports: what it is given.
-        parameters: how many the model has; None without a task, where there is no model.
+        policy: whose ``merge`` is called.
+        ledger: its first argument.
+        reports: its second argument.
+        parameters: the number of parameters of the model; None without a task.
     """
     try:
         answer: Any = policy.merge(ledger, reports)
-    except InputError as error:  # Merge, Mean and others do not know whose answer they are part of
-        text = f"The policy {policy.name} could not answer a Merge in merge: {error}"
+    except InputError as error:  # Merge and Mean do not know the policy
+        text = f"The policy {policy.name} could not answer a Merge in merge. {error}"
         raise InputError(text) from error
     if not isinstance(answer, Merge):
         advice = ""
@@ -153,8 +175,8 @@ def ask_merge(policy: Policy, ledger: Ledger, reports: Reports, parameters: int 
         raise answer_error(policy, "merge", "a Merge", answer, advice)
     if answer.coefficient.shape != (len(reports),):
         raise InputError(
-            f"The policy {policy.name} must give each of the {len(reports)} reports a "
-            f"coefficient in merge. Got {_shown(answer.coefficient)}."
+            f"The policy {policy.name} must answer a Merge in merge with a coefficient for each of "
+            f"the {len(reports)} reports. Got {_shorten(answer.coefficient)}."
         )
     if answer.offset is None and answer.common is None and answer.frozen is None:
         return answer
@@ -162,16 +184,16 @@ def ask_merge(policy: Policy, ledger: Ledger, reports: Reports, parameters: int 
 
 
 def _with_vectors(policy: Policy, answer: Merge, reports: Reports, parameters: int | None) -> Merge:
-    """A merge with vectors for clients, as arrays of the right shape and kind."""
+    """Check the vectors of a merge, and convert them to arrays of the right type."""
     if parameters is None:
         raise InputError(
-            f"The policy {policy.name} answered offset, common or frozen in merge, and there is no "
-            "model without a task: give one."
+            f"The policy {policy.name} answered offset, common or frozen in merge. They need a "
+            "model, and without a task there is none. Give the run a task."
         )
     if answer.offset is not None and "updates" not in policy.needs:
         raise InputError(
-            f"The policy {policy.name} answered an offset for the client of each report in merge, "
-            "and does not say that it needs to see single clients' updates. Make it with "
+            f"The policy {policy.name} answered an offset per client in merge. That needs each "
+            "client's own update, and the policy does not declare it. Make it with "
             'Policy(..., needs=frozenset({"updates"})).'
         )
     found: dict[str, Any] = {}
@@ -187,8 +209,8 @@ def _with_vectors(policy: Policy, answer: Merge, reports: Reports, parameters: i
             found[name] = array.astype(np.float32, copy=False)
         if not np.isfinite(found[name]).all():
             raise InputError(
-                f"The policy {policy.name} must answer finite numbers as {name} in merge. Got "
-                "others: clients would add them to their gradients, and spoil the model."
+                f"The policy {policy.name} must answer finite numbers as {name} in merge. Got NaN "
+                "or infinity, which clients would add to their gradients."
             )
     if answer.frozen is not None:
         mask = _array(answer.frozen)
@@ -200,16 +222,24 @@ def _with_vectors(policy: Policy, answer: Merge, reports: Reports, parameters: i
 
 
 def local_models_error(policy: Policy) -> InputError:
-    """The error for jobs that go on from local models where clients add vectors."""
+    """The error for jobs that continue from local models after a merge has answered vectors."""
     return InputError(
-        f"The policy {policy.name} lets clients go on from local models, and a merge has answered "
-        "offset, common or frozen. One report would then mix steps under different vectors. "
-        "Answer invitations with local=None, or leave these vectors out."
+        f"The policy {policy.name} must not combine local models with vectors for clients. Got an "
+        "invitation with local models after a merge that answered offset, common or frozen: one "
+        "report would mix steps under different vectors. Answer invitations with local=None, or "
+        "leave these vectors out."
     )
 
 
 def check_carry(policy: Policy, answer: Any, jobs: int, clients: int) -> Carried:
-    """What outlives a round: codes for all of its jobs or for each, and who keeps."""
+    """Check what ``carry`` answered: codes for the round's jobs, and which clients keep reports.
+
+    Args:
+        policy: that answered.
+        answer: what ``carry`` returned.
+        jobs: the number of open jobs of the round.
+        clients: the number of clients of the federation.
+    """
     if not isinstance(answer, Carried):
         advice = ""
         if isinstance(answer, Carry | np.ndarray | list | tuple):
@@ -220,42 +250,46 @@ def check_carry(policy: Policy, answer: Any, jobs: int, clients: int) -> Carried
         codes = _array(codes)
         right = codes is not None and codes.dtype.kind in "iu" and codes.shape in ((), (jobs,))
         if not right or np.any((codes < 0) | (codes > _CARRY)):
-            allowed = f"one of DROP, RUN, HOLD, LOCAL, or a code for each of the {jobs} jobs,"
+            allowed = (
+                f"a Carried with DROP, RUN, HOLD or LOCAL, or a code for each of the {jobs} jobs,"
+            )
             raise answer_error(policy, "carry", allowed, answer.jobs)
         codes = Carry(int(codes)) if codes.ndim == 0 else codes.astype(np.int64, copy=False)
     kept: Any = answer.kept
     if not isinstance(kept, bool):
         kept = _array(kept)
         if kept is None or kept.dtype != bool or kept.shape not in ((), (clients,)):
-            allowed = f"True or False, or one for each of the {clients} clients, as kept"
+            allowed = (
+                f"a Carried whose kept is True or False, or one for each of the {clients} clients,"
+            )
             raise answer_error(policy, "carry", allowed, answer.kept)
         kept = bool(kept) if kept.ndim == 0 else kept
     runs = bool(codes & RUN) if isinstance(codes, Carry) else bool(np.any(codes & int(RUN)))
     if runs and policy.deadline is not None and policy.late == "drop":
         raise InputError(
-            f"The policy {policy.name} answered RUN in carry, and says late='drop': real clients "
-            "stop at its deadline. Make it with Policy(..., late='keep')."
+            f"The policy {policy.name} answered RUN in carry although it declares late='drop', "
+            "with which real clients stop at the deadline. Make it with Policy(..., late='keep')."
         )
     return Carried(codes, kept)
 
 
 def check_state(policy: Policy, answer: Any) -> Any:
-    """A policy's state, which must survive a JSON round trip."""
+    """Check that a policy's state survives a JSON round trip, so that it can be saved."""
     try:
         wrong = _not_plain(answer)
     except RecursionError:
-        wrong = "one that is nested too deeply, or contains itself"
+        wrong = "a state that is nested too deeply or contains itself"
     if wrong:
         raise InputError(
             f"The policy {policy.name} must answer a state in observe that survives a JSON round "
-            f"trip: None, numbers that are finite, texts, lists, and dictionaries with texts for "
-            f"keys. Got {wrong}."
+            "trip: None, True, False, finite numbers, strings, lists, and dictionaries with string "
+            f"keys. Got {wrong}. Convert it, such as with float(), list() or array.tolist()."
         )
     return answer
 
 
 def _not_plain(value: Any) -> str:
-    """What in a value JSON would not give back as it was; empty where there is nothing."""
+    """The part of a value that changes in a JSON round trip; empty if there is none."""
     kind = type(value)
     if value is None or kind in (bool, int, str):
         return ""
@@ -271,7 +305,7 @@ def _not_plain(value: Any) -> str:
             if wrong:
                 return wrong
         return ""
-    return f"{_shown(value)} (a {kind.__name__})"
+    return f"{_shorten(value)} (a {kind.__name__})"
 
 
 def _column(
@@ -281,7 +315,7 @@ def _column(
     if found is None or found.shape != (count,) or (count and found.dtype.kind not in kinds):
         what = "True or False" if kinds == "b" else "a number"
         raise answer_error(
-            policy, decision, f"{what} for each of the {count} invited as {name}", given
+            policy, decision, f"{what} for each of the {count} invited clients as {name}", given
         )
     return found
 
@@ -302,6 +336,6 @@ def _wrong_vector(policy: Policy, name: str, wanted: str, array: NDArray[Any] | 
     )
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]}..."

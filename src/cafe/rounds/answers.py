@@ -16,14 +16,19 @@ from cafe.rounds.jobs import Mask
 
 @dataclass(frozen=True)
 class Wait:
-    """Wait until a time, or until so many have reported in this round, whichever is first."""
+    """What ``close`` answers to keep a round open: ask again later.
+
+    Attributes:
+        until: a time on the ledger's clock at which ``close`` is called again.
+        reports: ``close`` is called earlier, as soon as this many reports have come in this round.
+    """
 
     until: float = float("inf")
     reports: int | None = None
 
 
 class Verdict(Enum):
-    """What ``close`` answers when it has waited enough."""
+    """What ``close`` answers to end a round: commit an update, or fail."""
 
     COMMIT = "commit"
     FAIL = "fail"
@@ -38,21 +43,20 @@ class Merge:
 
     A report with coefficient 0 is not used.
 
-    The last three attributes hold from now on, for jobs that start later, until a merge answers
-    others; None leaves things as they are. They need a task. Clients that use them cannot go on
-    from local models.
+    The last three attributes apply to jobs that start later, until another merge replaces them;
+    None leaves them unchanged. They need a task, and cannot be combined with local models.
 
     Attributes:
-        coefficient: one for each report.
-        keep: the factor of the present model.
-        of: what is added up: the reports' "update", or their "model".
-        offset: a vector for the client of each report, of shape (reports, parameters), which it
-            adds to each of its gradients. Of several reports of a client, the last one counts. The
-            policy needs "updates".
-        common: a vector, of shape (parameters,), which every client adds to each of its gradients
-            besides. A client that adds any vector is sent another model's size for it.
-        frozen: which parameters no client moves, of shape (parameters,). Fewer bytes are counted
-            only where ``Work.download`` and ``Work.upload`` say so.
+        coefficient: a number for each report.
+        keep: the factor of the current model.
+        of: what the coefficients multiply: each report's "update", or its "model".
+        offset: a row for each report, of shape (reports, parameters). The report's client adds it
+            to each of its gradients. If a client has several reports, the last one counts. The
+            policy must need "updates".
+        common: a vector of shape (parameters,) that every client adds to each of its gradients, in
+            addition to its offset. Vectors count as one more model in the bytes sent to a client.
+        frozen: a mask of shape (parameters,): the parameters that clients do not change. Bytes are
+            counted as before unless ``Work.download`` and ``Work.upload`` are lowered.
     """
 
     coefficient: Floats
@@ -69,24 +73,24 @@ class Merge:
         keep = type(self.keep) is float and -np.inf < self.keep < np.inf
         if coefficient is None or not (keep or is_finite_number(self.keep)):
             raise InputError(
-                f"A merge needs numbers: a coefficient for each report, and keep. "
+                "A Merge needs a coefficient for each report and a finite number as keep. "
                 f"Got {self.coefficient!r} and keep={self.keep!r}."
             )
         object.__setattr__(self, "coefficient", coefficient)
         if self.of not in ("update", "model"):
             hint = did_you_mean(self.of, ["update", "model"])
-            raise InputError(f"A merge is of updates or of models. Got of='{self.of}'. {hint}")
+            raise InputError(f"A Merge needs of='update' or of='model'. Got of='{self.of}'. {hint}")
         if not np.isfinite(coefficient).all():
-            raise InputError(f"A merge needs finite coefficients. Got {coefficient!r}.")
+            raise InputError(f"A Merge needs finite coefficients. Got {coefficient!r}.")
 
 
 class Carry(IntFlag):
-    """What becomes of a job when its round closes."""
+    """What happens to a job when its round closes; flags can be combined."""
 
-    DROP = 0
-    RUN = 1  # a job that has not reported goes on
-    HOLD = 2  # a report is offered to the next merge too
-    LOCAL = 4  # the client keeps the local model it reported, to go on from
+    DROP = 0  # it ends
+    RUN = 1  # a job that has not reported keeps running
+    HOLD = 2  # a report is offered to the next merge as well
+    LOCAL = 4  # the client keeps the local model that it reported, and may continue from it
 
 
 DROP, RUN, HOLD, LOCAL = Carry.DROP, Carry.RUN, Carry.HOLD, Carry.LOCAL
@@ -97,12 +101,12 @@ class Carried:
     """What ``carry`` answers.
 
     Attributes:
-        jobs: a :class:`Carry` for all of the closed round's jobs, or one for each. Where a client
-            has reported twice in the round, only its last report can be kept.
-        kept: whether clients that kept a report or a local model earlier keep it further; for all,
-            or one for each client of the federation. A report that is held is offered to every
-            merge for as long as this is answered, whether or not it has been used; a newer report
-            of its client takes its place.
+        jobs: a :class:`Carry` for all of the closed round's jobs, or an array with one for each.
+            If a client has reported twice in the round, only its last report can be kept.
+        kept: whether reports and local models that were kept in earlier rounds are still kept:
+            True or False for all, or one for each client of the federation. A held report is
+            offered to every merge for as long as it is kept, used or not. A newer report of the
+            same client replaces it.
     """
 
     jobs: Carry | NDArray[np.int64] = DROP

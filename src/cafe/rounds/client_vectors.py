@@ -1,6 +1,6 @@
-"""Vectors that clients add to their gradients, and parameters that clients leave as they are.
+"""Vectors that clients add to their gradients, and parameters that clients do not change.
 
-SCAFFOLD's control variates are such vectors; adaptive parameter freezing fixes parameters.
+SCAFFOLD's control variates are such vectors. Adaptive parameter freezing fixes parameters.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Vector = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class JobVectors:
-    """What the jobs of one invitation use: what held when they started.
+    """The vectors that the jobs of one invitation use: those that applied when they started.
 
     Attributes:
-        common: what every client adds to its gradients; None: nothing.
-        own: what single clients add besides, by client.
-        frozen: which parameters no client moves; None: all may move.
+        common: the vector that every client adds to its gradients; None if there is none.
+        own: the offsets that single clients add as well, by client.
+        frozen: mask of the parameters that clients do not change; None: they may change all.
     """
 
     common: Vector | None = None
@@ -34,14 +34,14 @@ class JobVectors:
     frozen: Mask | None = None
 
     def offset(self, client: int) -> Vector | None:
-        """What a client adds to its gradients in all; None: nothing."""
+        """The sum of the vectors that a client adds to its gradients; None if there are none."""
         own = self.own.get(client)
         if own is None or self.common is None:
             return self.common if own is None else own
         return self.common + own
 
     def count(self, clients: Indices) -> int:
-        """How many of some clients add anything."""
+        """The number of these clients that add a vector."""
         if self.common is not None:
             return len(clients)
         return sum(client in self.own for client in clients.tolist())
@@ -52,16 +52,16 @@ _NOTHING = JobVectors()
 
 @dataclass(eq=False)
 class ClientVectors:
-    """What holds now, and what jobs that may still be merged started with.
+    """The vectors that apply now, and those of earlier jobs that may still be merged.
 
-    Vectors are stored once. Jobs refer to them, and nobody writes to them.
+    Each vector is stored once, read-only, and shared by the jobs that use it.
 
     Attributes:
-        common: what every client adds to its gradients.
-        own: what single clients add besides, by client.
-        frozen: which parameters no client moves.
-        begun: what the jobs of an invitation use, by its number, where that is anything.
-        used: whether there is any of these.
+        common: the vector that every client adds to its gradients; None if there is none.
+        own: the offsets that single clients add as well, by client.
+        frozen: mask of the parameters that clients do not change; None: they may change all.
+        begun: the vectors of earlier jobs, by the number of their invitation.
+        used: whether a merge has answered any vector.
     """
 
     common: Vector | None = None
@@ -71,16 +71,18 @@ class ClientVectors:
     used: bool = False
 
     def begin(self, invitation: int, clients: Indices) -> JobVectors:
-        """Note what the jobs of an invitation use."""
+        """Record that the jobs of an invitation use the present vectors, and return these."""
         own = {k: self.own[k] for k in clients.tolist() if k in self.own} if self.own else {}
         self.begun[invitation] = found = JobVectors(self.common, own, self.frozen)
         return found
 
     def adopt(self, merge: Merge, clients: Indices) -> None:
-        """Let what a merge answered hold from now on; ``clients`` are those of its reports."""
+        """Apply a merge's vectors from now on; ``clients`` are the clients of its reports."""
         if merge.offset is not None:
             for client, row in zip(clients.tolist(), merge.offset, strict=True):
-                self.own[client] = _kept(row)  # alone: the other rows need not stay in memory
+                self.own[client] = _kept(
+                    row
+                )  # a copy of the row, so that the whole array is not kept in memory
         if merge.common is not None:
             self.common = _kept(merge.common)
         if merge.frozen is not None:
@@ -88,11 +90,11 @@ class ClientVectors:
         self.used = bool(self.own) or self.common is not None or self.frozen is not None
 
     def used_by(self, invitation: int) -> JobVectors:
-        """What the jobs of an invitation use."""
+        """The vectors that the jobs of an invitation use."""
         return self.begun.get(invitation, _NOTHING)
 
     def offsets(self, clients: Indices, invitations: Whole, parameters: int) -> Vector:
-        """What each of some jobs added to its gradients, a row per job; 0 where nothing."""
+        """The sum of the vectors that each job added to its gradients, a row per job."""
         rows = np.zeros((len(clients), parameters), dtype=np.float32)
         pairs = zip(clients.tolist(), invitations.tolist(), strict=True)
         for row, (client, invitation) in zip(rows, pairs, strict=True):
@@ -102,17 +104,17 @@ class ClientVectors:
         return rows
 
     def common_or_zeros(self, parameters: int) -> Vector:
-        """What every client adds now; zeros where nothing."""
+        """The common vector; zeros if there is none."""
         return np.zeros(parameters, dtype=np.float32) if self.common is None else self.common
 
     def forget(self, needed: Iterable[int]) -> None:
-        """Keep what the jobs of these invitations use, and no others."""
+        """Keep the vectors of the jobs of these invitations, and drop those of all others."""
         if self.begun:
             wanted = set(needed)
             self.begun = {n: found for n, found in self.begun.items() if n in wanted}
 
     def save(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """As arrays, each vector once, and as values for JSON that refer to them."""
+        """The vectors as arrays, each once, and as a JSON value that refers to them by number."""
         places: dict[int, int] = {}
         arrays: dict[str, NDArray[Any]] = {}
 
@@ -132,7 +134,7 @@ class ClientVectors:
 
     @classmethod
     def restore(cls, arrays: Mapping[str, NDArray[Any]], saved: Mapping[str, Any]) -> ClientVectors:
-        """What :meth:`save` has saved."""
+        """Recreate the vectors from what :meth:`save` returned."""
         loaded: dict[int, NDArray[Any]] = {}
 
         def vector(place: int | None) -> NDArray[Any] | None:
@@ -155,7 +157,7 @@ class ClientVectors:
 
 
 def _kept(given: NDArray[Any]) -> NDArray[Any]:
-    """A copy that nobody can write to."""
+    """A read-only copy."""
     copy = np.array(given)
     copy.setflags(write=False)
     return copy

@@ -1,4 +1,4 @@
-"""What code is made of: the members of a class, the variables a function reads, its package."""
+"""Inspection of code: members of a class, globals that a function reads, where a module is from."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 _INSTALLED = {"site-packages", "dist-packages"}
-_GENERATED = {  # by dataclasses, from the fields
+_GENERATED = {  # methods that dataclasses generate from the fields
     "__init__", "__eq__", "__hash__", "__lt__", "__le__", "__gt__", "__ge__",
     "__setattr__", "__delattr__", "__replace__",
 }  # fmt: skip
 
 
 def members(owner: type, key: str, member: Any) -> Iterator[Any]:
-    """What a class variable adds to a class: methods, also inside descriptors, and values."""
+    """The functions and values in a member of a class; properties are unwrapped."""
     if isinstance(member, property):
         yield from (part for part in (member.fget, member.fset) if part is not None)
     elif isinstance(member, staticmethod | classmethod):
@@ -37,7 +37,7 @@ def members(owner: type, key: str, member: Any) -> Iterator[Any]:
 
 
 def codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code and all code inside it."""
+    """A code object and all code objects nested in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -45,7 +45,7 @@ def codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def read_globals(code: types.CodeType) -> set[str]:
-    """The names that code looks up in its module."""
+    """The names of module variables that code reads."""
     return {
         f"{step.argval}"
         for step in dis.get_instructions(code)
@@ -55,7 +55,13 @@ def read_globals(code: types.CodeType) -> set[str]:
 
 
 def origin(module: str | None) -> str | None:
-    """How the code of a module is identified: None by itself, else by name and this text."""
+    """How the code of a module is identified.
+
+    Returns:
+        None for user code, which is identified by its bytecode. Other code is identified by its
+        name and this text: empty for CAFe and the standard library, the package's name and version
+        for installed packages.
+    """
     top = (module or "").partition(".")[0]
     if top == "cafe" or (top in sys.stdlib_module_names and top != "__main__"):
         return ""
@@ -68,7 +74,7 @@ def origin(module: str | None) -> str | None:
 
 @functools.lru_cache(maxsize=64)
 def _version(package: str) -> str | None:
-    """The version of an installed package; None where it does not say."""
+    """The version of an installed package; None if it is unknown."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""All rounds of a run, and what they add up to."""
+"""The history of a run: all rounds as arrays, and their totals and means."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Column = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """How good the model was, each time it was evaluated.
+    """The evaluations of the model during a run.
 
     Attributes:
-        round: after how many rounds.
-        time: at which virtual time.
-        updates: after how many updates.
-        work: after how much client time, used or not.
-        loss: the mean loss on the test examples.
-        accuracy: the share that was right; not a number for tasks without classes.
+        round: number of rounds before each evaluation.
+        time: virtual time of each evaluation.
+        updates: number of updates before it.
+        work: client time spent before it, used or not.
+        loss: mean loss on the test examples.
+        accuracy: fraction of correct predictions; NaN for tasks without classes.
     """
 
     round: Whole
@@ -45,7 +45,12 @@ class Curve:
         scores: Sequence[tuple[int, tuple[float, float | None]]],
         by_round: dict[str, Column],
     ) -> Curve:
-        """From loss and accuracy after so many rounds each, and what the rounds were like."""
+        """The curve of a run.
+
+        Args:
+            scores: for each evaluation, the number of rounds before it, and (loss, accuracy).
+            by_round: the run's rounds, as in :attr:`History.by_round`.
+        """
         after = np.array([rounds for rounds, _ in scores], dtype=np.int64)
         time, work, updates = (
             np.concatenate([[0.0], column])[after]
@@ -61,19 +66,19 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """What a run did and cost.
+    """The rounds of a run and their cost.
 
     Attributes:
-        policy: the policy, as it is written: ``mcu(quorum=1, deadline=0.5)``.
-        seed: of all that was random.
-        by_round: an array per field of :class:`Outcome`, an entry per round; ``fates`` has a column
-            per fate.
-        age_by_client: each client's age, averaged over the whole virtual time from 0.
-        merged_by_client: in how many updates each client had a part.
-        weight_by_client: the sum of each client's coefficients.
-        open_jobs: jobs that had no fate yet when the run ended.
-        curve: how good the model was over time; None without a task.
-        model: the parameters in the end; None without a task.
+        policy: the policy as text, such as ``mcu(quorum=1, deadline=0.5)``.
+        seed: seed of the run.
+        by_round: an array for each field of :class:`Outcome`, with an entry per round; ``fates``
+            has a column per fate.
+        age_by_client: age of each client, averaged over the virtual time of the run.
+        merged_by_client: number of reports of each client that were used.
+        weight_by_client: sum of each client's coefficients.
+        open_jobs: number of jobs without a fate when the run ended.
+        curve: evaluations of the model; None without a task.
+        model: parameters of the last model; None without a task.
     """
 
     policy: str
@@ -88,129 +93,129 @@ class History:
 
     @property
     def rounds(self) -> int:
-        """How many rounds there were, failed ones included."""
+        """Number of rounds, failed ones included."""
         return len(self.by_round["round"])
 
     @property
     def updates(self) -> int:
-        """How many rounds succeeded."""
+        """Number of rounds that succeeded."""
         return int(np.count_nonzero(self.by_round["succeeded"]))
 
     @property
     def virtual_time(self) -> float:
-        """When the last round closed."""
+        """Time at which the last round closed."""
         return float(self.by_round["closed"][-1]) if self.rounds else 0.0
 
     @property
     def reports_used(self) -> int:
-        """How many reports went into updates."""
+        """Number of reports that updates used."""
         return int(self.by_round["used"].sum())
 
     @property
     def reports_reused(self) -> int:
-        """How many of the used reports had already been in an earlier update."""
+        """Number of used reports that an earlier update had already used."""
         return int(self.by_round["reused"].sum())
 
     @property
     def downloads(self) -> int:
-        """How many times the model was sent to a client; the paper's broadcasts count rounds."""
+        """Number of times the model was sent to a client; the paper's broadcasts count rounds."""
         return int(self.by_round["downloads"].sum())
 
     @property
     def bytes_down(self) -> float:
-        """Bytes sent to clients; 0 without a task, where there is no model."""
+        """Bytes sent to clients; 0 without a task."""
         return float(self.by_round["bytes_down"].sum())
 
     @property
     def bytes_up(self) -> float:
-        """Bytes that came with reports, used or not; 0 without a task."""
+        """Bytes of the reports that arrived, used or not; 0 without a task."""
         return float(self.by_round["bytes_up"].sum())
 
     @property
     def waste(self) -> float:
-        """Client time thrown away in all, as the paper charges it."""
+        """Total wasted client time, where a discarded job counts until its round closes."""
         return float(self.by_round["waste"].sum())
 
     @property
     def processing_waste(self) -> float:
-        """Client time thrown away in all, as it was really spent."""
+        """Total wasted client time, where a discarded job counts until its own report."""
         return float(self.by_round["processing_waste"].sum())
 
     @property
     def client_seconds(self) -> float:
-        """Client time in all, used or not."""
+        """Total client time, used or not."""
         return float(self.by_round["work"].sum())
 
     @property
     def waste_per_update(self) -> float:
-        """C_w: waste over updates (Theorem 1); infinite where no round succeeded."""
+        """C_w: waste per update (Theorem 1); infinite if no round succeeded."""
         return _over(self.waste, self.updates)
 
     @property
     def processing_waste_per_update(self) -> float:
-        """The same with true processing times."""
+        """Processing waste per update; infinite if no round succeeded."""
         return _over(self.processing_waste, self.updates)
 
     @property
     def absent_waste_per_update(self) -> float:
-        """The part of both wastes that absent clients are charged."""
+        """The part of both wastes per update that is charged for absent clients."""
         return _over(float(self.by_round["absent_waste"].sum()), self.updates)
 
     @property
     def waste_per_gradient(self) -> float:
-        """Waste per report that was used."""
+        """Waste per used report; infinite if none was used."""
         return _over(self.waste, self.reports_used)
 
     @property
     def processing_waste_per_gradient(self) -> float:
-        """True processing time thrown away per report that was used."""
+        """Processing waste per used report; infinite if none was used."""
         return _over(self.processing_waste, self.reports_used)
 
     @property
     def waste_per_time(self) -> float:
-        """How many clients worked for nothing at any moment."""
+        """Waste per virtual time: the mean number of clients whose work is wasted."""
         return _over(self.waste, self.virtual_time)
 
     @property
     def processing_waste_per_time(self) -> float:
-        """The same with true processing times."""
+        """Processing waste per virtual time."""
         return _over(self.processing_waste, self.virtual_time)
 
     @property
     def client_seconds_per_update(self) -> float:
-        """Client time per update, used or not."""
+        """Client time per update, used or not; infinite if no round succeeded."""
         return _over(self.client_seconds, self.updates)
 
     @property
     def broadcasts_per_update(self) -> float:
-        """C_b: rounds over updates; infinite where no round succeeded."""
+        """C_b: rounds per update; infinite if no round succeeded."""
         return _over(self.rounds, self.updates)
 
     @property
     def mean_age(self) -> float:
-        """The mean over clients of the age averaged over continuous virtual time (Theorem 2)."""
+        """Age averaged over virtual time and over clients (Theorem 2)."""
         return float(self.age_by_client.mean())
 
     @property
     def fates(self) -> dict[str, int]:
-        """How many jobs met each fate, by its name."""
+        """Number of jobs that ended with each fate, by its name."""
         return {f.name.lower(): int(self.by_round["fates"][:, f].sum()) for f in Fate}
 
     @property
     def jobs(self) -> int:
-        """How many jobs were started."""
+        """Number of jobs that were started."""
         return int(self.by_round["invited"].sum())
 
     @property
     def accuracy(self) -> float | None:
-        """The share of test examples that the final model gets right; None where none was asked."""
+        """Accuracy of the last evaluation; None without evaluations or classes."""
         if self.curve is None or not len(self.curve) or np.isnan(self.curve.accuracy[-1]):
             return None
         return float(self.curve.accuracy[-1])
 
     @property
     def loss(self) -> float | None:
-        """The final model's mean loss on the test examples."""
+        """Mean loss of the last evaluation; None without evaluations."""
         return float(self.curve.loss[-1]) if self.curve is not None and len(self.curve) else None
 
     def __repr__(self) -> str:
@@ -219,7 +224,7 @@ class History:
 
 
 def outcome_columns(outcomes: Sequence[Outcome]) -> dict[str, Column]:
-    """Rounds as an array per field."""
+    """The rounds as a dictionary with an array per field of :class:`Outcome`."""
     found = {f.name: np.array([getattr(o, f.name) for o in outcomes]) for f in fields(Outcome)}
     if not outcomes:
         found["fates"] = np.zeros((0, len(Fate)), dtype=np.int64)
@@ -227,13 +232,13 @@ def outcome_columns(outcomes: Sequence[Outcome]) -> dict[str, Column]:
 
 
 class RoundColumns:
-    """The rounds of a growing run as :func:`outcome_columns`: each is turned into numbers once."""
+    """The :func:`outcome_columns` of a growing run; each round is converted once."""
 
     def __init__(self) -> None:
         self._known, self._count = outcome_columns([]), 0
 
     def of(self, outcomes: Sequence[Outcome]) -> dict[str, Column]:
-        """All rounds, which are those of the last time and more."""
+        """The columns of all rounds; earlier calls must have been given the first of them."""
         more = outcome_columns(outcomes[self._count :])
         if self._count == 0:
             self._known = more

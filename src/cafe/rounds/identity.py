@@ -1,12 +1,13 @@
-"""A complete text for a value: equal in every process for the same value and the same source.
+"""Identity of values and code: a text that is equal in every process for equal values and code.
 
-A checkpoint stores such a text, so that a run is not resumed with other decisions. Python code is
-identified by its bytecode, constants and names, by what it closes over, and by the module variables
-that it reads. Comments, blank lines and the place of the file do not count. Another version of
-Python compiles to other bytecode, so there the text is another.
+A checkpoint stores a hash of this text, so that a run is not resumed with different decisions.
+User code is identified by its bytecode, constants and names, by its closure variables and defaults,
+and by the module variables that it reads. Comments, blank lines and the location of the file do not
+count. Another version of Python compiles to different bytecode, so the text differs there.
 
-Code that is not the user's own is identified by name: functions and classes of CAFe and of the
-standard library, and those of installed packages, to which the package's version is added.
+Functions and classes of CAFe and of the standard library are identified by name, and those of
+installed packages by name and version. Several lambdas or local functions can have the same name,
+so their bytecode counts wherever they come from.
 """
 
 from __future__ import annotations
@@ -46,18 +47,25 @@ _SIGNATURE = (
 
 
 def identify(value: object, *, lenient: bool = False, what: str = "the value") -> str:
-    """A text that is the same for the same value in every process, and differs for different ones.
+    """A text that is equal in every process for equal values, and differs for different ones.
 
     Args:
         value: plain values, enums, tuples, lists, sets, dictionaries (in their order), NumPy
             scalars and arrays, dataclasses, functions, methods, partials, classes, modules and
             :class:`cafe.randomness.Stream`, and all of these inside each other.
-        lenient: write only the type of other values, instead of refusing them. Random generators
-            and iterators are refused all the same.
-        what: what a refusal calls the value.
+        lenient: write only the type of other values, instead of raising an error. Random
+            generators and iterators raise an error in any case.
+        what: the name of the value in an error.
 
     Raises:
-        InputError: for other values; the sentence names the value and says what to do.
+        InputError: for other values. The message names the value and says what to use instead.
+
+    Example:
+        >>> from cafe.rounds.identity import identify
+        >>> identify({"quorum": 3, "deadline": 0.5})
+        "dict('quorum': 3, 'deadline': 0.5)"
+        >>> identify(lambda x: x + 1) == identify(lambda x: x + 2)
+        False
     """
     try:
         return _Walk(lenient).text(value, what)
@@ -69,7 +77,13 @@ def identify(value: object, *, lenient: bool = False, what: str = "the value") -
 
 
 def digest(value: object, *, lenient: bool = False, what: str = "the value") -> str:
-    """The SHA-256 of :func:`identify`, in hexadecimal digits."""
+    """The SHA-256 hash of :func:`identify`, in hexadecimal digits.
+
+    Example:
+        >>> from cafe.rounds.identity import digest
+        >>> digest((1, 2))[:8], digest((1, 2.0))[:8]
+        ('3ae4463d', '47cb66e1')
+    """
     return _sha256(identify(value, lenient=lenient, what=what).encode())
 
 
@@ -89,20 +103,20 @@ def is_importable(value: Any) -> bool:
 
 
 class _Walk:
-    """One walk through a value.
+    """Writes the text of one value.
 
-    Functions and classes are written once and referred to by their number afterwards. Containers
-    are written whenever they are met, because equal ones may or may not be the same object; inside
-    themselves they are referred to by their depth.
+    Functions and classes are written once; later occurrences are written as their number.
+    Containers are written at every occurrence, because equal ones may or may not be the same
+    object. A container inside itself is written as its depth.
     """
 
     def __init__(self, lenient: bool, inside: Iterable[int] = ()) -> None:
         self.lenient = lenient
-        self.numbers: dict[int, tuple[int, object]] = {}  # the object is kept: its id stays its own
+        self.numbers: dict[int, tuple[int, object]] = {}  # keeping the object keeps its id unique
         self.inside = [*inside]
 
     def text(self, value: Any, where: str) -> str:
-        """The value's text; ``where`` begins a refusal."""
+        """The value's text; ``where`` is its name in an error."""
         kind = type(value)
         if kind in _PLAIN:
             return repr(value)
@@ -119,7 +133,7 @@ class _Walk:
             self.inside.pop()
 
     def compound(self, value: Any, where: str) -> str:
-        """The text of what is made of other values."""
+        """The text of a value that contains other values."""
         kind = type(value)
         if isinstance(value, Enum):
             return f"{full_name(kind)}({self.text(value.value, where)})"
@@ -133,10 +147,10 @@ class _Walk:
         return self.named(value, where)
 
     def container(self, value: Any, base: type, where: str) -> str:
-        """A container of a builtin class, or of a class made from one."""
+        """A container of a builtin class or of a subclass."""
         kind = type(value)
         if base in (set, frozenset):
-            # Sets have no order: each element is written by itself, and the texts are sorted.
+            # Sets have no order: each element is written separately, and the texts are sorted.
             walks = (
                 _Walk(self.lenient, self.inside).text(v, f"an element of {where}") for v in value
             )
@@ -198,7 +212,7 @@ class _Walk:
         if isinstance(value, types.GenericAlias | types.UnionType) or _of_typing(value):
             return repr(value)
         if isinstance(value, logging.Logger):
-            return f"logger({value.name!r})"  # it records decisions and makes none
+            return f"logger({value.name!r})"  # logging does not affect decisions
         if is_dataclass(value):
             return self.instance(value, where)
         if is_importable(
@@ -216,7 +230,7 @@ class _Walk:
         return f"method({value.__name__}, {self.text(owner, f'the object of {where}')})"
 
     def ufunc(self, value: np.ufunc, where: str) -> str:
-        """A ufunc of NumPy or SciPy; one that was made from a Python function is refused."""
+        """A ufunc of NumPy or SciPy. A ufunc made from a Python function cannot be identified."""
         name = value.__name__
         for module in (getattr(value, "__module__", None), "numpy", "scipy.special"):
             if module and getattr(sys.modules.get(module), name, None) is value:
@@ -233,12 +247,12 @@ class _Walk:
         return f"{self.text(type(value), where)}({found})"
 
     def number(self, value: object) -> str:
-        """Remember a function or class that is about to be written."""
+        """Give a number to a function or class that is about to be written."""
         self.numbers[id(value)] = (len(self.numbers), value)
         return f"@{len(self.numbers) - 1}"
 
     def function(self, value: types.FunctionType) -> str:
-        """A function: its name, its code unless that is identified by name, what it closes over."""
+        """A function: its name, its code unless the name is enough, its closure and defaults."""
         name, code, where = full_name(value), value.__code__, value.__qualname__
         parts = [f"{self.number(value)}=function {name}"]
         origin = code_inspection.origin(value.__module__)
@@ -259,7 +273,7 @@ class _Walk:
         return f"[{'; '.join(parts)}]"
 
     def cell(self, cell: types.CellType, where: str) -> str:
-        """What a closure variable holds."""
+        """The value of a closure variable."""
         try:
             return self.text(cell.cell_contents, where)
         except ValueError as error:
@@ -268,12 +282,12 @@ class _Walk:
             return "empty"
 
     def globals(self, value: types.FunctionType) -> Iterator[str]:
-        """The variables of the function's module that it reads, and of its own modules."""
+        """The module variables that a function reads, and the attributes of user modules."""
         codes = [*code_inspection.codes(value.__code__)]
         attributes = {name for code in codes for name in code.co_names}
         for name in sorted({name for code in codes for name in code_inspection.read_globals(code)}):
             if name not in value.__globals__ or name.startswith("__"):
-                continue  # a builtin, or something of the module itself
+                continue  # a builtin, or a special variable of the module
             found = value.__globals__[name]
             where = f"the module variable {name!r}, used by {value.__qualname__},"
             yield f"{name}={self.text(found, where)}"
@@ -286,7 +300,7 @@ class _Walk:
                     yield f"{name}.{attribute}={self.text(vars(found)[attribute], where)}"
 
     def code(self, code: types.CodeType) -> str:
-        """Compiled code, without its place in a file."""
+        """Compiled code, without its location in a file."""
         parts = [f"{name}={getattr(code, name)!r}" for name in _SIGNATURE]
         parts += [code.co_code.hex(), code.co_exceptiontable.hex()]
         for constant in code.co_consts:
@@ -295,7 +309,7 @@ class _Walk:
         return f"code({'; '.join(parts)})"
 
     def class_(self, value: type) -> str:
-        """A class: its name; of one's own classes also the bases, methods and class variables."""
+        """A class: its name; for user code also its bases, methods and class variables."""
         name, origin = full_name(value), code_inspection.origin(value.__module__)
         parts = [f"{self.number(value)}=class {name}"]
         if origin is not None or issubclass(value, Enum) or hasattr(value, "_fields"):
@@ -307,25 +321,24 @@ class _Walk:
         return f"[{'; '.join(parts)}]"
 
     def opaque(self, value: Any, where: str) -> str:
-        """Refuse a value, or write its type only."""
+        """Raise an error for a value that cannot be identified, or write its type only."""
         kind = full_name(type(value))
         if isinstance(value, _RANDOM):
             raise InputError(
-                f"{_capital(where)} is a {kind}. What it draws depends on what was drawn before, "
-                "so a resumed run would differ. Draw from the rng that invite is given, or from "
-                "cafe.randomness."
+                f"{_capital(where)} is a {kind}. Its numbers depend on what was drawn before, so a "
+                "resumed run would differ. Draw from ledger.rng, or from cafe.randomness."
             )
         if isinstance(value, Iterator | io.IOBase):
             raise InputError(
-                f"{_capital(where)} is a {kind}. What it gives next depends on what was taken "
-                "before, so a resumed run would differ. Use a tuple of its values instead."
+                f"{_capital(where)} is a {kind}. Its next value depends on what was read before, "
+                "so a resumed run would differ. Use a tuple of its values instead."
             )
         if self.lenient:
             return f"opaque {kind}"
         raise InputError(
-            f"{_capital(where)} is a {kind}, which cannot be identified: two different ones could "
-            "be taken for the same when a run is resumed. Use plain values, arrays, functions or a "
-            "frozen dataclass instead, or give the Policy `parameters` that say all it depends on."
+            f"{_capital(where)} is a {kind}, which cannot be identified: a run could be resumed "
+            "with a different one unnoticed. Use plain values, arrays, functions or a frozen "
+            "dataclass instead, or give the Policy `parameters` with all that it depends on."
         )
 
 

@@ -1,4 +1,4 @@
-"""Jobs: a client's piece of work, from the invitation to its report. Arrays, a row per job."""
+"""Jobs: the work of one client from the invitation to its report, as arrays with a row per job."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class Work:
     Attributes:
         steps: gradient steps, each on a fresh batch. One step is the paper's setting.
         epochs: passes over the client's own examples instead, in shuffled batches.
-        seconds: instead, as many steps as fit into so many seconds of computing, and at least one.
-            A simulation needs a federation with ``per_step`` for it.
+        seconds: instead, as many steps as fit into this computing time, and at least one. A
+            simulation needs a federation with ``per_step`` for it.
         prox: the factor mu of a proximal term, mu/2 times the squared distance from the global
-            model that the client began from, added to its objective (FedProx).
-        partial: whether a client that would miss the round's deadline reports fewer steps, as many
-            as let its report arrive in time. A job that cannot finish one step in time is late.
-            It needs a policy with a deadline that drops late jobs, and in a simulation a
-            federation with ``per_step``.
-        scaled: whether a client's objective carries the paper's factor (eq. 1), N times its share
-            of all examples, so that equal coefficients minimise the mean loss over all of them. A
-            policy that weighs by examples itself leaves it out.
-        download: bytes that are sent to the client, as a share of the model's size.
-        upload: bytes that the client sends back, as a share of the model's size.
+            model that the client started from, added to its objective (FedProx).
+        partial: whether a client that would miss the deadline takes fewer steps, so that its
+            report arrives in time. A job that cannot finish one step in time is late. This needs a
+            policy with a deadline that drops late jobs, and in a simulation a federation with
+            ``per_step``.
+        scaled: whether a client's objective is multiplied by the paper's factor (eq. 1), N times
+            its share of all examples. Equal coefficients then minimise the mean loss over all
+            examples. Set it to False if the policy weighs reports by examples.
+        download: bytes sent to the client, as a fraction of the model's size.
+        upload: bytes that the client sends back, as a fraction of the model's size.
     """
 
     steps: int = 1
@@ -59,7 +59,7 @@ class Work:
         given = [self.steps != 1, self.epochs is not None, self.seconds is not None]
         if sum(given) > 1:
             raise InputError(
-                "A job takes steps, epochs or seconds, only one of them. Got "
+                "A Work needs one of steps, epochs and seconds. Got "
                 f"steps={self.steps}, epochs={self.epochs} and seconds={self.seconds}."
             )
         for name in ("prox", "download", "upload"):
@@ -74,15 +74,16 @@ ONE_STEP = Work()
 
 @dataclass(frozen=True, eq=False)
 class Invitation:
-    """Who starts a job now.
+    """The clients that start a job now, and what they do.
 
     Attributes:
-        clients: their numbers, in rising order; only idle ones.
-        local: which of them go on from their own local model; None: all start from the global one.
-        work: what each does.
-        amount: how much each does, in the unit of ``work`` (steps, epochs or seconds), where this
-            differs from client to client; None: as ``work`` says.
-        note: a number for each job that comes back with its report, such as the probability with
+        clients: numbers of idle clients, in rising order.
+        local: mask of those that continue from their local model; None: all start from the global
+            model.
+        work: what each of them does.
+        amount: the amount of work of each client, in the unit of ``work`` (steps, epochs or
+            seconds), if it differs between clients; None: the amount in ``work`` for all.
+        note: a number for each job that is returned with its report, such as the probability with
             which the client was chosen, or its tier; None: 0 for all.
     """
 
@@ -98,17 +99,17 @@ class Jobs:
     """What a server knows about its jobs.
 
     Attributes:
-        client: who does it.
-        start: when it was broadcast.
-        version: of the global model that it began from; where it goes on from a local model, that
-            which the local model began from.
-        round: in which it was broadcast.
-        local: whether it goes on from the client's local model.
-        invitation: the number of the invitation that started it, counted from 0 over the run.
-            Where every round has one invitation, it equals ``round``.
-        steps: gradient steps that it takes; 0 where the server does not know, as for epochs on
-            real clients before they report.
-        note: the number that the invitation gave it.
+        client: number of the client.
+        start: time of its broadcast.
+        version: version of the global model that it started from; if it continues from a local
+            model, the version that the local model started from.
+        round: round in which it was broadcast.
+        local: whether it continues from the client's local model.
+        invitation: number of the invitation that started it, counted from 0 over the run. It
+            equals ``round`` if every round has one invitation.
+        steps: gradient steps that it takes; 0 if the server does not know, as for epochs on real
+            clients before they report.
+        note: its entry in the invitation's ``note``.
     """
 
     client: Indices
@@ -124,7 +125,7 @@ class Jobs:
         return len(self.client)
 
     def take(self, index: Indices) -> Self:
-        """Some of the jobs."""
+        """The jobs in some rows."""
         return type(self)(*(take_rows(getattr(self, field.name), index) for field in fields(self)))
 
     def then(self, others: Self) -> Self:
@@ -137,7 +138,7 @@ class Jobs:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
-        """Several tables of jobs as one, in this order."""
+        """One table of all jobs, in this order."""
         names = [field.name for field in fields(cls)]
         return cls(*[_joined([getattr(part, name) for part in parts]) for name in names])
 
@@ -146,25 +147,25 @@ _VISIBLE = tuple(field.name for field in fields(Jobs))
 
 
 class Status(IntEnum):
-    """Whether a job will report."""
+    """Whether the report of a job is expected."""
 
-    EXPECTED = 0  # its report comes at ``arrival``, infinite while that is not known
-    CRASHED = 1  # it was begun, and its client is lost at ``stop``
-    ABSENT = 2  # its client was invited and never began
-    REFUSED = 3  # its report was not accepted
-    STOPPED = 4  # its client gave up at the deadline
+    EXPECTED = 0  # its report comes at ``arrival``, which is infinite while it is not known
+    CRASHED = 1  # it started, and its client is lost at ``stop``
+    ABSENT = 2  # its client was invited and did not start
+    REFUSED = 3  # its report was rejected
+    STOPPED = 4  # its client stopped at the deadline
 
 
 @dataclass(frozen=True, eq=False)
 class Running(Jobs):
-    """Jobs with columns that only the loop knows; decisions do not see them.
+    """Jobs with columns that decisions do not see.
 
     Attributes:
-        arrival: when the report is there; infinite where there is none, or it is not known.
-        stop: when the client stops working on it: at its arrival, or when it is lost.
+        arrival: time at which the report arrives; infinite if it never does, or is not known yet.
+        stop: time at which the client stops working on it: at its arrival, or when it is lost.
         status: a :class:`Status`.
-        trained: seconds of training in it; not a number where they are not told apart from the
-            rest of the response.
+        trained: seconds of training in it; NaN if they are not measured apart from the rest of the
+            response.
     """
 
     arrival: Floats
@@ -174,7 +175,7 @@ class Running(Jobs):
 
     @classmethod
     def empty(cls) -> Running:
-        """No jobs."""
+        """A table without jobs."""
         number, time = np.empty(0, dtype=np.int64), np.empty(0)
         return cls(
             client=number.astype(np.intp),
@@ -197,7 +198,7 @@ class Running(Jobs):
 
     @property
     def all_expected(self) -> bool:
-        """Whether no job is known to be lost; cheap where one status is stored for all."""
+        """Whether the report of every job is expected."""
         status = self.status
         if status.strides == (0,):
             return not len(status) or int(status[0]) == Status.EXPECTED
@@ -208,22 +209,25 @@ class Running(Jobs):
 class Reports(Jobs):
     """Jobs that have reported and may be merged.
 
-    ``steps`` are those that were done. A client that went on from its local model reports the work
-    of several jobs at once: ``steps`` and ``seconds`` are their sums.
+    ``steps`` are the steps that were taken. A client that continued from its local model reports
+    the work of several jobs at once: ``steps`` and ``seconds`` are their sums.
 
     Attributes:
-        arrived: when the report came.
-        trained: seconds of training in it; not a number where they are not told apart from the
-            rest of the response. :attr:`seconds` has the whole response there.
-        used: in how many updates the report has been before; above 0 only where it is held.
-        updates: what was reported, a row per report, for a policy that ``needs`` updates.
-        losses: the mean loss on its first batch before any step, for a policy that ``needs`` it.
-        rms_losses: the root of the mean squared loss on the same batch, likewise.
-        labels: how many examples of each class its client holds, likewise.
-        offsets: what each job added to its gradients in all, a row per report, zeros where nothing:
-            the common vector and its client's own as they were at its start; likewise.
-        common: the vector that every client adds at present, zeros where there is none; for a
-            policy that ``needs`` offsets.
+        arrived: time at which the report arrived.
+        trained: seconds of training in it; NaN if they are not measured apart from the rest of the
+            response. :attr:`seconds` is the whole response time then.
+        used: number of earlier updates that used the report; above 0 only for held reports.
+        updates: the reported updates, a row per report; for a policy that needs "updates".
+        losses: mean loss on the first batch before any step; for a policy that needs "losses".
+        rms_losses: root of the mean squared loss on that batch; for a policy that needs "rms
+            losses".
+        labels: number of examples of each class that the client holds; for a policy that needs
+            "labels".
+        offsets: the sum of the vectors that each job added to its gradients, a row per report: the
+            common vector and the client's offset when the job started; for a policy that needs
+            "offsets".
+        common: the vector that every client adds at present, zeros if there is none; for a policy
+            that needs "offsets".
     """
 
     arrived: Floats
@@ -238,12 +242,15 @@ class Reports(Jobs):
 
     @property
     def seconds(self) -> Floats:
-        """How long each client trained. Without ``per_step`` a simulation counts all it took."""
+        """Seconds of training of each report; the whole response time if ``trained`` is NaN.
+
+        A simulation without ``per_step`` does not know the training time.
+        """
         return np.where(np.isnan(self.trained), self.arrived - self.start, self.trained)
 
 
 def constant_column(value: Any, count: int) -> NDArray[Any]:
-    """A read-only column of one value, which is stored once."""
+    """A read-only column that repeats one value; the value is stored once (its stride is 0)."""
     one = np.asarray(value)
     column = np.ndarray((count,), one.dtype, one, strides=(0,))
     column.setflags(write=False)
@@ -251,7 +258,7 @@ def constant_column(value: Any, count: int) -> NDArray[Any]:
 
 
 def _joined(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Columns as one; if all of them hold the same value, it is still stored once."""
+    """Concatenate columns; if all of them repeat the same value, it is still stored once."""
     first = columns[0][:1].tobytes()
     if all(c.strides == (0,) and c[:1].tobytes() == first for c in columns):
         return constant_column(columns[0][0], sum(map(len, columns)))
@@ -259,7 +266,7 @@ def _joined(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def elapsed(now: float, start: Floats) -> Floats:
-    """``now - start``; free where all starts are one."""
+    """``now - start``; a column that repeats one value stays one."""
     return (
         constant_column(now - start[0], len(start))
         if start.strides == (0,) and len(start)
@@ -268,9 +275,9 @@ def elapsed(now: float, start: Floats) -> Floats:
 
 
 def take_rows(column: NDArray[Any], index: Indices) -> NDArray[Any]:
-    """``column[index]``; free where all entries are one number that is stored once.
+    """``column[index]``; a column that repeats one value is not copied.
 
-    Most rounds' jobs share their start, version and round, and with a million clients copying what
-    all share would cost more than all else.
+    The jobs of most rounds share their start, version and round. With a million clients, copying
+    these columns would take most of the time.
     """
     return column[: len(index)] if column.strides == (0,) else column[index]

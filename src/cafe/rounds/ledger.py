@@ -15,11 +15,11 @@ from cafe.latency.base import Floats
 from cafe.randomness import Stream
 from cafe.rounds.jobs import Mask, Whole
 
-UNKNOWN = -1  # examples of a client that has not said yet how many it holds
+UNKNOWN = -1  # number of examples of a client that has not reported it yet
 
 
 class ModelScore(NamedTuple):
-    """How good a version of the model was: mean loss, share of right answers, and which version."""
+    """The score of a version of the model: mean loss, accuracy (if it has classes), version."""
 
     loss: float
     accuracy: float | None
@@ -28,7 +28,7 @@ class ModelScore(NamedTuple):
 
 @dataclass(eq=False)
 class LedgerColumns:
-    """The ledger's arrays, an entry per client. Their owner writes them; policies never do."""
+    """The ledger's arrays, with an entry per client. The run writes them; policies only read."""
 
     examples: Whole
     last_start: Floats
@@ -40,7 +40,7 @@ class LedgerColumns:
 
     @classmethod
     def new(cls, examples: Whole) -> LedgerColumns:
-        """Of clients that hold so many examples each, before the first round."""
+        """Columns before the first round, of clients that hold these numbers of examples."""
         n = len(examples)
         return cls(
             examples=np.array(examples, dtype=np.int64),
@@ -54,33 +54,32 @@ class LedgerColumns:
 
 
 class Ledger:
-    """What a server knows: the clock, the model's version, and when each client was last heard.
+    """What a server knows: the time, the model's version, and each client's last merged job.
 
     Policies read it and never write to it: its arrays are read-only.
 
     Attributes:
-        clients: how many there are.
-        examples: how many examples each client holds; ``UNKNOWN``, -1, for a real client that has
-            not said so yet.
-        now: the time.
-        opened: when the present round began.
-        round: its number, from 0, failed rounds included.
-        version: how many updates the model has had.
-        invitations: how many invitations there have been; a round that begins has one, and its
-            ``close`` may add others.
-        last_start: when each client's last merged job was broadcast; 0 before its first.
-        last_round: in which round each client was last merged; -1 before its first.
-        merged: how often each client was merged.
-        busy: who has a job running. Who has just been invited is busy; who has reported is not.
-        away: who could not be reached when the round opened. Who has come or gone since is seen
-            at the next opening, by a live server as in a simulation.
-        local: who has a local model to go on from.
-        working: how many jobs are running.
-        absent: how many clients are away.
-        state: what the policy's ``observe`` returned last.
-        score: how good the model was when it was last evaluated, for a policy that needs scores.
-        rng: random numbers for this decision, and no other. Asked again in the same decision, it
-            goes on where it was.
+        clients: number of clients.
+        examples: number of examples that each client holds; ``UNKNOWN``, -1, for a real client
+            that has not reported it yet.
+        now: current time.
+        opened: time at which the current round opened.
+        round: number of the current round, from 0, failed rounds included.
+        version: number of updates of the model.
+        invitations: number of invitations so far. Each round has one, and its ``close`` may add
+            more.
+        last_start: time of the broadcast of each client's last merged job; 0 before its first.
+        last_round: round in which each client was last merged; -1 before its first.
+        merged: number of times that each client was merged.
+        busy: mask of clients with a running job: those that were invited and have not reported.
+        away: mask of clients that could not be reached when the round opened. Clients that come or
+            go later are noticed when the next round opens, live as in a simulation.
+        local: mask of clients that have a local model to continue from.
+        working: number of running jobs.
+        absent: number of clients that are away.
+        state: what the policy's ``observe`` returned last; None before.
+        score: the model's last :class:`ModelScore`, for a policy that needs scores.
+        rng: random generator of the current decision. Every decision has its own.
     """
 
     examples: Whole
@@ -109,11 +108,11 @@ class Ledger:
 
     @classmethod
     def new(cls, examples: Whole) -> Ledger:
-        """The ledger of clients that hold so many examples, before the first round."""
+        """The ledger before the first round, of clients that hold these numbers of examples."""
         return cls(LedgerColumns.new(examples))
 
     def attach(self, columns: LedgerColumns) -> None:
-        """Show these arrays from now on, read-only."""
+        """Use these arrays from now on; policies see read-only views of them."""
         self._columns = columns
         self.clients = len(columns.examples)
         self.absent = int(np.count_nonzero(columns.away))
@@ -124,35 +123,39 @@ class Ledger:
         vars(self).pop("_everyone", None)
 
     def set_away(self, away: Mask) -> None:
-        """Note who is away now."""
+        """Set which clients are away."""
         self._columns.away[:] = away
         self.absent = int(np.count_nonzero(away))
 
     @property
     def rng(self) -> np.random.Generator:
-        """Random numbers for this decision."""
+        """Random generator of the current decision."""
         if self._rng is None:
             if self._stream is None:
-                raise InputError("A ledger has random numbers only where a run asks a decision.")
+                raise InputError("ledger.rng can be used only inside a decision of a run.")
             self._rng = self._stream.at(self._index)
         return self._rng
 
     def forecast(self, clients: Indices, until: float) -> Floats:
-        """How likely each client is to stay present until a time, for a policy that needs it."""
+        """The probability that each client stays present until a time.
+
+        Raises:
+            InputError: if the policy does not need "forecasts".
+        """
         if self.forecasts is None:
             raise InputError(
-                "A policy sees forecasts of presence only if it says so: give it "
-                'needs=frozenset({"forecasts"}).'
+                "ledger.forecast can be used only by a policy that declares it: make it with "
+                'Policy(..., needs=frozenset({"forecasts"})).'
             )
         return self.forecasts(clients, until)
 
     def seed_decision(self, stream: Stream, index: int) -> None:
-        """The next decision's random numbers come from here, if it wants any."""
+        """Set where the next decision's random numbers come from: an index of a stream."""
         self._stream, self._index, self._rng = stream, index, None
 
     @property
     def busy(self) -> Mask:
-        """Who has a job running."""
+        """Mask of clients with a running job."""
         if self._changes:
             busy = self._columns.busy
             for clients, mask, value in self._changes:
@@ -162,16 +165,16 @@ class Ledger:
         return busy_now
 
     def mark(self, clients: Indices, mask: Mask | None, busy: bool) -> None:
-        """Note that clients (those of the mask) are busy or not; worked out when asked for."""
+        """Mark clients (those of the mask) as busy or idle; applied when ``busy`` is next read."""
         self._changes.append((clients, mask, busy))
 
     def forget_marks(self) -> None:
-        """Drop what :meth:`mark` has noted, where ``busy`` is about to be written anew."""
+        """Discard the marks that :attr:`busy` has not applied, before its array is overwritten."""
         self._changes.clear()
 
     @property
     def idle(self) -> Indices:
-        """Who is there and has no job running, in rising order."""
+        """The clients that are present and have no running job, in rising order."""
         if not self.working and not self.absent:
             return self._everyone
         return np.flatnonzero(~(self.busy | self.away))
@@ -185,8 +188,8 @@ class Ledger:
     def age(self, clients: Indices) -> Floats:
         """Time since each client's last merged job was broadcast; since 0 before its first.
 
-        Just before a merge it is the age that is about to end: (R + 1) T in the paper's rounds,
-        where R is :meth:`rounds_since`. After it every merged client's age is T (Sec. 4.3).
+        In the paper's rounds, just before a merge it is (R + 1) T, where R is
+        :meth:`rounds_since`. After the merge every merged client's age is T (Sec. 4.3).
         """
         return self.now - self.last_start[clients]
 

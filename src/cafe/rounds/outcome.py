@@ -1,4 +1,4 @@
-"""One round, as it went."""
+"""The outcome of one round, and the fates of jobs."""
 
 from __future__ import annotations
 
@@ -11,58 +11,58 @@ from cafe.rounds.jobs import Whole
 
 
 class Fate(IntEnum):
-    """What became of a job. Every job has exactly one fate in the end: that of its first use."""
+    """How a job ended. Every job ends with one fate; a report used several times has its first."""
 
-    FRESH = 0  # merged into the version it began from
+    FRESH = 0  # merged into the version that it started from
     STALE = 1  # merged into a later version
     OVER = 2  # reported, and not used by a round that succeeded
-    LATE = 3  # not there at the deadline
+    LATE = 3  # did not report by the deadline
     FAILED = 4  # reported in a round that failed, and discarded
     CANCELLED = 5  # still running when its round closed before the deadline
-    CRASHED = 6  # begun, and never reported: its client crashed or left
-    REFUSED = 7  # reported something that was not accepted
-    ABSENT = 8  # invited, and never began
+    CRASHED = 6  # started and never reported: its client crashed or left
+    REFUSED = 7  # its report was rejected
+    ABSENT = 8  # invited, and did not start
 
 
-OPEN = -1  # instead of a fate: the job runs on, or its report is kept
+OPEN = -1  # instead of a fate: the job is still running, or its report is held
 
 
 def no_fates() -> Whole:
-    """A count per fate, all 0."""
+    """A zero for each fate."""
     return np.zeros(len(Fate), dtype=np.int64)
 
 
 @dataclass(eq=False, slots=True)
 class Outcome:
-    """One round, succeeded or failed.
+    """What happened in one round, whether it succeeded or failed.
 
-    Times and wastes are in the latency's unit. A job whose fate is decided in a later round than
-    the one it reported in is booked in that later round.
+    Times and wastes are in the latency's unit. A job counts in the round in which its fate is
+    decided, which may be later than the round in which it reported.
 
     Attributes:
-        round: its number, from 0.
-        opened: when it began.
-        closed: when it ended.
-        succeeded: whether the model moved.
-        version: the model's version after it.
-        invited: jobs started in it.
-        reports: reports that came in it.
-        used: reports in its update, earlier ones that were held included. A client that went on
-            from its local model reports the work of several jobs at once: merged jobs, fresh and
-            stale, may be more.
-        reused: those of them that were in an earlier update too. They have their fate from then.
-        fates: how many jobs met each :class:`Fate`.
-        waste: client time thrown away, a discarded job being charged to the close of its round (the
-            paper's C_w).
-        processing_waste: the same, charged to the job's own report.
-        absent_waste: the part of both that clients are charged who never began.
-        work: client time spent by the jobs that ended in it, used or not; clients who never began
-            are charged as if they were late, as in both wastes.
-        age: the mean over clients of the age after it.
-        downloads: how many times the model was sent to a client. The paper's broadcasts count
+        round: number of the round, from 0.
+        opened: time at which it opened.
+        closed: time at which it closed.
+        succeeded: whether the model has a new version.
+        version: version of the model after the round.
+        invited: number of jobs started in it.
+        reports: number of reports that arrived in it.
+        used: number of reports in its update, held reports of earlier rounds included. A client
+            that continued from its local model reports several jobs at once, so the number of
+            merged jobs, fresh and stale, can be larger.
+        reused: number of those that an earlier update used too. They already have a fate.
+        fates: number of jobs that ended with each :class:`Fate`.
+        waste: wasted client time, where a discarded job counts until its round closes (the paper's
+            C_w).
+        processing_waste: wasted client time, where a discarded job counts until its own report.
+        absent_waste: the part of both wastes that is charged for clients that did not start.
+        work: client time of the jobs that ended in the round, used or not. Clients that did not
+            start are charged like late ones, as in both wastes.
+        age: mean age of the clients after the round.
+        downloads: number of times the model was sent to a client. The paper's broadcasts count
             rounds instead.
-        bytes_down: bytes sent to clients; 0 without a task, where there is no model.
-        bytes_up: bytes that reports had when they came, used or not; likewise.
+        bytes_down: bytes sent to clients; 0 without a task.
+        bytes_up: bytes of the reports that arrived, used or not; 0 without a task.
     """
 
     round: int

@@ -1,4 +1,4 @@
-"""What a policy is: five decisions and a list of what they need to know."""
+"""A policy: five decisions, and a declaration of what they need and do."""
 
 from __future__ import annotations
 
@@ -23,48 +23,49 @@ NEEDS = {
     "labels": "how many examples of each class the client of each report holds",
     "local models": "clients keep their own model from one round to the next",
     "losses": "the mean loss of each report's first batch",
-    "offsets": "the vectors that clients added to their gradients, as earlier merges answered them",
+    "offsets": "the vectors from earlier merges that clients added to their gradients",
     "rms losses": "the root of the mean squared loss of each report's first batch",
     "scores": "loss and accuracy of the model, evaluated every ``score_every`` updates",
-    "sizes": "how many examples each client holds: a report that does not say so is refused",
+    "sizes": "how many examples each client holds: a report without this number is rejected",
     "updates": "each client's update in the clear, which secure aggregation forbids",
 }
-# What reports must bring for a policy that needs it, and secure aggregation cannot give.
+# Needs that each report must contain. Secure aggregation cannot provide them.
 PER_CLIENT_NEEDS = frozenset({"updates", "losses", "rms losses", "labels", "offsets"})
 
 
 class _Unstated(dict[str, Any]):
-    """No parameters were stated. A recipe that was told nothing states an empty dictionary."""
+    """The default of ``Policy.parameters``: none were given, not even an empty dictionary."""
 
 
 @dataclass(frozen=True)
 class Policy:
     """How a server runs its rounds: a value, made by a recipe such as :func:`cafe.policies.mcu`.
 
-    The last six attributes say in advance what the decisions will do. Servers and simulators use
-    them to refuse what cannot work, to tell real clients how long they may work, and to wait for
-    enough clients before a round.
+    The last six attributes declare in advance what the decisions will do. Servers and simulators
+    use them to reject settings that cannot work, to send real clients their deadline, and to wait
+    for enough clients before a round.
 
     Attributes:
-        name: of the recipe.
-        invite: whom to ask. ``invite(ledger, rng)``.
-        close: when to stop waiting, and with which verdict, or whom to invite while the round is
+        name: name of the recipe.
+        invite: which clients start a job. ``invite(ledger, rng)``.
+        close: when the round ends and whether it succeeds, or which clients to invite while it is
             open. ``close(ledger, waiting)``.
-        merge: how reports move the model. ``merge(ledger, reports)``.
-        carry: what outlives the round. ``carry(ledger, closed)``.
-        observe: the policy's next state, ``observe(ledger, outcome, closed)``, of numbers, texts,
-            lists and dictionaries with texts for keys; None for a policy that has no state.
-        needs: what it must know beyond who reported when; keys of ``NEEDS``.
-        parameters: what the recipe was told, other than its defaults. Where they are left out, the
-            policy prints what its decisions close over.
-        quorum: reports without which no round succeeds. A round begins when so many clients are
-            present.
-        deadline: how long a round lasts at most; None: no limit is known in advance.
-        target: a round closes at so many reports, or when "all" that were invited have reported;
-            left out where it may be more than the clients, as they may report twice in a round.
-        cohort: how many clients are invited at most: a number, or a fraction of all (a float);
-            None: everybody.
-        late: what becomes of a job that misses the deadline: "drop", or "keep" running. With
+        merge: how reports change the model. ``merge(ledger, reports)``.
+        carry: which jobs and reports are kept for later rounds. ``carry(ledger, closed)``.
+        observe: returns the policy's next state, ``observe(ledger, outcome, closed)``, which must
+            survive a JSON round trip; None for a policy without state.
+        needs: what the decisions must know in addition to who reported when; keys of ``NEEDS``.
+        parameters: the recipe's arguments that differ from its defaults. If they are left out, the
+            policy's text shows the closure variables and fields of its decisions.
+        quorum: number of reports below which no round succeeds. A round opens when this many
+            clients are present.
+        deadline: longest duration of a round; None if there is no limit.
+        target: number of reports at which a round closes, or "all" if it closes when all invited
+            clients have reported. Leave it out if it may exceed the number of clients, which is
+            possible if clients report twice in a round.
+        cohort: largest number of clients invited: a number, or a fraction of all clients (a
+            float); None: all clients.
+        late: what happens to a job that misses the deadline: "drop", or "keep" it running. With
             "drop", real clients stop at the deadline.
         score_every: how many updates old a score may be, for a policy that needs scores.
     """
@@ -89,7 +90,8 @@ class Policy:
         unknown = self.needs - NEEDS.keys()
         if unknown:
             raise InputError(
-                f"A policy may need {', '.join(NEEDS)}. Got {', '.join(sorted(unknown))}."
+                f"The policy {self.name} may need {', '.join(NEEDS)}. Got "
+                f"{', '.join(sorted(map(str, unknown)))}. Correct its needs."
             )
         check_whole("The quorum", self.quorum)
         check_whole("score_every", self.score_every)
@@ -97,24 +99,24 @@ class Policy:
             check_positive("The deadline", self.deadline)
         target: Any = self.target
         if isinstance(target, str) and target != "all":
-            raise InputError(f"A target is a number or 'all'. Got '{target}'.")
+            raise InputError(f"The target must be a number of reports or 'all'. Got '{target}'.")
         if target is not None and target != "all":
             check_whole("The target", target)
         if isinstance(self.cohort, float) and not 0 < self.cohort <= 1:
             raise InputError(
-                f"A cohort is a number of clients, or as a float a fraction of all, above 0 and at "
-                f"most 1. Got {self.cohort}."
+                "A cohort must be a whole number of clients, or a float above 0 and at most 1, a "
+                f"fraction of all clients. Got {self.cohort}."
             )
         if self.cohort is not None and not isinstance(self.cohort, float):
             check_whole("A cohort", self.cohort)
         if self.late not in ("drop", "keep"):
             raise InputError(
-                f"late must be 'drop' or 'keep'. Got {self.late!r}: it says what becomes of jobs "
+                f"late must be 'drop' or 'keep'. Got {self.late!r}. It is what happens to jobs "
                 "that miss the deadline."
             )
 
     def _check_parts(self) -> None:
-        """Refuse parts of the wrong type."""
+        """Raise an error for a part of the wrong type."""
         for name in ("invite", "close", "merge", "carry", "observe"):
             decision = getattr(self, name)
             if not callable(decision) and not (name == "observe" and decision is None):
@@ -124,58 +126,64 @@ class Policy:
         needs: Any = self.needs
         if not isinstance(needs, set | frozenset):
             raise InputError(
-                f'needs must be a set of texts, such as frozenset({{"losses"}}). Got {needs!r}.'
+                f'needs must be a set of strings, such as frozenset({{"losses"}}). Got {needs!r}.'
             )
         object.__setattr__(self, "needs", frozenset(needs))
         if not isinstance(self.parameters, Mapping):
             raise InputError(
-                "parameters must be a dictionary of what the recipe was told, such as "
+                "parameters must be a dictionary of the recipe's arguments, such as "
                 f"{{'quorum': 3}}. Got {self.parameters!r}."
             )
 
     def invites(self, clients: int) -> int:
-        """How many of so many clients are invited at most."""
+        """The largest number of clients invited in a federation of this many clients."""
         if self.cohort is None:
             return clients
         if isinstance(self.cohort, float):
             return max(round(self.cohort * clients), 1)
         if self.cohort > clients:
             raise InputError(
-                f"A cohort must be at most the number of clients ({clients}). "
-                f"Got {self.cohort}: invite fewer."
+                f"A cohort must be at most the number of clients ({clients}). Got {self.cohort}. "
+                "Lower the cohort."
             )
         return self.cohort
 
     def check(self, federation: Federation, crash: float = 0.0) -> None:
-        """Refuse a federation for which no round could succeed, or a round may never end."""
+        """Raise an error if no round could succeed, or a round might never end.
+
+        Args:
+            federation: the clients.
+            crash: the probability that a job crashes.
+        """
         invited = self.invites(federation.clients)
-        # A policy that lets jobs run on can collect more reports than it invites at once.
+        # A policy that keeps jobs running can collect more reports than it invites at once.
         limited = self.deadline is not None or self.target == "all"
         for name, value in (("quorum", self.quorum), ("target", self.target)):
             if limited and isinstance(value, int) and value > invited:
                 raise InputError(
-                    f"The {name} must be at most the number of clients invited ({invited}). "
-                    f"Got {value}: it could never be met."
+                    f"The {name} must be at most the number of invited clients ({invited}). Got "
+                    f"{value}: it could never be met."
                 )
         absent = federation.presence is not None or np.any(np.less(federation.availability, 1))
         if crash > 0 or absent:
             self.check_lost()
 
     def check_lost(self) -> None:
-        """Refuse a policy whose rounds may never end where clients get lost."""
+        """Raise an error if a round might never end when a client is lost."""
         if self.deadline is None and self.target == "all":
             raise InputError(
-                "Without a deadline a round waits for everybody, and a client that is absent or "
-                "crashes would make it last for ever. Give the policy a deadline."
+                f"The policy {self.name} has no deadline and waits for all invited clients. One "
+                "client that is absent or crashes would keep its round open for ever. Give the "
+                "policy a deadline."
             )
 
     @property
     def identity(self) -> str:
-        """All that the policy's answers depend on, as a text: how it prints, and a SHA-256.
+        """Text that differs for policies that may answer differently: ``str(policy)`` and a hash.
 
-        The SHA-256 covers every decision, with its code unless that is CAFe's, and ``needs``. If
-        something in them cannot be identified but ``parameters`` are given, the parameters must
-        say it all: they are identified instead.
+        The SHA-256 hash covers all decisions and ``needs``. The code of decisions is part of it,
+        except for functions and classes of CAFe. If a part of a decision cannot be identified but
+        ``parameters`` are given, the hash covers the parameters instead.
 
         Raises:
             InputError: if neither the decisions nor the parameters can be identified completely.
@@ -186,11 +194,11 @@ class Policy:
         except InputError:
             if not self.parameters:
                 raise
-            identify({**self.parameters})  # refused if they cannot be identified either
+            identify({**self.parameters})  # raises an error if they cannot be identified either
             return f"{self} sha256:{digest((decisions, {**self.parameters}), lenient=True)}"
 
     def _decisions(self) -> dict[str, Any]:
-        """What the policy decides with, by name; one that it does without is left out."""
+        """The decisions and declared attributes that are not None, by name."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         others = ("name", "needs", "parameters")
         return {k: v for k, v in values.items() if k not in others and v is not None}

@@ -1,4 +1,4 @@
-"""How a policy prints: its name and what it was told, or what its decisions close over."""
+"""The text of a policy: its name with its parameters, or with the values in its decisions."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ import numpy as np
 
 from cafe.rounds.identity import digest, is_importable
 
-# Six digits, one of them a letter that numbers do not have: 84e012 would be taken for a number.
+# Six hexadecimal digits with a letter other than e, because 84e012 would be read as a number.
 _WITH_A_LETTER = re.compile(r"(?=[0-9e]{0,5}[abcdf])[0-9a-f]{6}")
-_LONGEST = 40  # characters of a text that is shown
+_LONGEST = 40  # characters; longer strings are not shown
 _UNKNOWN = "?"
 
 
 def describe_parameters(parameters: Mapping[str, Any]) -> dict[str, str]:
-    """The parameters that a recipe states, as text."""
+    """A recipe's parameters, formatted."""
     return {name: format_value(value) for name, value in parameters.items()}
 
 
 def describe_decisions(decisions: Mapping[str, Any]) -> dict[str, str]:
-    """The plain values that the decisions hold, and ``code``, a digest of all of them.
+    """The plain values in the decisions, formatted, and ``code``, a short digest of the decisions.
 
-    They are closure variables of functions, keywords of partials, and fields of dataclasses that
-    differ from their defaults. Where two decisions use one name for different values, the name of
-    the decision stands before it.
+    Plain values are taken from closure variables of functions, keywords of partials, and fields of
+    dataclasses that differ from their defaults. If two decisions use the same name for different
+    values, the second name is prefixed with its decision.
     """
     told: dict[str, str] = {"code": _short_digest(decisions)}
     for decision, value in decisions.items():
@@ -41,10 +41,15 @@ def describe_decisions(decisions: Mapping[str, Any]) -> dict[str, str]:
 
 
 def format_value(value: Any) -> str:
-    """A parameter as text.
+    """Format a parameter.
 
-    A function that can be imported is shown by its name, any other callable by its name and some
-    digits of its digest, so that two lambdas are told apart.
+    A function that can be imported is shown by its name. Any other function is shown by its name
+    and six digits of its digest, so that two lambdas have different texts.
+
+    Example:
+        >>> import numpy as np
+        >>> format_value(0.5), format_value(np.sqrt)
+        ('0.5', 'sqrt')
     """
     name, kind = getattr(value, "__name__", None), cast("Any", type(value))
     function = isinstance(value, types.FunctionType | types.MethodType | partial)
@@ -56,16 +61,16 @@ def format_value(value: Any) -> str:
 
 
 def _short_digest(value: Any) -> str:
-    """The first digits of the digest; a question mark where the value cannot be identified."""
+    """Six digits of the digest; a question mark if the value cannot be identified."""
     try:
         found = _WITH_A_LETTER.search(digest(value))
-    except Exception:  # printing a policy never fails
+    except Exception:  # str(policy) must not raise an error
         return _UNKNOWN
     return found[0] if found else _UNKNOWN
 
 
 def _plain_values(value: Any) -> dict[str, str]:
-    """The plain values that a decision holds, by name."""
+    """The plain values in a decision, by name."""
     if isinstance(value, types.FunctionType):
         names, cells = value.__code__.co_freevars, value.__closure__ or ()
         held = {n: c.cell_contents for n, c in zip(names, cells, strict=True) if _filled(c)}

@@ -1,4 +1,4 @@
-"""What decisions see of a round: while it is open, and when it has just closed."""
+"""What decisions see of a round while it is open, and when it has just closed."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from cafe.rounds.jobs import Jobs, Mask, Reports, Running
 
 
 class Waiting:
-    """An open round, as it stands when ``close`` is asked.
+    """An open round at the moment when ``close`` is called.
 
     Args:
-        reports: how many have reported in this round.
-        invited: how many jobs were started in it.
-        outstanding: how many jobs, of this round or older, have not reported.
-        look: makes :attr:`jobs` and :attr:`arrived` when they are asked for.
+        reports: number of reports that have come in this round.
+        invited: number of jobs started in this round.
+        outstanding: number of jobs, of this round or older, that have not reported.
+        load: returns :attr:`jobs` and :attr:`arrived`; called when one of them is first read.
 
     Attributes:
-        reports: how many have reported in this round.
-        invited: how many jobs were started in it.
-        outstanding: how many jobs, of this round or older, have not reported.
+        reports: number of reports that have come in this round.
+        invited: number of jobs started in this round.
+        outstanding: number of jobs, of this round or older, that have not reported.
     """
 
     def __init__(
@@ -33,16 +33,16 @@ class Waiting:
         reports: int,
         invited: int,
         outstanding: int,
-        look: Callable[[], tuple[Jobs, Floats]] | None = None,
+        load: Callable[[], tuple[Jobs, Floats]] | None = None,
     ) -> None:
         self.reports, self.invited, self.outstanding = reports, invited, outstanding
-        self._look = look
+        self._load = load
 
     @property
     def jobs(self) -> Jobs:
-        """The jobs that have reported in this round, in the order of their rows.
+        """The jobs that have reported in this round, in the order in which they started.
 
-        ``ledger.version - waiting.jobs.version`` is how stale each is.
+        Their staleness is ``ledger.version - waiting.jobs.version``.
         """
         return self._seen[0]
 
@@ -53,24 +53,25 @@ class Waiting:
 
     @cached_property
     def _seen(self) -> tuple[Jobs, Floats]:
-        if self._look is None:
-            raise InputError("Who has reported is known only while a run waits.")
-        return self._look()
+        if self._load is None:
+            raise InputError("waiting.jobs and waiting.arrived can be read only inside a run.")
+        return self._load()
 
 
 class Closed:
     """A round that has just closed, for ``carry`` and ``observe``.
 
     Args:
-        succeeded: whether the model moved.
-        reported: which of the jobs have reported.
-        reports: what ``merge`` was given.
-        look: makes :attr:`jobs`, :attr:`used` and :attr:`arrived` when they are asked for.
+        succeeded: whether the round succeeded, so that the model has a new version.
+        reported: a mask over the jobs: those that have reported.
+        reports: the reports that ``merge`` was given; None if it was not called.
+        load: returns :attr:`jobs`, :attr:`used` and :attr:`arrived`; called when one of them is
+            first read.
 
     Attributes:
-        succeeded: whether the model moved.
-        reported: which of the jobs have reported.
-        reports: what ``merge`` was given, held reports included; None where it was not asked.
+        succeeded: whether the round succeeded, so that the model has a new version.
+        reported: a mask over the jobs: those that have reported.
+        reports: the reports that ``merge`` was given, held ones too; None if it was not called.
     """
 
     def __init__(
@@ -78,10 +79,10 @@ class Closed:
         succeeded: bool,
         reported: Mask,
         reports: Reports | None,
-        look: Callable[[], tuple[Jobs, Mask, Floats]],
+        load: Callable[[], tuple[Jobs, Mask, Floats]],
     ) -> None:
         self.succeeded, self.reported, self.reports = succeeded, reported, reports
-        self._look = look
+        self._load = load
 
     @classmethod
     def of(
@@ -92,38 +93,38 @@ class Closed:
         used: Indices,
         reports: Reports | None,
     ) -> Closed:
-        """A closed round without the arrival times of jobs that have not reported.
+        """The view of a closed round that hides arrivals in the future.
 
         Args:
-            succeeded: whether the model moved.
-            jobs: all that were open.
-            reported: which of the jobs have reported.
-            used: the rows of the jobs in the update.
-            reports: what ``merge`` was given.
+            succeeded: whether the round succeeded, so that the model has a new version.
+            jobs: all jobs that were open in the round.
+            reported: a mask over the jobs: those that have reported.
+            used: the rows of the jobs that are in the update.
+            reports: the reports that ``merge`` was given; None if it was not called.
         """
 
-        def look() -> tuple[Jobs, Mask, Floats]:
+        def load() -> tuple[Jobs, Mask, Floats]:
             is_used = np.zeros(len(jobs), dtype=bool)
             is_used[used] = True
             return jobs.visible(), is_used, np.where(reported, jobs.arrival, np.nan)
 
-        return cls(succeeded, reported, reports, look)
+        return cls(succeeded, reported, reports, load)
 
     @property
     def jobs(self) -> Jobs:
-        """All that were open."""
+        """All jobs that were open in the round."""
         return self._seen[0]
 
     @property
     def used(self) -> Mask:
-        """Which of the jobs are in the update."""
+        """A mask over the jobs: those that are in the update."""
         return self._seen[1]
 
     @property
     def arrived(self) -> Floats:
-        """When the reports came; not a number for jobs that have not reported."""
+        """When each job reported; NaN for jobs that have not reported."""
         return self._seen[2]
 
     @cached_property
     def _seen(self) -> tuple[Jobs, Mask, Floats]:
-        return self._look()
+        return self._load()

@@ -1,4 +1,4 @@
-"""Checks that every policy must pass, and a wire for tests."""
+"""Checks that every policy must pass, and a wire with simulated clients for tests."""
 
 from cafe.testing.check import check_policy
 from cafe.testing.client_training import engine_trainer, split_in_two

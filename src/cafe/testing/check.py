@@ -1,4 +1,4 @@
-"""One call that holds a policy to the contract."""
+"""``check_policy``: all checks of the contract in one call."""
 
 from __future__ import annotations
 
@@ -31,23 +31,24 @@ def check_policy(
     rounds: int = 40,
     seed: int = 0,
 ) -> None:
-    """Hold a policy to what every policy must keep to; nothing is returned if it does.
+    """Check that a policy keeps to the contract of all policies; an error is raised if not.
 
-    It is run in the engine, in the slow reference, and live on a virtual wire; with clients that
-    are absent, that crash, and that come and go; with response times that depend on the number of
-    steps; saved and restored. All of that must give the same run.
+    The policy is run in the engine, in the slow reference, and live on a virtual wire. Clients are
+    absent, crash, or come and go in some runs. Step times, saving and restoring are checked too.
+    Runs with the same seed must be equal.
 
     Args:
-        policy: the policy, or a function without arguments that returns one. A function is asked
-            anew for every run, so that nothing is left over from the one before.
-        federation: who takes part; left out: clients whose response times suit the deadline.
-        task: what is learned; left out: a small classification.
-        rounds: how many each run has.
-        seed: of all that is random.
+        policy: the policy, or a function without arguments that returns one. A function is called
+            for every run, so that no state is left over from an earlier run.
+        federation: the clients; if left out, clients whose response times suit the deadline.
+        task: what is learned; if left out, a small classification task.
+        rounds: number of rounds of each run.
+        seed: seed of the runs.
 
     Raises:
-        CheckFailed: if a check fails: which one, what differed first, and what it usually means.
-        InfeasibleError: if the policy cannot go on, or no round succeeds in the first run.
+        CheckFailed: if a check fails. The message names the check, the first difference and its
+            usual cause.
+        InfeasibleError: if a run cannot continue, or no round succeeds in the first run.
         InputError: if an argument cannot be used.
 
     Example:
@@ -57,15 +58,17 @@ def check_policy(
     make = _maker(policy)
     first = make()
     if federation is not None and not isinstance(federation, Federation):
-        raise InputError(f"A federation is needed, such as cafe.Federation. Got {federation!r}.")
+        raise InputError(f"federation must be a cafe.Federation. Got {federation!r}.")
     federation = small_federation(first) if federation is None else federation
     task = small_task(federation.clients) if task is None else task
     check_whole("rounds", rounds)
     plain = CheckSetup(make, federation, task, rounds, check_seed(seed))
-    contract.check_arguments(plain)  # first: an array that cannot be written ends other checks
+    contract.check_arguments(
+        plain
+    )  # first: writing to a read-only array would fail the other checks
     if not _succeeds(plain):
         raise InfeasibleError(
-            f"No round of the policy {first.name} succeeded in {rounds} rounds: there was no "
+            f"No round of the policy {first.name} succeeded in {rounds} rounds, so there is no "
             "update to compare. Give a federation whose clients are fast enough, or more rounds."
         )
     contract.check_same_seed(plain)
@@ -82,18 +85,18 @@ def check_policy(
 
 
 def _succeeds(setting: CheckSetup) -> bool:
-    """Whether some round succeeds."""
+    """Whether a round succeeds."""
     run = setting.run()
     return any(run.step().succeeded for _ in range(setting.rounds))
 
 
 def small_federation(policy: Policy, clients: int | None = None) -> Federation:
-    """Clients of several kinds, some of which miss a policy's deadline and some of which do not."""
+    """A federation of several kinds, in which some clients miss the policy's deadline."""
     unit = 2.0 * (policy.deadline or 0.5)
     if clients is None:
         cohort = policy.cohort if isinstance(policy.cohort, int) else 0
         target = policy.target if isinstance(policy.target, int) else 0
-        # So many that some rounds fail and some do not.
+        # With this number of clients some rounds fail and some succeed.
         clients = max(CLIENTS, (5 * policy.quorum + 2) // 3, cohort, target)
     slow = Federation.exponential(np.linspace(0.5, 3.0, clients - 4), None)
     steady = Federation(4, Constant(0.31))
@@ -101,7 +104,7 @@ def small_federation(policy: Policy, clients: int | None = None) -> Federation:
 
 
 def small_task(clients: int) -> Task:
-    """A classification with three classes, in which clients hold different numbers of examples."""
+    """A classification task with three classes; clients hold different numbers of examples."""
     rng = Stream(5, "small task").at(0)
     data = Examples(rng.normal(size=(90, 4)), rng.integers(3, size=90))
     held = [rng.choice(90, size=2 + k % 20, replace=False) for k in range(clients)]
@@ -109,7 +112,7 @@ def small_task(clients: int) -> Task:
 
 
 def hardships(plain: CheckSetup) -> dict[str, CheckSetup]:
-    """The same with clients that get lost, that take time for each step, that come and go."""
+    """Harder variants of a setup by name: lost clients, step times, presence, no task."""
     who, unit = plain.federation, 2.0 * (plain.make().deadline or 0.5)
     some_absent = np.broadcast_to(who.availability, who.kinds) * 0.8
     lossy = replace(who, availability=some_absent if who.kinds > 1 else float(some_absent[0]))
@@ -127,7 +130,7 @@ def hardships(plain: CheckSetup) -> dict[str, CheckSetup]:
 def _unless_endless(
     policy: Policy, name: str, check: Callable[[CheckSetup], None], setting: CheckSetup
 ) -> None:
-    """A check with lost clients, which a policy without a deadline may not survive."""
+    """Run a check, except where a policy without a deadline would wait for lost clients."""
     if name != "per_step" and policy.deadline is None and policy.target == "all":
         return
     try:
@@ -142,21 +145,21 @@ def _maker(policy: Policy | Callable[[], Policy]) -> Callable[[], Policy]:
         return lambda: policy
     if not callable(policy):
         raise InputError(
-            f"check_policy takes a policy, or a function that returns one. Got {policy!r}."
+            f"check_policy needs a policy, or a function that returns one. Got {policy!r}."
         )
     try:
         signature(policy).bind()
     except TypeError:
         raise InputError(
-            f"check_policy takes a policy, or a function without arguments that returns one. Got "
-            f"{policy!r}, which needs arguments: call it, or wrap it, lambda: recipe(quorum=3)."
+            f"check_policy needs a policy, or a function without arguments that returns one. Got "
+            f"{policy!r}, which needs arguments. Call it, or wrap it: lambda: recipe(quorum=3)."
         ) from None
-    except ValueError:  # it does not tell
+    except ValueError:  # the signature is unknown
         pass
     made = policy()
     if not isinstance(made, Policy):
         raise InputError(
-            f"check_policy takes a policy, or a function that returns one. Got a function that "
+            "check_policy needs a policy, or a function that returns one. Got a function that "
             f"returns {made!r}."
         )
     return policy

@@ -1,4 +1,4 @@
-"""Clients on a virtual wire that train as the engine would."""
+"""Training functions and models for clients on a virtual wire."""
 
 from __future__ import annotations
 
@@ -13,14 +13,20 @@ from cafe.task import Task
 
 
 def engine_trainer(task: Task, seed: int) -> Train:
-    """A training function that takes the steps which the engine would take, on the same batches.
+    """A training function for a :class:`~cafe.testing.VirtualWire` that trains as the engine does.
 
-    It is for a :class:`~cafe.testing.VirtualWire`, which says how many steps a job takes. The
-    model's arrays, one after the other, are the learner's vector.
+    It takes the same steps on the same batches. The model's arrays, concatenated, are the
+    learner's vector.
 
     Args:
         task: what is learned.
-        seed: of the run.
+        seed: seed of the run.
+
+    Example:
+        >>> import cafe
+        >>> from cafe.testing.check import small_task
+        >>> who, what = cafe.Federation(3, cafe.Constant(1.0)), small_task(3)
+        >>> wire = cafe.testing.VirtualWire(who, train=cafe.testing.engine_trainer(what, seed=0))
     """
     batches, learner = Batches(task, seed), task.learner
     classified = task.data.y.dtype.kind in "iu"
@@ -57,5 +63,11 @@ def engine_trainer(task: Task, seed: int) -> Train:
 
 
 def split_in_two(vector: Any) -> Arrays:
-    """A model as two arrays: how it is cut into arrays must not matter."""
+    """A vector as a model of two arrays, to test that the layout of a model does not matter.
+
+    Example:
+        >>> import numpy as np
+        >>> {name: len(part) for name, part in split_in_two(np.zeros(10)).items()}
+        {'first': 3, 'rest': 7}
+    """
     return {"first": vector[:3], "rest": vector[3:]}

@@ -1,4 +1,4 @@
-"""Two runs side by side: what differs first, as an error that says what it means."""
+"""Comparison of two runs; the first difference is raised as an error with its usual cause."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import Policy
 
 STATE = (
-    "a decision draws from a random generator of its own, or keeps something between calls in a "
-    "closure, a list or an attribute. Draw from ledger.rng, and keep state through observe."
+    "a decision uses its own random generator, or keeps state between calls in a closure, a list "
+    "or an attribute. Draw from ledger.rng, and return state from observe."
 )
-WRITES = "a decision writes to what it is given. Copy an array before changing it."
-# Times that a server measures are added up in another order than in a simulation.
+WRITES = "a decision changes its arguments. Copy an array before changing it."
+# A live server adds up times in another order than a simulation.
 ROUNDING = 1e-9
 
 
-class CheckFailed(CafeError, AssertionError):  # noqa: N818 - it reads as what has happened
-    """A policy does not keep to the contract; the message says which check failed, and where."""
+class CheckFailed(CafeError, AssertionError):  # noqa: N818 - a failed check is not an error of the program
+    """A policy violates the contract. The message names the check and the first difference."""
 
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """A check of a policy: what it is called, and what a failure usually means.
+    """A check of a policy, with the usual cause of its failure.
 
     Attributes:
-        policy: that is checked.
-        name: of the check.
-        means: what a failure usually means.
+        policy: the policy that is checked.
+        name: name of the check.
+        means: usual cause of a failure, to follow "This usually means that".
     """
 
     policy: Policy
@@ -49,13 +49,13 @@ class Check:
         )
 
     def require(self, right: Any, what: str) -> None:
-        """Fail unless a condition holds."""
+        """Raise :class:`CheckFailed` unless a condition is true."""
         if not right:
             raise self.failed(what)
 
     @contextmanager
     def running(self, where: str) -> Iterator[None]:
-        """Errors of a run become errors of the check; a run that cannot go on stays what it is."""
+        """Convert errors inside the context to :class:`CheckFailed`, except InfeasibleError."""
         try:
             yield
         except (CheckFailed, InfeasibleError):
@@ -69,13 +69,13 @@ class Check:
     def same_outcome(
         self, mine: Outcome, theirs: Outcome, who: tuple[str, str], rounding: float = 0.0
     ) -> None:
-        """Fail on the first field of a round that differs.
+        """Raise :class:`CheckFailed` for the first field of a round that differs.
 
         Args:
-            mine: the round in one run.
-            theirs: the same round in the other.
-            who: what the runs are called.
-            rounding: how much times may differ.
+            mine: the round in the first run.
+            theirs: the same round in the second run.
+            who: names of the two runs in an error.
+            rounding: allowed relative difference of times.
         """
         for field in fields(Outcome):
             one, other = getattr(mine, field.name), getattr(theirs, field.name)
@@ -101,14 +101,14 @@ class Check:
         rounding: float = 0.0,
         weights: float = 0.0,
     ) -> None:
-        """Fail on the first client whose books differ, and if the open jobs do.
+        """Raise :class:`CheckFailed` if the totals of a client or the open jobs differ.
 
         Args:
-            mine: one run.
-            theirs: the other.
-            who: what the runs are called.
-            rounding: how much ages may differ.
-            weights: how much the sums of coefficients may differ.
+            mine: history of the first run.
+            theirs: history of the second run.
+            who: names of the two runs in an error.
+            rounding: allowed relative difference of ages.
+            weights: allowed relative difference of the sums of coefficients.
         """
         for name, most in (
             ("merged_by_client", 0.0),
@@ -128,14 +128,14 @@ class Check:
     def same_model(
         self, mine: Any, theirs: Any, after: int, who: tuple[str, str], share: float = 0.0
     ) -> None:
-        """Fail if models differ by more than a share of their largest number, or of 1.
+        """Raise :class:`CheckFailed` if two models differ.
 
         Args:
-            mine: one model as a vector.
-            theirs: the other.
-            after: the round after which they are compared.
-            who: what the runs are called.
-            share: how much they may differ.
+            mine: the first model as a vector.
+            theirs: the second model as a vector.
+            after: round after which they are compared.
+            who: names of the two runs in an error.
+            share: allowed difference, relative to the largest parameter or to 1.
         """
         most = share * max(float(np.abs(theirs).max(initial=0.0)), 1.0)
         apart = np.abs(np.asarray(mine, dtype=float) - np.asarray(theirs, dtype=float))

@@ -26,23 +26,23 @@ from cafe.testing.client_training import engine_trainer, split_in_two
 from cafe.testing.comparison import ROUNDING, WRITES, Check
 from cafe.testing.virtual_wire import VirtualWire
 
-TRAINING = 1e-5  # how far models may differ that were trained in another order, relatively
-SEEN = 1e-3  # and coefficients that were worked out from single updates or losses
+TRAINING = 1e-5  # allowed relative difference of models that were trained in another order
+SEEN = 1e-3  # the same, if coefficients depend on updates or losses
 _CLOSED = ("succeeded", "reported", "reports", "jobs", "used", "arrived")
 _DECISIONS = ("invite", "close", "merge", "carry", "observe")
 
 
 @dataclass(frozen=True, eq=False)
 class CheckSetup:
-    """What a policy is checked on.
+    """The runs on which a policy is checked.
 
     Attributes:
-        make: gives the policy; asked anew for every run.
-        federation: who takes part.
-        task: what is learned; None: the books alone.
-        rounds: how many each run has.
-        seed: of all that is random.
-        crash: the probability that a job is never reported.
+        make: returns the policy; called for every run.
+        federation: the clients.
+        task: what is learned; None: only the books are compared.
+        rounds: number of rounds of each run.
+        seed: seed of the runs.
+        crash: probability that a job crashes.
     """
 
     make: Callable[[], Policy]
@@ -59,12 +59,12 @@ class CheckSetup:
 
 
 def sees_training(policy: Policy) -> bool:
-    """Whether its decisions depend on trained numbers, which differ by rounding."""
+    """Whether decisions depend on trained numbers, which differ by rounding between runs."""
     return bool(policy.needs & (PER_CLIENT_NEEDS | {"scores"}))
 
 
 def check_same_seed(setting: CheckSetup) -> None:
-    """Two runs with one seed are the same run, to the bit."""
+    """Two runs with the same seed are equal, bit by bit."""
     check = Check(setting.make(), "same seed, same run")
     who = ("the first run", "the second run with the same seed")
     with check.running("the first run"):
@@ -78,7 +78,7 @@ def check_same_seed(setting: CheckSetup) -> None:
 
 
 def check_reference(setting: CheckSetup) -> None:
-    """The engine and the slow reference keep the same books and learn the same model."""
+    """The engine and the slow reference have equal books and models."""
     check = Check(setting.make(), "engine = reference")
     who = ("the engine", "the reference")
     with check.running("the run"):
@@ -101,8 +101,8 @@ def check_reference(setting: CheckSetup) -> None:
 
 
 def check_fates(setting: CheckSetup) -> None:
-    """Every job has one fate: after every round, fates and open jobs add up to all jobs."""
-    means = "the books do not follow what the policy carries over: please report it."
+    """Every job has one fate: after each round, fates and open jobs add up to all jobs."""
+    means = "there is an error in CAFe's books: please report it."
     check = Check(setting.make(), "every job has one fate", means)
     with check.running("the run"):
         run = setting.run()
@@ -120,8 +120,8 @@ def check_fates(setting: CheckSetup) -> None:
 
 
 def check_time(setting: CheckSetup) -> None:
-    """Rounds follow one another, and no more time is wasted than was worked."""
-    means = "the books do not follow what the policy does: please report it."
+    """Rounds follow one another, and waste does not exceed the time that clients worked."""
+    means = "there is an error in CAFe's books: please report it."
     check = Check(setting.make(), "time is accounted for", means)
     with check.running("the run"):
         run, closed = setting.run(), 0.0
@@ -161,9 +161,9 @@ def check_evaluation(setting: CheckSetup) -> None:
 
 
 def check_saving(setting: CheckSetup) -> None:
-    """A run that is saved and restored is the same run, wherever that happens."""
+    """A run that is saved and restored equals an uninterrupted run."""
     check = Check(setting.make(), "save and restore")
-    who = ("the run as a whole", "the run that was saved and restored")
+    who = ("the uninterrupted run", "the run that was saved and restored")
     points = sorted({0, 1, setting.rounds // 3, (2 * setting.rounds) // 3})
     with check.running("the run"):
         whole, saved, outcomes = setting.run(), {}, []
@@ -180,12 +180,12 @@ def check_saving(setting: CheckSetup) -> None:
                 check.same_outcome(mine, again.step(), who)
             end = save(again)
         for name in last:
-            text = f"restored after {point} rounds, {name} ends otherwise."
+            text = f"restored after {point} rounds, the final {name} differs."
             check.require(last[name].tobytes() == end[name].tobytes(), text)
 
 
 def check_arguments(setting: CheckSetup) -> None:
-    """Decisions change nothing of what they are given: the ledger, its state, arrays."""
+    """Decisions do not change their arguments: the ledger, its state, arrays."""
     check = Check(setting.make(), "decisions leave their arguments alone", WRITES)
 
     def watched(name: str, decision: Callable[..., Any]) -> Callable[..., Any]:
@@ -218,8 +218,8 @@ def check_arguments(setting: CheckSetup) -> None:
 
 
 def check_future(setting: CheckSetup) -> None:
-    """Decisions are shown no arrival that has not come yet, and no more than is declared."""
-    means = "the engine shows decisions too much: please report it."
+    """Decisions see no arrival in the future, and no more than the policy declares."""
+    means = "there is an error in the engine: please report it."
     check = Check(setting.make(), "decisions cannot see the future", means)
 
     def past(ledger: Ledger, times: Any) -> None:
@@ -228,7 +228,9 @@ def check_future(setting: CheckSetup) -> None:
         check.require(not len(late), text)
 
     def close(ledger: Ledger, waiting: Any) -> Any:
-        check.require(type(waiting.jobs) is Jobs, "close is shown more of the jobs than it may.")
+        check.require(
+            type(waiting.jobs) is Jobs, "close sees columns of the jobs that it must not see."
+        )
         past(ledger, waiting.arrived)
         return policy.close(ledger, waiting)
 
@@ -237,10 +239,12 @@ def check_future(setting: CheckSetup) -> None:
         return policy.merge(ledger, reports)
 
     def carry(ledger: Ledger, closed: Closed) -> Any:
-        check.require(type(closed.jobs) is Jobs, "carry is shown more of the jobs than it may.")
+        check.require(
+            type(closed.jobs) is Jobs, "carry sees columns of the jobs that it must not see."
+        )
         past(ledger, closed.arrived[closed.reported])
         hidden = np.isnan(closed.arrived[~closed.reported]).all()
-        check.require(hidden, "carry is shown when jobs will report that have not.")
+        check.require(hidden, "carry sees arrivals of jobs that have not reported.")
         return policy.carry(ledger, closed)
 
     with check.running("the run"):
@@ -251,14 +255,14 @@ def check_future(setting: CheckSetup) -> None:
 
 
 def check_live(setting: CheckSetup, notices: float = 1.0) -> None:
-    """A live run on clients that answer and train as the engine would is the engine's run.
+    """A live run equals the engine's run if clients respond and train as in the engine.
 
-    Policies that need scores or forecasts are left out: the one are a server's own affair, the
-    other are known in simulations only.
+    Policies that need scores or forecasts are skipped: scores depend on the server, and forecasts
+    exist only in simulations.
 
     Args:
-        setting: what the policy is checked on.
-        notices: the share of its training time that a client sees on its own clock.
+        setting: the runs on which the policy is checked.
+        notices: fraction of its training time that a client measures on its own clock.
     """
     policy = setting.make()
     endless = policy.deadline is None and policy.target == "all"
@@ -271,7 +275,7 @@ def check_live(setting: CheckSetup, notices: float = 1.0) -> None:
         for _ in range(setting.rounds):
             _gather(mine, policy)
             ours, its = mine.step().outcome, theirs.step()
-            if setting.task is None:  # without a model nothing has a size in the engine
+            if setting.task is None:  # without a task the engine counts no bytes
                 its = replace(its, bytes_down=ours.bytes_down, bytes_up=ours.bytes_up)
             check.same_outcome(ours, its, who, ROUNDING)
             if setting.task is not None and theirs.training is not None:
@@ -283,7 +287,7 @@ def check_live(setting: CheckSetup, notices: float = 1.0) -> None:
 
 
 def _live(setting: CheckSetup, policy: Policy, notices: float) -> LiveRun:
-    """A live run on a virtual wire, which knows how many examples its clients hold."""
+    """A live run on a virtual wire whose ledger knows the clients' numbers of examples."""
     task, seed = setting.task, setting.seed
     wire = VirtualWire(setting.federation, seed, crash=setting.crash, notices=notices, task=task)
     model, optimiser = split_in_two(np.zeros(6, np.float32)), None
@@ -318,7 +322,7 @@ def _same_end(check: Check, mine: Run, theirs: Run, who: tuple[str, str]) -> Non
 
 
 def _picture(thing: Any) -> dict[str, Any]:
-    """What a decision could change of what it is given, as bytes and texts."""
+    """The content of an argument that a decision could change, in a comparable form."""
     if isinstance(thing, Ledger):
         found = {k: v for k, v in vars(thing).items() if not k.startswith("_")}
         found["busy"] = thing.busy

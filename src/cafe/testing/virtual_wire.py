@@ -1,4 +1,4 @@
-"""A wire for tests: simulated clients in virtual time, which misbehave when told to."""
+"""A wire for tests: simulated clients in virtual time, with configurable faults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cafe.presence import PresenceState
 from cafe.randomness import Stream
 from cafe.task import Task
 
-# What a client may do with an order.
+# What a client can do with an order.
 WAYS = (
     "report", "lost", "unreachable", "stopped", "silent", "late", "twice", "malformed",
     "not finite",
@@ -29,7 +29,14 @@ Judge = Callable[[str, Arrays], tuple[float, float | None, int] | None]
 
 
 def random_step(model: Arrays, job: Job) -> Trained:
-    """A random step: a function of the client and the invitation alone."""
+    """A training function that takes a random step; it depends on the client and the invitation.
+
+    Example:
+        >>> import cafe
+        >>> wire = cafe.testing.VirtualWire(
+        ...     cafe.Federation(3, cafe.Constant(1.0)), train=cafe.testing.random_step
+        ... )
+    """
     rng = job.rng()
     moved = {
         name: array + rng.standard_normal(array.shape).astype(array.dtype)
@@ -46,12 +53,12 @@ def report_always(order: Order) -> str:
 
 
 def send_unchanged(report: Report, order: Order) -> Report:
-    """Every report is sent as it is."""
+    """Reports are sent unchanged."""
     return report
 
 
 class _Spell(NamedTuple):
-    """What a job takes: gradient steps, seconds of training, and seconds until its report."""
+    """The duration of a job: gradient steps, seconds of training, seconds until its report."""
 
     steps: int
     training: float
@@ -60,31 +67,31 @@ class _Spell(NamedTuple):
 
 @dataclass(eq=False)
 class VirtualWire:
-    """Clients that answer after the response times that the engine would draw for them.
+    """Simulated clients that report after the response times that the engine would draw.
 
     A training function finds the number of steps that the engine would take in
     ``job.settings["steps"]``.
 
     Attributes:
-        federation: their response times, by number in the server's ledger.
-        seed: of the response times and crashes.
-        train: what they do.
-        crash: the probability that a job which was begun is never reported, as in the engine.
-        task: what is learned, which says how many steps an epoch has; None: epochs count no steps.
-        notices: the share of its training time that a client sees on its own clock; the rest is
-            spent on the way. With 1 it gives up at its deadline, with 0 it never notices that it is
-            late. Without ``per_step`` the whole response is training.
-        behave: what a client does with an order, one of ``WAYS``.
-        tamper: what it sends in place of its report.
-        judge: what a client thinks of a model; None: it does not answer.
-        names: who is there.
-        t: the time.
-        local_models: the clients' local models.
-        orders: all that were sent.
-        strays: replies that come unasked for, next time.
-        polls: how often the server has looked who is there.
-        on_poll: called before each look.
-        presence: who is present when; None: everybody, always. It is set when the server has met
+        federation: response times of the clients, by their number in the server's ledger.
+        seed: seed of response times and crashes.
+        train: training function of the clients.
+        crash: probability that a job that has started is never reported, as in the engine.
+        task: what is learned; it gives the number of steps of an epoch. None: epochs have 0 steps.
+        notices: fraction of its training time that a client measures on its own clock; the rest
+            counts as transfer. With 1 a client stops at its deadline, with 0 it never notices that
+            it is late. Without ``per_step`` the whole response is training.
+        behave: returns what a client does with an order, one of ``WAYS``.
+        tamper: returns what a client sends in place of its report.
+        judge: returns a client's evaluation of a model; None: clients do not answer.
+        names: names of the clients that are present.
+        t: current virtual time.
+        local_models: local models of the clients, by name.
+        orders: all orders that were sent.
+        strays: replies to no order, which the next call of :meth:`receive` returns.
+        polls: number of times that the server has asked which clients are present.
+        on_poll: called before each of these polls.
+        presence: when clients are present; None: always. It is set after the server has registered
             all clients, so that their numbers are those of the federation.
     """
 
@@ -114,7 +121,6 @@ class VirtualWire:
         self._asked = 0
 
     def present(self) -> Sequence[str]:
-        """Who is there now."""
         self.polls += 1
         if self.on_poll is not None:
             self.on_poll(self)
@@ -124,18 +130,17 @@ class VirtualWire:
         return [name for k, name in enumerate(self.names) if not away[k]]
 
     def clock(self) -> float:
-        """The virtual time."""
         return self.t
 
     def sleep(self, seconds: float) -> None:
-        """To the next event, or for so long; time always passes, as it does in the world."""
+        """Advance the time to the next event, by at most ``seconds`` and by more than 0."""
         while self._events and self._events[0] <= self.t:
             heapq.heappop(self._events)
         until = min([self.t + seconds, *self._events[:1]])
         self.t = max(until, float(np.nextafter(self.t, np.inf)))
 
     def send(self, orders: Sequence[Order], model: Arrays) -> Sequence[str | None]:
-        """All that will come of the orders is known at once."""
+        """Accept orders. Replies are computed at once, and delivered when their time has come."""
         self.orders += orders
         numbers = np.array([order.number for order in orders]) % self.federation.clients
         address = orders[0].invitation
@@ -161,7 +166,7 @@ class VirtualWire:
         return tickets
 
     def _steps(self, order: Order, fixed: float, each: float) -> int:
-        """How many steps the engine would take for an order; 0 where nobody can tell."""
+        """The number of steps that the engine would take for an order; 0 if it is unknown."""
         work, steps = order.work, order.work.steps
         if work.seconds is not None:
             steps = max(int(work.seconds / each + 1e-9), 1) if each > 0 else 1
@@ -233,7 +238,7 @@ class VirtualWire:
         heapq.heappush(self._events, self.t + after)
 
     def receive(self, tickets: Collection[str]) -> Sequence[Reply]:
-        """What has come, and what nobody asked for."""
+        """Replies that have arrived, and stray ones."""
         strays, self.strays = self.strays, []
         return [*strays, *self._due(tickets)]
 

@@ -422,7 +422,7 @@ FAST = slow_and_fast()
         (lambda: ILL(FAST, replace(everyone(), needs=frozenset({"losses"})), points([1, 3]),
                      rounds=1), "needs losses of clients, and the cloud's clients are clusters"),
         (lambda: ILL([Cluster(FAST[0].federation, everyone())], everyone(), rounds=1, crash=0.1),
-         "Cluster 0: The policy everyone has no deadline"),
+         "Cluster 0: Without a deadline"),
         (lambda: ILL(FAST, everyone(), rounds=1, patience=0), "patience"),
         (lambda: ILL(FAST, mcu(quorum=3, deadline=1.0), rounds=1), "at most the number of invited"),
     ],

@@ -418,10 +418,8 @@ def test_a_task_is_checked_before_there_are_examples(tmp_path: Path, line: str) 
 def test_a_policy_is_checked_with_the_crashes_it_will_meet(tmp_path: Path) -> None:
     text = FEDERATION + '[policy]\nname = "fedavg"\n' + RUN
     assert loaded(tmp_path, text).label == "fedavg"
-    assert refused(tmp_path, text + "crash = 0.1").startswith(
-        "policy: The policy fedavg has no deadline"
-    )
-    with pytest.raises(FileError, match=r"policies\.fedavg: The policy fedavg has no deadline"):
+    assert refused(tmp_path, text + "crash = 0.1").startswith("policy: Without a deadline")
+    with pytest.raises(FileError, match=r"policies\.fedavg: Without a deadline"):
         loaded(tmp_path, LEDGER.replace("[run]", "[policies.fedavg]\n[run]\ncrash = 0.1"))
 
 

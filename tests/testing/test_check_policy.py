@@ -145,7 +145,7 @@ def test_what_is_no_policy(given: Any) -> None:
     with pytest.raises(InputError, match="check_policy needs a policy"):
         check_policy(given)
     wrong: Any = 3
-    with pytest.raises(InputError, match="federation must be a cafe.Federation"):
+    with pytest.raises(InputError, match=r"federation must be a cafe\.Federation"):
         check_policy(BASE, federation=wrong)
 
 

@@ -172,9 +172,8 @@ class Policy:
         """Raise an error if a round might never end when a client is lost."""
         if self.deadline is None and self.target == "all":
             raise InputError(
-                f"The policy {self.name} has no deadline and waits for all invited clients. One "
-                "client that is absent or crashes would keep its round open for ever. Give the "
-                "policy a deadline."
+                "Without a deadline a round waits for everybody, and a client that is absent or "
+                "crashes would make it last for ever. Give the policy a deadline."
             )
 
     @property

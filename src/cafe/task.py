@@ -1,4 +1,4 @@
-"""A task: what is learned, from whose examples, and how fast."""
+"""A task: examples, their distribution over clients, a learner and its learning rate."""
 
 from __future__ import annotations
 
@@ -22,19 +22,28 @@ Rate = float | Callable[[Any], Any]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is learned.
+    """What is learned, from which examples, and with which learning rate.
 
     Attributes:
         data: all training examples.
         shards: which of them each client holds.
         learner: the model and its loss.
-        test: what accuracy and loss are measured on; None: the examples that the clients hold.
-        batch: examples in a step, drawn with replacement from the client's own; a client that holds
-            no more than that uses all it has, and None means that every client does.
+        test: the examples on which accuracy and loss are measured; None: those of the clients.
+        batch: the number of examples in a step, drawn with replacement from the client's own. A
+            client with no more examples than that uses all of them. None: every client uses all.
         rate: the learning rate, or a function of t = 1, 2, ... such as
             ``cafe.learn.schedules.LearningRate(beta, gamma)``, which is beta / (gamma + t).
-        per: what t counts: every "round", failed ones included, or every "update".
-        server: what the server does with the merged update; None adds it.
+        per: what t counts: every "round", including failed ones, or every "update".
+        server: the server optimiser; None adds the merged update to the model.
+
+    Example:
+        >>> import cafe, numpy as np
+        >>> from cafe.learn.linear import Logistic
+        >>> digits = cafe.data.load("digits")
+        >>> shards = cafe.data.IID()(digits.train.y, 20, np.random.default_rng(0))
+        >>> task = cafe.Task(digits.train, shards, Logistic(64, 10, l2=0.01), test=digits.test)
+        >>> task.clients, round(task.objective(np.zeros(650, np.float32)), 3)
+        (20, 2.303)
     """
 
     data: Examples
@@ -51,49 +60,54 @@ class Task:
             object.__setattr__(self, "batch", check_whole("A batch", self.batch))
         if self.per not in ("round", "update"):
             hint = did_you_mean(self.per, ["round", "update"])
-            raise InputError(f"A rate may decay per round or per update. Got '{self.per}'. {hint}")
+            raise InputError(f"per must be 'round' or 'update'. Got '{self.per}'. {hint}")
         if not callable(self.rate):
             object.__setattr__(self, "rate", check_positive("The learning rate", self.rate))
         rows = self.shards.rows
         wrong = rows[(rows < 0) | (rows >= len(self.data))]
         if wrong.size:
             raise InputError(
-                f"The shards point to rows from 0 to {len(self.data) - 1}. "
-                f"Got {wrong[0]}: they belong to other examples."
+                f"The rows of the shards must be from 0 to {len(self.data) - 1}. "
+                f"Got {wrong[0]}: the shards were made for other examples."
             )
 
     @property
     def clients(self) -> int:
-        """How many clients hold examples."""
+        """The number of clients."""
         return len(self.shards)
 
     @cached_property
     def scale(self) -> Floats:
-        """The factor of each client's objective (eq. 1): N times its share of all examples."""
+        """The factor of each client's objective (eq. 1): N times its fraction of all examples."""
         counts = self.shards.counts
         return np.asarray(counts * (len(counts) / counts.sum()))
 
     @cached_property
     def held(self) -> Examples:
-        """All examples that clients hold, as often as they are held: F is their mean loss."""
+        """All examples that clients hold, with repetitions: F is their mean loss."""
         return self.data.take(self.shards.rows)
 
     def epoch_steps(self, clients: Indices) -> NDArray[np.int64]:
-        """How many steps a pass over each of some clients' examples takes."""
+        """The number of steps in one pass over the examples of each of these clients."""
         counts = self.shards.counts[clients]
         if self.batch is None:
             return np.ones(len(clients), dtype=np.int64)
         return np.maximum(-(-counts // self.batch), 1)
 
     def rate_at(self, round_: int, version: int) -> float:
-        """The learning rate in a round (from 0) that began with a version of the model."""
+        """The learning rate in a round.
+
+        Args:
+            round_: the number of the round, from 0.
+            version: the number of updates before the round.
+        """
         if not callable(self.rate):
             return float(self.rate)
         place = 1 + (round_ if self.per == "round" else version)
         given = self.rate(place)
         rate = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
         if not is_finite_number(rate) or rate < 0:
-            raise InputError(f"rate({place}) must be a number from 0 up. Got {rate!r}.")
+            raise InputError(f"rate({place}) must be a number, 0 or more. Got {rate!r}.")
         return float(rate)
 
     def objective(self, model: Model) -> float:

@@ -1,7 +1,8 @@
-"""The constants of a real task, so that bounds can be drawn for it.
+"""Measure the constants of a task that the convergence bounds of ``cafe.theory`` need.
 
-The paper's objective (eq. 1) is F = mean of F_k, where F_k is s_k times client k's mean loss and
-s_k = N n_k / sum of n: F is the mean loss over all examples held. Everything here is of these F_k.
+The paper's objective (eq. 1) is F = mean of F_k, where F_k is s_k times the mean loss of client k
+and s_k = N n_k / sum of n. So F is the mean loss over all examples that clients hold. All constants
+are those of these F_k.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ Progress = Callable[[float], object]
 
 @dataclass(frozen=True, eq=False)
 class GradientStatistics:
-    """How the clients' gradients differ at one model.
+    """How the gradients of the clients differ at one model.
 
     Attributes:
-        noises: the variance of each client's batch gradient around its own gradient.
+        noises: for each client, the variance of its batch gradient around its full gradient.
         dissimilarity: V, the mean of ||grad F_k - grad F||^2.
         steepness: ||grad F||^2.
     """
@@ -39,29 +40,29 @@ class GradientStatistics:
 
     @property
     def noise(self) -> float:
-        """The noisiest client's, which is what Assumption 3 asks for."""
+        """The largest of the noises, as Assumption 3 requires."""
         return float(self.noises.max())
 
     @property
     def mean_noise(self) -> float:
-        """The clients' mean, which is what an average of their reports has."""
+        """The mean of the noises, which is the noise of an average of reports."""
         return float(self.noises.mean())
 
 
 @dataclass(frozen=True, eq=False)
 class TaskConstants:
-    """The constants of Assumptions 1-4 for a learner, its data and who holds which of it.
+    """The constants of Assumptions 1-4 for a task.
 
     Attributes:
-        smoothness: L, the largest of the clients'. Exact for quadratics and ridge regression, an
+        smoothness: L, the largest of all clients. Exact for quadratics and ridge regression, an
             upper bound for logistic regression.
-        convexity: mu, the smallest of the clients'.
+        convexity: mu, the smallest of all clients.
         model: w*.
         optimum: F*.
-        optima: every client's F_k*.
-        start: the gradients at the start.
+        optima: F_k* of every client.
+        start: the gradients at the initial model.
         end: the gradients at w*.
-        distance: epsilon_1, the squared distance of the start to w*.
+        distance: epsilon_1, the squared distance of the initial model to w*.
     """
 
     smoothness: float
@@ -75,21 +76,22 @@ class TaskConstants:
 
     @property
     def heterogeneity(self) -> float:
-        """Gamma = F* - mean of F_k*. Rounding may not make it negative."""
+        """Gamma = F* - mean of F_k*, at least 0 even after rounding."""
         return max(self.optimum - float(self.optima.mean()), 0.0)
 
     @property
     def noise(self) -> float:
-        """sigma^2: the noisiest client's, at the start or at w*, whichever is larger.
+        """sigma^2: the largest noise of a client, at the initial model or at w*.
 
-        The assumption wants a bound over all models. Quadratics have one, the same everywhere.
-        Ridge regression has none, but its noise is a convex function of the model: no model on the
-        straight way from start to w* is noisier than both ends. A run that strays may meet more.
+        The assumption requires a bound over all models. For quadratics, the noise is the same at
+        all models. For ridge regression there is no such bound, but the noise is a convex function
+        of the model: between the initial model and w* it is at most the larger of both ends.
+        Elsewhere it may be larger.
         """
         return max(self.start.noise, self.end.noise)
 
     def problem(self) -> Problem:
-        """What the bounds of ``cafe.theory`` take."""
+        """The constants in the form that the bounds of ``cafe.theory`` take."""
         return Problem(
             smoothness=self.smoothness,
             convexity=self.convexity,
@@ -106,32 +108,41 @@ def measure(
     scaled: bool = True,
     progress: Progress | None = None,
 ) -> TaskConstants:
-    """The constants of a convex task. Takes an optimum per client and one for all.
+    """The constants of a convex task. Computes the minimum of each client and of all together.
 
     Args:
-        task: one whose learner has a ``curvature`` and a ``minimum``, such as ``Ridge`` or
+        task: a task whose learner has ``curvature`` and ``minimum``, such as ``Ridge`` or
             ``Logistic``.
-        start: the model that training starts from; left out, the learner's own.
-        scaled: whether a client counts by its examples, as in the paper, or as much as any other.
-        progress: called now and then with the share that is done.
+        start: the initial model; by default that of the learner.
+        scaled: whether a client's weight is its number of examples, as in the paper, or equal.
+        progress: called with the fraction of the work that is done.
+
+    Example:
+        >>> import cafe, numpy as np
+        >>> from cafe.learn.quadratic import Quadratic
+        >>> points = cafe.data.Examples([[0.0], [2.0], [4.0], [6.0]], [0.0] * 4)
+        >>> shards = cafe.data.Shards.of([[0, 1], [2, 3]])
+        >>> found = cafe.measure(cafe.Task(points, shards, Quadratic(1), batch=1))
+        >>> found.model.tolist(), found.heterogeneity, found.noise
+        ([3.0], 2.0, 1.0)
     """
     learner, data, shards = task.learner, task.data, task.shards
     if not isinstance(learner, Convex):
         raise InputError(
-            "A bound needs a convex learner, such as Ridge or Logistic. "
-            f"Got {type(learner).__name__}, whose minimum and curvature are not known: "
-            "cafe.task_constants.measure_at gives its noise and dissimilarity at a model."
+            "The task must have a convex learner, such as Ridge or Logistic. Got "
+            f"{type(learner).__name__}, whose minimum and curvature are not known. Use "
+            "cafe.task_constants.measure_at for noise and dissimilarity at a single model."
         )
     first = learner.save(learner.start(np.random.default_rng(0)) if start is None else start)
-    # The quick part comes first: it finds what is wrong with the arguments.
+    # The fast part comes first: it detects wrong arguments.
     begin = measure_at(task, first, scaled=scaled)
     scales, counts = _scales(shards, scaled=scaled), shards.counts
-    tell = _Teller(progress, 2 * len(shards.rows))
+    report = _ProgressReport(progress, 2 * len(shards.rows))
     weight = np.repeat(scales / (len(shards) * counts), counts)
     optima, low, high = np.empty(len(shards)), np.inf, 0.0
-    with one_blas_thread():  # a client's matrices are small: threads cost more than they bring
+    with one_blas_thread():  # the matrices of a client are too small for several threads
         best = learner.minimum(data, shards.rows, weight)
-        tell.done(len(shards.rows))
+        report.add(len(shards.rows))
         for client, scale in enumerate(scales):
             rows = shards[client]
             even = np.full(len(rows), 1 / len(rows))
@@ -139,7 +150,7 @@ def measure(
             curvature = learner.curvature(data, rows)
             low = min(low, scale * curvature.convexity)
             high = max(high, scale * curvature.smoothness)
-            tell.done(len(rows))
+            report.add(len(rows))
 
     return TaskConstants(
         smoothness=float(high),
@@ -162,25 +173,35 @@ def measure_at(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> GradientStatistics:
-    """Noise and dissimilarity at one model, of any learner.
+    """Noise and dissimilarity of the gradients at one model, for any learner.
 
-    The noise is that of the task's batches: drawn with replacement, and none for a client that uses
-    all its examples. Exact where the learner knows the spread of its gradients. Else each client's
-    is estimated from ``probes`` of its examples (exact where it holds no more), one gradient each:
-    without bias, but the largest of many estimates tends to be too large.
+    The noise is that of the task's batches, which are drawn with replacement; a client that uses
+    all its examples has none. For convex learners it is exact. For others, the noise of each client
+    is estimated from the gradients of ``probes`` of its examples, and exact if it holds no more.
+    The estimates are unbiased, but the largest of many tends to be too large.
 
     Args:
-        task: any.
+        task: any task.
         model: where to measure.
-        scaled: whether a client counts by its examples, see :func:`measure`.
-        probes: how many examples to try.
-        seed: for the choice of them.
-        progress: called now and then with the share that is done.
+        scaled: whether a client's weight is its number of examples, see :func:`measure`.
+        probes: the number of examples per client for the estimate.
+        seed: for the choice of these examples.
+        progress: called with the fraction of the work that is done.
+
+    Example:
+        >>> import cafe, numpy as np
+        >>> from cafe.learn.quadratic import Quadratic
+        >>> from cafe.task_constants import measure_at
+        >>> points = cafe.data.Examples([[0.0], [2.0], [4.0], [6.0]], [0.0] * 4)
+        >>> task = cafe.Task(points, cafe.data.Shards.of([[0, 1], [2, 3]]), Quadratic(1), batch=1)
+        >>> found = measure_at(task, np.zeros(1, np.float32))
+        >>> found.noise, found.dissimilarity, found.steepness
+        (1.0, 4.0, 9.0)
     """
     if probes < 1:
-        raise InputError(f"probes must be at least 1. Got {probes}: no gradient has no examples.")
+        raise InputError(f"probes must be at least 1. Got {probes}.")
     learner, data, shards = task.learner, task.data, task.shards
-    rng, tell = np.random.default_rng(seed), _Teller(progress, len(shards.rows))
+    rng, report = np.random.default_rng(seed), _ProgressReport(progress, len(shards.rows))
     noises, apart, mean = np.zeros(len(shards)), 0.0, np.zeros(1)
     for client, scale in enumerate(_scales(shards, scaled=scaled)):
         rows = shards[client]
@@ -192,11 +213,11 @@ def measure_at(
                 found = _probe(learner, model, data, rows, probes if noisy else 0, rng)
         if task.batch is not None and noisy:
             noises[client] = scale**2 * found.variance / task.batch
-        # Welford's recursion: equal clients are then equal to the last digit.
+        # Welford's recursion: for equal clients the dissimilarity is exactly 0.
         away = scale * found.gradient - mean
         mean = mean + away / (client + 1)
         apart += float(np.sum(away * (scale * found.gradient - mean)))
-        tell.done(len(rows))
+        report.add(len(rows))
     return GradientStatistics(noises, apart / len(shards), float(np.sum(mean**2)))
 
 
@@ -208,7 +229,7 @@ def _probe(
     probes: int,
     rng: np.random.Generator,
 ) -> Spread:
-    """The mean gradient of the rows, and the mean squared distance of some of theirs from it."""
+    """The mean gradient of the rows, and the mean squared distance of some gradients from it."""
 
     def gradient(chosen: Rows) -> Floats:
         even = np.full(len(chosen), 1 / len(chosen), dtype=np.float32)
@@ -221,19 +242,19 @@ def _probe(
 
 
 def _scales(shards: Shards, *, scaled: bool) -> Floats:
-    """What each client's mean loss is multiplied by: N n_k / sum of n."""
+    """The factor of each client's mean loss: N n_k / sum of n."""
     if not scaled:
         return np.ones(len(shards))
     return np.asarray(shards.counts * (len(shards) / len(shards.rows)))
 
 
-class _Teller:
-    """Turns work done into shares for whoever wants to know."""
+class _ProgressReport:
+    """Calls ``progress`` with the fraction of the work that is done."""
 
     def __init__(self, progress: Progress | None, work: int) -> None:
-        self._progress, self._work, self._so_far = progress, work, 0
+        self._progress, self._work, self._done = progress, work, 0
 
-    def done(self, work: int) -> None:
-        self._so_far += work
+    def add(self, work: int) -> None:
+        self._done += work
         if self._progress is not None:
-            self._progress(self._so_far / self._work)
+            self._progress(self._done / self._work)

@@ -1,114 +1,34 @@
-from __future__ import annotations
+"""The measured constants of a task: in closed form, by their properties, and against draws."""
 
-from dataclasses import replace
-from typing import Any
+from __future__ import annotations
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cafe.data.examples import Examples, Rows, Shards
+from cafe.data.examples import Shards
 from cafe.errors import InputError
-from cafe.federation import Federation
-from cafe.latency import Exponential
-from cafe.latency.base import Floats
-from cafe.learn.base import Learner
-from cafe.learn.convex import Convex
-from cafe.learn.linear import Logistic, Ridge
-from cafe.learn.local_steps import Weights
 from cafe.learn.quadratic import Quadratic
-from cafe.learn.schedules import LearningRate
-from cafe.task import Task
-from cafe.task_constants import GradientStatistics, TaskConstants
-from cafe.task_constants import measure as measure_task
-from cafe.task_constants import measure_at as measure_task_at
-from cafe.theory import (
-    Setting,
-    Variance,
-    bound,
-    bound_as_printed,
-    learning_rate,
-    learning_rate_as_printed,
+from tests.support.convex_tasks import (
+    BEND,
+    COUNTS,
+    LEARNERS,
+    each,
+    losses_of,
+    measure,
+    measure_at,
+    plainer,
+    start_of,
+    world,
 )
 
 steady = settings(derandomize=True, deadline=None, max_examples=30, database=None)
-
-BEND = np.array([0.5, 1.0, 3.0])
-LEARNERS: dict[str, Convex] = {
-    "quadratic": Quadratic(3, BEND),
-    "ridge": Ridge(3, 0.1),
-    "logistic": Logistic(3, 3, 0.1),
-}
-COUNTS = (2, 5, 5, 12)
-
-
-def measure(
-    learner: Learner, data: Examples, shards: Shards, *, batch: int | None = None, **more: Any
-) -> TaskConstants:
-    return measure_task(Task(data, shards, learner, batch=batch), **more)
-
-
-def measure_at(
-    learner: Learner,
-    model: Any,
-    data: Examples,
-    shards: Shards,
-    *,
-    batch: int | None = None,
-    **more: Any,
-) -> GradientStatistics:
-    return measure_task_at(Task(data, shards, learner, batch=batch), model, **more)
-
-
-def world(name: str, counts: tuple[int, ...] = COUNTS, seed: int = 0) -> tuple[Examples, Shards]:
-    """Clients around places of their own; rows are dealt out in no order."""
-    rng, number = np.random.default_rng(seed), sum(counts)
-    client = np.repeat(np.arange(len(counts)), counts)
-    x = rng.normal(rng.normal(0, 1.5, (len(counts), 3))[client], 1.0).astype(np.float32)
-    if name == "logistic":
-        y: Any = rng.integers(0, 3, number)
-    else:
-        y = x @ rng.normal(size=3) + rng.normal(size=number)
-    order = rng.permutation(number)
-    data = Examples(x[np.argsort(order)], y[np.argsort(order)])
-    return data, Shards.of(np.split(order, np.cumsum(counts)[:-1]))
 
 
 @pytest.fixture(params=LEARNERS)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-def each(shards: Shards) -> list[Rows]:
-    return [shards[client] for client in range(len(shards))]
-
-
-def start_of(learner: Learner, seed: int = 3) -> Any:
-    size = len(learner.start(np.random.default_rng(0)))
-    return np.random.default_rng(seed).normal(size=size).astype(np.float32)
-
-
-def losses_of(learner: Learner, model: Any, data: Examples, shards: Shards) -> Floats:
-    """Each client's mean loss."""
-    return np.array([learner.losses(model, data, rows).mean(dtype=float) for rows in each(shards)])
-
-
-class Plainer:
-    """A learner that has a gradient and no more, as a network has."""
-
-    def __init__(self, inner: Learner) -> None:
-        self._inner = inner
-
-    def gradient(self, model: Any, data: Examples, rows: Rows, weight: Weights) -> Any:
-        return self._inner.gradient(model, data, rows, weight)
-
-    def save(self, model: Any) -> Any:
-        return self._inner.save(model)
-
-
-def plainer(inner: Learner) -> Any:
-    return Plainer(inner)
 
 
 # ---------------------------------------------------------------------- quadratics, in closed form
@@ -318,88 +238,6 @@ def test_a_few_probes_are_right_on_average() -> None:
     error = tries.std(axis=0) / np.sqrt(200)
     assert np.all(error[1:] > 0)  # clients with more examples than probes
     assert np.all(np.abs(tries.mean(axis=0) - exact) <= 4 * error + 1e-4 * exact)
-
-
-# --------------------------------------------------------------------------- bounds against a run
-
-
-QUORUM, DEADLINE, ROUNDS, RUNS = 2, 0.7, 120, 40
-
-
-def mean_gaps(
-    learner: Quadratic | Ridge,
-    found: TaskConstants,
-    data: Examples,
-    shards: Shards,
-    start: Any,
-    batch: int | None,
-    rate: LearningRate,
-) -> tuple[Floats, Floats]:
-    """E[F(w_t)] - F* of the paper's MCU scheme with memoryless clients, and its standard error.
-
-    Both losses are squares, so that F(w) - F* is half the Hessian's form of w - w*, without
-    cancellation.
-    """
-    rng, gaps = np.random.default_rng(11), np.zeros((RUNS, ROUNDS))
-    points = data.x[shards.rows].astype(float)
-    for run in range(RUNS):
-        model = np.array(start, dtype=np.float32)
-        for t in range(1, ROUNDS + 1):
-            away = model - found.model
-            if isinstance(learner, Quadratic):
-                gaps[run, t - 1] = np.sum(np.asarray(learner.bend) * away**2) / 2
-            else:
-                turn = points @ away[:-1] + away[-1]
-                gaps[run, t - 1] = (np.mean(turn**2) + learner.l2 * away @ away) / 2
-            reports = np.flatnonzero(rng.exponential(1.0, len(shards)) <= DEADLINE).tolist()
-            if len(reports) < QUORUM:
-                continue
-            drawn = [shards[k] if batch is None else rng.choice(shards[k], batch) for k in reports]
-            rows = np.concatenate(drawn)
-            weight = np.full(len(rows), 1 / len(rows), dtype=np.float32)
-            model = model - np.float32(rate(t)) * learner.gradient(model, data, rows, weight)
-    return gaps.mean(axis=0), gaps.std(axis=0) / np.sqrt(RUNS)
-
-
-def terms(clients: int) -> Variance:
-    return Variance.of(Setting(Federation(clients, Exponential(1.0)), QUORUM, DEADLINE))
-
-
-@pytest.mark.parametrize("far", [True, False])
-@pytest.mark.parametrize("name", ["quadratic", "ridge"])
-def test_measured_constants_bound_a_run(name: str, far: bool) -> None:
-    """MCU, equal clients, one step: both bounds, each with the schedule it asks for."""
-    learner = Quadratic(3, BEND) if name == "quadratic" else Ridge(3, 0.5)
-    data, shards = world(name, (8,) * 6)
-    optimum = measure(learner, data, shards).model.astype(np.float32)
-    start = optimum + np.float32(4) if far else optimum
-    found = measure(learner, data, shards, batch=2, start=start)
-    problem, t, args = found.problem(), np.arange(1, ROUNDS + 1), (6, 1.0, QUORUM, DEADLINE)
-    for limit, rate in (
-        (bound(problem, terms(6), t), learning_rate(problem, terms(6))),
-        (bound_as_printed(problem, *args, t), learning_rate_as_printed(problem, *args)),
-    ):
-        gap, error = mean_gaps(learner, found, data, shards, start, 2, rate)
-        assert np.all(gap + 4 * error <= limit + 1e-9)
-
-
-@pytest.mark.parametrize("cause", ["noise", "heterogeneity", "distance"])
-def test_each_constant_is_as_large_as_it_must_be(cause: str) -> None:
-    """With L = mu, and but one reason for a gap, a tenth of that constant is too little."""
-    data, shards = world("quadratic", (8,) * 6)
-    if cause != "heterogeneity":
-        shards = Shards.of([shards[0]] * 6)
-    learner, batch = Quadratic(3), 2 if cause == "noise" else None
-    start = measure(learner, data, shards).model.astype(np.float32)
-    if cause == "distance":
-        start = start + np.float32(1)
-    found = measure(learner, data, shards, batch=batch, start=start)
-    problem, t = found.problem(), np.arange(1, ROUNDS + 1)
-    rate = learning_rate(problem, terms(6))
-    gap, error = mean_gaps(learner, found, data, shards, start, batch, rate)
-    assert np.all(gap + 4 * error <= bound(problem, terms(6), t) + 1e-9)
-    less = replace(problem, **{cause: getattr(problem, cause) / 10})
-    assert np.any(gap - 4 * error > bound(less, terms(6), t))
 
 
 # ------------------------------------------------------------------------------------- the rest

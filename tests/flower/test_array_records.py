@@ -28,7 +28,7 @@ from tests.support.flower.reports import (
     header,
     npy,
     raw,
-    refused,
+    rejection,
 )
 
 kinds = st.sampled_from(["<f2", "<f4", "<f8", "<i4", "<i8", "|u1", "|i1", "|b1", ">f4"])
@@ -178,7 +178,7 @@ def pickled() -> bytes:
 )
 def test_what_is_no_array_of_numbers(data: bytes) -> None:
     with little_memory():
-        why = refused(content(raw(data)))
+        why = rejection(content(raw(data)))
     assert why.startswith("w ")
     assert len(why) < 400
 
@@ -191,20 +191,20 @@ def test_a_side_of_nothing_is_nothing() -> None:
 
 
 def test_arrays_in_another_format() -> None:
-    assert "NumPy" in refused(content(raw(npy(header(), BODY), stype="torch.Tensor")))
+    assert "NumPy" in rejection(content(raw(npy(header(), BODY), stype="torch.Tensor")))
     assert messages.read_report(content(raw(npy(header(), BODY))), MOST) is not None
 
 
 @given(st.binary(max_size=300))
-def test_no_bytes_are_more_than_refused(data: bytes) -> None:
+def test_no_bytes_are_more_than_rejection(data: bytes) -> None:
     for some in (data, npy(header(), BODY)[: len(data)] + data, npy("{" + f"{data!r}", data)):
-        refused(content(raw(some)))
+        rejection(content(raw(some)))
 
 
 def test_too_many_bytes_are_not_looked_at() -> None:
     update = {"w": np.zeros(1000, np.float32)}
     assert messages.read_report(content(update), 4000) is not None
-    assert "at most 100 are allowed" in refused(content(update), 100)
+    assert "at most 100 are allowed" in rejection(content(update), 100)
     many = {f"{n}": np.zeros(100, np.float32) for n in range(100)}
     assert messages.read_report(content(many), 40_000) is not None
-    assert "bytes" in refused(content({"w": np.zeros(10**5)}), 1000)
+    assert "bytes" in rejection(content({"w": np.zeros(10**5)}), 1000)

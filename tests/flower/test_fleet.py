@@ -162,7 +162,7 @@ def test_attackers_on_the_fleet_api_harm_nobody_else(lab: Lab, attackers: list[A
     assert replayed.model.tobytes() == served(trial.out).tobytes()
 
 
-def refused(call: Callable[[], object]) -> str:
+def rejection(call: Callable[[], object]) -> str:
     """What the SuperLink answers to a call that it must reject."""
     with pytest.raises(httpx.HTTPStatusError) as error:
         patiently(call)
@@ -175,14 +175,14 @@ def test_strangers_and_impostors_are_turned_away(lab: Lab, attackers: list[Attac
     ask = PullMessagesRequest(node=one.node)
     join = ActivateNodeRequest(public_key=shown, heartbeat_interval=30)
     with connect(lab, stranger) as way:  # a key that is not registered
-        assert "401" in refused(lambda: way.PullMessages(ask))
-        assert "activat" in refused(lambda: way.ActivateNode(join)).lower()
+        assert "401" in rejection(lambda: way.PullMessages(ask))
+        assert "activat" in rejection(lambda: way.ActivateNode(join)).lower()
         enter = RegisterNodeFleetRequest(public_key=shown)
-        assert "regist" in refused(lambda: way.RegisterNode(enter)).lower()
+        assert "regist" in rejection(lambda: way.RegisterNode(enter)).lower()
     with connect(lab, stranger, key_of(lab, one.name)) as way:  # without the private key
-        assert "401" in refused(lambda: way.PullMessages(ask))
+        assert "401" in rejection(lambda: way.PullMessages(ask))
     victim = Node(node_id=int(id_of_node(lab, "node-1")))
-    assert "401" in refused(lambda: one.way.PullMessages(PullMessagesRequest(node=victim)))
+    assert "401" in rejection(lambda: one.way.PullMessages(PullMessagesRequest(node=victim)))
     with connect(lab, key_of(lab, one.name), late=400.0) as way:  # signed long ago
-        assert "401" in refused(lambda: way.PullMessages(ask))
+        assert "401" in rejection(lambda: way.PullMessages(ask))
     patiently(lambda: one.way.PullMessages(ask))  # the real client is accepted

@@ -83,8 +83,8 @@ def test_what_is_no_message_is_the_affair_of_its_ticket(
 ) -> None:
     pieces = link.put("bad", 1)
     link.put("good", 2)
-    told, _ = link.announced["bad"]
-    root = told.metadata.message_id
+    head, _ = link.announced["bad"]
+    root = head.metadata.message_id
     leaf = next(name for name in pieces if name != root)
     if way == "garbage":
         link.pieces[root] = b"\xff" * 40
@@ -95,11 +95,11 @@ def test_what_is_no_message_is_the_affair_of_its_ticket(
     elif way == "gone":
         del link.pieces[leaf]
     else:
-        told.metadata.message_id = leaf
+        head.metadata.message_id = leaf
         tree = get_object_tree(made(RecordDict()))
         del tree.children[:]
         tree.object_id = leaf
-        link.announced["bad"] = (told, tree)
+        link.announced["bad"] = (head, tree)
     replies = {reply.ticket: reply for reply in wire.receive({"bad", "good"})}
     assert replies["bad"].malformed
     assert replies["bad"].report is None

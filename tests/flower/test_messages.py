@@ -27,7 +27,7 @@ from tests.support.flower.reports import (
     header,
     npy,
     raw,
-    refused,
+    rejection,
     send_through,
 )
 
@@ -108,7 +108,7 @@ def test_who_gave_up_says_so() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_local_models_there_and_back(count: int) -> None:
-    state = RecordDict({"somebody else's": ConfigRecord({"run": "x"})})
+    state = RecordDict({"another key": ConfigRecord({"run": "x"})})
     model: dict[str, Any] = {"w": np.array(3.5, np.float32), "n": np.arange(4)}
     kept = [
         LocalModel(f"run {n}", n, n + 5, model, {"w": np.array(n, np.float32)}, *losses)
@@ -117,7 +117,7 @@ def test_local_models_there_and_back(count: int) -> None:
     messages.store_local_models(state, tuple(kept))
     messages.store_local_models(state, tuple(kept[:count]))
     back = messages.read_local_models(state)
-    assert "somebody else's" in state
+    assert "another key" in state
     assert len(state) == 1 + 3 * count
     for mine, theirs in zip(back, kept[:count], strict=True):
         for which in ("run", "invitation", "began", "loss", "rms_loss"):
@@ -134,12 +134,12 @@ def test_local_models_there_and_back(count: int) -> None:
 @pytest.mark.parametrize("name", ["invitation", "version", "examples", "steps"])
 @pytest.mark.parametrize("value", ["1", True, 1.0, [1], b"1"])
 def test_whole_numbers(name: str, value: Any) -> None:
-    assert "integer" in refused(content(**{name: value}))
+    assert "integer" in rejection(content(**{name: value}))
 
 
 def test_what_a_report_must_and_may_say() -> None:
     for name in ("invitation", "version"):
-        assert name in refused(content(**{name: None}))
+        assert name in rejection(content(**{name: None}))
     silent = messages.read_report(content(examples=None), MOST)
     assert silent is not None
     rest = (silent.examples, silent.steps, silent.loss, silent.rms_loss, silent.labels)
@@ -148,35 +148,35 @@ def test_what_a_report_must_and_may_say() -> None:
 
 @pytest.mark.parametrize("value", [3, "1", True, b"1", [1.0], ["1"], [True], [1] * 100_001])
 def test_label_counts(value: Any) -> None:
-    why = refused(content(labels=value))
+    why = rejection(content(labels=value))
     assert "integer" in why
 
 
 @pytest.mark.parametrize("name", ["loss", "rms_loss", "took"])
 @pytest.mark.parametrize("value", ["1.5", True, [1.0], b"1"])
 def test_numbers(name: str, value: Any) -> None:
-    assert "a number was expected" in refused(content(**{name: value}))
+    assert "a number was expected" in rejection(content(**{name: value}))
 
 
 @pytest.mark.parametrize(
     "changes", [{"carried": 1}, {"carried": "yes"}, {"label": 7}, {"label": ["a"]}], ids=str
 )
 def test_words(changes: dict[str, Any]) -> None:
-    assert "its label must be text" in refused(content(**changes))
-    assert "'carried'" in refused(content(carried=None))
+    assert "its label must be text" in rejection(content(**changes))
+    assert "'carried'" in rejection(content(carried=None))
 
 
 def test_records_too_many_or_too_few() -> None:
     whole = content()
     assert messages.read_report(whole, MOST) is not None
-    assert "it has no 'report'" in refused(RecordDict({UPDATE: whole[UPDATE]}))
-    assert "it has no 'update'" in refused(RecordDict({REPORT: whole[REPORT]}))
-    assert "unexpected record, more" in refused(
+    assert "it has no 'report'" in rejection(RecordDict({UPDATE: whole[UPDATE]}))
+    assert "it has no 'update'" in rejection(RecordDict({REPORT: whole[REPORT]}))
+    assert "unexpected record, more" in rejection(
         RecordDict(dict(whole) | {"more": MetricRecord({"a": 1})})
     )
     swapped = RecordDict({UPDATE: whole[REPORT], REPORT: whole[UPDATE]})
-    assert "it has no" in refused(swapped)
-    assert "it has no" in refused(RecordDict({}))
+    assert "it has no" in rejection(swapped)
+    assert "it has no" in rejection(RecordDict({}))
 
 
 values = st.one_of(
@@ -215,7 +215,7 @@ def test_whatever_comes_is_a_report_or_malformed(reply: RecordDict) -> None:
     try:
         report = messages.read_report(reply, 100)
     except MalformedError:
-        assert refused(reply, 100)
+        assert rejection(reply, 100)
         return
     if report is None:
         assert reply[REPORT][STOPPED] is True

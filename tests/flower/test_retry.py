@@ -58,7 +58,7 @@ class BusyGrid:
 
 
 class Waited(list[float]):
-    """How long was waited each time, though nobody has to."""
+    """A clock that records how long was slept, without sleeping."""
 
     def monotonic(self) -> float:
         return 100.0 + sum(self)
@@ -87,7 +87,7 @@ def test_a_superlink_that_is_busy_is_asked_again(link: Link, waited: Waited) -> 
     assert busy.pushed[0] == busy.pushed[1]  # the very same messages
     assert len(said) == 2
     link.put("t0", 1)
-    for _ in range(9):  # a look does not wait, and goes on where it was
+    for _ in range(9):  # receiving does not wait, and continues where it was
         busy.errors = [500]
         assert [*wire.receive(["t0"])] == []
     assert len(waited) == 3

@@ -22,7 +22,7 @@ def lab_that_says(status: str, alive: bool = True, log: str = "") -> Lab:
         is_running=lambda _: alive,
         run_status=lambda _: status,
         run_log=lambda _, lines: log,
-        log_tail=lambda _: "Good-bye.",
+        log_tail=lambda _: "Stopping.",
         stop_run=lambda _: None,
     )
     return cast(Lab, fake)
@@ -67,7 +67,7 @@ def test_a_run_that_was_finished_before(tmp_path: Path) -> None:
     assert last.live == follow.read_live(tmp_path)
 
 
-REFUSED = """\
+REJECTED = """\
 ERROR :     ServerApp raised an exception
 Traceback (most recent call last):
   File "server.py", line 7, in serve
@@ -102,7 +102,7 @@ ERROR :     Exit Code: 201
 @pytest.mark.usefixtures("quick")
 def test_a_run_that_is_refused_says_why_and_no_more(tmp_path: Path) -> None:
     keep(tmp_path, run="0")  # that one is at work in the folder
-    last = last_view(lab_that_says("finished:failed", log=REFUSED), tmp_path)
+    last = last_view(lab_that_says("finished:failed", log=REJECTED), tmp_path)
     assert last.finished is False
     assert last.why == ("live: another process is at work in this folder. Wait until it has ended.")
     assert (last.live, last.log) == (None, "")
@@ -114,7 +114,7 @@ def test_what_a_server_died_of_is_found_in_its_log(tmp_path: Path) -> None:
     assert last.why == "NameError: name 'sever' is not defined"
     assert last.log.startswith("The end of the run's log:\n")
     last = last_view(lab_that_says("finished:failed"), tmp_path)
-    assert last.log == "The end of the SuperLink's log:\nGood-bye."
+    assert last.log == "The end of the SuperLink's log:\nStopping."
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_server_that_was_killed(
     try:  # a zombie: it has ended, and no process has waited for it
         keep(tmp_path, pid=gone.pid)
         last = last_view(lab_that_says("running", alive), tmp_path)
-        follow.stop(lab_that_says("running"), "1", tmp_path)  # has nobody to wait for
+        follow.stop(lab_that_says("running"), "1", tmp_path)  # there is no process to wait for
     finally:
         gone.wait()
     assert (last.finished, last.why) == (False, why)

@@ -46,7 +46,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         lab.down()
 
 
-def everybody(lab: Lab) -> list[int]:
+def all_pids(lab: Lab) -> list[int]:
     return [pid for each in lab.processes() for pid in (each.pid, *each.tasks)]
 
 
@@ -84,7 +84,7 @@ def test_private_keys_are_private(lab: Lab) -> None:
 
 def test_nothing_listens_beyond_loopback(lab: Lab) -> None:
     sockets = set()
-    for pid in everybody(lab):
+    for pid in all_pids(lab):
         for handle in Path(f"/proc/{pid}/fd").iterdir():
             target = os.readlink(handle) if handle.is_symlink() else ""
             if target.startswith("socket:["):
@@ -105,7 +105,7 @@ def test_strangers_are_not_let_in(lab: Lab, tmp_path: Path) -> None:
     keys.make_node_key(tmp_path / "stranger.key")
     ca = ["--root-certificates", str(lab.paths.keys / "ca.pem")]
     tries = {
-        "with a key that nobody registered": [
+        "with a key that is not registered": [
             *(*ca, "--auth-supernode-private-key", str(tmp_path / "stranger.key"))
         ],
         "without a key": ca,
@@ -234,7 +234,7 @@ def test_down_ends_everything_and_only_that(lab: Lab) -> None:
         known = {each.name: each for each in lab.processes()}
         assert not known["node-3"].alive
         os.kill(known["superlink"].pid, signal.SIGKILL)
-        ended = everybody(lab)
+        ended = all_pids(lab)
         lab.down()
         assert stranger.poll() is None
         for pid in set(ended) - {stranger.pid}:

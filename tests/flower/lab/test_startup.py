@@ -11,7 +11,7 @@ from cafe.flower.lab import commands, paths, startup
 
 
 def test_half_a_database_is_made_anew(tmp_path: Path) -> None:
-    """Where the SuperLink was ended while it made one, Flower would refuse it for ever."""
+    """Flower would reject the database of a SuperLink that was ended while it created it."""
     kept = paths.LabPaths(tmp_path)
     kept.create()
     for file in (kept.database, kept.database.with_name("superlink.db-wal")):

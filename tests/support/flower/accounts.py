@@ -174,7 +174,7 @@ def honest_and_refused(
 
 
 def refusals(jobs: list[JobRecord]) -> dict[str, int]:
-    """Why reports were refused, and how often."""
+    """How many reports were rejected, by reason."""
     return dict(Counter(_kind(job.reason) for job in jobs if job.fate == "refused"))
 
 

@@ -23,13 +23,13 @@ BODY = np.arange(3, dtype="<f4").tobytes()
 
 
 def send_through(record: Any) -> Any:
-    """What is on the other side of a wire, byte for byte."""
+    """A record after it was sent and received."""
     children = {key: send_through(child) for key, child in (record.children or {}).items()}
     return type(record).inflate(record.deflate(), children or None)
 
 
 def content(update: Any = None, /, **changes: Any) -> RecordDict:
-    """A reply with a report in it, some of whose values are others."""
+    """A reply with a report, some of whose values are changed."""
     values = {name: value for name, value in (GOOD | changes).items() if value is not None}
     record = (
         update if isinstance(update, ArrayRecord) else array_records.pack_arrays(update or UPDATES)
@@ -38,12 +38,12 @@ def content(update: Any = None, /, **changes: Any) -> RecordDict:
 
 
 def raw(data: bytes, stype: str = "numpy.ndarray") -> ArrayRecord:
-    """An array of which the sender says what it likes."""
+    """An array with any bytes as its data."""
     return ArrayRecord({"w": Array(dtype="float32", shape=(3,), stype=stype, data=data)})
 
 
 def npy(header: str, body: bytes = b"", version: tuple[int, int] = (1, 0)) -> bytes:
-    """A file in NumPy's format with a header of one's own."""
+    """A file in NumPy's format with any header."""
     text = header.encode() + b"\n"
     size = struct.pack("<H" if version == (1, 0) else "<I", len(text))
     return b"\x93NUMPY" + bytes(version) + size + text + body
@@ -53,7 +53,7 @@ def header(descr: str = "<f4", fortran: str = "False", shape: str = "(3,)") -> s
     return f"{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}"
 
 
-def refused(reply: RecordDict, most: int = MOST) -> str:
+def rejection(reply: RecordDict, most: int = MOST) -> str:
     with pytest.raises(MalformedError) as error:
         messages.read_report(reply, most)
     return str(error.value)

@@ -19,7 +19,7 @@ VALUES = {"invitation": 0, "version": 0, "carried": False, "examples": 1}
 
 
 def made(content: RecordDict) -> Message:
-    """A message, as if it were somebody's."""
+    """A message with a content."""
     metadata = Metadata(
         run_id=7, message_id="", src_node_id=2, dst_node_id=1, reply_to_message_id="", group_id="",
         created_at=1.0, ttl=60.0, message_type="train",
@@ -45,10 +45,10 @@ class Link:
         content = RecordDict({"update": update, "report": ConfigRecord(dict(VALUES))})
         message = made(content)
         objects = {name: o.deflate() for name, o in get_all_nested_objects(message).items()}
-        told = SimpleNamespace(
+        head = SimpleNamespace(
             metadata=SimpleNamespace(reply_to_message_id=ticket, message_id=message.object_id)
         )
-        self.announced[ticket] = (told, get_object_tree(message))
+        self.announced[ticket] = (head, get_object_tree(message))
         self.pieces |= objects
         return objects
 
@@ -56,7 +56,7 @@ class Link:
         self.asked.append(list(request.message_ids))
         found = [self.announced.pop(t) for t in request.message_ids if t in self.announced]
         return SimpleNamespace(
-            messages_list=[told for told, _ in found],
+            messages_list=[head for head, _ in found],
             message_object_trees=[tree for _, tree in found],
         )
 

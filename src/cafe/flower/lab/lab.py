@@ -23,6 +23,14 @@ class Lab:
 
     Args:
         folder: the folder of a Flower app.
+
+    Example::
+
+        lab = Lab("digits")  # the folder that `cafe federate init digits` has written
+        lab.up(nodes=3)
+        run = lab.submit(rounds=5)
+        print(lab.run_status(run))
+        lab.down()
     """
 
     def __init__(self, folder: str | Path) -> None:

@@ -15,16 +15,16 @@ app = ServerApp()
 
 def policy(config):
     """The policy that the configuration names."""
-    told = {"deadline": config["deadline"]}
+    parameters = {"deadline": config["deadline"]}
     if config["policy"] != "awu":
-        told["quorum"] = config["quorum"]
+        parameters["quorum"] = config["quorum"]
     if config["policy"] == "fedavg":
-        told["fraction"] = 1.0
+        parameters["fraction"] = 1.0
     if config["all"] and config["policy"] != "fedavg":
-        told["close_when_all"] = True
+        parameters["close_when_all"] = True
     if config["policy"] == "mcu-late":
-        return cafe.policies.mcu(late="keep", **told)
-    return cafe.policies.recipes()[config["policy"]](**told)
+        return cafe.policies.mcu(late="keep", **parameters)
+    return cafe.policies.recipes()[config["policy"]](**parameters)
 
 
 def judge(model):

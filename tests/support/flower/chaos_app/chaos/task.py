@@ -44,7 +44,7 @@ def softmax(model, x):
 
 
 def train(model, job):
-    """Some steps on random batches: the same for the same job, whoever does it again."""
+    """Take some steps on random batches, which are the same whenever a job is repeated."""
     x, y = examples(job.settings["partition-id"])
     rng = job.rng()
     for _ in range(10 * job.work.steps):

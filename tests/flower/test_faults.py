@@ -27,6 +27,7 @@ from tests.support.flower.trial import (
     id_of_node,
     leave,
     read_live,
+    run_status,
 )
 from tests.support.flower.waiting import unhurried, wait_until
 
@@ -202,8 +203,7 @@ def test_a_full_disk_at_the_checkpoint_loses_nothing(lab: Lab) -> None:
                 except OSError:
                     break
         now = trial.wait(lambda now: gone(now["pid"]))
-        wait_until(lambda: trial.lab.run_status(trial.run).startswith("finished"), trial.log)
-        assert trial.lab.run_status(trial.run) == "finished:failed"
+        wait_until(lambda: run_status(lab, trial.run) == "finished:failed", trial.log)
         trial.wait_for_log("disk is full")
         kept = checkpoint.read(trial.out / checkpoint.NAME)
         assert kept is not None

@@ -25,7 +25,7 @@ from cafe import cli
 from cafe.errors import InputError
 from cafe.flower.lab import Lab, commands, keys, processes
 from cafe.flower.lab.paths import free_ports
-from tests.support.flower.trial import gone
+from tests.support.flower.trial import gone, run_status
 from tests.support.flower.waiting import LIMIT, wait_until
 
 APP = Path(__file__).parents[2] / "support" / "flower" / "trivial_app"
@@ -57,8 +57,10 @@ def ids(lab: Lab) -> dict[str, str]:
 def rows(lab: Lab, folder: Path, **config: Any) -> list[dict[str, Any]]:
     """Run the app and return what it wrote."""
     run = lab.submit(folder=str(folder), **config)
-    wait_until(lambda: lab.run_status(run).startswith("finished"), pause=0.5)
-    assert lab.run_status(run) == "finished:completed", lab.run_log(run)
+    status = wait_until(
+        lambda: found if (found := run_status(lab, run)).startswith("finished") else "", pause=0.5
+    )
+    assert status == "finished:completed", lab.run_log(run)
     found: list[dict[str, Any]] = json.loads((folder / "rows.json").read_text())
     return found
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cafe.errors import InputError
 from cafe.flower.lab import Lab
 from tests.support.flower.accounts import Lie, Notes
 from tests.support.flower.trial import gone, read_live
@@ -188,7 +189,11 @@ class Soak:
             thread.join(LIMIT)
 
         def offline() -> list[str]:
-            return [node["name"] for node in self.lab.status()["nodes"] if not node["online"]]
+            try:
+                nodes = self.lab.status()["nodes"]
+            except InputError as error:  # the SuperLink is too busy to answer
+                return [f"{error}"]
+            return [node["name"] for node in nodes if not node["online"]]
 
         wait_until(lambda: not offline(), lambda: f"{offline()} did not come back", pause=2.0)
 

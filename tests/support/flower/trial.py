@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from cafe.errors import InputError
 from cafe.flower.lab import Lab
 from cafe.flower.lab.processes import exists
 from cafe.live.job_records import JobRecord
@@ -117,6 +118,13 @@ class Trial:
         assert [r.round for r in rounds] == [*range(len(rounds))]
         versions = [r.version for r in rounds if r.succeeded]
         assert versions == [*range(1, len(versions) + 1)]
+
+
+def run_status(lab: Lab, run: str) -> str:
+    """The SuperLink's status of a run; empty if it is too busy to answer."""
+    with suppress(InputError):
+        return lab.run_status(run)
+    return ""
 
 
 def leave(lab: Lab, *names: str) -> None:

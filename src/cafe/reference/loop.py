@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,12 +13,14 @@ from cafe.control import Controller, Fixed, display_name
 from cafe.federation import Federation
 from cafe.fitting.observations import Observations
 from cafe.randomness import Stream
-from cafe.reference.reference_jobs import KeptJob, ReferenceJob, columns, look, total
+from cafe.reference.job_draws import JobDraws
+from cafe.reference.reference_books import ReferenceBooks
+from cafe.reference.reference_jobs import ReferenceJob, as_columns, reported_jobs, total
 from cafe.reference.trainer import Trainer
 from cafe.rounds import answer_checks
 from cafe.rounds.answers import COMMIT, HOLD, LOCAL, RUN, Verdict
 from cafe.rounds.history import Curve, History
-from cafe.rounds.jobs import Invitation, Jobs, Reports, Work
+from cafe.rounds.jobs import Invitation, Jobs, Reports
 from cafe.rounds.ledger import Ledger, LedgerColumns, ModelScore
 from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import Policy
@@ -26,8 +28,19 @@ from cafe.rounds.round_views import Closed, Waiting
 from cafe.task import Task
 
 
+class _Merged(NamedTuple):
+    """The jobs in an update with their coefficients, and what ``merge`` was given.
+
+    ``spoilt`` says that there is no update, because it would have put NaN or infinity in the model.
+    """
+
+    used: dict[ReferenceJob, float]
+    reports: Reports | None
+    spoilt: bool = False
+
+
 class Reference:
-    """A run, one object per job. :meth:`step` plays one round."""
+    """A run with one object per job. :meth:`step` plays one round."""
 
     def __init__(
         self,
@@ -39,29 +52,24 @@ class Reference:
         crash: float = 0.0,
     ) -> None:
         n = federation.clients
-        self.federation, self.task = federation, task
         self.controller = Fixed(policy) if isinstance(policy, Policy) else policy
-        self.seed, self.crash = seed, crash
+        self.clients, self.seed = n, seed
         examples = federation.examples if task is None else task.shards.counts
         self.examples = np.broadcast_to(examples, n).astype(np.int64)
-        self.now, self.round, self.version = 0.0, 0, 0
-        self.invitations, self.closes = 0, 0
-        self.last_start, self.last_round = [0.0] * n, [-1] * n
-        self.merged, self.weight = [0] * n, [0.0] * n
-        self.area, self.settled = [0.0] * n, [0.0] * n
+        self.now, self.opened = 0.0, 0.0
+        self.round, self.version, self.invitations, self.closes = 0, 0, 0, 0
+        self.books = ReferenceBooks(n)
         self.running: list[ReferenceJob] = []
-        self.kept: dict[int, KeptJob] = {}
         self.state: Any = None
         self.score: ModelScore | None = None
         self.responses: list[tuple[int, float, float]] = []
         self.trainer = None if task is None else Trainer(task, seed)
         self.bytes = 0 if self.trainer is None else 4 * self.trainer.parameters
-        self.reports: Reports | None = None
         self.outcomes: list[Outcome] = []
-        self.open_jobs: list[ReferenceJob] = []
         self.presence, self.away = None, np.zeros(n, dtype=bool)
         if federation.presence is not None:
             self.presence = federation.presence.begin(n, seed)
+        self.draws = JobDraws(federation, task, seed, crash, self.presence)
         self.policy = self.choose()
 
     def set_model(self, model: Any) -> None:
@@ -76,27 +84,27 @@ class Reference:
             return self.controller.policy
         seen = None
         if self.responses:
-            clients, times, limits = zip(*self.responses[-20_000:], strict=True)
-            seen = Observations([*times], [*limits], [f"{client}" for client in clients])
-        return self.controller(self.ledger(self.now, self.running), seen)
+            clients, times, awaited = zip(*self.responses[-20_000:], strict=True)
+            seen = Observations([*times], [*awaited], [f"{client}" for client in clients])
+        return self.controller(self.ledger(self.running), seen)
 
-    def ledger(
-        self, opened: float, working: list[ReferenceJob], decision: str = "", at: int = 0
-    ) -> Ledger:
-        """What the server knows now, with the random numbers of a decision."""
-        known = LedgerColumns.new(self.examples)
-        known.last_start[:] = self.last_start
-        known.last_round[:] = self.last_round
-        known.merged[:] = self.merged
+    def ledger(self, working: list[ReferenceJob], decision: str = "", at: int = 0) -> Ledger:
+        """What the server knows now, with the random numbers of a decision.
+
+        Args:
+            working: the jobs that have not reported.
+            decision: the name of its stream of random numbers; empty for a controller.
+            at: the place in the stream.
+        """
+        columns = LedgerColumns.new(self.examples)
+        self.books.show(columns)
         for job in working:
-            known.busy[job.client] = True
-        for client, kept in self.kept.items():
-            known.local[client] = kept.local
-        known.away[:] = self.away  # as it was when the round opened
-        ledger = Ledger(known)
-        if decision and "forecasts" in self.policy.needs:  # a controller has none
+            columns.busy[job.client] = True
+        columns.away[:] = self.away  # as it was when the round opened
+        ledger = Ledger(columns)
+        if decision and "forecasts" in self.policy.needs:
             ledger.forecasts = self.forecast
-        ledger.now, ledger.opened, ledger.invitations = self.now, opened, self.invitations
+        ledger.now, ledger.opened, ledger.invitations = self.now, self.opened, self.invitations
         ledger.round, ledger.version, ledger.state = self.round, self.version, self.state
         ledger.score, ledger.working = self.score, len(working)
         if decision:
@@ -104,148 +112,81 @@ class Reference:
         return ledger
 
     def forecast(self, clients: Any, until: float) -> Any:
-        """How likely each client is to stay until a time."""
+        """The probability of each client to stay present until a time."""
         if self.presence is None:
             return np.ones(len(clients))
         return self.presence.forecast(clients, self.now, until)
 
     def step(self) -> Outcome:
         """Play one round."""
+        outcome = self.open()
+        jobs = [*self.running, *self.invite(outcome)]
+        reported, verdict, unfinished = self.wait(jobs, outcome)
+        if self.trainer is not None:
+            for job in reported:
+                self.trainer.train(job)
+        merged = _Merged({}, None)
+        if verdict is COMMIT:
+            merged = self.merge(jobs, reported)
+        outcome.closed, outcome.reports = self.now, len(reported)
+        outcome.succeeded = verdict is COMMIT and not merged.spoilt
+        outcome.invited = len(jobs) - len(self.running)
+        shares = [job.work.upload for job in reported]
+        uploaded = sum(share * shares.count(share) for share in sorted(set(shares)))
+        outcome.bytes_up = float(uploaded) * self.bytes
+        self.settle(outcome, jobs, reported, merged, unfinished)
+        return outcome
+
+    def open(self) -> Outcome:
+        """Find out which clients are present and which policy holds, and open the round."""
         if self.presence is not None:
             self.away = self.presence.away(self.now)
         policy = self.policy = self.choose()
         if "scores" in policy.needs:
-            self.rate(policy)
+            self.update_score(policy)
         while self.presence is not None and sum(~self.away) < policy.quorum:
             self.now = self.presence.next_change(self.now)
             self.away = self.presence.away(self.now)
-        opened = self.now
-        ledger = self.ledger(opened, self.running, "policy", self.round)
-        first = answer_checks.check_invitation(
-            policy, "invite", ledger, policy.invite(ledger, ledger.rng)
-        )
-        outcome = Outcome(self.round, opened, self.now, False)
-        jobs = [*self.running, *self.start(first, opened, [], outcome)]
-        reported, verdict, early = self.wait(jobs, opened, outcome)
-        self.open_jobs = jobs
-        outcome.closed, outcome.reports = self.now, len(reported)
-        outcome.invited = len(jobs) - len(self.running)
-        shares = [job.work.upload for job in reported]
-        weight = sum(share * shares.count(share) for share in sorted(set(shares)))
-        outcome.bytes_up = float(weight) * self.bytes
-        if self.trainer is not None:
-            for job in reported:
-                self.trainer.train(job)
+        self.opened = self.now
+        return Outcome(self.round, self.opened, self.now, False)
 
-        used: dict[ReferenceJob, float] = {}
-        self.reports, spoilt = None, False
-        if verdict is COMMIT:
-            spoilt, used = self.merge([job for job in jobs if job in reported], opened)
-        outcome.succeeded = verdict is COMMIT and not spoilt
-        working = [job for job in jobs if job not in reported]
-        closed = Closed(
-            outcome.succeeded,
-            np.array([job in reported for job in jobs], dtype=bool),
-            None if spoilt else self.reports,
-            lambda: (
-                columns(Jobs, jobs),
-                np.array([job in used for job in jobs], dtype=bool),
-                np.array([job.arrival if job in reported else np.nan for job in jobs]),
-            ),
-        )
-        ledger = self.ledger(opened, working, "policy carry", self.round)
-        n = self.federation.clients
-        carried = answer_checks.check_carry(policy, policy.carry(ledger, closed), len(jobs), n)
-        codes = np.broadcast_to(np.asarray(carried.jobs, dtype=int), len(jobs))
-        stays = np.broadcast_to(np.asarray(carried.kept) & (not spoilt), n)
+    def update_score(self, policy: Policy) -> None:
+        """Evaluate the model if the last score is too old for the policy."""
+        assert self.trainer is not None
+        if self.score is None or self.version - self.score.version >= policy.score_every:
+            found = self.trainer.score()
+            accuracy = found.accuracy if np.isfinite(found.loss) else None
+            self.score = ModelScore(found.loss, accuracy, self.version)
 
-        running, keeping, wasted, ended, absent = [], [], [], [], []
-        last = {job.client: job for job in jobs if job in reported}  # of a client's reports
-        for job, code in zip(jobs, codes.tolist(), strict=True):
-            lost = job not in reported and (job.absent or (job.crashes and job.stop <= self.now))
-            told = job in reported or not (lost or code & RUN)
-            if told and self.now > job.start:  # a round of no length says nothing
-                took = job.arrival - job.start if job.arrival <= self.now else np.nan
-                self.responses.append((job.client, took, self.now - job.start))
-            if job not in reported and not lost and code & RUN:
-                running.append(job)
-                continue
-            ended.append(job)
-            kept = job in reported and code & (HOLD | LOCAL) and not spoilt
-            if kept and last[job.client] is job:
-                keeping.append((job, code))
-            elif job not in used:
-                wasted.append(job)
-                if job in reported:
-                    outcome.fates[Fate.OVER if outcome.succeeded else Fate.FAILED] += 1
-                elif lost:
-                    outcome.fates[Fate.ABSENT if job.absent else Fate.CRASHED] += 1
-                    absent += [job] if job.absent else []
-                elif job.arrival <= self.now:  # with the last one of a target, and one too many
-                    outcome.fates[Fate.OVER] += 1
-                else:
-                    outcome.fates[Fate.CANCELLED if early else Fate.LATE] += 1
-        outcome.work = float(np.sum([self.spent(job) for job in ended]))
-        outcome.waste = float(np.sum([self.now - job.start for job in wasted]))
-        outcome.processing_waste = float(np.sum([self.spent(job) for job in wasted]))
-        outcome.absent_waste = float(np.sum([self.now - job.start for job in absent]))
-
-        self.book_merge(outcome, used)
-        self.drop(
-            outcome,
-            [
-                client
-                for client in sorted(self.kept)
-                if client not in {job.client for job, _ in keeping}
-                and client not in {job.client for job in running if job.local}  # it goes on
-                and not stays[client]
-            ],
-        )
-        self.drop(outcome, [job.client for job, _ in keeping if not job.local])
-        for job, code in keeping:
-            self.keep(outcome, job, code, job in used)
-        self.running = running
-        self.round += 1
-        self.version += int(outcome.succeeded)
-        outcome.version = self.version
-        outcome.age = self.now - float(np.mean(self.last_start))
-        self.outcomes.append(outcome)
-        if policy.observe is not None:
-            ledger = self.ledger(opened, running, "policy observe", self.round - 1)
-            self.state = answer_checks.check_state(policy, policy.observe(ledger, outcome, closed))
-        return outcome
+    def invite(self, outcome: Outcome) -> list[ReferenceJob]:
+        """Ask the policy whom to invite, and start their jobs."""
+        ledger = self.ledger(self.running, "policy", self.round)
+        answer = self.policy.invite(ledger, ledger.rng)
+        first = answer_checks.check_invitation(self.policy, "invite", ledger, answer)
+        return self.start(first, [], outcome)
 
     def start(
-        self, invitation: Invitation, opened: float, jobs: list[ReferenceJob], outcome: Outcome
+        self, invitation: Invitation, jobs: list[ReferenceJob], outcome: Outcome
     ) -> list[ReferenceJob]:
-        """Draw the invited clients' response times."""
-        clients, number = invitation.clients, self.invitations
+        """Start the jobs of an invitation.
+
+        Args:
+            invitation: whom to invite, and for which work.
+            jobs: the other jobs of the round, if it is already open.
+            outcome: of the round.
+        """
+        policy, trainer = self.policy, self.trainer
+        number, until = self.invitations, None
         self.invitations += 1
-        draws = self.federation.draw(Stream(self.seed, "latency").at(number), clients)
-        rng = Stream(self.seed, "crash").at(number)
-        crashes, when = rng.random(len(clients)) < self.crash, rng.random(len(clients))
+        if policy.deadline is not None and policy.late == "drop":
+            until = self.opened + policy.deadline
+        drawn = self.draws.draw(number, invitation, self.now, until)
         new = []
-        for k, client in enumerate(clients.tolist()):
+        for k, client in enumerate(invitation.clients.tolist()):
             local = invitation.local is not None and bool(invitation.local[k])
-            local = local and client in self.kept and self.kept[client].local
+            local = local and client in self.books.kept and self.books.kept[client].local
             local = local and client not in {job.client for job in jobs}
-            amount = None if invitation.amount is None else invitation.amount[k].item()
-            fixed = float(draws[k])
-            steps, seconds = self.amount(client, fixed, amount, invitation.work, opened)
-            latency = fixed if seconds is None else fixed + seconds
-            arrival = stop = self.now + latency
-            absent = fixed == np.inf
-            if self.presence is not None and self.presence.away(self.now)[client]:
-                absent, arrival, stop = True, np.inf, np.inf
-            lost = bool(crashes[k]) and arrival < np.inf
-            if lost:
-                arrival, stop = np.inf, self.now + latency * float(when[k])
-            if self.presence is not None and not absent:
-                leaves = float(self.presence.leaves(np.array([client]), self.now)[0])
-                if leaves < stop:
-                    lost, arrival, stop = True, np.inf, leaves
-            before = self.kept[client].job if local else None
-            began = self.version if before is None else before.began
+            before = self.books.kept[client].job if local else None
             new.append(
                 ReferenceJob(
                     client=client,
@@ -254,66 +195,34 @@ class Reference:
                     round=self.round,
                     local=local,
                     invitation=number,
-                    steps=steps,
                     note=0.0 if invitation.note is None else float(invitation.note[k]),
-                    arrival=arrival,
-                    stop=stop,
-                    absent=absent,
-                    crashes=lost,
-                    seconds=arrival - self.now if seconds is None else seconds,
                     work=invitation.work,
                     before=before,
-                    began=began,
-                    offset=None if self.trainer is None else self.trainer.offset(client),
-                    frozen=None if self.trainer is None else self.trainer.frozen,
+                    began=self.version if before is None else before.began,
+                    offset=None if trainer is None else trainer.offset(client),
+                    frozen=None if trainer is None else trainer.frozen,
+                    **vars(drawn[k]),
                 )
             )
-        if self.presence is not None:  # after all: who is there must not depend on their order
-            begun = np.array([job.client for job in new if not job.absent], dtype=np.intp)
-            self.presence.spend(begun, self.now)
-        sent = len([job for job in new if not job.absent])
-        outcome.downloads += sent
-        outcome.bytes_down += sent * invitation.work.download * self.bytes
-        more = [job for job in new if not job.absent and job.offset is not None]
-        outcome.bytes_down += len(more) * self.bytes
-        if self.trainer is not None and self.trainer.has_vectors and any(j.local for j in new):
-            raise answer_checks.local_models_error(self.policy)
+        sent = [job for job in new if not job.absent]
+        outcome.downloads += len(sent)
+        outcome.bytes_down += len(sent) * invitation.work.download * self.bytes
+        outcome.bytes_down += len([job for job in sent if job.offset is not None]) * self.bytes
+        if trainer is not None and trainer.has_vectors and any(job.local for job in new):
+            raise answer_checks.local_models_error(policy)
         return new
 
-    def amount(
-        self, client: int, fixed: float, amount: Any, work: Work, opened: float
-    ) -> tuple[int, float | None]:
-        """How many steps a client takes, and how long they last; None: nobody says how long."""
-        each = float(self.federation.step_time(np.array([client]))[0])
-        steps = work.steps if amount is None else amount
-        if work.seconds is not None:
-            budget = work.seconds if amount is None else amount
-            steps = max(int(min(budget / each + 1e-9, 1e9)), 1) if each > 0 else 10**9
-        if work.epochs is not None:
-            epochs = work.epochs if amount is None else amount
-            steps = 0
-            if self.task is not None:
-                held, batch = len(self.task.shards[client]), self.task.batch
-                steps = epochs * (1 if batch is None else -(-held // batch))
-        if not self.federation.has_step_time:
-            return int(steps), None
-        deadline = self.policy.deadline if self.policy.late == "drop" else None
-        if work.partial and deadline is not None and each > 0 and fixed < np.inf:
-            fits = int(min(max((opened + deadline - self.now - fixed) // each, 0), 10**9))
-            while fits and self.now + (fixed + fits * each) > opened + deadline:
-                fits -= 1
-            while fits < steps and self.now + (fixed + (fits + 1) * each) <= opened + deadline:
-                fits += 1
-            if 1 <= fits < steps:
-                steps = fits
-        return int(steps), steps * each
-
     def wait(
-        self, jobs: list[ReferenceJob], opened: float, outcome: Outcome
-    ) -> tuple[list[ReferenceJob], Verdict, bool]:
-        """Let reports come in, in order of time and then of client, as long as the policy waits.
+        self, jobs: list[ReferenceJob], outcome: Outcome
+    ) -> tuple[list[ReferenceJob], Verdict, Fate]:
+        """Collect reports, in order of time and then of client, for as long as the policy waits.
 
-        Jobs that are invited meanwhile are added to ``jobs``.
+        Args:
+            jobs: that are open. Jobs that are invited during the wait are added.
+            outcome: of the round.
+
+        Returns:
+            The jobs that have reported, the verdict, and the fate of jobs that the close cuts off.
         """
         queue = [(job.arrival, job.client, k) for k, job in enumerate(jobs)]
         heapq.heapify(queue)
@@ -322,18 +231,18 @@ class Reference:
         before = len(self.running)
         while True:
             working = [job for job in jobs if job not in reported]
-            ledger = self.ledger(opened, working, "policy close", self.closes)
+            ledger = self.ledger(working, "policy close", self.closes)
             self.closes += 1
             seen = [job for job in jobs if job in reported]
             waiting = Waiting(
-                len(reported), len(jobs) - before, len(jobs) - len(reported), partial(look, seen)
+                len(reported), len(jobs) - before, len(working), partial(reported_jobs, seen)
             )
             answer = answer_checks.check_close(policy, policy.close(ledger, waiting))
             if isinstance(answer, Verdict):
-                return reported, answer, self.now < until
+                return reported, answer, Fate.CANCELLED if self.now < until else Fate.LATE
             if isinstance(answer, Invitation):
                 more = answer_checks.check_more(policy, ledger, answer)
-                for job in self.start(more, opened, jobs, outcome):
+                for job in self.start(more, jobs, outcome):
                     heapq.heappush(queue, (job.arrival, job.client, len(jobs)))
                     jobs.append(job)
                 continue
@@ -350,114 +259,118 @@ class Reference:
             if not self.now >= moment or (self.now == moment and len(reported) == count):
                 raise answer_checks.past_wait_error(policy, moment, answer)
 
-    def merge(
-        self, reported: list[ReferenceJob], opened: float
-    ) -> tuple[bool, dict[ReferenceJob, float]]:
-        """Move the model: whether that would have spoilt it, and which jobs were used.
-
-        Jobs that were used come with their coefficients.
-        """
+    def merge(self, jobs: list[ReferenceJob], reported: list[ReferenceJob]) -> _Merged:
+        """Ask the policy for coefficients, and move the model."""
         policy, trainer = self.policy, self.trainer
         newer = {job.client for job in reported}
-        held = [k for c, k in sorted(self.kept.items()) if k.held and c not in newer]
-        jobs = [*reported, *(k.job for k in held)]
-        reports = columns(
+        kept = sorted(self.books.kept.items())
+        held = [k.job for client, k in kept if k.held and client not in newer]
+        offered = [*(job for job in jobs if job in reported), *held]
+        reports = as_columns(
             Reports,
-            jobs,
-            arrived=np.array([job.arrival for job in jobs]),
-            trained=np.array([total([j.seconds for j in job.chain]) for job in jobs]),
-            used=np.array([job.uses for job in jobs], dtype=np.int64),
+            offered,
+            arrived=np.array([job.arrival for job in offered]),
+            trained=np.array([total([j.seconds for j in job.chain]) for job in offered]),
+            used=np.array([job.uses for job in offered], dtype=np.int64),
         )
-        reports.version[:] = [job.began for job in jobs]
-        reports.steps[:] = [sum(j.steps for j in job.chain) for job in jobs]
+        reports.version[:] = [job.began for job in offered]
+        reports.steps[:] = [sum(j.steps for j in job.chain) for job in offered]
         reports.local[len(reported) :] = True
         if trainer is not None:
-            reports = replace(reports, **trainer.seen(jobs, policy.needs))
-        self.reports = reports
-        ledger = self.ledger(opened, self.working(reported), "policy merge", self.round)
+            reports = replace(reports, **trainer.describe(offered, policy.needs))
+        working = [job for job in jobs if job not in reported]
+        ledger = self.ledger(working, "policy merge", self.round)
         parameters = None if trainer is None else trainer.parameters
         merge = answer_checks.ask_merge(policy, ledger, reports, parameters)
-        used = {j: float(c) for j, c in zip(jobs, merge.coefficient, strict=True) if c != 0}
-        if trainer is not None and not trainer.move(jobs, used, merge):
-            return True, {}
-        return False, used
+        used = {j: float(c) for j, c in zip(offered, merge.coefficient, strict=True) if c != 0}
+        if trainer is not None and not trainer.move(offered, used, merge):
+            return _Merged({}, None, spoilt=True)
+        return _Merged(used, reports)
 
-    def working(self, reported: list[ReferenceJob]) -> list[ReferenceJob]:
-        """The jobs that have not reported, while their round is open."""
-        return [job for job in self.open_jobs if job not in reported]
-
-    def rate(self, policy: Policy) -> None:
-        """Have a score that is not too old."""
-        assert self.trainer is not None
-        if self.score is None or self.version - self.score.version >= policy.score_every:
-            found = self.trainer.score()
-            accuracy = found.accuracy if np.isfinite(found.loss) else None
-            self.score = ModelScore(found.loss, accuracy, self.version)
-
-    def spent(self, job: ReferenceJob) -> float:
-        """For how long its client has worked on a job; one that is absent counts as late."""
-        return min(job.stop, self.now) - job.start
-
-    def book_merge(self, outcome: Outcome, used: dict[ReferenceJob, float]) -> None:
-        """Reset ages, and settle the fate of all that is in the update."""
-        outcome.used = len(used)
-        fresh = [job for job in used if not self.is_kept(job)]
-        for job, coefficient in used.items():
-            client = job.client
-            since = self.now - self.settled[client]
-            self.area[client] += since * (
-                (self.now + self.settled[client]) / 2 - self.last_start[client]
-            )
-            self.settled[client] = self.now
-            self.last_start[client] = job.start
-            self.last_round[client] = self.round
-            self.merged[client] += 1
-            self.weight[client] += coefficient
-            outcome.reused += job.uses > 0
-            fate = Fate.FRESH if job.began == self.version else Fate.STALE
-            outcome.fates[fate] += job in fresh
-            kept = self.kept.get(client)
-            if kept is not None and (job.local or job not in fresh):
-                outcome.fates[fate] += kept.pending
-                kept.pending, kept.charge, kept.spent = 0, 0.0, 0.0
-                if job in fresh:  # what it went on from is in it
-                    del self.kept[client]
-            job.uses += 1
-        self.drop(outcome, [job.client for job in fresh if not job.local])
-
-    def is_kept(self, job: ReferenceJob) -> bool:
-        """Whether a job's report was kept in an earlier round."""
-        return job.client in self.kept and self.kept[job.client].job is job
-
-    def keep(self, outcome: Outcome, job: ReferenceJob, code: int, used: bool) -> None:
-        """Keep a client's report, its local model, or both."""
-        before = self.kept.get(job.client)
-        pending, charge, spent = (
-            (0, 0.0, 0.0) if before is None else (before.pending, before.charge, before.spent)
+    def settle(
+        self,
+        outcome: Outcome,
+        jobs: list[ReferenceJob],
+        reported: list[ReferenceJob],
+        merged: _Merged,
+        unfinished: Fate,
+    ) -> None:
+        """Ask the policy what outlives the round, give jobs their fate, and book the round."""
+        policy, used, spoilt = self.policy, merged.used, merged.spoilt
+        closed = Closed(
+            outcome.succeeded,
+            np.array([job in reported for job in jobs], dtype=bool),
+            merged.reports,
+            lambda: (
+                as_columns(Jobs, jobs),
+                np.array([job in used for job in jobs], dtype=bool),
+                np.array([job.arrival if job in reported else np.nan for job in jobs]),
+            ),
         )
-        if not used:
-            pending += 1
-            charge, spent = charge + (self.now - job.start), spent + self.spent(job)
-        fate = Fate.OVER if outcome.succeeded else Fate.FAILED
-        self.kept[job.client] = KeptJob(
-            job, bool(code & HOLD), bool(code & LOCAL), pending, fate, charge, spent
-        )
+        working = [job for job in jobs if job not in reported]
+        ledger = self.ledger(working, "policy carry", self.round)
+        answer = policy.carry(ledger, closed)
+        carried = answer_checks.check_carry(policy, answer, len(jobs), self.clients)
+        codes = np.broadcast_to(np.asarray(carried.jobs, dtype=int), len(jobs))
+        stays = np.broadcast_to(np.asarray(carried.kept) & (not spoilt), self.clients)
 
-    def drop(self, outcome: Outcome, clients: list[int]) -> None:
-        """Throw away what clients have kept."""
-        kept = [self.kept.pop(client) for client in clients if client in self.kept]
-        lost = [k for k in kept if k.pending]
-        outcome.waste += float(np.sum([k.charge for k in lost]))
-        outcome.processing_waste += float(np.sum([k.spent for k in lost]))
-        for k in lost:
-            outcome.fates[k.fate] += k.pending
+        running, keeping, wasted, ended, absent = [], [], [], [], []
+        last = {job.client: job for job in jobs if job in reported}  # of a client's reports
+        for job, code in zip(jobs, codes.tolist(), strict=True):
+            lost = job not in reported and (job.absent or (job.crashes and job.stop <= self.now))
+            runs = job not in reported and not lost and code & RUN
+            if not lost and not runs:
+                self.note_response(job)
+            if runs:
+                running.append(job)
+                continue
+            ended.append(job)
+            kept = job in reported and code & (HOLD | LOCAL) and not spoilt
+            if kept and last[job.client] is job:
+                keeping.append((job, code))
+            elif job not in used:
+                wasted.append(job)
+                if job in reported:
+                    outcome.fates[Fate.OVER if outcome.succeeded else Fate.FAILED] += 1
+                elif lost:
+                    outcome.fates[Fate.ABSENT if job.absent else Fate.CRASHED] += 1
+                    absent += [job] if job.absent else []
+                elif job.arrival <= self.now:  # it came with the last report of a target
+                    outcome.fates[Fate.OVER] += 1
+                else:
+                    outcome.fates[unfinished] += 1
+        outcome.work = float(np.sum([job.spent(self.now) for job in ended]))
+        outcome.waste = float(np.sum([self.now - job.start for job in wasted]))
+        outcome.processing_waste = float(np.sum([job.spent(self.now) for job in wasted]))
+        outcome.absent_waste = float(np.sum([self.now - job.start for job in absent]))
+
+        self.books.merge(outcome, used, self.version)
+        newly = {job.client for job, _ in keeping}
+        continuing = {job.client for job in running if job.local}
+        dropped = [k for k in sorted(self.books.kept) if k not in newly | continuing]
+        self.books.drop(outcome, [client for client in dropped if not stays[client]])
+        self.books.drop(outcome, [job.client for job, _ in keeping if not job.local])
+        for job, code in keeping:
+            self.books.keep(outcome, job, code, job in used)
+        self.running = running
+        self.round += 1
+        self.version += int(outcome.succeeded)
+        outcome.version = self.version
+        outcome.age = self.now - float(np.mean(self.books.last_start))
+        self.outcomes.append(outcome)
+        if policy.observe is not None:
+            ledger = self.ledger(running, "policy observe", self.round - 1)
+            answer = policy.observe(ledger, outcome, closed)
+            self.state = answer_checks.check_state(policy, answer)
+
+    def note_response(self, job: ReferenceJob) -> None:
+        """Add a job's response time to those that the controller sees."""
+        if self.now > job.start:  # a round of zero length carries no information
+            took = job.arrival - job.start if job.arrival <= self.now else np.nan
+            self.responses.append((job.client, took, self.now - job.start))
 
     def history(self) -> History:
         """What has happened so far."""
-        ages = []
-        for area, settled, start in zip(self.area, self.settled, self.last_start, strict=True):
-            rest = (self.now - settled) * ((self.now + settled) / 2 - start)
-            ages.append((area + rest) / self.now if self.now > 0 else 0.0)
         by_round = {f.name: np.array([getattr(o, f.name) for o in self.outcomes])
                     for f in fields(Outcome)}  # fmt: skip
         curve, model = None, None
@@ -469,9 +382,10 @@ class Reference:
                 np.array([by_round["work"].sum()]), np.array([score.loss]), np.array([accuracy]),
             )  # fmt: skip
             model = self.trainer.task.learner.save(self.trainer.models[-1])
+        books = self.books
         return History(
-            display_name(self.controller), self.seed, by_round, np.array(ages),
-            np.array(self.merged), np.array(self.weight),
-            len(self.running) + sum(k.pending for k in self.kept.values()),
+            display_name(self.controller), self.seed, by_round,
+            np.array(books.mean_ages(self.now)), np.array(books.merged), np.array(books.weight),
+            len(self.running) + sum(kept.pending for kept in books.kept.values()),
             curve, model,
         )  # fmt: skip

@@ -42,8 +42,12 @@ class ReferenceJob:
 
     @property
     def chain(self) -> list[ReferenceJob]:
-        """The jobs whose work its report has, in order."""
+        """The jobs whose work is in its report, in order."""
         return [*([] if self.before is None else self.before.chain), self]
+
+    def spent(self, now: float) -> float:
+        """The time that its client has spent on it; an absent client is charged like a late one."""
+        return min(self.stop, now) - self.start
 
 
 @dataclass(eq=False)
@@ -59,7 +63,7 @@ class KeptJob:
     spent: float
 
 
-def columns(kind: Any, jobs: list[ReferenceJob], **more: Any) -> Any:
+def as_columns(kind: Any, jobs: list[ReferenceJob], **more: Any) -> Any:
     """Jobs as arrays, as policies see them."""
     return kind(
         client=np.array([job.client for job in jobs], dtype=np.intp),
@@ -74,9 +78,9 @@ def columns(kind: Any, jobs: list[ReferenceJob], **more: Any) -> Any:
     )
 
 
-def look(seen: list[ReferenceJob]) -> tuple[Jobs, Floats]:
+def reported_jobs(seen: list[ReferenceJob]) -> tuple[Jobs, Floats]:
     """Jobs that have reported, and when."""
-    return columns(Jobs, seen), np.array([job.arrival for job in seen])
+    return as_columns(Jobs, seen), np.array([job.arrival for job in seen])
 
 
 def total(seconds: list[float]) -> float:

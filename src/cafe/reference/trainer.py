@@ -118,7 +118,7 @@ class Trainer:
         self.frozen = self.frozen if merge.frozen is None else np.array(merge.frozen)
         return True
 
-    def seen(self, jobs: list[ReferenceJob], needs: frozenset[str]) -> dict[str, Any]:
+    def describe(self, jobs: list[ReferenceJob], needs: frozenset[str]) -> dict[str, Any]:
         """What a policy needs to see of reports."""
         found: dict[str, Any] = {}
         task, save = self.task, self.task.learner.save

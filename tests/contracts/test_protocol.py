@@ -37,7 +37,7 @@ from tests.support.policies import CLIENTS, clipped, federation, task
 
 
 def test_what_a_policy_needs_must_be_there() -> None:
-    with pytest.raises(InputError, match="needs to see updates"):
+    with pytest.raises(InputError, match="needs updates, which exist only with a task"):
         cafe.simulate(federation(), clipped(0.1), rounds=3)
     with pytest.raises(InputError, match="may need"):
         replace(mcu(quorum=1, deadline=1.0), needs=frozenset({"horoscope"}))

@@ -406,7 +406,7 @@ FAST = slow_and_fast()
         (lambda: ILL([], everyone(), rounds=1), "At least one cluster is needed"),
         (lambda: ILL(FAST[0], everyone(), rounds=1), "At least one cluster is needed, in a list"),
         (lambda: ILL([FAST[0].federation], everyone(), rounds=1), r"cafe.Cluster\(federation, pol"),
-        (lambda: ILL(FAST, everyone()), "Say when to stop"),
+        (lambda: ILL(FAST, everyone()), "rounds, updates and time is required"),
         (lambda: ILL(FAST, None, rounds=1), "Expected a policy"),
         (lambda: ILL([Cluster(FAST[0].federation, ILL.__class__)], everyone(), rounds=1),
          "Cluster 0: Expected a policy"),

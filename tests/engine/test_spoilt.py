@@ -22,7 +22,9 @@ WHO = cafe.Federation(3, cafe.Constant(0.2))
 def test_a_diverging_task_ends_with_advice() -> None:
     what = replace(small_task(3), rate=1e38)
     policy = mcu(quorum=1, deadline=0.5, steps=5)
-    with pytest.raises(InfeasibleError, match=r"are not finite\. Lower the learning rate\."):
+    with pytest.raises(
+        InfeasibleError, match=r"put NaN or infinity in the model\. Lower the learning rate\."
+    ):
         cafe.simulate(WHO, policy, what, rounds=50, patience=7)
 
 

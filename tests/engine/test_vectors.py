@@ -443,7 +443,7 @@ def test_what_only_single_reports_tell_is_needed() -> None:
     policy = replace(once(), needs=frozenset({"offsets"}))
     with pytest.raises(InputError, match="needs offsets of single clients, and secure aggregation"):
         Run(steady(2), policy, points(0.0, 4.0), secure_aggregation=True)
-    with pytest.raises(InputError, match="needs to see offsets, and there are none without a task"):
+    with pytest.raises(InputError, match="needs offsets, which exist only with a task"):
         Run(steady(2), policy)
     common = replace(bad(common=np.ones(1)), needs=frozenset())
     assert Run(steady(2), common, points(0.0, 4.0), secure_aggregation=True).step().succeeded

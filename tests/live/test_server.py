@@ -255,7 +255,7 @@ def test_nobody_at_all_reports(tmp_path: Path) -> None:
 def test_briefs_are_checked(mistake: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         config(**mistake)
-    with pytest.raises(InputError, match="Say when to stop"):
+    with pytest.raises(InputError, match="rounds, updates and time is required"):
         ServerConfig(MCU, start())
 
 

@@ -371,7 +371,7 @@ LEARNERS = {
     'name = "logistic"\nl2 = 0': "learner: l2 must be a number above 0. Got 0",
 }
 RUNS = {
-    "": "run: Say when to stop: give rounds, updates or time.",
+    "": "run: At least one of rounds, updates and time is required, or the run would never end.",
     "rounds = 0": "run: rounds must be a whole number from 1 up. Got 0",
     "rounds = 1.5": "run.rounds must be a whole number. Got 1.5",
     "time = 0": "run: time must be a positive number. Got 0",
@@ -383,7 +383,7 @@ RUNS = {
     "rounds = 3\nseeds = [-1]": "run: A seed must be a whole number from 0 up. Got -1",
     "rounds = 3\nevaluate_every = 0": "run: evaluate_every must be a whole number from 1 up. Got 0",
     "rounds = 3\nevaluate_every = 1": "run.evaluate_every needs [task]: without one there is no",
-    "rounds = 3\ncrash = 2": "run: crash is a probability, at least 0 and below 1. Got 2",
+    "rounds = 3\ncrash = 2": "run: crash must be a probability in [0, 1). Got 2",
     "rounds = 3\npatience = 0": "run: patience must be a whole number from 1 up. Got 0",
     "rounds = 3\nprogress = 1": "the key run.progress is not known",
 }

@@ -1,4 +1,4 @@
-"""The simulator: virtual time, real decisions, and gradients only where they are used."""
+"""The simulator: rounds in virtual time, and gradients only for updates that are used."""
 
 from cafe.engine.run import Run
 from cafe.engine.simulate import run_rounds, simulate

@@ -1,4 +1,4 @@
-"""The reports of an open round, in order of time and then of client, as they come."""
+"""The jobs of an open round, and their reports in order of time and then of client."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from cafe.rounds.answers import Wait
 from cafe.rounds.jobs import Jobs, Mask, Running
 from cafe.rounds.ledger import Ledger
 
-_FEW = 64  # an invitation of at most so many jobs goes into the heap
+_FEW = 64  # the jobs of an invitation go into the heap if there are at most this many
 
 
 def end_of_wait(jobs: Running, wait: Wait) -> tuple[float, Mask]:
-    """When a wait ends, and who has reported by then; ties go to the smaller client."""
+    """When a wait ends, and which jobs have reported by then.
+
+    Of reports that arrive at the same time, that of the client with the smaller number comes first.
+    """
     if wait.reports is not None and wait.reports <= len(jobs):
         count = max(wait.reports, 1)
         last = float(np.partition(jobs.arrival, count - 1)[count - 1])
@@ -33,13 +36,19 @@ def end_of_wait(jobs: Running, wait: Wait) -> tuple[float, Mask]:
 class Arrivals:
     """The jobs of an open round, and which of them have reported.
 
-    The first wait of a round works on whole arrays. Later waits for reports, and those of jobs that
-    were invited while the round was open, take one report after the other: the cost of a report
-    does not depend on how many jobs or clients there are.
+    The first wait of a round works on whole arrays. Later waits, and waits after an invitation in
+    the open round, process one report after the other, so that the cost of a report does not depend
+    on the number of jobs or clients.
 
     Args:
         running: the jobs of earlier rounds.
-        new: those of this round's first invitation.
+        new: the jobs of this round's first invitation.
+
+    Attributes:
+        invited: how many jobs were started in this round.
+        count: how many jobs have reported.
+        repeats: whether clients were invited while the round was open, so that a client may have
+            several of the jobs.
     """
 
     def __init__(self, running: Running, new: Running) -> None:
@@ -79,7 +88,7 @@ class Arrivals:
         return whole
 
     def look(self) -> tuple[Jobs, Floats]:
-        """The jobs that have reported, as decisions may see them, and when they did."""
+        """The jobs that have reported, as decisions may see them, and their arrival times."""
         rows = np.flatnonzero(self.reported)
         jobs = self.jobs.take(rows)
         return jobs.visible(), jobs.arrival

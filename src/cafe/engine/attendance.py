@@ -8,7 +8,7 @@ from cafe.errors import InfeasibleError
 from cafe.presence import PresenceState
 from cafe.rounds.ledger import Ledger
 
-CHANGES = 20_000  # of presence, and 10 per client, after which a round no longer waits for clients
+CHANGES = 20_000  # a round waits for this many changes of presence, and 10 more per client
 
 
 def mark_absent(ledger: Ledger, presence: PresenceState) -> None:
@@ -17,14 +17,14 @@ def mark_absent(ledger: Ledger, presence: PresenceState) -> None:
 
 
 def wait_for_clients(ledger: Ledger, presence: PresenceState, quorum: int) -> None:
-    """Let time pass until as many clients are present as a round needs."""
+    """Advance the clock until as many clients are present as a round needs."""
     began, left = ledger.now, CHANGES + 10 * ledger.clients
     while ledger.clients - ledger.absent < quorum:
         moment, left = presence.next_change(ledger.now), left - 1
         if not left:
             raise InfeasibleError(
                 f"Round {ledger.round} needs {quorum} clients at once, and from time {began:g} to "
-                f"{ledger.now:g} there were never so many present. Lower the quorum."
+                f"{ledger.now:g} that many were never present. Lower the quorum."
             )
         if not moment < np.inf:
             raise InfeasibleError(

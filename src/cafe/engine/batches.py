@@ -1,4 +1,4 @@
-"""Which examples a job learns from: a function of seed, invitation and client alone."""
+"""The examples of each job, which depend on seed, invitation and client alone."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class Batches:
         return stream_key(self.seed, "batches")
 
     def _steps(self, clients: Indices, words: Words, rates: Floats, steps: Whole) -> Picked:
-        """Independent batches, with replacement: the gradient's noise is exactly sigma^2 / batch.
+        """Independent batches with replacement: the gradient's variance is exactly sigma^2 / batch.
 
-        Who holds no more than a batch uses all its examples. Who takes fewer steps than others
-        takes the first of them: the rest is padding, with rate 0.
+        A client with no more examples than a batch uses all of them in each step. A client that
+        takes fewer steps than others has padding after its last step, with rate 0.
         """
         held, most = self.task.shards.counts[clients], int(steps.max(initial=1))
         batch = int(held.max()) if self.task.batch is None else min(self.task.batch, held.max())
@@ -83,9 +83,9 @@ class Batches:
         return self.task.shards.rows[first[:, None, None] + index], weight, rate
 
     def _epochs(self, clients: Indices, words: Words, rates: Floats, steps: Whole) -> Picked:
-        """Passes over all a client's examples, shuffled anew in each; the last batch is smaller.
+        """Passes over all examples of a client, in a new order in each; the last batch is smaller.
 
-        The last pass ends where the job's steps are taken.
+        The last pass ends after the job's last step.
         """
         held = self.task.shards.counts[clients]
         batch = int(min(self.task.batch or held.max(), held.max()))
@@ -95,7 +95,7 @@ class Batches:
         rate = np.zeros(rows.shape[:2])
         for k, client in enumerate(clients):
             mine = self.task.shards[int(client)]
-            rows[k] = mine[0]  # padding must be finite, and nobody else's examples may matter
+            rows[k] = mine[0]  # padding: a row of the client's own, with weight 0
             at = 0
             for job in np.flatnonzero(steps[k]):
                 end = at + steps[k, job]

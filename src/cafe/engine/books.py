@@ -1,4 +1,4 @@
-"""The books: every job's fate, what was wasted, how old every client is. Arrays, no loops."""
+"""The books: the fate of every job, the waste, and the age of every client, as arrays."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from cafe.rounds.outcome import OPEN
 
 @dataclass(eq=False)
 class Books:
-    """The ledger's arithmetic.
+    """The accounting of a run.
 
     Attributes:
-        columns: the ledger's arrays, which are written here.
-        ledger: what policies see of them.
-        kept: what clients have kept.
-        area: each client's age summed over time up to ``settled``.
-        settled: up to when.
+        columns: the ledger's arrays. Only the books write to them.
+        ledger: what policies see of the arrays.
+        kept: the reports and local models that clients keep.
+        area: each client's age, integrated over time up to ``settled``.
+        settled: the time up to which each client's age is integrated.
         weight: the sum of each client's coefficients.
         joined: when each client joined; its age is counted from then.
     """
@@ -54,12 +54,12 @@ class Books:
 
     @classmethod
     def new(cls, examples: Whole) -> Books:
-        """Before the first round."""
+        """The books before the first round, of clients with these numbers of examples."""
         n, columns = len(examples), LedgerColumns.new(examples)
         return cls(columns, Ledger(columns), KeptReports.none(n), *(np.zeros(n) for _ in range(4)))
 
     def admit(self, examples: Whole) -> None:
-        """Let new clients in, now, who hold so many examples each. Their age begins now."""
+        """Add clients with these numbers of examples. Their age begins now."""
         new, count = LedgerColumns.new(examples), len(examples)
         new.last_start += self.ledger.now
         for column in fields(new):
@@ -87,15 +87,15 @@ class Books:
         scores: Sequence[tuple[int, Score]] | None,
         model: NDArray[Any] | None,
     ) -> History:
-        """What a run with these books did and cost.
+        """The history of a run with these books.
 
         Args:
-            policy: as it is written.
+            policy: the text of the policy.
             seed: of the run.
-            by_round: its rounds.
+            by_round: its rounds, as an array per field.
             running: the jobs that run on.
-            scores: of its model, each after so many rounds; None where nothing is learned.
-            model: the last one.
+            scores: of its model, each with the number of rounds before it; None without a task.
+            model: the last one; None without a task.
         """
         return History(
             policy=policy,
@@ -167,9 +167,10 @@ class Books:
         return np.flatnonzero(waiting)
 
     def _since(self, clients: Indices | slice, now: float) -> Floats:
-        """The area under the age since it was last settled: a trapezium.
+        """The integral of the age since ``settled``, the area of a trapezium.
 
-        (now - settled) ((now + settled) / 2 - last start), in place: these are long vectors.
+        (now - settled) ((now + settled) / 2 - last start), computed in place, because the vectors
+        may be long.
         """
         before = self.settled[clients]
         height = now + before
@@ -199,9 +200,9 @@ class Books:
         return fates
 
     def _close_simply(self, closing: ClosingRound) -> JobFates:
-        """A round whose reports are all used or all discarded, and all other jobs share one fate.
+        """Book a round with at most two fates: one of all reports, and one of all other jobs.
 
-        With a million clients it takes half as long as the general case, which gives the same.
+        The result is that of the general case. With a million clients it takes half as long.
         """
         outcome, jobs, reported = closing.outcome, closing.jobs, closing.reported
         used, runs = closing.used, closing.runs
@@ -229,7 +230,7 @@ class Books:
         return JobFates(fate)
 
     def _close_all(self, closing: ClosingRound) -> JobFates:
-        """Any round: by the fate of each of its jobs."""
+        """Book any round, by the fate of each of its jobs."""
         outcome, keeps = closing.outcome, closing.keeps
         fate = closing.fates()
         fates = JobFates(lambda: fate)
@@ -253,7 +254,7 @@ class Books:
         return bool(self.columns.local.any() or self.kept.held.any())
 
     def _merge(self, closing: ClosingRound, fates: JobFates) -> None:
-        """Reset the ages of the clients in the update; their kept jobs are in it too."""
+        """Reset the ages of the clients in the update, and end the kept jobs that are in it."""
         self._credit(closing)
         outcome, jobs, used = closing.outcome, closing.jobs, closing.used
         kept, fresh = self.kept, used.jobs
@@ -271,19 +272,21 @@ class Books:
             kept.end(outcome, fates, some, kept.version[some] != self.ledger.version)
         kept.used[used.held] += 1
         kept.clear(going_on, self.columns)
-        # A newer report that began from the global model takes the place of a kept one.
+        # A newer report that began from the global model replaces a kept one.
         newer = mine if local is None else mine[~local]
         self.kept.drop(outcome, fates, each_once(newer) if closing.repeats else newer, self.columns)
 
     def _credit(self, closing: ClosingRound) -> None:
-        """Reset ages and count merges."""
+        """Reset the ages of the clients in the update, and count their merges."""
         outcome, jobs, used = closing.outcome, closing.jobs, closing.used
         columns, kept, fresh = self.columns, self.kept, used.jobs
         mine = jobs.client[fresh]
         clients = np.concatenate([mine, used.held]) if len(used.held) else mine
         self.area[clients] += self._since(clients, outcome.closed)
         self.settled[clients] = outcome.closed
-        columns.last_start[mine] = take_rows(jobs.start, fresh)  # of several, the last one counts
+        columns.last_start[mine] = take_rows(
+            jobs.start, fresh
+        )  # of several jobs of a client, the last one counts
         if len(used.held):
             columns.last_start[used.held] = kept.start[used.held]
         columns.last_round[clients] = self.ledger.round
@@ -295,7 +298,7 @@ class Books:
             self.weight[clients] += used.coefficient
 
     def _keep(self, closing: ClosingRound, fates: JobFates) -> None:
-        """Keep the reports of some jobs, and what was kept before if it may stay."""
+        """Keep the reports of some jobs, and drop earlier ones that the policy no longer keeps."""
         outcome, jobs, used = closing.outcome, closing.jobs, closing.used
         runs, carried, spent = closing.runs, closing.carried, closing.spent
         columns, kept, index = self.columns, self.kept, fates.kept
@@ -307,7 +310,7 @@ class Books:
         newly[clients] = True
         had = self.keeping
         stays = carried.kept if isinstance(carried.kept, np.ndarray) else np.full(1, carried.kept)
-        # What a client is going on from cannot be taken from it while it runs.
+        # A local model is kept as long as a running job continues from it.
         going_on = np.zeros(self.ledger.clients, dtype=bool)
         if runs is not None:
             going_on[jobs.client[runs & jobs.local]] = True

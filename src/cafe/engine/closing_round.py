@@ -1,4 +1,4 @@
-"""A round that is being booked: the fate of each of its jobs, and what they have cost."""
+"""A round that has closed: the fate of each of its jobs, and the time that they have cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cafe.rounds.jobs import Codes, Mask, Running, Status, Whole, elapsed, take_
 from cafe.rounds.outcome import OPEN, Fate, Outcome
 
 OVER, FAILED = Fate.OVER, Fate.FAILED  # members of an enum are slow to look up
-_MANY = 2**16  # jobs from which on counting fate by fate is quicker than all at once
+_MANY = 2**16  # from this many jobs on, counting fate by fate is faster than bincount
 _LOST = np.array([OPEN, Fate.CRASHED, Fate.ABSENT, Fate.REFUSED, OPEN], dtype=np.int8)  # by Status
 
 
@@ -73,17 +73,17 @@ class ClosingRound:
 
     @property
     def simple(self) -> bool:
-        """Whether at most two fates occur: one for all reports, one for all other jobs."""
+        """Whether there are at most two fates: one of all reports, and one of all other jobs."""
         if self.repeats or self.keeps is not None or isinstance(self.carried.jobs, np.ndarray):
             return False
         if not self.jobs.all_expected or not self.used.all_or_none(self.outcome):
             return False
-        # A report that came together with the last one of a target was one too many.
+        # A report that arrives together with the last one of a target is not used.
         came = int(np.count_nonzero(self.jobs.arrival <= self.outcome.closed))
         return came == self.outcome.reports
 
     def fates(self) -> Codes:
-        """Each job's fate, but for jobs that are used: the caller writes theirs."""
+        """Each job's fate, except for used jobs, whose fate the caller writes."""
         outcome, jobs, lost = self.outcome, self.jobs, self.lost
         fate = np.full(len(jobs), self.unfinished, dtype=np.int8)
         fate[jobs.arrival <= outcome.closed] = OVER
@@ -98,7 +98,7 @@ class ClosingRound:
         return fate
 
     def charge(self, wasted: Indices) -> None:
-        """Write what the round's jobs have cost."""
+        """Write the work and the waste of the round into its outcome."""
         outcome, runs, spent = self.outcome, self.runs, self.spent
         outcome.work = float((spent if runs is None else spent[~runs]).sum())
         start = take_rows(self.jobs.start, wasted)
@@ -111,14 +111,16 @@ def _lost(now: float, jobs: Running, reported: Mask) -> Mask | None:
     if jobs.all_expected:
         return None
     status = jobs.status
-    lost = (status == Status.CRASHED) & (jobs.stop <= now)  # who crashes later is at work
+    lost = (status == Status.CRASHED) & (
+        jobs.stop <= now
+    )  # a client that crashes later still works
     lost |= (status == Status.ABSENT) | (status == Status.REFUSED)
     lost &= ~reported
     return lost if lost.any() else None
 
 
 def _may_run(jobs: Running, reported: Mask, lost: Mask | None) -> Mask:
-    """Which jobs could go on after the close."""
+    """Which jobs can run on after the close."""
     over = reported if lost is None else reported | lost
     if not jobs.all_expected:
         over = over | (jobs.status == Status.STOPPED)
@@ -126,7 +128,7 @@ def _may_run(jobs: Running, reported: Mask, lost: Mask | None) -> Mask:
 
 
 def _asked_for(carried: Carried, what: Carry, among: Callable[[], Mask]) -> Mask | None:
-    """For which of some jobs a policy asked this; None: for none of all."""
+    """Which jobs ``among`` some the policy asked this for; None if there are none."""
     if isinstance(carried.jobs, np.ndarray):
         asked = among() & (np.bitwise_and(carried.jobs, int(what)) != 0)
         return asked if asked.any() else None
@@ -134,7 +136,7 @@ def _asked_for(carried: Carried, what: Carry, among: Callable[[], Mask]) -> Mask
 
 
 def _last_of_each(clients: Indices, reported: Mask) -> Mask:
-    """Which of the jobs that reported are their client's last."""
+    """Which of the jobs that reported are the last of their client."""
     rows = np.flatnonzero(reported)
     _, first = np.unique(clients[rows][::-1], return_index=True)
     last = np.zeros(len(clients), dtype=bool)

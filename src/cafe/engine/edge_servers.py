@@ -68,16 +68,15 @@ class EdgeServers:
         work, policy = invitation.work, self.cloud.policy
         if work.epochs is not None or work.seconds is not None or work.prox:
             raise InputError(
-                "A cluster's work is a number of updates of its own, Work(steps=...). Got "
-                f"{work} from the cloud's policy: epochs, seconds and prox belong in the policies "
-                "of the clusters."
+                "The cloud's policy must ask clusters for a number of updates, Work(steps=...). "
+                f"Got {work}: epochs, seconds and prox belong in the policies of the clusters."
             )
         _check_needs(policy)
         if self.cloud.training is not None and self.cloud.training.vectors.used:
             raise InputError(
-                f"The policy {policy.name} answered offset, common or frozen in merge, "
-                "and the cloud's clients are clusters, which take no gradient steps. Choose "
-                "another policy for the cloud, and that one for the clusters."
+                f"The policy {policy.name} of the cloud answered offset, common or frozen in "
+                "merge, and the cloud's clients are clusters, which take no gradient steps. Use "
+                "this policy for the clusters, and another one for the cloud."
             )
 
     def _start(self, cluster: int, local: bool) -> Model:
@@ -154,5 +153,5 @@ def _check_needs(cloud: Policy) -> None:
     if unmet:
         raise InputError(
             f"The policy {cloud.name} needs {' and '.join(unmet)} of clients, and the cloud's "
-            "clients are clusters, which report a model alone. Choose another policy for the cloud."
+            "clients are clusters, which report only a model. Choose another policy for the cloud."
         )

@@ -1,4 +1,4 @@
-"""Failed rounds in a row, and what to say about them."""
+"""Failed rounds in a row, and the sentence that explains them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cafe.rounds.policy import Policy
 
 @dataclass
 class Failures:
-    """What is known of the last failed rounds, up to the last success.
+    """The failed rounds since the last success.
 
     Attributes:
         count: how many there are.
-        fastest: how long the fastest report in them took; infinite where there was none.
-        client: whose report that was.
-        spoilt: how many of them failed only because their update was not finite.
+        fastest: the shortest response time in them; infinite if there was no report.
+        client: the client with the shortest response time.
+        spoilt: how many of them failed only because their update contained NaN or infinity.
     """
 
     count: int = 0
@@ -29,7 +29,7 @@ class Failures:
     spoilt: int = 0
 
     def add(self, outcome: Outcome, jobs: Running, spoilt: bool) -> None:
-        """Count a round that has closed."""
+        """Count a closed round. A success resets the counts."""
         if outcome.succeeded:
             self.count, self.fastest, self.client, self.spoilt = 0, float("inf"), -1, 0
             return
@@ -42,7 +42,7 @@ class Failures:
             self.fastest, self.client = min((self.fastest, self.client), found)
 
     def check(self, patience: int, policy: Policy, last: Outcome) -> None:
-        """Refuse to go on after so many of them."""
+        """Raise an error if there are at least ``patience`` of them."""
         if self.count < patience:
             return
         advice = "Lengthen the deadline, lower the quorum, or raise patience."
@@ -51,17 +51,17 @@ class Failures:
         raise InfeasibleError(f"{self.describe(policy, last)} {advice}")
 
     def describe(self, policy: Policy, last: Outcome) -> str:
-        """How many rounds in a row have failed, and why as far as that is known."""
+        """A sentence: how many rounds in a row have failed, and the reason if it is known."""
         failed = f"{self.count} rounds in a row have failed under {policy}"
         if self.spoilt:
             return (
-                f"{failed}, {self.spoilt} of them because their update would have left numbers in "
-                "the model that are not finite."
+                f"{failed}, {self.spoilt} of them because their update would have put NaN or "
+                "infinity in the model."
             )
         fastest = (
             f"The fastest report in them took {self.fastest:.4g} (client {self.client})"
             if np.isfinite(self.fastest)
-            else "In them nobody reported at all"
+            else "No client reported in them"
         )
         return (
             f"{failed}. {fastest}, and the last round lasted {last.closed - last.opened:.4g} and "

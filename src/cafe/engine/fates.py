@@ -1,4 +1,4 @@
-"""What a round used, and what became of its jobs."""
+"""The reports that a round used, and the fates of its jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ _NO_JOBS = Running.empty()
 
 @dataclass(frozen=True, eq=False)
 class UsedReports:
-    """What a merge used: fresh reports by job, held ones by client, and their coefficients."""
+    """The reports in an update.
+
+    Attributes:
+        jobs: the rows of the round's jobs whose reports are used.
+        held: the clients whose held reports are used.
+        coefficient: of these reports, in this order.
+    """
 
     jobs: Indices
     held: Indices
@@ -28,16 +34,16 @@ class UsedReports:
 
     @classmethod
     def nothing(cls) -> UsedReports:
-        """What a failed round used."""
+        """The reports that a failed round used: none."""
         return cls(NO_CLIENTS, NO_CLIENTS, np.empty(0))
 
     def all_or_none(self, outcome: Outcome) -> bool:
-        """Whether all reports of a round are used, and no held ones; or none at all."""
+        """Whether a round used all of its reports and no held ones, or none at all."""
         return outcome.used == 0 or (outcome.used == outcome.reports and not len(self.held))
 
     @classmethod
     def by(cls, merge: Merge, index: Indices, held: Indices) -> UsedReports:
-        """What a merge used of the jobs at ``index``, followed by what clients ``held``."""
+        """The reports with a coefficient other than 0: jobs at ``index``, and clients ``held``."""
         counted = merge.coefficient != 0
         if np.count_nonzero(counted) == len(counted):
             return cls(index, held, merge.coefficient)
@@ -46,16 +52,16 @@ class UsedReports:
 
 
 class JobFates:
-    """What a closed round has made of its jobs.
+    """What became of the jobs of a closed round.
 
     Args:
-        compute: returns :attr:`by_job`; called when it is first read.
+        compute: returns :attr:`by_job`. It is called when :attr:`by_job` is first read.
 
     Attributes:
         running: the jobs that run on.
-        kept: which of the round's jobs have their report or local model kept.
-        earlier: the fates of jobs of earlier rounds whose reports were kept: clients, and the fate
-            of all jobs in what each of them had kept.
+        kept: the rows of the jobs whose report or local model is kept.
+        earlier: the fates of jobs of earlier rounds whose reports were kept: arrays of clients, and
+            of the fate of all jobs in what each client had kept.
     """
 
     def __init__(self, compute: Callable[[], Codes]) -> None:
@@ -71,5 +77,5 @@ class JobFates:
 
 
 def spent_on(jobs: Running) -> Floats:
-    """Seconds of training in each job; of the whole response where nobody tells them apart."""
+    """Seconds of training in each job; the whole response time where training is not known."""
     return np.where(np.isnan(jobs.trained), jobs.arrival - jobs.start, jobs.trained)

@@ -1,4 +1,4 @@
-"""The addresses of trained models: which jobs lead from a global model to what was reported."""
+"""Chains of jobs: which jobs lead from a global model to a report."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ NO_LINK = Link(-1, -1, 0)
 
 @dataclass(frozen=True, eq=False)
 class JobChains:
-    """The ways from a global model to what was reported, a row per report.
+    """The jobs that lead from a global model to each report, a row per report.
 
-    Most are one job long. A client that went on from its local model has a chain of them.
+    Most chains have one job. A client that continued from its local model has a longer chain.
 
     Attributes:
-        client: whose.
-        invitations: which started each job; -1 where a path has fewer.
-        versions: of the global model when each job began. A path begins from the first.
+        client: of each report.
+        invitations: which started each job; -1 where a chain has fewer jobs than others.
+        versions: of the global model when each job began. A chain begins from the first.
         steps: that each job takes.
     """
 
@@ -51,20 +51,19 @@ class JobChains:
         return len(self.client)
 
     def take(self, index: Indices) -> JobChains:
-        """Some of the paths."""
         if len(index) == len(self):
-            return self  # indices rise: these are all
+            return self  # indices are in rising order, so these are all chains
         columns = (self.client, self.invitations, self.versions, self.steps)
         return JobChains(*(column[index] for column in columns))
 
     @property
     def one_job(self) -> bool:
-        """Whether all paths are one job of one invitation, as one number that is stored once."""
+        """Whether all chains are one job of one invitation, whose number is stored only once."""
         columns = (self.invitations, self.versions)
         return all(column.shape[1] == 1 and column.strides[0] == 0 for column in columns)
 
     def chain(self, row: int) -> Chain:
-        """One path as numbers."""
+        """One chain as numbers."""
         columns = (self.invitations[row], self.versions[row], self.steps[row])
         links = map(Link, *(column.tolist() for column in columns))
         return tuple(link for link in links if link.invitation >= 0)
@@ -72,6 +71,6 @@ class JobChains:
 
 @lru_cache
 def kind_of(work: Work) -> Work:
-    """Work but for its amount, in which jobs that are computed side by side may differ."""
+    """The work without its amount. Jobs with different amounts can be computed together."""
     epochs = None if work.epochs is None else 1
     return Work(epochs=epochs, prox=work.prox, scaled=work.scaled)

@@ -18,23 +18,27 @@ from cafe.rounds.outcome import Outcome
 
 @dataclass(eq=False)
 class KeptReports:
-    """What clients have kept, an entry per client: one report, a newer one takes its place.
+    """What clients keep, an entry per client. A client keeps one report: a newer one replaces it.
+
+    A kept report contains the work of one job, or of several if its client continued from a local
+    model.
 
     Attributes:
-        held: whose report is offered to the next merge.
-        used: in how many updates it has been.
-        pending: how many jobs in it have no fate yet.
-        fate: which one they will have if it is dropped.
-        charge: what they will then be charged, from start to their round's close.
-        spent: and in true processing time.
-        start: of the last job in it.
-        version: that it began from.
-        round: of the last job in it.
-        invitation: of the last job in it.
-        steps: of all jobs in it.
-        note: of the last job in it.
-        arrived: when its report came.
-        seconds: of training, of all jobs in it.
+        held: whether the report is offered to the next merge.
+        used: the number of updates that the report has been in.
+        pending: how many jobs in the report have no fate yet.
+        fate: the fate of these jobs if the report is dropped.
+        charge: the waste of these jobs if the report is dropped, each from its start to the close
+            of its round.
+        spent: the processing waste of these jobs if the report is dropped.
+        start: when the last job in the report started.
+        version: the version of the model that the first job in the report began from.
+        round: of the last job in the report.
+        invitation: of the last job in the report.
+        steps: of all jobs in the report.
+        note: of the last job in the report.
+        arrived: when the report arrived.
+        seconds: of training, of all jobs in the report.
     """
 
     held: Mask
@@ -54,7 +58,7 @@ class KeptReports:
 
     @classmethod
     def none(cls, clients: int) -> KeptReports:
-        """Nobody has kept anything."""
+        """The columns of clients that keep nothing."""
         whole = ("used", "pending", "fate", "version", "round", "invitation", "steps")
         times = ("charge", "spent", "start", "note", "arrived", "seconds")
         columns: dict[str, Any] = {name: np.zeros(clients, dtype=np.int64) for name in whole}
@@ -67,7 +71,7 @@ class KeptReports:
         return KeptReports(*(np.concatenate(pair) for pair in pairs))
 
     def end(self, outcome: Outcome, fates: JobFates, clients: Indices, fate: NDArray[Any]) -> None:
-        """Give the jobs in what clients have kept their fate."""
+        """Give the pending jobs in some clients' kept reports their fate."""
         pending = self.pending[clients]
         if not pending.any():
             return
@@ -80,7 +84,7 @@ class KeptReports:
     def drop(
         self, outcome: Outcome, fates: JobFates, clients: Indices, columns: LedgerColumns
     ) -> None:
-        """Discard what clients have kept: its jobs get their fate now, and are charged."""
+        """Discard what clients keep. The pending jobs in it get their fate, and count as waste."""
         some = clients[self.pending[clients] > 0]
         outcome.waste += float(self.charge[some].sum())
         outcome.processing_waste += float(self.spent[some].sum())
@@ -88,13 +92,12 @@ class KeptReports:
         self.clear(clients, columns)
 
     def clear(self, clients: Indices, columns: LedgerColumns) -> None:
-        """Clients keep neither a report nor a local model any more."""
+        """Remove what clients keep, without a fate for the jobs in it."""
         self.held[clients] = False
         columns.local[clients] = False
         self._charged(clients)
 
     def _charged(self, clients: Indices) -> None:
-        """No job in what clients have kept is left without a fate."""
         self.pending[clients] = 0
         self.charge[clients] = 0.0
         self.spent[clients] = 0.0

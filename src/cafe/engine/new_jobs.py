@@ -23,11 +23,12 @@ _EXPECTED = np.int8(Status.EXPECTED)
 
 
 class SimulatedJobs(NamedTuple):
-    """What clients made of their jobs, where each client plays a run of its own.
+    """The results of jobs that clients have played in runs of their own.
 
     Attributes:
-        end: when each has finished; its report comes later by what the federation draws.
-        steps: how many steps each has made. A client that has made none never reports.
+        end: when each client has finished. Its report arrives later, by the latency that is drawn
+            from the federation.
+        steps: how many steps each client has made. A client that has made none never reports.
     """
 
     end: Floats
@@ -39,14 +40,14 @@ SimulateJobs = Callable[[Ledger, Invitation, Mask], SimulatedJobs]
 
 @dataclass(eq=False)
 class JobStarter:
-    """Starts jobs in virtual time. All that is random has the invitation's number as its address.
+    """Starts jobs in virtual time. Their random numbers depend on the seed and the invitation only.
 
     Attributes:
-        federation: who takes part.
-        task: what is learned; None for the books alone.
+        federation: the clients.
+        task: what is learned; None: no model is trained.
         seed: of response times and crashes.
-        crash: the probability that a job which was begun is never reported.
-        presence: who is present when; None: everybody, always.
+        crash: the probability that a client which has begun a job never reports.
+        presence: which clients are present when; None: all clients, always.
         simulate_jobs: plays the jobs of the invited clients that begin, if that is how the time of
             a job is found; None: the federation says how long a job takes.
     """
@@ -65,16 +66,15 @@ class JobStarter:
         self._some_absent = bool(np.any(np.less(self.federation.availability, 1)))
 
     def start(self, policy: Policy, ledger: Ledger, invitation: Invitation) -> Running:
-        """The jobs, with arrivals that no decision may see."""
+        """The jobs of an invitation, with arrival times that no decision may see."""
         clients, number = invitation.clients, ledger.invitations
         n = len(clients)
         fixed = self.federation.draw(self._latency.at(number), clients)
         leaves: Floats | None = None
         if self.presence is not None:
             leaves = self.presence.leaves(clients, ledger.now)
-            fixed = np.where(
-                leaves <= ledger.now, np.inf, fixed
-            )  # a client that is away never begins
+            # A client that is away never begins.
+            fixed = np.where(leaves <= ledger.now, np.inf, fixed)
         simulated = self._simulated(ledger, invitation, fixed)
         if simulated is None:
             steps = planned_steps(self.federation, self.task, policy, invitation)
@@ -159,7 +159,8 @@ def planned_steps(
         if not federation.has_step_time:
             raise InputError(
                 f"The policy {policy.name} gives clients {work.seconds} seconds of work, and the "
-                "federation does not say how long a step takes. Give it per_step, or ask for steps."
+                "federation has no per_step, the time of a step. Give the federation per_step, or "
+                "use Work(steps=...)."
             )
         budget = work.seconds if amount is None else amount
         each = federation.step_time(clients)
@@ -174,8 +175,8 @@ def planned_steps(
         if federation.has_step_time:
             raise InputError(
                 f"The policy {policy.name} works in epochs, the federation's response times "
-                "depend on the number of steps, and without a task nobody knows how many steps an "
-                "epoch has. Give a task, or ask for steps."
+                "depend on the number of steps, and without a task the number of steps in an epoch "
+                "is not known. Give a task, or use Work(steps=...)."
             )
         return constant_column(np.int64(0), n)
     epochs = work.epochs if amount is None else amount.astype(np.int64)
@@ -185,15 +186,15 @@ def planned_steps(
 def steps_in_time(
     fixed: Floats, steps: Whole, each: Floats, ledger: Ledger, deadline: float
 ) -> Whole:
-    """As many of the steps as let a report arrive by the round's deadline, or all of them.
+    """The steps that each client takes so that its report arrives by the round's deadline.
 
-    A client that cannot do one step in time does all of them, and is late.
+    A client that cannot do a single step in time does all of its steps, and is late.
     """
     until = ledger.opened + deadline
     left = until - ledger.now
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         fits = np.floor((left - fixed) / each)
-        # The quotient may be off by one: what counts is when the report arrives.
+        # Rounding may make the quotient wrong by one, so the arrival time is checked.
         fits = np.where(ledger.now + (fixed + fits * each) > until, fits - 1, fits)
         fits = np.where(ledger.now + (fixed + (fits + 1) * each) <= until, fits + 1, fits)
         fewer = (fits >= 1) & (fits < steps)

@@ -1,6 +1,7 @@
-"""Calls of a policy's decisions: their random numbers are set, and their answers checked.
+"""Calls of a policy's decisions: sets their random numbers, and checks their answers.
 
-The engine and a server on real clients call a policy through this. The reference does so itself.
+The simulator and the server of real clients call a policy through this module. The reference calls
+policies itself.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from cafe.rounds.outcome import Outcome
 from cafe.rounds.policy import Policy
 from cafe.rounds.round_views import Closed, Waiting
 
-# Each decision's stream of random numbers. The index is the round; for close, the number of calls.
+# The stream of random numbers of each decision. Its index is the round, and for close the number of
+# calls.
 _STREAMS = {
     "invite": "policy",
     "close": "policy close",
@@ -36,8 +38,8 @@ class PolicyCalls:
 
     Args:
         ledger: what the decisions see.
-        seed: of their random numbers.
-        secure_aggregation: whether to refuse that single reports are held.
+        seed: of the decisions' random numbers.
+        secure_aggregation: raise an error if a policy holds single reports.
 
     Attributes:
         waits: how many calls of ``close`` have been answered.
@@ -62,9 +64,9 @@ class PolicyCalls:
         """What to do next in an open round.
 
         Args:
-            policy: that holds in the round.
-            waiting: how the round stands.
-            open_clients: the clients of all jobs of the round.
+            policy: of the round.
+            waiting: what the policy may see of the open round.
+            open_clients: returns the clients of all jobs of the round.
         """
         ledger = self._ledger
         ledger.seed_decision(self._streams["close"], self.waits)
@@ -75,18 +77,19 @@ class PolicyCalls:
         more = answer_checks.check_more(policy, ledger, answer)
         if more.local is None:
             return more
-        # A local model that is reported in this round is kept only when the round closes.
+        # A client cannot continue from a local model before the round in which it was reported
+        # has closed.
         return replace(more, local=more.local & ~np.isin(more.clients, open_clients()))
 
     def repeat_close(self) -> None:
-        """Let the next call of ``close`` have the random numbers of the last one.
+        """Give the next call of ``close`` the random numbers of the last one.
 
-        A live server calls again before a wait is over if it learns that a client is lost.
+        A live server calls again before a wait is over if a client is lost.
         """
         self.waits -= 1
 
     def merge(self, policy: Policy, reports: Reports, parameters: int | None) -> Merge:
-        """How the reports move the model, which has so many parameters; None: there is no model."""
+        """How the reports move the model with this many parameters; None: there is no model."""
         self._ledger.seed_decision(self._streams["merge"], self._ledger.round)
         return answer_checks.ask_merge(policy, self._ledger, reports, parameters)
 
@@ -94,10 +97,10 @@ class PolicyCalls:
         """What outlives a round.
 
         Args:
-            policy: that holds in the round.
-            closed: the round.
-            jobs: how many it had.
-            spoilt: whether its update was not finite: then none of its reports is kept.
+            policy: of the round.
+            closed: what the policy may see of the closed round.
+            jobs: the number of jobs in the round.
+            spoilt: whether the update contained NaN or infinity. Then no report is kept.
         """
         ledger = self._ledger
         ledger.seed_decision(self._streams["carry"], ledger.round)
@@ -108,7 +111,7 @@ class PolicyCalls:
         return _without(carried, closed.reported) if spoilt else carried
 
     def observe(self, policy: Policy, outcome: Outcome, closed: Closed) -> None:
-        """Let the policy choose its next state; the ledger is already that of the next round."""
+        """Ask the policy for its next state. The ledger is already that of the next round."""
         if policy.observe is None:
             return
         ledger = self._ledger
@@ -117,6 +120,6 @@ class PolicyCalls:
 
 
 def _without(carried: Carried, reported: Mask) -> Carried:
-    """The same without anything that is reported or kept: it would spoil the next update too."""
+    """What is carried, without reports and local models, which would spoil the next update too."""
     codes = np.where(reported, int(DROP), np.asarray(carried.jobs, dtype=np.int64))
     return Carried(codes, kept=False)

@@ -1,4 +1,4 @@
-"""The virtual-time loop."""
+"""The simulator's loop: one round after the other, in virtual time."""
 
 from __future__ import annotations
 
@@ -57,16 +57,24 @@ _SPOILT = _Merged(False, UsedReports.nothing(), spoilt=True)
 
 
 class Run:
-    """A run in the making: :meth:`step` plays one round.
+    """A simulated run. :meth:`step` plays one round.
 
     Args:
-        federation: who takes part.
+        federation: the clients.
         policy: how the server runs its rounds, or a controller that chooses a policy for each.
-        task: what is learned; without one only the books are kept.
-        seed: of all that is random.
-        crash: the probability that a job which was begun is never reported.
-        patience: so many failed rounds in a row end the run with an error.
-        secure_aggregation: refuse policies that need to see single updates or losses.
+        task: what is learned; without a task no model is trained.
+        seed: of all random numbers.
+        crash: the probability that a client which has begun a job never reports.
+        patience: the number of failed rounds in a row after which :meth:`step` raises an error.
+        secure_aggregation: raise an error for policies that need single updates or losses.
+
+    Example:
+        >>> import cafe
+        >>> from cafe.engine import Run
+        >>> federation = cafe.Federation(clients=20, latency=cafe.Exponential(rate=1.0))
+        >>> run = Run(federation, cafe.policies.mcu(quorum=5, deadline=1.0), seed=1)
+        >>> run.step().succeeded
+        True
     """
 
     def __init__(
@@ -131,8 +139,8 @@ class Run:
         unmet = sorted(policy.needs & (PER_CLIENT_NEEDS | {"scores"}))
         if self.training is None and unmet:
             raise InputError(
-                f"The policy {policy.name} needs to see {' and '.join(unmet)}, and there are none "
-                "without a task: give one."
+                f"The policy {policy.name} needs {' and '.join(unmet)}, which exist only with a "
+                "task. Give a task."
             )
         check_secure(policy, self.secure_aggregation)
         policy.check(self.federation, self.crash)
@@ -247,7 +255,7 @@ class Run:
         self.failures.check(self.patience, policy, outcome)
 
     def _forecast(self, clients: Indices, until: float) -> Floats:
-        """How likely each client is to stay until a time."""
+        """The probability of each client to stay present until a time."""
         if self.presence is None:
             return np.ones(len(clients))
         return self.presence.forecast(clients, self.ledger.now, until)
@@ -260,24 +268,25 @@ class Run:
             ledger.score = ModelScore(score.loss, score.accuracy, ledger.version)
 
     def why_failing(self) -> str:
-        """How many rounds in a row have failed, and why as far as that is known."""
+        """A sentence: how many rounds in a row have failed, and the reason if it is known."""
         return self.failures.describe(self.policy, self.outcomes[-1])
 
     def set_model(self, model: Model) -> None:
-        """Replace the server's model between two rounds. The other model is a new version.
+        """Replace the server's model between two rounds. The new model is a new version.
 
         Jobs that still run, and reports that are held, began from an older version, and count as
-        stale if they are merged. A learning rate that decays per update does not count it.
+        stale if they are merged. A learning rate that decays per update does not count the
+        replacement as an update.
 
         Args:
-            model: as the task's learner has it; of no importance without a task.
+            model: in the form of the task's learner; ignored without a task.
         """
         self.ledger.version += 1
         if self.training is not None:
             self.training.set_model(model)
 
     def evaluate(self) -> Score:
-        """Measure the model now; this changes nothing."""
+        """Evaluate the model now, and add the score to the history."""
         score = self._score()
         self.scores.append((len(self.outcomes), score))
         return score
@@ -288,7 +297,7 @@ class Run:
         version = self.training.version
         if self._scored is None or self._scored[0] != version:
             score = self.training.score()
-            if not np.isfinite(score.loss):  # of a loss that is not a number nothing is right
+            if not np.isfinite(score.loss):  # the accuracy of such a model means nothing
                 score = Score(score.loss, None)
             self._scored = (version, score)
         return self._scored[1]
@@ -312,10 +321,10 @@ class Run:
 
 
 def _keep_freed_memory() -> None:
-    """Have the C library keep what arrays free, rather than give it back and ask for it again.
+    """Make the C library keep the memory of freed arrays instead of returning it to the system.
 
-    A long vector is otherwise new memory every time, and its first touch takes longer than all
-    that is done with it. glibc learns from the largest block that is freed, up to 32 MiB; others
-    lose nothing by it.
+    Otherwise every long vector is new memory, and touching it for the first time takes longer than
+    the computation. glibc adapts its threshold to the largest block that was freed, up to 32 MiB.
+    With other C libraries this has no effect.
     """
     np.empty(31 << 20, dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""What a run refuses before or while it is played."""
+"""Checks of a run's arguments and policies, and their errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cafe.task import Task
 
 
 def check_secure(policy: Policy, secure: bool) -> None:
-    """Refuse a policy that secure aggregation leaves without what it needs."""
+    """Raise an error for a policy that needs what secure aggregation hides from the server."""
     unmet = sorted(policy.needs & PER_CLIENT_NEEDS)
     if secure and unmet:
         raise InputError(
@@ -24,7 +24,7 @@ def check_secure(policy: Policy, secure: bool) -> None:
 
 
 def check_held(policy: Policy, carried: Carried, secure: bool) -> None:
-    """Refuse to hold single reports where the server only sees sums."""
+    """Raise an error if a policy holds single reports with secure aggregation."""
     if secure and np.any(np.asarray(carried.jobs, dtype=np.int64) & int(HOLD)):
         raise InputError(
             f"The policy {policy.name} holds reports of single clients (HOLD in carry), and secure "
@@ -34,22 +34,22 @@ def check_held(policy: Policy, carried: Carried, secure: bool) -> None:
 
 
 def check_hazards(crash: float, patience: int) -> None:
-    """Refuse a crash probability outside [0, 1), and a patience below 1."""
+    """Raise an error for a crash probability outside [0, 1), or a patience below 1."""
     if not is_finite_number(crash) or not 0 <= crash < 1:
-        raise InputError(f"crash is a probability, at least 0 and below 1. Got {crash!r}.")
+        raise InputError(f"crash must be a probability in [0, 1). Got {crash!r}.")
     check_whole("patience", patience)
 
 
 def check_setting(federation: Federation, task: Task | None, crash: float, patience: int) -> None:
-    """Refuse a federation, a task and hazards that cannot be run together."""
+    """Raise an error for a federation, a task and hazards that cannot be run together."""
     if not isinstance(federation, Federation):
-        raise InputError(f"A federation is needed, such as cafe.Federation. Got {federation!r}.")
+        raise InputError(f"The federation must be a cafe.Federation. Got {federation!r}.")
     if task is not None and not isinstance(task, Task):
-        raise InputError(f"A task is made by cafe.Task(...), or None for the books. Got {task!r}.")
+        raise InputError(f"The task must be a cafe.Task, or None to train no model. Got {task!r}.")
     if task is not None and task.clients != federation.clients:
         raise InputError(
             f"The task has data for {task.clients} clients and the federation has "
-            f"{federation.clients}: each client needs its own examples, and no others."
+            f"{federation.clients}: both must have the same number of clients."
         )
     check_hazards(crash, patience)
 

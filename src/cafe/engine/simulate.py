@@ -1,4 +1,4 @@
-"""A simulation from its arguments to its history."""
+"""Simulate a run: from its arguments to its history."""
 
 from __future__ import annotations
 
@@ -32,26 +32,37 @@ def simulate(
     secure_aggregation: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> History:
-    """Play rounds in virtual time, and train if there is a task.
+    """Simulate rounds in virtual time, and train a model if there is a task.
 
-    The first limit that is reached ends the run; at least one is needed.
+    At least one of ``rounds``, ``updates`` and ``time`` is required. The first one that is reached
+    ends the run.
 
     Args:
-        federation: who takes part.
+        federation: the clients.
         policy: how the server runs its rounds, such as ``cafe.policies.mcu(...)``, or a controller
             that chooses a policy for each round.
-        task: what is learned; without one only the books are kept.
-        rounds: how many rounds at most, failed ones included.
-        updates: how many successful rounds at most.
+        task: what is learned. Without a task no model is trained, and only times, fates and ages
+            are simulated.
+        rounds: the maximum number of rounds, including failed ones.
+        updates: the maximum number of successful rounds.
         time: stop after the first round that closes at this virtual time or later.
-        seed: of all that is random; the same seed gives the same history.
-        crash: the probability that a job which was begun is never reported.
-        evaluate_every: measure the model every so many rounds; left out, it is measured about 100
-            times. It is measured at the end in any case.
-        patience: so many failed rounds in a row end the run with an error.
-        secure_aggregation: refuse policies that need to see single clients' updates, losses or
-            label counts, or that hold their reports: the server would only see sums.
-        progress: called with the share that is done.
+        seed: of all random numbers. The same seed gives the same history.
+        crash: the probability that a client which has begun a job never reports.
+        evaluate_every: the number of rounds between two evaluations of the model. By default, the
+            model is evaluated about 100 times. It is always evaluated at the end.
+        patience: the number of failed rounds in a row after which the run ends with an error.
+        secure_aggregation: raise an error for policies that need the updates, losses or label
+            counts of single clients, or that hold their reports. With secure aggregation the
+            server only sees sums.
+        progress: called after each round with the share of the run that is done.
+
+    Example:
+        >>> import cafe
+        >>> federation = cafe.Federation(clients=50, latency=cafe.Exponential(rate=1.0))
+        >>> policy = cafe.policies.mcu(quorum=10, deadline=0.5)
+        >>> history = cafe.simulate(federation, policy, rounds=100, seed=1)
+        >>> history.rounds, history.updates
+        (100, 100)
     """
     stopping = StoppingRule(rounds, updates, time)
     run = Run(
@@ -72,10 +83,17 @@ def simulate(
 def run_rounds(
     run: Run, stopping: StoppingRule, evaluate_every: int | None = None
 ) -> Iterator[tuple[Outcome, Score | None]]:
-    """Play to the end: each round's outcome, with the model's score where it was measured then.
+    """Play rounds until the run ends.
 
-    It is measured after every so many rounds, or at every hundredth part of the run; and after the
-    last round.
+    Args:
+        run: the run. It may have been played in part already.
+        stopping: when the run ends.
+        evaluate_every: the number of rounds between two evaluations of the model; None: it is
+            evaluated after every hundredth part of the run. It is evaluated after the last round
+            in any case.
+
+    Yields:
+        The outcome of each round, and the model's score if it was evaluated after the round.
     """
     every = None if evaluate_every is None else check_whole("evaluate_every", evaluate_every)
     trained = run.training is not None
@@ -92,7 +110,7 @@ def run_rounds(
 
 
 def _one_blas_thread_if(trained: bool) -> AbstractContextManager[None]:
-    """Hold BLAS to one thread for as long as a model is trained; see ``learn.threads``."""
+    """A context in which BLAS uses one thread, if a model is trained; see ``learn.threads``."""
     if not trained:
         return nullcontext()
     from cafe.learn.threads import one_blas_thread

@@ -1,4 +1,4 @@
-"""A run as plain arrays and back, so that it can be put down and taken up again, to the bit."""
+"""Save a run as plain arrays and restore it, so that it continues with identical results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BOOKS = ("area", "settled", "weight", "joined")
 
 
 class RunWithBooks(Protocol):
-    """What runs of every kind have in common: books, open jobs, and a past."""
+    """What simulated and live runs have in common: books, running jobs, outcomes and scores."""
 
     policy: Policy
     books: Books
@@ -46,7 +46,7 @@ class RunWithBooks(Protocol):
 
 
 def save_books(run: RunWithBooks) -> tuple[State, dict[str, Any]]:
-    """The books of a run, the jobs that run on, and its past: arrays, and values for JSON."""
+    """The books of a run, its running jobs, and its past, as arrays and as values for JSON."""
     books, ledger = run.books, run.books.ledger
     state: State = {f"ledger.{name}": column for name, column in vars(books.columns).items()}
     state |= {f"books.{name}": getattr(books, name) for name in _BOOKS}
@@ -63,7 +63,7 @@ def save_books(run: RunWithBooks) -> tuple[State, dict[str, Any]]:
 
 
 def restore_books(run: RunWithBooks, state: State, meta: dict[str, Any]) -> None:
-    """What :func:`save_books` has saved, back into a run."""
+    """Write what :func:`save_books` has saved into a run."""
     ledger, books = run.books.ledger, run.books
     for name in _CLOCK:
         setattr(ledger, name, meta[name])
@@ -87,30 +87,44 @@ def restore_books(run: RunWithBooks, state: State, meta: dict[str, Any]) -> None
 
 
 def pack(state: State, meta: dict[str, Any]) -> State:
-    """All of it as arrays that nobody else changes."""
+    """Copies of the arrays, with the values for JSON as one more array."""
     text = json.dumps(meta).encode()
     whole = state | {"meta": np.frombuffer(text, dtype=np.uint8)}
     return {name: np.array(column) for name, column in whole.items()}
 
 
 def unpack(state: State, identity: dict[str, Any]) -> dict[str, Any]:
-    """The values of a saved run; that of another run is refused."""
+    """The values for JSON of a saved run. Raises an error if it is another run."""
     meta: dict[str, Any] = json.loads(bytes(state["meta"]))
     for name, mine in identity.items():
         if meta[name] != mine:
             raise InputError(
-                f"The saved run has the {name} {meta[name]}, and this one {mine}: it cannot be "
-                "taken up with another. Begin anew in another folder."
+                f"The saved run has the {name} {meta[name]}, and this one {mine}: a run can only "
+                "be resumed with the same settings. Start over in another folder."
             )
     return meta
 
 
 def save(run: Run) -> State:
-    """All that the rest of a run depends on, and its past."""
+    """The state of a run as arrays: all that its next rounds depend on, and its past.
+
+    Example:
+        >>> import cafe
+        >>> from cafe.engine import Run
+        >>> from cafe.engine.snapshot import restore, save
+        >>> federation = cafe.Federation(clients=20, latency=cafe.Exponential(rate=1.0))
+        >>> policy = cafe.policies.mcu(quorum=5, deadline=1.0)
+        >>> first, second = Run(federation, policy), Run(federation, policy)
+        >>> first.step().round
+        0
+        >>> restore(second, save(first))
+        >>> second.step().round
+        1
+    """
     if run.starter.simulate_jobs is not None:
         raise InputError(
             "A run of two levels cannot be saved: the runs of its clusters are not part of it. "
-            "Play it again from its seed, which gives the same numbers."
+            "Run it again from its seed, which gives the same results."
         )
     state, meta = save_books(run)
     meta |= {"failures": asdict(run.failures), "waits": run.calls.waits, **_identity(run)}
@@ -137,7 +151,7 @@ def save(run: Run) -> State:
 
 
 def restore(run: Run, state: State) -> None:
-    """Put a new run, made with the same arguments, where the saved one was."""
+    """Write the saved state into a new run, which must have the same arguments as the saved one."""
     meta = unpack(state, _identity(run))
     if run.presence is not None:
         prefix = "presence."
@@ -146,7 +160,7 @@ def restore(run: Run, state: State) -> None:
         )
     training = run.training
     if ("trained" in meta) != (training is not None):
-        raise InputError("The saved run and this one must both have a task, or both none.")
+        raise InputError("The saved run and this one must both have a task, or both have none.")
     restore_books(run, state, meta)
     run.failures, run.calls.waits = Failures(**meta["failures"]), meta["waits"]
     run.traffic.uploads = dict(meta["uploads"])
@@ -174,7 +188,7 @@ def restore(run: Run, state: State) -> None:
 
 
 def _identity(run: Run) -> dict[str, Any]:
-    """What a run must have in common with one that it takes up."""
+    """The settings that a saved run and the run that resumes it must share."""
     return {
         "seed": run.seed,
         "policy": identity_of(run.controller),

@@ -1,8 +1,8 @@
-"""The data plane of a run: models, and the updates that decisions ask for, computed late.
+"""The models of a run, and the updates of clients, which are computed as late as possible.
 
-Nothing is computed when a job starts or reports. A job leaves only its address (client, invitation,
-version); when a merge gives it a coefficient, its batches are worked out and its gradients taken,
-all of an update's jobs together. Jobs that are thrown away cost nothing.
+Nothing is computed when a job starts or reports: only its client, invitation and version are
+stored. When a merge gives it a coefficient, its batches are drawn and its gradients computed,
+together with all other jobs of the update. Discarded jobs cost no gradients.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from cafe.task import Task
 
 @dataclass(eq=False)
 class Training:
-    """The global model, the versions still needed, and the clients' local models as recipes.
+    """The global model, and what is needed to compute the updates of jobs.
 
     Attributes:
         task: what is learned.
-        seed: of the batches and the start.
-        models: the model by version, for those that a job may still begin from or refer to.
-        version: how many updates there have been.
+        seed: of the batches and the initial model.
+        models: by version, the global models that jobs started from and later merges may need.
+        version: of the global model.
         chains: the jobs whose models later merges may need.
-        moments: what the server optimiser remembers.
-        given: the versions that came from outside, and were not made by an update.
+        moments: the state of the server optimiser.
+        given: the versions that :meth:`set_model` set, and no update made.
         computed_updates: returns the updates of chains, one row each, if clients have computed them
             already; None: clients take gradient steps on the task's examples, computed here.
-        vectors: what clients add to their gradients, and which parameters they leave as they are.
+        vectors: what clients add to their gradients, and which parameters they do not change.
     """
 
     task: Task
@@ -75,7 +75,7 @@ class Training:
 
     @property
     def bytes(self) -> int:
-        """The size of the model."""
+        """The size of the model in bytes."""
         return self.task.learner.save(self.model).nbytes
 
     def set_model(self, model: Model) -> None:
@@ -86,7 +86,7 @@ class Training:
 
     @property
     def parameters(self) -> int:
-        """How many numbers the model has."""
+        """The number of parameters of the model."""
         return len(self.task.learner.save(self.model))
 
     def start(self, invitation: int, round_: int, work: Work, jobs: Running, policy: Policy) -> int:
@@ -142,7 +142,7 @@ class Training:
         if updates is None and self.computed_updates is not None:
             updates = self.computed_updates(chains)
         model = self.model
-        with np.errstate(all="ignore"):  # looked for below
+        with np.errstate(all="ignore"):  # the result is checked below
             if updates is None:
                 change = self._change(chains, merge)
             else:
@@ -163,7 +163,7 @@ class Training:
         return True
 
     def _change(self, chains: JobChains, merge: Merge) -> Model:
-        """The sum of coefficient times update or model. The caller owns it."""
+        """The sum of coefficient times update or model, computed here. The caller may change it."""
         used = np.flatnonzero(merge.coefficient)
         coefficient = merge.coefficient[used].astype(np.float32)
         if len(used) < len(chains):
@@ -179,7 +179,7 @@ class Training:
         return self.model * 0.0 if whole is None else whole
 
     def _sum(self, chains: JobChains, merge: Merge, updates: NDArray[np.float32]) -> Model:
-        """The same with updates that are known already."""
+        """The sum of coefficient times update or model, of updates that are already computed."""
         saved = np.asarray(merge.coefficient, dtype=np.float32) @ updates
         whole = self.task.learner.load(saved)
         if merge.of == "model":
@@ -199,7 +199,7 @@ class Training:
             return learner.gradient(model, data, local.rows.ravel(), weight.ravel())
 
     def updates(self, chains: JobChains) -> NDArray[np.float32]:
-        """Each path's own update, for a policy that needs to see them."""
+        """The update of each chain, for a policy that needs to see them."""
         if self.computed_updates is not None:
             return self.computed_updates(chains)
         rows: dict[int, NDArray[np.float32]] = {}
@@ -213,13 +213,13 @@ class Training:
         return np.stack([rows[k] for k in range(len(chains))])
 
     def losses(self, chains: JobChains) -> tuple[Floats, Floats]:
-        """The loss on the first batch of each path, before any step: its mean, and mean square."""
+        """The mean and the root mean square loss of each chain's first batch, before any step."""
         mean, rms = np.empty(len(chains)), np.empty(len(chains))
         for version, works, some in self._groups(chains):
             local = self._local_steps(chains.take(some), works)
             rows, weight = local.rows[:, 0], local.weight[:, 0]
             share = weight / weight.sum(axis=1, keepdims=True)
-            with np.errstate(all="ignore"):  # of a model that diverges it may not be finite
+            with np.errstate(all="ignore"):  # the loss of a diverged model may be infinite
                 loss = self.task.learner.losses(self.models[version], self.task.data, rows.ravel())
                 loss = loss.reshape(rows.shape)
                 mean[some] = (loss * weight).sum(axis=1) / weight.sum(axis=1)
@@ -227,9 +227,11 @@ class Training:
         return mean, rms
 
     def _groups(self, chains: JobChains) -> list[tuple[int, tuple[Work, ...], Indices]]:
-        """Which chains can be trained together: those from one version with the same work.
+        """Chains that can be computed together: those from one version with the same work.
 
-        One kind of work for all their jobs, however many these are, or one for each.
+        Returns:
+            For each group its version, its works and its rows. There is one work for all jobs of a
+            chain, or one for each.
         """
         if not len(chains):
             return []
@@ -250,7 +252,7 @@ class Training:
         return [(version, each, np.array(some)) for (version, each), some in kinds.items()]
 
     def _steps_with_vectors(self, chains: JobChains, works: tuple[Work, ...]) -> LocalSteps:
-        """The local steps of chains that are alike, with the vectors in force when they began."""
+        """The local steps of a group of chains, with the vectors in force when they began."""
         local, vectors = self._local_steps(chains, works), self.vectors
         if not vectors.begun:
             return local
@@ -317,21 +319,21 @@ class Training:
         self.models = {v: m for v, m in self.models.items() if v in versions}
 
     def score(self) -> Score:
-        """How good the global model is on the task's test examples."""
+        """The score of the global model on the test examples; without any, on the clients'."""
         test = self.task.held if self.task.test is None else self.task.test
-        with np.errstate(all="ignore"):  # a model that diverges is its loss's business to show
+        with np.errstate(all="ignore"):  # a diverged model has an infinite loss
             return self.task.learner.score(self.model, test)
 
 
 def finite(model: Model) -> bool:
-    """Whether all numbers of a model are finite, of NumPy's or another kind of array."""
+    """Whether a model contains neither NaN nor infinity. It may be a NumPy or another array."""
     if math.isfinite(float(model @ model)):
         return True
-    return bool((model - model == 0).all())  # the square may be too large and the model not
+    return bool((model - model == 0).all())  # the square may overflow while the model is finite
 
 
 def labels(task: Task, clients: Indices) -> Whole:
-    """How many examples of each class clients hold, a row per client."""
+    """The number of examples of each class that clients hold, a row per client."""
     found = np.zeros((len(clients), task.data.classes), dtype=np.int64)
     for k, client in enumerate(clients.tolist()):
         found[k] = np.bincount(task.data.y[task.shards[client]], minlength=task.data.classes)

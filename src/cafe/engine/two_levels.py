@@ -1,9 +1,9 @@
-"""Two levels: the clients of a cloud are clusters, and each cluster runs rounds of its own clients.
+"""Two levels: a cloud's clients are clusters, and each cluster runs rounds with its own clients.
 
-The cloud's run and every cluster's run are a ``Run``. A job of a cluster begins from the
-cloud's model and is played when it starts: its cluster makes updates of its own, by its own policy
-and on its own clock. What it reports is its model minus the cloud's, and how long it took is how
-far its clock went, plus the time of its link.
+The cloud and every cluster have a ``Run`` of their own. A job of a cluster starts from the cloud's
+model, and is played when it starts: the cluster makes updates by its own policy and on its own
+clock. It reports its model minus the cloud's. Its response time is the time that has passed on its
+clock, plus the time of its link.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from cafe.task import Task
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """What a run of two levels did and cost.
+    """The result of a run with two levels.
 
     Attributes:
-        cloud: the cloud's run. Its clients are the clusters: its wastes and ages are in the time
-            of clusters, and its downloads and bytes are those of the links.
-        clusters: the run of each cluster, in the time of clients.
-        discarded: client time that went into the updates of clusters whose report the cloud
-            discarded. The clusters' own books call it used.
+        cloud: the history of the cloud. Its clients are the clusters: its wastes and ages are in
+            the time of clusters, and its downloads and bytes are those of the links.
+        clusters: the history of each cluster, in the time of clients.
+        discarded: client time in updates of clusters whose report the cloud discarded. In the
+            histories of the clusters this time counts as used.
     """
 
     cloud: History
@@ -53,27 +53,27 @@ class Levels:
 
     @property
     def model(self) -> NDArray[np.float32] | None:
-        """The cloud's parameters in the end; None without a task."""
+        """The cloud's parameters after the last round; None without a task."""
         return self.cloud.model
 
     @property
     def client_seconds(self) -> float:
-        """Client time in all clusters, used or not."""
+        """Client time spent in all clusters, used or not."""
         return sum(cluster.client_seconds for cluster in self.clusters)
 
     @property
     def waste(self) -> float:
-        """Client time thrown away by clusters, as the paper charges it, or by the cloud."""
+        """Client time wasted by clusters, as the paper charges it, or by the cloud."""
         return sum(cluster.waste for cluster in self.clusters) + self.discarded
 
     @property
     def processing_waste(self) -> float:
-        """Client time thrown away by clusters, as it was really spent, or by the cloud."""
+        """Client time wasted by clusters, as it was really spent, or by the cloud."""
         return sum(cluster.processing_waste for cluster in self.clusters) + self.discarded
 
     @property
     def downloads(self) -> int:
-        """How many times a model was sent, to clusters and to clients."""
+        """The number of times that a model was sent, to clusters and to clients."""
         return sum(run.downloads for run in (self.cloud, *self.clusters))
 
     @property
@@ -83,7 +83,7 @@ class Levels:
 
     @property
     def bytes_up(self) -> float:
-        """Bytes that came with reports of clients and of clusters, used or not."""
+        """Bytes in the reports of clients and of clusters, used or not; 0 without a task."""
         return sum(run.bytes_up for run in (self.cloud, *self.clusters))
 
     def __repr__(self) -> str:
@@ -109,35 +109,45 @@ def two_levels(
     patience: int = 1000,
     progress: Callable[[float], None] | None = None,
 ) -> Levels:
-    """Play the rounds of a cloud over clusters in virtual time, and train if there is a task.
+    """Simulate a cloud whose clients are clusters, and train a model if there is a task.
 
     ``Work(steps=...)`` of the cloud's policy is the number of updates that a cluster makes before
-    it reports; one if the policy does not say. ``Work(scaled=True)``, the default, multiplies a
-    cluster's report by the number of clusters times its share of all examples, so that the mean of
-    all reports weighs each example alike. The task's server optimiser is the cloud's.
+    it reports; by default one. With ``Work(scaled=True)``, the default, a cluster's report is
+    multiplied by the number of clusters times its share of all examples, so that all examples have
+    the same weight in the mean of all reports. The cloud applies the task's server optimiser;
+    clusters add up updates.
 
-    A cluster finishes what it has begun. If the cloud discards its report, and invites it again
-    while it is still at work, then the next job begins when it has finished.
+    A cluster always finishes its job. If the cloud discards its report and invites it again while
+    it still works, the next job begins when it has finished.
 
     Args:
         clusters: each with its clients and its policy.
-        cloud: how the cloud runs its rounds, with the clusters for clients.
+        cloud: how the cloud runs its rounds. Its clients are the clusters.
         task: what is learned. Clients are numbered through all clusters: the shards of the first
-            cluster's clients come first. Without a task only the books are kept.
+            cluster's clients come first. Without a task no model is trained.
         link: the time that the model takes between the cloud and a cluster, both ways together: a
-            latency for all links or with an entry for each, or a federation with a client for each
+            latency for all links or with an entry for each, or a federation with one client per
             cluster. None: no time.
-        rounds: how many rounds of the cloud at most, failed ones included.
-        updates: how many successful rounds of the cloud at most.
+        rounds: the maximum number of rounds of the cloud, including failed ones.
+        updates: the maximum number of successful rounds of the cloud.
         time: stop after the first round of the cloud that closes at this virtual time or later.
-        seed: of all that is random; each cluster has a seed of its own, made from it.
-        crash: the probability that a job which a client has begun is never reported.
-        evaluate_every: measure the cloud's model every so many rounds of the cloud; left out, it is
-            measured about 100 times.
-        patience: after so many failed rounds in a row a cluster gives up, and reports the updates
-            that it has made. Without any, its job is lost. So many failed rounds of the cloud in a
-            row end the run with an error.
-        progress: called with the share that is done.
+        seed: of all random numbers. Each cluster has its own seed, which is derived from it.
+        crash: the probability that a client which has begun a job never reports.
+        evaluate_every: the number of rounds of the cloud between two evaluations of its model. By
+            default, the model is evaluated about 100 times.
+        patience: a cluster gives up after this many failed rounds in a row, and reports the updates
+            that it has made; if it has made none, its job is lost. After this many failed rounds of
+            the cloud in a row the run ends with an error.
+        progress: called after each round of the cloud with the share of the run that is done.
+
+    Example:
+        >>> import cafe
+        >>> phones = cafe.Federation(clients=10, latency=cafe.Exponential(rate=1.0))
+        >>> cluster = cafe.Cluster(phones, cafe.policies.mcu(quorum=2, deadline=0.5))
+        >>> cloud = cafe.policies.mcu(quorum=2, deadline=3.0)
+        >>> levels = cafe.two_levels([cluster] * 3, cloud, rounds=5)
+        >>> levels.cloud.updates, len(levels.clusters)
+        (5, 3)
     """
     stopping = StoppingRule(rounds, updates, time)
     check_hazards(crash, patience)

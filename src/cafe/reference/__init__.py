@@ -1,9 +1,9 @@
-"""The simulator again, slow and obvious: read it first.
+"""A second simulator, slow and simple. Read it before the engine.
 
-One client at a time, one event at a time, every report trained as soon as it comes in. It shares
-with the engine only the policies, the checks of their answers, and what is random (each draw has an
-address, see ``randomness``; batches are drawn so too).
-Tests hold the engine to it: the books to the bit, the model to rounding.
+It processes one client and one event at a time, and trains every report as soon as it arrives. It
+shares with the engine only the policies, the checks of their answers, and the random numbers (see
+``randomness``), including the batches. Tests compare the engine with it: the books must be
+identical, and the models equal up to rounding.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def simulate(
     seed: int = 0,
     crash: float = 0.0,
 ) -> History:
-    """Play rounds, as :func:`cafe.engine.simulate` does."""
+    """Simulate this many rounds, as :func:`cafe.engine.simulate` does."""
     run = Reference(federation, policy, task, seed=seed, crash=crash)
     for _ in range(rounds):
         run.step()

@@ -1,4 +1,4 @@
-"""The reference's jobs: an object for each, with all that will become of it."""
+"""The reference's jobs: one object for each, with all that will become of it."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from cafe.rounds.outcome import Fate
 
 @dataclass(eq=False)
 class ReferenceJob:
-    """One client's piece of work."""
+    """A job of one client."""
 
     client: int
     start: float
     version: int
     round: int
     local: bool
-    invitation: int  # the number that its random numbers have as their address
+    invitation: int  # the address of its random numbers
     steps: int
     note: float
-    arrival: float  # when its report comes, if ever
+    arrival: float  # when its report arrives; infinite if it never does
     stop: float  # when the client stops working on it
     absent: bool  # whether it never began
     crashes: bool  # whether it is lost at ``stop``
     seconds: float  # of training
     work: Work
-    before: ReferenceJob | None  # the job whose local model it goes on from
-    began: int  # the version of the global model that this goes back to
+    before: ReferenceJob | None  # the job whose local model it continues from
+    began: int  # the version of the global model that its chain began from
     offset: Any = None  # what it adds to each gradient
-    frozen: Any = None  # which parameters it leaves as they are
+    frozen: Any = None  # which parameters it does not change
     uses: int = 0  # in how many updates it has been
     model: Any = None  # what it reports
-    base: Any = None  # the global model that this goes back to
-    loss: float = np.nan  # on its first batch there
+    base: Any = None  # the global model that its chain began from
+    loss: float = np.nan  # on its first batch
     rms_loss: float = np.nan
 
     @property
@@ -79,12 +79,12 @@ def as_columns(kind: Any, jobs: list[ReferenceJob], **more: Any) -> Any:
 
 
 def reported_jobs(seen: list[ReferenceJob]) -> tuple[Jobs, Floats]:
-    """Jobs that have reported, and when."""
+    """The jobs that have reported, and their arrival times."""
     return as_columns(Jobs, seen), np.array([job.arrival for job in seen])
 
 
 def total(seconds: list[float]) -> float:
-    """Added up from the first to the last, as the books do."""
+    """The sum from the first to the last number, in the order of the engine's books."""
     total = 0.0
     for each in seconds:
         total += each

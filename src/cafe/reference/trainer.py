@@ -1,4 +1,4 @@
-"""The reference's models: every report is trained when it comes, one client at a time."""
+"""The reference's models: every report is trained when it arrives, one client at a time."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Trainer:
 
     Args:
         task: what is learned.
-        seed: of the first model and the batches.
+        seed: of the initial model and the batches.
     """
 
     def __init__(self, task: Task, seed: int) -> None:
         self.task, self.seed = task, seed
         self.models = [task.learner.start(Stream(seed, "start").at(0))]
-        self.given: list[int] = []  # versions that came from outside
+        self.given: list[int] = []  # versions that set_model added
         self.moments: tuple[Any, ...] = ()
         self.common: Any = None  # what every client adds to its gradients
         self.own: dict[int, Any] = {}  # what single clients add besides
@@ -33,32 +33,32 @@ class Trainer:
 
     @property
     def parameters(self) -> int:
-        """How many the model has."""
+        """The number of parameters of the model."""
         return len(self.task.learner.save(self.models[0]))
 
     @property
     def has_vectors(self) -> bool:
-        """Whether clients add something to their gradients, or leave parameters as they are."""
+        """Whether clients add vectors to their gradients, or do not change some parameters."""
         return bool(self.own) or self.common is not None or self.frozen is not None
 
     def set_model(self, model: Any) -> None:
-        """Add a version that comes from outside."""
+        """Add a version that no update made."""
         self.models.append(model)
         self.given.append(len(self.models) - 1)
 
     def score(self) -> Score:
-        """How good the last model is."""
+        """The score of the last model."""
         test = self.task.held if self.task.test is None else self.task.test
         with np.errstate(all="ignore"):
             return self.task.learner.score(self.models[-1], test)
 
     def offset(self, client: int) -> Any:
-        """What a client adds to its gradients now: the common vector and its own."""
+        """The sum of the common vector and a client's own; None if there is neither."""
         parts = [part for part in (self.common, self.own.get(client)) if part is not None]
         return sum(parts[1:], parts[0]) if parts else None
 
     def train(self, job: ReferenceJob) -> None:
-        """Take a job's steps, one after the other, from the global or the client's own model."""
+        """Compute a job's steps one by one, from the global model or the client's local model."""
         task, client = self.task, np.array([job.client])
         job.base = self.models[job.began]
         model = job.base if job.before is None else job.before.model
@@ -70,7 +70,7 @@ class Trainer:
         )  # fmt: skip
         if job.before is None:
             share = local.weight[0, 0] / local.weight[0, 0].sum()
-            with np.errstate(all="ignore"):  # of a model that diverges it may not be finite
+            with np.errstate(all="ignore"):  # the loss of a diverged model may be infinite
                 loss = task.learner.losses(model, task.data, local.rows[0, 0])
                 job.loss = float((loss * local.weight[0, 0]).sum() / local.weight[0, 0].sum())
                 job.rms_loss = float(np.sqrt((loss.astype(float) ** 2 * share).sum()))
@@ -92,12 +92,15 @@ class Trainer:
         job.model = model
 
     def move(self, jobs: list[ReferenceJob], used: dict[ReferenceJob, float], merge: Merge) -> bool:
-        """Make the next version; False, and nothing is changed, if it were not finite.
+        """Make the next version of the model.
 
         Args:
             jobs: of all reports.
             used: the jobs with a coefficient that is not 0.
             merge: what the policy answered.
+
+        Returns:
+            False, and nothing is changed, if the new model would contain NaN or infinity.
         """
         task, moments = self.task, self.moments
         with np.errstate(all="ignore"):
@@ -119,7 +122,7 @@ class Trainer:
         return True
 
     def describe(self, jobs: list[ReferenceJob], needs: frozenset[str]) -> dict[str, Any]:
-        """What a policy needs to see of reports."""
+        """The columns of reports that a policy needs, by name."""
         found: dict[str, Any] = {}
         task, save = self.task, self.task.learner.save
         if "updates" in needs:

@@ -417,7 +417,7 @@ FAST = slow_and_fast()
          "a client for each of the 2 clusters"),
         (lambda: ILL(FAST, everyone(), rounds=1,
                      link=cafe.Federation(2, cafe.Constant(1.0), per_step=1.0)), "has no per_step"),
-        (lambda: ILL(FAST, fedavg(fraction=1.0), rounds=1), r"of updates of its own, Work\(steps"),
+        (lambda: ILL(FAST, fedavg(fraction=1.0), rounds=1), r"number of updates, Work\(steps"),
         (lambda: ILL(FAST, everyone(prox=0.1), rounds=1), r"epochs, seconds and prox belong in"),
         (lambda: ILL(FAST, replace(everyone(), needs=frozenset({"losses"})), points([1, 3]),
                      rounds=1), "needs losses of clients, and the cloud's clients are clusters"),

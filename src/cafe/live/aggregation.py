@@ -32,7 +32,14 @@ class Combine(Protocol):
 
 @dataclass(frozen=True)
 class Sum:
-    """The sum of coefficient times update, in float64, row by row in the order given."""
+    """The sum of coefficient times update, in float64, row by row in the order given.
+
+    Example:
+        >>> import numpy as np
+        >>> from cafe.live import Sum
+        >>> Sum()(np.array([[1.0], [3.0]]), np.array([0.5, 0.5])).tolist()
+        [2.0]
+    """
 
     def __call__(self, updates: NDArray[np.float64], coefficient: Floats) -> Vector:
         total = np.zeros(updates.shape[1])
@@ -47,6 +54,12 @@ class Clip:
 
     Attributes:
         times: the largest norm of an update, as a multiple of the median norm of its round.
+
+    Example:
+        >>> import numpy as np
+        >>> from cafe.live import Clip
+        >>> Clip()(np.array([[1.0], [1.0], [40.0]]), np.array([0.25, 0.25, 0.5])).tolist()
+        [1.0]
     """
 
     times: float = 1.0
@@ -70,6 +83,12 @@ class Trimmed:
     Attributes:
         share: the share of the reports that is left out at each end; at least the share of
             malicious clients to withstand.
+
+    Example:
+        >>> import numpy as np
+        >>> from cafe.live import Trimmed
+        >>> Trimmed(0.3)(np.array([[1.0], [2.0], [900.0]]), np.full(3, 1 / 3)).tolist()
+        [2.0]
     """
 
     share: float = 0.2
@@ -89,7 +108,14 @@ class Trimmed:
 
 @dataclass(frozen=True)
 class Median:
-    """In every coordinate the median, times the sum of all coefficients (Yin et al., 2018)."""
+    """In every coordinate the median, times the sum of all coefficients (Yin et al., 2018).
+
+    Example:
+        >>> import numpy as np
+        >>> from cafe.live import Median
+        >>> Median()(np.array([[1.0], [2.0], [900.0]]), np.full(3, 1 / 3)).tolist()
+        [2.0]
+    """
 
     def __call__(self, updates: NDArray[np.float64], coefficient: Floats) -> Vector:
         cut = (len(updates) - 1) // 2

@@ -33,6 +33,11 @@ class ClientContext:
         config: the run's settings.
         label: the client's name for people; it is shown, and never used in decisions.
         clock: returns seconds on this machine.
+
+    Example:
+        >>> from cafe.live import ClientContext
+        >>> ClientContext(settings={"partition-id": 0}).settings["partition-id"]
+        0
     """
 
     run: str = ""
@@ -131,6 +136,11 @@ class Trained:
         steps: how many gradient steps were taken.
         rms_loss: the root of the mean squared loss before the first step.
         labels: how many examples of each class the client holds.
+
+    Example:
+        >>> from cafe.live import Trained
+        >>> def train(model, job):
+        ...     return Trained({"w": model["w"] + 1.0}, examples=200, steps=1)
     """
 
     model: Mapping[str, Any]

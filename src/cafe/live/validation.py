@@ -32,6 +32,11 @@ class ReportLimits:
             before there are three of them, of the model's own norm plus one.
         examples: the most examples that a client may claim to hold. Policies that weigh by size
             trust this number.
+
+    Example:
+        >>> from cafe.live import ReportLimits
+        >>> ReportLimits(times=10, examples=50_000)  # an argument of cafe.flower.server
+        ReportLimits(norm=None, times=10, examples=50000)
     """
 
     norm: float | None = None

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from cafe.cli import app
 from cafe.errors import FileError, InputError
-from cafe.reproduce import names, reproduce
+from cafe.reproduce import conclude_again, names, reproduce
 from cafe.reproduce.folder import QUICK, README, RESULTS, RUNS
 from tests.support.reproductions import MNIST, TRAINED
 
@@ -65,3 +65,15 @@ def test_a_torn_result_is_refused_in_a_sentence(tmp_path: Path) -> None:
     torn.write_text('{"name": "table-a', encoding="utf-8")
     with pytest.raises(FileError, match=r"damaged.*cafe reproduce table-agu"):
         reproduce(["fig-iid-rate"], tmp_path, quick=True)
+
+
+def test_folders_are_written_again_from_their_rows(tmp_path: Path) -> None:
+    """Without any trial, and to the byte."""
+    reproduce(["fig-iid-rate"], tmp_path)
+    folder = tmp_path / "fig-iid-rate"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (folder / README).unlink()
+    (tmp_path / README).unlink()
+    assert [*conclude_again(tmp_path)] == ["fig-iid-rate"]
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert (tmp_path / README).is_file()

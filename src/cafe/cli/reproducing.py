@@ -54,7 +54,7 @@ def reproduce(
         def show_finding(experiment: Experiment, finding: Finding) -> None:
             stack.close()
             rows = [(claim.text, claim.verdict.value, claim.effect) for claim in finding.claims]
-            columns = ("claim", "verdict", "what was seen")
+            columns = ("claim", "verdict", "what was measured")
             title = f"{experiment.name}: {experiment.title} ({experiment.source})"
             print_output(table(Cells(title, columns, rows, frozenset(range(3)))))
 

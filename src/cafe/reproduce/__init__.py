@@ -1,4 +1,4 @@
-"""The paper, reproduced: every figure and table, and what lies beyond them."""
+"""Experiments that reproduce every figure and table of the paper, and some beyond it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ from cafe.reproduce.trials import Effort, TrialProgress, fetch_data
 if TYPE_CHECKING:
     from cafe.data.store import Fetching
 
-__all__ = ["Claim", "ClaimVerdict", "Experiment", "Finding", "experiment", "names", "reproduce"]
+__all__ = [
+    "Claim",
+    "ClaimVerdict",
+    "Experiment",
+    "Finding",
+    "conclude_again",
+    "experiment",
+    "names",
+    "reproduce",
+]
 
 # The module in cafe.reproduce that defines each experiment as ``EXPERIMENT``, in the paper's order.
 _MODULES = {
@@ -90,4 +99,24 @@ def reproduce(
         write_index(Path(folder), names())
         if on_finding is not None:
             on_finding(one, findings[one.name])
+    return findings
+
+
+def conclude_again(folder: str | Path = "paper") -> dict[str, Finding]:
+    """Write the pages, results and pictures in a folder again from its rows, without any trials.
+
+    Args:
+        folder: the parent of the experiments' folders.
+
+    Returns:
+        The findings of all experiments whose rows are in the folder, by name.
+    """
+    from cafe.reproduce.folder import RUNS, read_rows, write_folder, write_index
+
+    kept = [name for name in names() if (Path(folder) / name / RUNS).is_file()]
+    findings = {}
+    for name in kept:
+        own = Path(folder) / name
+        findings[name] = write_folder(experiment(name), read_rows(own), own)
+    write_index(Path(folder), names())
     return findings

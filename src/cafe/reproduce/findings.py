@@ -70,6 +70,6 @@ def outlier_notes(rows: Rows, *columns: str) -> list[str]:
         return []
     return [
         f"Of {len(rows)} runs {len(low)} ended more than {OUTLIER:g} below the median of their "
-        f"place, the lowest at {min(low):.3f}: at this rate a run is now and then thrown back. "
-        "Such runs are in the means, and make their errors large."
+        f"setting, the lowest at {min(low):.3f}: at this learning rate a run sometimes loses "
+        "accuracy. The means include such runs, which makes their errors large."
     ]

@@ -20,8 +20,8 @@ from cafe.results.storage import explain_write_errors, make_folder
 RUNS, PRINTED, RESULTS, README = "runs.csv", "paper.csv", "results.json", "README.md"
 BEYOND = "Beyond the paper"  # the first words of a claim that the paper does not make
 QUICK = (
-    "**This is a quick run: a few rounds, two seeds, fewer places. Its verdicts say nothing about "
-    "the paper.**"
+    "**This is a quick run: a few rounds, two seeds, fewer settings. Its verdicts say nothing "
+    "about the paper.**"
 )
 
 
@@ -88,16 +88,16 @@ def render_readme(experiment: Experiment, finding: Finding) -> str:
         lines = [
             (claim.text, f"**{claim.verdict.value}**", claim.effect) for claim in finding.claims
         ]
-        parts += [markdown_table(("claim", "verdict", "what was seen"), lines)]
+        parts += [markdown_table(("claim", "verdict", "what was measured"), lines)]
     parts += [f"![{experiment.name}: {name}]({name}.svg)" for name in finding.pictures]
     for table in finding.tables:
         parts += [f"## {table.title}", markdown_table(table.columns, table.rows)]
     if finding.notes:
         parts += ["## Notes", "\n".join(f"- {note}" for note in finding.notes)]
     # No links: the documentation includes this page from another folder.
-    parts += [f"Made by `cafe reproduce {experiment.name}`; `{RUNS}` has every run."]
+    parts += [f"Made by `cafe reproduce {experiment.name}`; `{RUNS}` contains every run."]
     if experiment.scenario:
-        parts[-1] += " `cafe simulate scenario.toml` plays one of them."
+        parts[-1] += " `cafe simulate scenario.toml` runs one of them."
     return "\n\n".join(parts) + "\n"
 
 
@@ -125,8 +125,8 @@ def render_index(folder: Path, order: Sequence[str]) -> str:
     parts = [
         "# All claims",
         f"Of {len(of_paper)} claims of the paper {_count_verdicts(of_paper)}. Of {len(beyond)} "
-        f"statements beyond it {_count_verdicts(beyond)}. Effects and errors are on the "
-        "experiments' own pages.",
+        f"statements beyond it {_count_verdicts(beyond)}. The effects and their errors "
+        "are on the experiments' pages.",
         markdown_table(("experiment", "in the paper", "claim", "verdict"), lines),
         "Made by `cafe reproduce`.",
     ]

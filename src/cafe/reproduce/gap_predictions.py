@@ -20,14 +20,15 @@ PRINTED, PRINTED_AGE = "Theorem 3 as printed", "Corollary 3 as printed, by age"
 CORRECTED = "corrected theorem"
 FORMULAS = {  # and the first words of a claim about each
     PRINTED: "Theorem 3 as printed",
-    PRINTED_AGE: "Corollary 3 as printed, through the age,",
+    PRINTED_AGE: "Corollary 3 as printed, which uses the age,",
     CORRECTED: "Beyond the paper: the corrected theorem",
 }
 HALF = 0.5  # the paper's deadline, with which others are compared
 RULE = (
-    "The rule for how a gap changes with the deadline: against T=0.5, a formula holds where it is "
-    "within a quarter of every measured gap, and in part where within a factor 2; two standard "
-    "errors of what was measured are first taken off its distance."
+    "The rule for how the gap changes with the deadline: gaps and formulas are divided by their "
+    "values at T=0.5. A formula holds where it is within a quarter of every measured gap, and in "
+    "part where it is within a factor 2. Two standard errors of the measured gaps do not count "
+    "against it."
 )
 Gaps = Mapping[float, Estimate]  # by deadline
 Formulas = Mapping[str, Mapping[float, float]]  # each formula's values, by deadline
@@ -63,12 +64,12 @@ def prediction_claims(names: Mapping[str, str], gaps: Gaps, formulas: Formulas) 
             for t, ratio in ratios.items()
         )
         effect = (
-            f"From T={low:g} to T={high:g} the gap falls {fall:.0f}-fold; the formula says "
-            f"{formula[low] / formula[high]:.1f}-fold. Against T={HALF:g} it is off by at most a "
-            f"factor {worst_factor(ratios.values()):.2f} (gaps against it are known to "
-            f"{error:.0%})."
+            f"From T={low:g} to T={high:g} the gap falls by a factor of {fall:.0f}; the formula "
+            f"gives {formula[low] / formula[high]:.1f}. Relative to T={HALF:g} it is off by a "
+            f"factor of at most {worst_factor(ratios.values()):.2f} (relative gaps have a standard "
+            f"error of at most {error:.0%})."
         )
-        text = f"{subject} says how the gap changes with the deadline"
+        text = f"{subject} predicts how the gap changes with the deadline"
         claims.append(Claim(text, judge_factor(certain), effect))
     return claims
 

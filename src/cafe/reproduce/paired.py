@@ -78,7 +78,7 @@ class PairedComparison:
         }
         (point, scheme), most = max(off.items(), key=lambda entry: entry[1])
         return Claim(
-            f"The printed accuracies come out, within {CLOSE:g} everywhere (in part: "
+            f"The printed accuracies are reproduced within {CLOSE:g} everywhere (in part: within "
             f"{CLOSE_IN_PART:g})",
             judge_at_most(most, CLOSE, CLOSE_IN_PART),
             f"The largest difference is {most:.3f}, of {scheme.upper()} at {self.label(point)}, "

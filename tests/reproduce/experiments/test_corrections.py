@@ -28,8 +28,8 @@ def test_the_whole_of_corrections_follows_from_its_rows_as_kept() -> None:
                 "softmax", scheme, seed, 5
             )
     finding = corrections.conclude(rows_from_csv(rows_to_csv(rows)))
-    assert verdict(finding, "age sets the rate") is FAILS
+    assert verdict(finding, "age determines the rate") is FAILS
     assert verdict(finding, "a quorum above 1") is FAILS
-    assert verdict(finding, "over N, not over their sum") is not FAILS
+    assert verdict(finding, "divided by N, not by their sum") is not FAILS
     for draw in finding.pictures.values():
         assert draw().axes

@@ -23,7 +23,7 @@ def test_what_the_text_says_of_waste() -> None:
 
     changed = conclude_doctored("theory", without_failures)
     assert verdict(changed, "waste of a round") is HOLDS
-    assert verdict(changed, "time that was spent") is HOLDS
+    assert verdict(changed, "time that clients spend") is HOLDS
 
 
 def test_corollary_1_fails_where_quorum_1_wastes_most() -> None:

@@ -107,14 +107,14 @@ def conclude(rows: Rows) -> Finding:
         {"age": lambda: _draw(walk, fixed, ages)},
         notes=[
             f"The path is client {CLIENT}'s in a simulated run (N=100, M=1, T=0.5, rate 1, seed "
-            "0). The paper has a drawing. At the start, where nothing has been merged, age is "
-            "counted from 0.",
+            "0). The paper has a drawing. Before a client's first update its age is counted from "
+            "time 0.",
             "Mean ages leave out a run's first rounds, 10 mean times between two uses of a "
-            "client. Runs at one deadline have the same seeds, whatever the quorum: the same "
+            "client. Runs at one deadline have the same seeds at all quorums, so that the same "
             "clients report.",
             f"The rule for Theorem 2: the least p-value of all settings, times their number, is "
-            f"at least {LEVEL:g} (Bonferroni, right whatever runs have in common).",
-            "More settings, and unequal clients: `theory`.",
+            f"at least {LEVEL:g} (Bonferroni, valid also for runs that depend on each other).",
+            "`theory` has more settings, and unequal clients.",
         ],
     )
 
@@ -129,7 +129,7 @@ def _path_claim(walk: Rows) -> Claim:
     return Claim(
         "Age grows with time, and falls to T at an update that uses the client (Sec. 4.3)",
         judge(all(right)),
-        f"So it does in {sum(right) / len(right):.0%} of {len(right)} rounds; {sum(used)} of them "
+        f"This is so in {sum(right) / len(right):.0%} of {len(right)} rounds; {sum(used)} of them "
         "use the client.",
     )
 
@@ -142,9 +142,9 @@ def _theorem_claim(fixed: Settings, ages: Mapping[Any, Estimate]) -> Claim:
     return Claim(
         "Theorem 2: the mean age is T/2 + T / (p Pr(ñ ≥ M-1))",
         judge(joint >= LEVEL),
-        f"Of {len(chances)} settings M={at[0]}, T={at[1]:g} is farthest off: "
-        f"{with_error(ages[at], 4)} measured, {printed[at]:.4f} expected; with all of them in mind "
-        f"p = {joint:.2g}.",
+        f"Of {len(chances)} settings M={at[0]}, T={at[1]:g} differs most: "
+        f"{with_error(ages[at], 4)} measured, {printed[at]:.4f} expected; "
+        f"for all settings together p = {joint:.2g}.",
     )
 
 
@@ -170,8 +170,8 @@ def _length_claim(full: Mapping[Any, Estimate]) -> Claim:
     return Claim(
         "A round lasts T almost surely (Sec. 4.3)",
         judge_all([share <= ALMOST for share in shares.values()]),
-        f"Rounds in which everybody is in before T, N=100 and M=1: {listed}. The deadlines that "
-        "Sec. 8.2 compares are 0.5 and 2.",
+        f"Share of rounds in which all clients report before T, N=100 and M=1: {listed}. The "
+        "deadlines that Sec. 8.2 compares are 0.5 and 2.",
     )
 
 
@@ -183,9 +183,9 @@ def _reason_claim(early: Settings, full: Mapping[Any, Estimate]) -> Claim:
     ]
     most = max((at for at in full if at[0] == low), key=lambda at: full[at].mean)
     return Claim(
-        "It does so because N is far above 2M",
+        "A round lasts T because N is far above 2M",
         judge_all([full[most].mean <= ALMOST, any(is_positive(lead) for lead in apart)]),
-        f"The chance that everybody is in is p^N, whatever the quorum: measured shares at M={low} "
+        f"The probability that all report is p^N at any quorum: measured shares at M={low} "
         f"and M={high} differ by {max(abs(lead.mean) for lead in apart):.3f} at most. At M={low}, "
         f"with N {100 / (2 * low):g} times 2M, it is {with_error(full[most])} at T={most[1]:g} "
         f"(p^N = {early[most][0]['expected_all_in']:.3f}).",

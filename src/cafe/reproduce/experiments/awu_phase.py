@@ -83,8 +83,8 @@ def conclude(rows: Rows) -> Finding:
                 f"AWU minus MCU: {_list_leads(short)}.",
             ),
             Claim(
-                "Beyond the paper: AWU is ahead of a well tuned MCU too, one with the total step "
-                "that suits it best",
+                "Beyond the paper: AWU is also ahead of a well-tuned MCU, at the total step that "
+                "is best for MCU",
                 verdict,
                 f"AWU minus MCU where MCU is best: {_list_leads(tuned)}. Less than {LEAD:g} counts "
                 "as no lead.",
@@ -97,10 +97,10 @@ def conclude(rows: Rows) -> Finding:
             "Clients are those of `table-awu`, and hold 500 examples each, the biased ones one "
             f"example 500 times. A report takes {EXAMPLES} examples, in one step or in five of two "
             "each.",
-            "A run that diverges ends near 0.1, the share of a class. Either scheme may, where the "
-            "total step is large; that is no property of the weights.",
-            f"At {at_edge} of {len(tuned)} places the largest total step played suits MCU best: "
-            "what would suit it better may lie beyond. Five steps are played at fewer places.",
+            "A run that diverges ends near 0.1, the accuracy of guessing. Both schemes may diverge "
+            "where the total step is large; this does not depend on the weights.",
+            f"In {at_edge} of {len(tuned)} settings MCU is best at the largest total step that was "
+            "tried, so that a larger one may be better. Five steps were tried in fewer settings.",
             "In the picture a difference within two standard errors of 0 is in brackets.",
         ],
     )
@@ -170,7 +170,7 @@ def _draw(leads: Mapping[At, Estimate]) -> pictures.Figure:
 
 EXPERIMENT = Experiment(
     NAME,
-    "Beyond the paper; Table I and Sec. 8.3 are one place in it",
+    "Beyond the paper; Table I and Sec. 8.3 are one of its settings",
     "where the age-weighted update is ahead",
     run,
     conclude,

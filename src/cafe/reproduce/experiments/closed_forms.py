@@ -60,7 +60,7 @@ FORMULAS = {
     "waste": "Theorem 1: the waste per update",
     "broadcasts": "Equation (6): the broadcasts per update",
     "age": "Theorem 2: the age of a client",
-    "processing": "Beyond the paper: the processing time thrown away per update, corrected",
+    "processing": "Beyond the paper: the wasted processing time per update, corrected",
 }
 Comparisons = Mapping[Setting, Mapping[str, Comparison]]
 
@@ -148,20 +148,20 @@ def conclude(rows: Rows) -> Finding:
         ],
         {"theory": lambda: _draw(compared)},
         notes=[
-            f"Only the books are kept: {len({r['seed'] for r in rows})} runs, nothing is trained. "
-            "A place's seeds are its own, so that errors at different places are independent. A "
-            "run's first rounds are left out, 10 mean times between two uses of its least heard "
-            "client: all ages begin at 0.",
+            f"The {len({r['seed'] for r in rows})} runs train nothing; they only count. "
+            "Every setting has its own seeds, so that errors in different settings are "
+            "independent. A run's first rounds are left out, 10 mean times between two uses of "
+            "its least used client, because all ages start at 0.",
             f"The rule: a formula holds where the chi-square p-value of its z-scores is at least "
             f"{LEVEL:g} shared by all {family} tests; in part where it is below and the median "
             f"difference is less than {CLOSE:.0%}. True formulas are more than 2 standard errors "
             "off in 5 % of settings. A z-score is on the normal scale, from Student's t over the "
             "seeds.",
-            f"Not tested: broadcasts where fewer than {RARE} of all rounds are to fail, and all "
-            f"else where fewer than {RARE} are to succeed. Where none is to fail broadcasts have "
-            f"to be within {CLOSE:.0%}.",
-            "Where the deadline is shorter than a phone's computing its age grows for ever, and "
-            "the mean age is infinite: such ages are not compared.",
+            f"Not tested: broadcasts where fewer than {RARE} of all rounds are expected to fail, "
+            f"and all other quantities where fewer than {RARE} are expected to succeed. Where no "
+            f"round is expected to fail, broadcasts must be within {CLOSE:.0%}.",
+            "Where the deadline is shorter than a phone's computing time, its age grows without "
+            "limit and the mean age is infinite: such ages are not compared.",
             "Bars in the picture are two standard errors.",
         ],
     )

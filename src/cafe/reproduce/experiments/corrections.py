@@ -33,7 +33,7 @@ def conclude(rows: Rows) -> Finding:
         notes=[
             *(note for one in findings for note in one.notes),
             "Every counted or measured number is a mean over seeds with its standard error; exact "
-            "ones are of `cafe.expect`. Claims that begin with *Beyond the paper* are ours.",
+            "numbers come from `cafe.expect`. Claims that begin with *Beyond the paper* are ours.",
             "The two minima of J are in `fig-objective`.",
         ],
     )

@@ -130,13 +130,14 @@ def conclude(rows: Rows) -> Finding:
         },
         notes=[
             "The task with a known optimum: "
-            f"{CLIENTS} clients, {SIZE} dimensions, {HELD} points each around a place of its own, "
+            f"{CLIENTS} clients, {SIZE} dimensions, {HELD} points each around its own centre, "
             f"batches of {BATCH}. The loss is quadratic, so that every constant of the theory is "
             f"exact: L={constants['smoothness']:g}, μ={constants['convexity']:g}, "
             f"σ²={constants['noise']:.2f}, Γ={constants['heterogeneity']:.2f}. Runs start at the "
             "optimum, so that the gap is the variance alone. A start farther away adds the same "
-            "term to both bounds; `bound` has that case.",
-            "For the runs over the quorum all clients have the same mean, so that noise is all.",
+            "term to both bounds; `bound` shows that case.",
+            "In the runs over the quorum all clients have the same mean, so that only noise is "
+            "left.",
             RULE,
         ],
     )

@@ -76,12 +76,12 @@ class Bias:
     def effect(self, scheme: str) -> str:
         """What was measured of a scheme, in sentences."""
         leans = {name: by[scheme] for name, by in self.lean.items()}
-        side = ", more than their part" if self.share[scheme].mean > 0.5 + LIMIT else ""
+        side = ", more than half" if self.share[scheme].mean > 0.5 + LIMIT else ""
         return (
             f"Slow clients are half of all and have {self.share[scheme].mean:.1%} of the "
-            f"weight{side}. Recall on their classes of MNIST minus that on the others', against "
-            f"equally fast clients: {list_estimates(leans, '({})')}. The gap to the optimum of the "
-            f"known task is {with_error(self.gaps[scheme], None)}."
+            f"weight{side}. Recall on their classes of MNIST minus that on the others', compared "
+            f"with equally fast clients: {list_estimates(leans, '({})')}. The gap to the optimum "
+            f"of the known task is {with_error(self.gaps[scheme], None)}."
         )
 
 
@@ -98,9 +98,12 @@ def conclude(rows: Rows) -> Finding:
     images = select(rows, part=speeds.MNIST)
     bias = Bias.of(images, select(rows, part=speeds.TOY))
     texts = {
-        "awu, paper's Q": "Sec. 7.1: weights by age, the paper's Q, undo the lead of the fast",
-        "awu, linear": "Beyond the paper: weighing by rounds since the last use undoes it",
-        "awu, unbiased": "Beyond the paper: these weights over N, not over their sum, undo it",
+        "awu, paper's Q": "Sec. 7.1: weights by age, the paper's Q, keep fast clients from "
+        "dominating",
+        "awu, linear": "Beyond the paper: weights by the rounds since the last use keep fast "
+        "clients from dominating",
+        "awu, unbiased": "Beyond the paper: these weights divided by N, not by their sum, keep "
+        "fast clients from dominating",
     }
     return Finding(
         [
@@ -126,8 +129,8 @@ def conclude(rows: Rows) -> Finding:
             "also the harder ones, so recall is compared with MCU among equally fast clients "
             f"(rate {speeds.EQUAL:g}).",
             "The task with known limits has a quadratic per client, fast ones around +1 and slow "
-            f"ones around -1 in {speeds.SIZE} dimensions, so that a scheme's limit is the mean of "
-            "their places by weight. For MCU theory gives a gap of "
+            f"ones around -1 in {speeds.SIZE} dimensions, so that a scheme's limit is the "
+            "weighted mean of their centres. For MCU theory gives a gap of "
             f"{speeds.expected_gap():.3f} there.",
         ],
     )

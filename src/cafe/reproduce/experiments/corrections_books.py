@@ -70,7 +70,7 @@ def _share_claim(counts: Counts) -> Claim:
         "Beyond the paper: the sum S̃ of Theorem 3 is exactly (1 - q)/N, whatever the deadline",
         judge(apart < 1e-9 and chance >= LEVEL),
         f"The largest relative difference to the printed sum is {apart:.0e}; the weights given in "
-        f"{len(success)} simulated settings differ from it no more than by chance "
+        f"{len(success)} simulated settings do not differ from it significantly "
         f"(p = {chance:.2f} for all together).",
     )
 
@@ -80,11 +80,11 @@ def _rate_claim(counts: Counts) -> Claim:
     lost = {t: _looseness((CLIENTS, 1, t)) for t in counts.deadlines}
     worst, half = max(lost, key=lambda t: lost[t]), lost[DEADLINE]
     return Claim(
-        "Corollary 3: Theorem 3's bound is of the order of age/(T t), so age sets the rate",
+        "Corollary 3: Theorem 3's bound is of the order of age/(T t), so age determines the rate",
         judge_factor(worst_factor(value / half for value in lost.values())),
-        f"Theorem 3's own rate is (1 - q)/t. The corollary puts a lower bound for 1 - q, which is "
+        f"Theorem 3's own rate is (1 - q)/t. The corollary uses a lower bound of 1 - q, which is "
         f"{lost[worst]:.1f} times too small at T={worst:g} and {half:.1f} times at T={DEADLINE:g} "
-        f"(N={CLIENTS}, M=1). It is valid, and the age comes from that loss alone.",
+        f"(N={CLIENTS}, M=1). The bound is valid, and the age appears only because it is loose.",
     )
 
 
@@ -157,11 +157,11 @@ def _noise_claim(counts: Counts) -> Claim:
     )
     best = min(loose, key=lambda m: loose[m])
     return Claim(
-        "Theorem 3's noise term, σ²(1 - q)/M, says how noisy an update is (within a factor 2)",
+        "Theorem 3's noise term, σ²(1 - q)/M, is the noise of an update (within a factor 2)",
         judge_all([value <= 2 for value in loose.values()]),
         f"The exact factor is E[1/n; n ≥ M]. The printed one is {loose[1]:.1f} times that at M=1 "
         f"and closest at M={best}, {loose[best]:.2f} times (N={CLIENTS}, T={DEADLINE:g}). Counted "
-        f"factors differ from the exact ones no more than by chance (p = {chance:.2f} for all "
+        f"factors do not differ from the exact ones significantly (p = {chance:.2f} for all "
         "together).",
     )
 

@@ -42,11 +42,11 @@ def _waste_claim(counts: Counts) -> Claim:
     over, small = _charges(counts), expected(SMALL)
     most = (CLIENTS, max(counts.quorums), DEADLINE)
     return Claim(
-        "C_w is time that clients spend on processing for nothing (within 1 %)",
+        "C_w is the processing time that clients waste (within 1 %)",
         judge_all([value < 0.01 for value in over.values()]),
-        f"Right where no round fails. A client that is done before the deadline of a round that "
-        f"fails is charged all of T: at N=10, M=9, T=1 that gives {small.waste:.1f} per update "
-        f"where {small.processing_waste:.1f} were spent (counted: "
+        f"This is right where no round fails. A client that finishes before the deadline of a "
+        f"round that fails is charged all of T: at N=10, M=9, T=1 that gives {small.waste:.1f} per "
+        f"update where {small.processing_waste:.1f} were spent (counted: "
         f"{with_error(counts.per_update(SMALL, 'processing'), 1)}), {over[SMALL]:.0%} too much; at "
         f"N={CLIENTS}, M={most[1]}, T={DEADLINE:g}, {over[most]:.0%}.",
     )

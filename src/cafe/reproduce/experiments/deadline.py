@@ -94,13 +94,13 @@ def conclude(rows: Rows) -> Finding:
         [_table(by), *equal_times.tables(timed, [*by["accuracy"]])],
         {"deadline": lambda: _draw(by), **equal_times.drawings(timed)},
         notes=[
-            "Grey lines are theory (Theorems 1 and 2, eq. 6); what was measured is at most "
-            f"{_largest_difference(by):.1%} away. The fourth panel has no such line.",
-            "The paper draws an arbitrary number of examples for each client and does not say "
-            "from what range, nor the rate, batch, widths or local work. They are those of "
-            "the search, which was made at a deadline of 0.5.",
-            "Ages are means from time 0 on, when all are 0: with a short deadline that makes them "
-            "a little low.",
+            "Grey lines are theory (Theorems 1 and 2, eq. 6); measured values differ from it by at "
+            f"most {_largest_difference(by):.1%}. The fourth panel has no such line.",
+            "The paper draws an arbitrary number of examples for each client and does not state "
+            "its range, nor the rate, batch, widths or local work. These come from the search, "
+            "which used a deadline of 0.5.",
+            "Ages are averaged from time 0 on, when all ages are 0. With a short deadline this "
+            "makes them slightly too low.",
             *outlier_notes(rows, "deadline"),
             "In 1000 rounds a deadline of 2 takes four times as long as one of 0.5. The "
             "accuracies at equal virtual times are from the same runs.",
@@ -191,7 +191,7 @@ def _similar_claim(by: Mapping[str, Values]) -> Claim:
         f"much (within {ALIKE - 1:.0%}) as one of {LONG:g}, in a quarter of the time",
         judge(close and all(alike.values()), close),
         f"T={LONG:g} minus T={SHORT:g}: {with_error(gain, 4)} of accuracy. T={SHORT:g} wastes "
-        f"{wastes} what T={LONG:g} does.",
+        f"{wastes} as much as T={LONG:g}.",
     )
 
 

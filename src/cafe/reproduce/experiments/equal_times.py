@@ -39,7 +39,7 @@ def claims(timed: Timed) -> list[Claim]:
             f"{LONG:g}",
             judge_differences([*leads.values()]),
             f"T={SHORT:g} minus T={LONG:g}: {list_estimates(leads, 'at time {}', 4)}. Of the "
-            f"deadlines that got so far the best are {tops}.",
+            f"deadlines whose runs reached that time the best are {tops}.",
         )
     ]
 

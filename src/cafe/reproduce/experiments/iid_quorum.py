@@ -65,14 +65,14 @@ def conclude(rows: Rows) -> Finding:
         {"accuracy": lambda: _draw(accuracy, updates, merit)},
         notes=[
             "The clients' response times are the same for all quorums of a seed. Where no round "
-            "of a run has fewer reports than the quorum, the run is that of quorum 1 itself and "
-            "the difference is exactly 0: there the quorum cannot matter.",
-            "Why g(M) does not tell what training does: it comes from bounding 1/n by 1/M, while "
-            "all n reports are averaged whatever the quorum is (see Remark 4 in docs/paper.md).",
+            "of a run has fewer reports than the quorum, the run is the same as that of quorum 1, "
+            "and the difference is exactly 0.",
+            "g(M) does not predict accuracy because it comes from bounding 1/n by 1/M, while all "
+            "n reports are averaged whatever the quorum is (see Remark 4 in docs/paper.md).",
             *outlier_notes(rows, "quorum"),
-            "The paper gives no numbers of this figure, and no rate, batch, widths, local work or "
-            "samples per client; they are those of the search. It says "
-            "itself that the rise may not show for all iid data.",
+            "The paper gives neither the numbers of this figure nor rate, batch, widths, local "
+            "work or samples per client; these come from the search. It says that accuracy may not "
+            "rise for all iid data.",
         ],
     )
 
@@ -91,7 +91,7 @@ def _rise_claim(values: Accuracies, gains: Estimates) -> Claim:
     """
     inner = {m: gain for m, gain in gains.items() if m <= INNER}
     same = [str(m) for m in gains if values[m] == values[min(values)]]
-    note = f"With {', '.join(same)} every run is the same as with 1, to the last bit."
+    note = f"With {', '.join(same)} every run is exactly the same as with 1."
     return Claim(
         f"A quorum between 1 and {INNER} is slightly more accurate than quorum 1",
         judge(
@@ -106,7 +106,8 @@ def _small_claim(gains: Estimates) -> Claim:
     """Holds if no confidence interval reaches a large gain; in part if no mean is large."""
     best = max(gains, key=lambda quorum: gains[quorum].mean)
     return Claim(
-        f"What a larger quorum gains over quorum 1 is very small (less than {SMALL:g} of accuracy)",
+        f"The gain of a larger quorum over quorum 1 is very small (less than {SMALL:g} of "
+        "accuracy)",
         judge(
             all(_upper_end(gain) < SMALL for gain in gains.values()),
             all(gain.mean < SMALL for gain in gains.values()),
@@ -159,7 +160,7 @@ def _updates_claim(accuracy: Estimates, merit: Values, updates: Values) -> Claim
     by_updates = _rank_correlation(means, [updates[m] for m in accuracy])
     by_merit = _rank_correlation(means, [merit[m] for m in accuracy])
     return Claim(
-        "Beyond the paper: it is rather the number of updates that accuracy follows",
+        "Beyond the paper: accuracy follows the number of updates rather than g(M)",
         judge(by_updates > by_merit and by_updates >= 0.7, by_updates > by_merit),
         f"The rank correlation of accuracy with updates is {by_updates:.2f}, with g(M) "
         f"{by_merit:.2f}, over {len(accuracy)} quorums.",
@@ -212,5 +213,9 @@ def _draw(accuracy: Estimates, updates: Values, merit: Values) -> pictures.Figur
 
 
 EXPERIMENT = Experiment(
-    NAME, "Fig. 7, Sec. 8.1", "accuracy and the quorum, all clients alike", run, conclude
+    NAME,
+    "Fig. 7, Sec. 8.1",
+    "accuracy against the quorum, iid data",
+    run,
+    conclude,
 )

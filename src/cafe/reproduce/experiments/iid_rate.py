@@ -102,11 +102,11 @@ def conclude(rows: Rows) -> Finding:
         {"rate": partial(_draw, curve, merit)},
         notes=[
             "The exact figure of merit is (1-q)² / E[1/n; n ≥ M]: where the variance of stochastic "
-            "gradients is all that matters, the error after many rounds goes with its inverse (the "
-            "corrected Theorem 3, equal clients, one local step). g(M) comes from the same bound "
-            "with 1/M in place of 1/n and a looser share of a client.",
-            "Both figures are shown against quorum 1 or their own peak: neither has a unit. What "
-            "training does: `fig-iid-quorum`.",
+            "gradients is all that matters, the error after many rounds is proportional to its "
+            "inverse (the corrected Theorem 3, equal clients, one local step). g(M) comes from the "
+            "same bound with 1/M in place of 1/n and a looser share of a client.",
+            "Both figures are divided by their value at quorum 1 or at their peak: neither has a "
+            "unit. `fig-iid-quorum` shows what training does.",
         ],
     )
 
@@ -162,7 +162,7 @@ def _ranking_claim(curve: Curve, merit: Mapping[int, Estimate]) -> Claim:
     if top in merit:
         measured = f" ({100 * (1 / merit[top].mean - 1):.1f} % in simulated rounds)"
     return Claim(
-        "With noisy gradients the speed of convergence goes with M Pr(ñ ≥ M-1) (Remark 4)",
+        "With noisy gradients convergence is the faster the larger M Pr(ñ ≥ M-1) is (Remark 4)",
         judge(curve[top]["merit"] >= 1 and order > 0.9),
         f"The peak of g, M={top}, has {100 * _extra_error(curve, top):.1f} % more error than "
         f"quorum 1{measured}, and M={END} {100 * _extra_error(curve, END):.0f} % more, where g is "
@@ -191,11 +191,11 @@ def _indication_claim(curve: Curve) -> Claim:
     )
     near, late = abs(g - merit) <= 3, curve[top]["merit"] < 1 - WORSE
     return Claim(
-        "The graph of g shows from which quorum on a model suffers (Sec. 8.1)",
+        "The graph of g shows from which quorum on accuracy suffers (Sec. 8.1)",
         judge(near and not late, near),
-        f"g is down to half of its peak at M={g}, and the exact figure to half of quorum 1 "
-        f"at M={merit}; but at the peak of g {100 * (1 - curve[top]['merit']):.1f} % are "
-        "already lost.",
+        f"g has fallen to half of its peak at M={g}, and the exact figure to half of its value at "
+        f"quorum 1 at M={merit}; but at the peak of g {100 * (1 - curve[top]['merit']):.1f} % of "
+        "the exact figure are already lost.",
     )
 
 
@@ -212,8 +212,8 @@ def _simulation_claim(runs: Rows, curve: Curve) -> Claim:
     return Claim(
         "Beyond the paper: simulated rounds have the exact E[1/n; n ≥ M] and success",
         judge(joint >= LEVEL),
-        f"Of {len(chances)} figures the {name} at M={quorum} is farthest off; with all of them in "
-        f"mind p = {joint:.2g} (Bonferroni; less than {LEVEL:g} would be too far).",
+        f"Of {len(chances)} figures the {name} at M={quorum} differs most; for all together "
+        f"p = {joint:.2g} (Bonferroni; the claim would fail below {LEVEL:g}).",
     )
 
 

@@ -71,7 +71,7 @@ def conclude(rows: Rows) -> Finding:
                 f"In the end quorum {inner} is at or above quorum {first}",
                 judge(is_positive(gain), not is_negative(gain)),
                 f"Quorum {inner} minus quorum {first} after {rounds[-1]} rounds: "
-                f"{with_error(gain, 4)}{'.' if significant else ', which chance alone can bring.'}",
+                f"{with_error(gain, 4)}{'.' if significant else ', which is not significant.'}",
             ),
             Claim(
                 f"In the end quorum {last} is far below (by {SHARP:g} at least)",
@@ -87,8 +87,8 @@ def conclude(rows: Rows) -> Finding:
         notes=[
             "The setting is that of `fig-iid-quorum`, which has the "
             "accuracies after the last round for more quorums and seeds.",
-            "Curves that lie on each other are the same runs: no round had fewer reports than "
-            "the quorum. Bands are standard errors over seeds.",
+            "Curves that coincide are the same runs: no round had fewer reports than the quorum. "
+            "Bands are standard errors over seeds.",
         ],
     )
 
@@ -134,8 +134,8 @@ def _updates_claim(curves: Curves) -> Claim:
     at_rounds, at_updates = (mean(_gaps(curves, last, by)) for by in ("round", "updates"))
     left = abs(at_updates.mean) / at_rounds.mean if at_rounds.mean > 0 else float("nan")
     return Claim(
-        "Beyond the paper: against updates instead of rounds the curves fall together (a fifth of "
-        "the gap is left at most)",
+        "Beyond the paper: plotted against updates instead of rounds, the curves coincide (at most "
+        "a fifth of the gap is left)",
         judge_at_most(left, 0.2, 0.5),
         f"Quorum {first} minus quorum {last}, averaged over the curve: {with_error(at_rounds, 4)} "
         f"at equal rounds, {with_error(at_updates, 4)} at equal updates.",
@@ -196,5 +196,9 @@ def _draw(curves: Curves, rounds: Sequence[int]) -> pictures.Figure:
 
 
 EXPERIMENT = Experiment(
-    NAME, "Fig. 5, Sec. 8.1", "accuracy over the rounds, all clients alike", run, conclude
+    NAME,
+    "Fig. 5, Sec. 8.1",
+    "accuracy over the rounds, iid data",
+    run,
+    conclude,
 )

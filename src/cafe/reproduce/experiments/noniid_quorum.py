@@ -81,15 +81,15 @@ def conclude(rows: Rows) -> Finding:
         notes=[
             "Quorums are chosen so that rounds succeed about equally often at all deadlines, in "
             f"{', '.join(f'{s:.0%}' for s in SUCCESS)} of all rounds. Deadlines are compared at "
-            "equal numbers of updates, between the quorums played: at the same quorum a longer "
-            "deadline has more successful rounds, and what is compared is the updates.",
+            "equal numbers of updates, by interpolation between the quorums. At equal quorums a "
+            "longer deadline has more successful rounds, and the numbers of updates would differ.",
             "The clients' response times are the same for all quorums of a seed. Where no round "
-            "of a run has fewer reports than the quorum, the run is that of quorum 1 itself and "
-            "the difference is exactly 0.",
+            "of a run has fewer reports than the quorum, the run is the same as that of quorum 1, "
+            "and the difference is exactly 0.",
             *outlier_notes(rows, "deadline", "quorum"),
-            "The paper gives no numbers of this figure, nor the quorums and deadlines it has. It "
-            "states no rate, batch, widths, local work or samples per client either; they are "
-            "those of the search.",
+            "The paper gives neither the numbers of this figure nor its quorums and deadlines. It "
+            "does not state rate, batch, widths, local work or samples per client either; these "
+            "come from the search.",
         ],
     )
 
@@ -124,8 +124,9 @@ def _list_leads(leads: Leads, quorums: Mapping[At, int]) -> str:
         ends = {quorums[at]: leads[at] for at in (own[0], own[-1])}
         parts.append(f"at T={deadline:g} from {list_estimates(ends, 'over {}', 4, by=' to ')}")
     return (
-        f"Of {len(leads)} larger quorums {worse} are less accurate beyond chance, {better} more, "
-        f"{len(leads) - worse - better} neither. Lead of quorum 1: {'; '.join(parts)}."
+        f"Of {len(leads)} larger quorums {worse} are significantly less accurate, {better} "
+        f"significantly more, {len(leads) - worse - better} neither. Lead of quorum 1: "
+        f"{'; '.join(parts)}."
     )
 
 
@@ -176,8 +177,8 @@ def _compare_at_equal_quorums(rows: Rows, leads: Leads, short: float, long: floa
     lead = leads[short, min(at[1] for at in leads)]
     return (
         f"At equal quorums: over {most} the lead is {with_error(lead, 4)} at T={short:g}, while at "
-        f"T={long:g} a round falls short of {most} with probability {failure:.0e}, "
-        "so that it is the same as quorum 1."
+        f"T={long:g} a round has fewer than {most} reports with probability {failure:.0e}, so that "
+        f"quorum {most} is the same as quorum 1."
     )
 
 
@@ -192,11 +193,12 @@ def _updates_claim(rows: Rows, accuracy: Mapping[At, Estimate]) -> Claim:
     )
     whole = max(accuracy[t, 1.0].mean - there[t, min(SHARES)] for t in deadlines)
     return Claim(
-        "Beyond the paper: accuracy goes with the number of updates, whatever the deadline (a "
-        "tenth as much at most comes from the deadline; in part: a half)",
+        "Beyond the paper: accuracy depends on the number of updates, not on the deadline (the "
+        "deadline's effect is at most a tenth of that of the updates; in part: half)",
         judge_at_most(apart / whole if whole > 0 else np.inf, 0.1, 0.5),
-        f"Where equally many rounds succeed deadlines are at most {apart:.4f} apart; from all "
-        f"rounds to {min(SHARES):.0%} of them accuracy falls by {whole:.4f}.",
+        f"Where equally many rounds succeed, accuracies at different deadlines differ by at most "
+        f"{apart:.4f}. When {min(SHARES):.0%} of the rounds succeed instead of all, accuracy falls "
+        f"by {whole:.4f}.",
     )
 
 
@@ -246,5 +248,5 @@ def _draw(
 
 
 EXPERIMENT = Experiment(
-    NAME, "Fig. 4, Sec. 8.1", "accuracy and the quorum, three classes to a client", run, conclude
+    NAME, "Fig. 4, Sec. 8.1", "accuracy against the quorum, three classes per client", run, conclude
 )

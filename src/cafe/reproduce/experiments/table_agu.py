@@ -49,7 +49,7 @@ def conclude(rows: Rows) -> Finding:
                 both.list_leads(many),
             ),
             Claim(
-                "At the lower ones (27 and 29) the two are close, MCU slightly ahead",
+                "At lower quorums (27 and 29) the two are close, with MCU slightly ahead",
                 judge_differences([both.lead(quorum, "mcu", "agu") for quorum in few]),
                 both.list_leads(few),
             ),
@@ -57,7 +57,7 @@ def conclude(rows: Rows) -> Finding:
                 "As the quorum rises MCU loses more accuracy than AGU",
                 judge_differences([paired(mcu, agu)]),
                 f"From {both.points[0]} to {both.points[-1]} MCU loses {with_error(mean(mcu))} "
-                f"and AGU {with_error(mean(agu))}: {with_error(paired(mcu, agu))} less.",
+                f"and AGU {with_error(mean(agu))}, which is {with_error(paired(mcu, agu))} less.",
             ),
             both.claim_as_printed(),
         ],
@@ -67,8 +67,8 @@ def conclude(rows: Rows) -> Finding:
             "The accuracies follow the number of rounds that succeed, which theory gives: the "
             "column *expected updates*.",
             "The paper does not state rates, batch, widths, local work or samples per client. "
-            "They are those of the search that come nearest to the printed table; each scheme has "
-            "a rate of its own, as in the paper: MCU's decays, AGU's is fixed.",
+            "The setting is the one that the search found nearest to the printed table. Each "
+            "scheme has its own rate, as in the paper: MCU's decays, AGU's is fixed.",
             "AGU's pool is that of the paper's formula: the reporters of the round that succeeds.",
         ],
     )

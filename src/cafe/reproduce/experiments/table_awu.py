@@ -47,7 +47,8 @@ def conclude(rows: Rows) -> Finding:
                 both.list_leads(few),
             ),
             Claim(
-                "MCU falls as biased clients grow in number, and AWU keeps its accuracy",
+                "MCU loses accuracy as the number of biased clients grows, and AWU keeps its "
+                "accuracy",
                 judge(
                     is_positive(mcu) and awu.mean <= KEPT * mcu.mean,
                     is_positive(mcu) and awu.mean <= KEPT_IN_PART * mcu.mean,
@@ -56,7 +57,7 @@ def conclude(rows: Rows) -> Finding:
                 f"{with_error(mcu)} and AWU {with_error(awu)}.",
             ),
             Claim(
-                "MCU is down to guessing (0.1) at 30 % biased clients",
+                "MCU only guesses (accuracy 0.1) at 30 % biased clients",
                 judge(both.accuracy(last, "mcu").mean < GUESSING),
                 f"MCU has {with_error(both.accuracy(last, 'mcu'))} there; the paper prints "
                 f"{both.printed_accuracy(last, 'mcu'):g}.",
@@ -67,11 +68,11 @@ def conclude(rows: Rows) -> Finding:
         {"accuracy": lambda: both.draw("share of biased clients")},
         notes=[
             "The paper does not state learning rate, batch, widths, local work, samples per client "
-            "or how many points a biased client holds. The setting is the one of the search that "
-            "comes nearest to the printed table.",
-            "A hollow mark is the paper's. Differences are of the same seeds: the same clients "
-            "report in both schemes' runs.",
-            "Where else AWU is ahead, and where it is not: `awu-phase`.",
+            "or how many points a biased client holds. The setting is the one that the search "
+            "found nearest to the printed table.",
+            "Hollow marks are the paper's values. Differences are between runs of the same seed, "
+            "in which the same clients report.",
+            "`awu-phase` shows where else AWU is ahead, and where it is not.",
         ],
     )
 
@@ -79,7 +80,7 @@ def conclude(rows: Rows) -> Finding:
 EXPERIMENT = Experiment(
     NAME,
     "Table I, Sec. 8.3",
-    "MCU and AWU as fast clients with little data grow in number",
+    "MCU and AWU as the number of fast clients with little data grows",
     run,
     conclude,
     TABLE_AWU,

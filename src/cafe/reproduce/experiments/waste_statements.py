@@ -72,9 +72,9 @@ def _round_claim(settings: Settings) -> Claim:
     return Claim(
         "Theorem 1 is the waste of a round, as the text defines it (Sec. 4.1)",
         judge(not different, 2 * len(different) < len(settings)),
-        f"The waste of a round is another one in {len(different)} of {len(settings)} settings: "
-        f"{with_error(most.measured)} at {at}, where the theorem has {most.expected:.1f}. The "
-        "theorem's is that of an update, failed rounds before it included.",
+        f"The waste of a round differs in {len(different)} of {len(settings)} settings: "
+        f"{with_error(most.measured)} at {at}, where the theorem gives {most.expected:.1f}. The "
+        "theorem's is the waste of an update, which includes the failed rounds before it.",
     )
 
 
@@ -83,11 +83,11 @@ def _processing_claim(settings: Settings) -> Claim:
     different = _differing(compared)
     at, most = max(compared.items(), key=lambda item: item[1].expected / item[1].measured.mean)
     return Claim(
-        "The waste is time that was spent on processing (Sec. 4.1)",
+        "The waste is time that clients spend on processing (Sec. 4.1)",
         judge(not different, 2 * len(different) < len(settings)),
-        f"Clients have spent less in {len(different)} of {len(settings)} settings, as they are "
-        "charged the whole round even if they were done before: "
-        f"{with_error(most.measured, 1)} at {at}, where the theorem has {most.expected:.1f}, "
+        f"Clients spend less in {len(different)} of {len(settings)} settings, because they are "
+        "charged the whole round even if they finish earlier: "
+        f"{with_error(most.measured, 1)} at {at}, where the theorem gives {most.expected:.1f}, "
         f"{most.expected / most.measured.mean - 1:.0%} more. The two agree at quorum 1.",
     )
 
@@ -104,7 +104,7 @@ def _least_claim(settings: Settings) -> Claim:
     return Claim(
         "Corollary 1: at a fixed deadline quorum 1 has the least waste",
         judge_differences([*leads.values()]),
-        f"All {len(leads)} larger quorums waste more; the least difference is "
+        f"All {len(leads)} larger quorums waste more; the smallest difference is "
         f"{with_error(least, 2)} at {_name(at)}."
         if least.mean > 0
         else f"At {_name(at)} the difference is {with_error(least, 2)}.",

@@ -1,4 +1,4 @@
-"""Where tests find data sets, and which of them run beside each other."""
+"""Where tests find datasets, and which tests run at the same time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,32 @@ import pytest
 hypothesis.settings.register_profile("cafe", deadline=None)
 hypothesis.settings.load_profile("cafe")
 
-# A folder beside the project, where there is one.
+# A folder beside the project, if there is one.
 _BESIDE = Path(__file__).parents[2] / "shared" / "data"
 if "CAFE_DATA" not in os.environ and _BESIDE.is_dir():
     os.environ["CAFE_DATA"] = str(_BESIDE)
+
+
+@pytest.fixture(scope="session")
+def mnist() -> Path:
+    """A folder with MNIST: ``CAFE_DATA``, or the cache, into which it is fetched if necessary.
+
+    A test that needs MNIST is skipped if it is in neither and cannot be fetched.
+    """
+    from cafe.data import load
+    from cafe.data.sources import SOURCES
+    from cafe.data.store import cache_folder
+    from cafe.errors import InputError
+
+    try:
+        load("mnist")
+    except InputError as error:
+        pytest.skip(f"MNIST is not in CAFE_DATA or the cache, and cannot be fetched. {error}")
+    if "CAFE_DATA" in os.environ:
+        return Path(os.environ["CAFE_DATA"])
+    folder = cache_folder(SOURCES["mnist"])
+    assert folder is not None
+    return folder
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cafe.data import DATASETS, Dataset, Examples, load, load_digits
 from cafe.errors import InputError
-
-FOLDER = os.environ.get("CAFE_DATA")
 
 
 def tagged(rows: int) -> Dataset:
@@ -74,19 +72,18 @@ def test_an_unknown_name_is_refused() -> None:
     assert set(DATASETS) == {"digits", "fashion-mnist", "mnist"}
 
 
-@pytest.mark.skipif(not FOLDER, reason="CAFE_DATA names no folder with MNIST")
-def test_mnist_is_mnist() -> None:
-    mnist = load("mnist", FOLDER)
-    assert mnist.shape == (28, 28)
-    assert mnist.train.x.shape == (60_000, 784)
-    assert mnist.train.x.dtype == np.float32
-    assert (mnist.train.x.min(), mnist.train.x.max()) == (0.0, 1.0)
-    assert mnist.train.y[:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
-    assert mnist.test.y[:10].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
-    assert np.bincount(mnist.test.y).tolist() == [
+def test_mnist_is_mnist(mnist: Path) -> None:
+    dataset = load("mnist", mnist)
+    assert dataset.shape == (28, 28)
+    assert dataset.train.x.shape == (60_000, 784)
+    assert dataset.train.x.dtype == np.float32
+    assert (dataset.train.x.min(), dataset.train.x.max()) == (0.0, 1.0)
+    assert dataset.train.y[:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
+    assert dataset.test.y[:10].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
+    assert np.bincount(dataset.test.y).tolist() == [
         980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009,
     ]  # fmt: skip
-    split = mnist.paper_split()
+    split = dataset.paper_split()
     assert (len(split.train), len(split.test)) == (50_000, 10_000)
 
 

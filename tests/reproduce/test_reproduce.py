@@ -11,13 +11,13 @@ from cafe.cli import app
 from cafe.errors import FileError, InputError
 from cafe.reproduce import conclude_again, names, reproduce
 from cafe.reproduce.folder import QUICK, README, RESULTS, RUNS
-from tests.support.reproductions import MNIST, TRAINED
+from tests.support.reproductions import TRAINED
 
 
 @pytest.mark.parametrize("name", names())
-def test_everything_runs(name: str, tmp_path: Path) -> None:
-    if name in TRAINED and not MNIST.is_dir():
-        pytest.skip("MNIST is not in CAFE_DATA")
+def test_everything_runs(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if name in TRAINED:
+        request.getfixturevalue("mnist")
     (finding,) = reproduce([name], tmp_path, quick=True).values()
     folder = tmp_path / name
     assert {path.name for path in folder.iterdir()} >= {RUNS, README}

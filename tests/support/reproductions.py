@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,8 +14,7 @@ from cafe.reproduce.rows import Row, Rows, rows_from_csv, rows_to_csv
 from cafe.reproduce.trials import Effort
 
 PAPER = Path(__file__).parents[2] / "paper"
-MNIST = Path(os.environ.get("CAFE_DATA", "-")) / "mnist"
-needs_mnist = pytest.mark.skipif(not MNIST.is_dir(), reason="MNIST is not in CAFE_DATA")
+needs_mnist = pytest.mark.usefixtures("mnist")
 
 TRAINED = ("fig-noniid-quorum", "fig-iid-rounds", "fig-iid-quorum", "fig-deadline", "table-awu",
            "table-agu", "awu-phase", "corrections", "bound", "search")  # fmt: skip

@@ -30,7 +30,7 @@ def obtain(source: Source, folder: Path | None, fetching: Fetching) -> Arrays:
     if folder is not None and (paths := _in_folder(folder, source)):
         return _read(source, paths)
 
-    cache, failed = _cache(source), {}
+    cache, failed = cache_folder(source), {}
     if cache is not None and len(paths := _present(cache)) == len(idx.FILES):
         try:
             return _read(source, paths)
@@ -105,7 +105,7 @@ def _uncompressed(path: Path) -> bytes:
         ) from None
 
 
-def _cache(source: Source) -> Path | None:
+def cache_folder(source: Source) -> Path | None:
     """The dataset's folder in the cache; None for a user without a home folder."""
     given = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:

@@ -32,8 +32,8 @@ from cafe.rounds import (
     Reports,
     Work,
 )
+from tests.support.books import assert_same_books
 from tests.support.policies import CLIENTS, federation, task
-from tests.test_policy_examples import assert_same_books
 
 PLAIN = Work(scaled=False)
 SEEN = frozenset({"updates", "offsets"})

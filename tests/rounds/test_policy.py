@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -82,3 +83,26 @@ def test_a_quorum_or_target_that_cannot_be_met() -> None:
         with pytest.raises(InputError, match="could never be met"):
             mcu(deadline=1.0, **options).check(FEDERATION)
     mcu(deadline=1.0, quorum=10, target=10).check(FEDERATION)
+
+
+@pytest.mark.parametrize(
+    ("part", "given", "told"),
+    [
+        ("needs", ["losses"], "needs must be a set of strings"),
+        ("needs", None, "needs must be a set of strings"),
+        ("invite", None, "a function as invite. Got None"),
+        ("observe", 3, "a function as observe. Got 3"),
+        ("parameters", [1], "parameters must be a dictionary"),
+        ("target", 0, "The target must be a whole number from 1 up. Got 0"),
+        ("target", 1.5, "The target must be a whole number from 1 up. Got 1.5"),
+        ("cohort", 0, "A cohort must be a whole number from 1 up. Got 0"),
+        ("cohort", "x", "A cohort must be a whole number from 1 up. Got 'x'"),
+        ("cohort", 2.5, "a fraction of all clients. Got 2.5"),
+        ("cohort", float("nan"), "a fraction of all clients. Got nan"),
+    ],
+)
+def test_parts_of_the_wrong_type(part: str, given: Any, told: str) -> None:
+    changed: Any = {part: given}
+    with pytest.raises(InputError) as caught:
+        replace(mcu(quorum=1, deadline=0.5), **changed)
+    assert told in str(caught.value)

@@ -17,11 +17,12 @@ from cafe.engine import Run
 from cafe.learn.linear import Logistic
 from cafe.policies import resolve
 from cafe.randomness import Stream
-from cafe.rounds import History, Policy
+from cafe.rounds import Policy
 from cafe.testing import VirtualWire, check_policy, engine_trainer, split_in_two
+from tests.support.books import assert_same_books
 from tests.support.virtual_runs import live
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 FOLDER = DOCS / "examples" / "policies"
 CLIENTS, SEED = 12, 4
 GIVEN: dict[str, dict[str, Any]] = {
@@ -52,14 +53,6 @@ def task() -> cafe.Task:
     data = Examples(rng.normal(size=(90, 4)), rng.integers(3, size=90))
     shards = Shards.of([rng.choice(90, size=3 + k, replace=False) for k in range(CLIENTS)])
     return cafe.Task(data, shards, batch=4, rate=0.3, learner=Logistic(4, 3, l2=0.01))
-
-
-def assert_same_books(ours: History, theirs: History) -> None:
-    for name, column in ours.by_round.items():
-        np.testing.assert_array_equal(column, theirs.by_round[name], err_msg=name)
-    for name in ("age_by_client", "merged_by_client", "weight_by_client"):
-        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
-    assert ours.open_jobs == theirs.open_jobs
 
 
 def test_every_example_is_examined() -> None:

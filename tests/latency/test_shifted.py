@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -20,6 +22,7 @@ from cafe.latency import (
     Weibull,
 )
 from cafe.latency.shifted import MOST_BREAKS, Shifted, shifted
+from tests.support.latencies import wrong
 
 ONE_KIND: list[Latency] = [
     Exponential(0.7),
@@ -129,3 +132,20 @@ def test_a_shift_without_end_is_refused() -> None:
     for latency in (LogNormal(0.0, 1.0, 1e308), Constant(1e308), Gamma(1.0, 1.0)):
         with pytest.raises(InputError, match="finite"):
             shifted(shifted(latency, 1.5e308), 1.5e308)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Shifted(wrong(1.0), 1.0), "latency must"),
+        (lambda: Shifted(Gamma(1.0, 1.0), wrong("1")), "shift must be a number"),
+        (lambda: Shifted(Gamma(1.0, 1.0), wrong([])), "shift must be a number"),
+        (lambda: Shifted(Gamma(1.0, 1.0), np.ones((2, 1))), "shift must be a number"),
+        (lambda: Shifted(Gamma(1.0, 1.0), -1.0), "not negative and finite. Got -1"),
+        (lambda: Shifted(Gamma(1.0, 1.0), np.array([1.0, np.inf])), "finite. Got inf"),
+        (lambda: Shifted(Gamma(np.ones(3), 1.0), np.ones(2)), "one per kind of client .3.* Got 2"),
+    ],
+)
+def test_bad_arguments_are_refused_in_a_sentence(make: Callable[[], Latency], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        make()

@@ -86,7 +86,7 @@ def test_tables_for_people(run: Run) -> None:
     out = run("expect --clients 100 --rate 1 --quorum 33 --deadline 0.5").out
     for words in ("34.24", "1.086", "E[n]", "30.98"):
         assert words in out
-    assert "none better" in run("frontier --clients 20 --rate 1").out
+    assert "none is better" in run("frontier --clients 20 --rate 1").out
 
 
 def test_options_reach_the_planner(run: Run) -> None:
@@ -181,7 +181,7 @@ MISTAKES = {
     "no deadline": ("expect --clients 10 --rate 1 --quorum 1 --deadline 0", "Got 0"),
     "endless deadline": ("expect --clients 10 --rate 1 --quorum 1 --deadline inf", "Got inf"),
     "no clients": ("expect --clients 0 --rate 1 --quorum 1 --deadline 1", "at least 1 client"),
-    "nobody": ("expect --quorum 1 --deadline 1", "Say who takes part"),
+    "nobody": ("expect --quorum 1 --deadline 1", "A federation is required"),
     "both": (f"{PLAN} --federation x.toml", "not both"),
     "no prices": ("plan --clients 5 --rate 1", "prices"),
     "negative price": (f"{PLAN} --waste-price -1", "waste price must be a finite number"),
@@ -314,13 +314,13 @@ def test_results_are_kept_unless_told_otherwise(run: Run) -> None:
     first = run.json("simulate small.toml --seed 0")
     ran = run("simulate small.toml")
     assert ran.code == 2
-    assert "mcu-seed-0: there are results here already" in ran.err
+    assert "mcu-seed-0: the folder already has results" in ran.err
     assert run("simulate small.toml --resume --overwrite").code == 2
     assert run("simulate small.toml --resume --rounds 30").code == 2
     assert "run.rounds was 20 and is 30" in run.err
     both = run.json("simulate small.toml --resume")
     assert both["runs"][0] == first["runs"][0]
-    assert "mcu-seed-0 is finished: nothing is left to do." in run.err
+    assert "mcu-seed-0 is already finished." in run.err
     assert run.json("simulate small.toml --overwrite --seed 0") == first
 
 
@@ -415,7 +415,7 @@ def test_an_interrupt_says_how_to_go_on(scenario: Path, verb: str) -> None:
     assert process.returncode == 128 + signal.SIGINT
     assert out == ""
     words = " ".join(options)
-    assert err.splitlines()[-1] == f"Stopped. Go on with: cafe {verb} small.toml {words} --resume"
+    assert err.splitlines()[-1] == f"Stopped. Resume with: cafe {verb} small.toml {words} --resume"
     assert "Traceback" not in err
     assert not find("results")[0].finished
 
@@ -440,9 +440,9 @@ def test_nobody_has_to_listen(closed: str) -> None:
 RUN_MISTAKES = {
     "no such file": ("simulate none.toml", "none.toml: the file cannot be read"),
     "no such policy": ("compare small.toml --policies mcu,awuu", "Did you mean 'awu'"),
-    "a policy twice": ("compare small.toml --policies mcu,mcu", "compared once"),
+    "a policy twice": ("compare small.toml --policies mcu,mcu", "given only once"),
     "no seeds": ("compare small.toml --seeds 0", "--seeds must be at least 1. Got 0"),
-    "no jobs": ("compare small.toml --jobs 0", "At least 1 run must be at work"),
+    "no jobs": ("compare small.toml --jobs 0", "--jobs must be at least 1"),
     "a bad seed": ("simulate small.toml --seed -1", "A seed must be a whole number from 0 up"),
     "no rounds": ("simulate small.toml --rounds 0", "rounds must be a whole number from 1 up"),
     "a file in the way": ("simulate small.toml --output small.toml/x", "where a folder should be"),

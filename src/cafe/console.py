@@ -1,4 +1,4 @@
-"""The terminal: what verbs print, how they show progress, what they refuse before they work."""
+"""The terminal: output, progress, and checks of output files before any work is done."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from cafe.errors import FileError
 if TYPE_CHECKING:
     from cafe.progress import ProgressCallback
 
-Show = Callable[[float, int, str], None]  # the share that is done, how many are done, and more
-LINES_APART = 10.0  # seconds between two lines about progress where there is no terminal
+Show = Callable[[float, int, str], None]  # share done, number done, and further text
+LINES_APART = 10.0  # seconds between two lines of progress if stderr is not a terminal
 
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[ProgressCallback]:
-    """A bar on the terminal for what takes more than a second; nothing in a pipe."""
+    """A progress bar for work of more than a second; nothing if stderr is not a terminal."""
     from rich.console import Console
     from rich.progress import Progress as Bar
 
@@ -46,7 +46,7 @@ def progress_bar(label: str) -> Iterator[ProgressCallback]:
 
 @contextmanager
 def progress_line(label: str, noun: str) -> Iterator[Show]:
-    """How far something long is: a bar on a terminal, a line now and then in a pipe."""
+    """Progress of long work: a bar on a terminal, else a line every ten seconds."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
@@ -80,7 +80,7 @@ def progress_line(label: str, noun: str) -> Iterator[Show]:
 
 @contextmanager
 def waiting(sentence: str) -> Iterator[None]:
-    """Say what is waited for, no one knows how long: then a bar, in a pipe a line now and then."""
+    """Print a sentence, then the elapsed time: a bar on a terminal, else lines."""
     from rich.console import Console
     from rich.progress import BarColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
@@ -93,46 +93,46 @@ def waiting(sentence: str) -> Iterator[None]:
             yield
         return
 
-    def go_on_saying() -> None:
+    def report_elapsed() -> None:
         while not over.wait(LINES_APART):
-            say(f"... for {time.monotonic() - began:,.0f} s now")
+            say(f"... {time.monotonic() - began:,.0f} s elapsed")
 
-    voice = Thread(target=go_on_saying, name="cafe-waiting", daemon=True)
-    voice.start()
+    reporter = Thread(target=report_elapsed, name="cafe-waiting", daemon=True)
+    reporter.start()
     try:
         yield
     finally:
         over.set()
-        voice.join()
+        reporter.join()
 
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Ctrl-C ends in a line that says how to go on, and in the exit code that shells expect."""
+    """On Ctrl-C, print the command that resumes the runs, and exit with code 130."""
     try:
         yield
     except KeyboardInterrupt:
         words = [word for word in sys.argv[1:] if word not in ("--resume", "--overwrite")]
-        say(f"Stopped. Go on with: cafe {shlex.join(words)} --resume")
+        say(f"Stopped. Resume with: cafe {shlex.join(words)} --resume")
         raise typer.Exit(130) from None
 
 
-def print_output(shown: Any) -> None:
-    """Print text or a table for people."""
+def print_output(output: Any) -> None:
+    """Print text or a rich table to stdout."""
     from rich.console import Console
 
-    # In a pipe there is no width to respect: a table must not be folded at 80 columns.
+    # A pipe has no width: do not fold tables at 80 columns.
     console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 140)
-    console.print(shown)
+    console.print(output)
 
 
 def print_json(value: Any) -> None:
-    """Print JSON for programs."""
+    """Print a value as JSON to stdout."""
     typer.echo(json.dumps(_plain(value), indent=2, allow_nan=False))
 
 
 def _plain(value: Any) -> Any:
-    """Values as JSON has them: what is not finite is null, since JSON has no word for it."""
+    """Values that JSON has: NaN and infinity become null."""
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -143,7 +143,7 @@ def _plain(value: Any) -> Any:
 
 
 def check_pictures(*paths: Path | None, folder: bool = True) -> None:
-    """Refuse what could not be drawn or written in the end before any work is done."""
+    """Raise an error if a picture cannot be drawn in this format or its folder does not exist."""
     for path in paths:
         if path:
             from cafe.report.plotting import check_format
@@ -154,31 +154,31 @@ def check_pictures(*paths: Path | None, folder: bool = True) -> None:
 
 
 def check_page(path: Path | None) -> None:
-    """Refuse a page that could not be written in the end before any work is done."""
+    """Raise an error if a page has the wrong ending or its folder does not exist."""
     if path:
         if path.suffix.lower() not in (".html", ".htm"):
             raise FileError(
                 path,
-                "a page's name must end in .html or .htm, which tells browsers what it is. "
-                f"Got '{path.name}': give it another name.",
+                "a page's name must end in .html or .htm, so that browsers open it. "
+                f"Got '{path.name}': choose another name.",
             )
-        check_pictures(path.with_suffix(".svg"), folder=False)  # it has pictures in it
+        check_pictures(path.with_suffix(".svg"), folder=False)  # pages have pictures in them
         check_folder(path)
 
 
 def check_folder(path: Path | None) -> None:
-    """Refuse a file whose folder is not there."""
+    """Raise an error if the folder of a file does not exist."""
     if path and not path.parent.is_dir():
         raise FileError(path, f"the file cannot be written: there is no folder {path.parent}.")
 
 
 def say(sentence: str) -> None:
-    """A sentence beside the output that programs read."""
+    """Print a sentence to stderr, so that stdout has only the results."""
     typer.echo(sentence, err=True)
 
 
 def say_written(*paths: Path | None) -> None:
-    """Name the files that were written, beside the output that programs read."""
+    """Print the names of written files to stderr."""
     for path in paths:
         if path:
             say(f"Wrote {path}")

@@ -77,7 +77,7 @@ def test_a_damaged_run_is_refused(cafe: Cafe, damaged: str) -> None:
     (Path("results") / "small" / "mcu-seed-0" / "run.json").write_text(damaged)
     code, said = cafe("report results")
     assert code == 2
-    assert "mcu-seed-0/run.json: this must say where a run comes from: it is damaged" in said
+    assert "mcu-seed-0/run.json: the file must describe a run of CAFe: it is damaged" in said
     assert not Path("report.html").exists()
 
 

@@ -233,7 +233,7 @@ def test_a_server_that_dies_while_it_overwrites(
         except FileError as error:
             # The old run was still there, and is not mixed with the new one.
             assert whole
-            with pytest.raises(ValueError, match="was begun with something else"):
+            with pytest.raises(ValueError, match="started with other settings"):
                 raise ValueError(f"{error}") from None
         else:
             assert history.rounds == 3

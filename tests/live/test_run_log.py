@@ -26,7 +26,7 @@ def test_files_that_lost_something_are_not_gone_on_with(tmp_path: Path) -> None:
         stopped_after(3, folder, at, config())
         whole = (folder / name).read_bytes()
         (folder / name).write_bytes(whole[:-9])
-        with pytest.raises(FileError, match="some were lost"):
+        with pytest.raises(FileError, match="part of it is lost"):
             serve(at, config(), folder)
         assert (folder / name).read_bytes() == whole[:-9]
         (folder / name).unlink()
@@ -87,7 +87,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             disk = Full(patch, after)
             trouble = complaint(at, folder, said)
         if trouble:
-            assert "the disk is full; make room. What was saved is kept." in trouble
+            assert "the disk is full; free some space. What was saved before is kept." in trouble
             assert not said or said[-1] == f"Stopped: {trouble}"
         else:  # there was room for all but the picture
             assert load(folder).finished
@@ -110,7 +110,7 @@ def test_a_full_disk_is_on_the_board(tmp_path: Path, monkeypatch: pytest.MonkeyP
         nonlocal writes
         writes += 1
         if writes == 3:
-            raise FileError(args[0], "this cannot be written: the disk is full; make room.")
+            raise FileError(args[0], "the file cannot be written: the disk is full; free some space.")
         original(*args)
 
     monkeypatch.setattr(checkpoint, "write_arrays", write_arrays)

@@ -124,7 +124,7 @@ def test_another_run_is_not_mixed_in(
 
 def test_one_server_at_a_time(tmp_path: Path) -> None:
     said: list[str] = []
-    with lock_folder(tmp_path), pytest.raises(FileError, match="another process is at work"):
+    with lock_folder(tmp_path), pytest.raises(FileError, match="another process is using"):
         serve(wire(), config(), tmp_path, overwrite=True, say=said.append)
     assert said[0].startswith("Stopped: ")
     assert not (tmp_path / "run.json").exists()
@@ -274,7 +274,7 @@ def test_a_file_of_nobody_is_not_overwritten(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("client,seconds\na,1\n")
     said: list[str] = []
     for overwrite in (False, True):
-        with pytest.raises(FileError, match="is of no run known here, and would be lost"):
+        with pytest.raises(FileError, match="would overwrite this file, which belongs to no run"):
             serve(wire(), config(), tmp_path, overwrite=overwrite, say=said.append)
     assert said[0].startswith("Stopped: ")
     assert (tmp_path / name).read_text() == "client,seconds\na,1\n"

@@ -57,5 +57,5 @@ def test_a_killed_run_ends_as_if_nothing_had_happened(lab: Lab, tmp_path: Path) 
     with simulate(tmp_path, "--resume") as process:
         _, errors = process.communicate()
     assert process.returncode == 0, errors
-    assert b"agu-seed-0 goes on from round" in errors
+    assert b"agu-seed-0 continues from round" in errors
     assert lab.contents(tmp_path / "broken" / "agu-seed-0") == lab.contents(tmp_path / "whole")

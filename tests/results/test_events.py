@@ -90,7 +90,7 @@ def test_logs_of_earlier_versions_are_read_with_zeros(tmp_path: Path) -> None:
     for name in old[0]:
         some = [{k: v for k, v in line.items() if k != name} for line in old]
         path.write_text("".join(f"{json.dumps(line)}\n" for line in some))
-        with pytest.raises(FileError, match="of another version"):
+        with pytest.raises(FileError, match="written by another version"):
             read(path)
 
 
@@ -116,9 +116,9 @@ def test_a_log_is_cut_where_it_is_told(tmp_path: Path) -> None:
 
 
 BAD = {
-    "not JSON": (b"{]\n", "line 2: the line must be an object in JSON"),
-    "no object": (b"3\n", "line 2: the line must be an object in JSON"),
-    "no bytes": (b"\xff\xfe\n", "line 2: the line must be an object in JSON"),
+    "not JSON": (b"{]\n", "line 2: the line must be a JSON object"),
+    "no object": (b"3\n", "line 2: the line must be a JSON object"),
+    "no bytes": (b"\xff\xfe\n", "line 2: the line must be a JSON object"),
     "a round twice": (b"first\n", "line 2: the line must be the next round"),
     "other keys": (b'{"round": 1}\n', "line 2: the line must be the next round"),
     "a score too early": (b'{"after": 2, "loss": 1, "accuracy": 1}\n', "line 2: the line must be"),
@@ -138,7 +138,7 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: bytes, said: str) -> None
 def test_a_log_that_has_lost_something_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     data = written(path, 3)
-    with pytest.raises(FileError, match=rf"at least the {len(data) + 1} bytes.* Got {len(data)}"):
+    with pytest.raises(FileError, match=rf"at least {len(data) + 1} bytes.* Got {len(data)}"):
         read(path, len(data) + 1)
     with pytest.raises(FileError, match="the file cannot be read"):
         read(tmp_path / "none.jsonl")

@@ -92,7 +92,7 @@ def test_a_run_that_is_resumed_leaves_the_same_bytes(
     assert not load(broken).finished
     assert load(broken).history.rounds == 23
     result = execute(scenario, "agu", 0, broken, resume=True, say=said.append)
-    assert said == [f"{broken} goes on from round 23."]
+    assert said == [f"{broken} continues from round 23."]
     assert lab.contents(broken) == lab.contents(whole)
     assert_same(result.history, load(whole).history)
 
@@ -118,7 +118,7 @@ def test_a_run_without_a_checkpoint_begins_at_the_beginning(lab: Lab, tmp_path: 
     lab.stop_after(10, scenario, broken)
     said: list[str] = []
     execute(scenario, "agu", 0, broken, resume=True, say=said.append)
-    assert said == [f"{broken} has no checkpoint yet: it begins at the beginning."]
+    assert said == [f"{broken} has no checkpoint yet: starting from the beginning."]
     assert lab.contents(broken) == lab.contents(whole)
 
 
@@ -127,7 +127,7 @@ def test_resuming_where_nothing_is_begins_and_says_so(lab: Lab, tmp_path: Path) 
     result = execute(lab.scenario(), "agu", 0, tmp_path / "new", resume=True, say=said.append)
     assert result.finished
     (sentence,) = said
-    assert "nothing to go on from: it begins at the beginning" in sentence
+    assert "no run to resume: starting from the beginning" in sentence
     execute(lab.scenario(), "agu", 0, tmp_path / "other", say=said.append)
     assert len(said) == 1
 
@@ -160,7 +160,7 @@ def test_a_finished_run_is_left_alone(
     monkeypatch.setattr(execution, "Run", None)
     said: list[str] = []
     again = execute(scenario, "agu", 0, folder, resume=True, say=said.append)
-    assert said == [f"{folder} is finished: nothing is left to do."]
+    assert said == [f"{folder} is already finished."]
     assert_same(again.history, first.history)
     assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
@@ -170,7 +170,7 @@ def test_files_of_nobody_are_not_overwritten(lab: Lab, tmp_path: Path) -> None:
     scenario = lab.scenario()
     (tmp_path / "model.npz").write_text("mine")
     for overwrite in (False, True):
-        with pytest.raises(FileError, match="is of no run known here, and would be lost"):
+        with pytest.raises(FileError, match="would overwrite this file, which belongs to no run"):
             execute(scenario, "agu", 1, tmp_path, overwrite=overwrite)
     assert [path.read_text() for path in tmp_path.glob("model*")] == ["mine"]
 
@@ -179,7 +179,7 @@ def test_results_are_never_overwritten_unasked(lab: Lab, tmp_path: Path) -> None
     scenario, folder = lab.scenario(), tmp_path / "run"
     execute(scenario, "agu", 0, folder)
     before = lab.contents(folder)
-    with pytest.raises(FileError, match=r"run: there are results here already.*--resume"):
+    with pytest.raises(FileError, match=r"run: the folder already has results.*--resume"):
         execute(scenario, "agu", 1, folder)
     with pytest.raises(InputError, match="not both"):
         execute(scenario, "agu", 1, folder, resume=True, overwrite=True)
@@ -207,7 +207,7 @@ def test_a_scenario_that_has_changed_is_refused(
     lab.stop_after(5, lab.scenario(learning=True), tmp_path / "run")
     also = (("batch = 5", "batch = 6"),) if "batch" in said else ()
     changed = lab.scenario(change, *also, learning=True)
-    with pytest.raises(FileError, match=re.escape(f"something else: {said}. A run is of one")):
+    with pytest.raises(FileError, match=re.escape(f"other settings: {said}. Undo the")):
         execute(changed, changed.label, 0, tmp_path / "run", resume=True)
 
 

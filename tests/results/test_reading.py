@@ -31,9 +31,9 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "run.json: this must say where a run comes from"),
-        ("[]", "run.json: this must say where a run comes from"),
-        ("{}", "run.json: this must say where a run comes from"),
+        ("", "run.json: the file must describe a run of CAFe"),
+        ("[]", "run.json: the file must describe a run of CAFe"),
+        ("{}", "run.json: the file must describe a run of CAFe"),
         ('{"format": 99, "version": "9.9"}', r"format 1. Got 99: it was written by CAFe 9.9"),
     ],
 )
@@ -52,7 +52,7 @@ def test_a_damaged_array_can_be_written_again(
     with pytest.raises(FileError, match=rf"{name}: the file is damaged.* Remove result.json"):
         load(run.folder)
     write_arrays(run.folder / name, {"x": np.zeros(1)})
-    with pytest.raises(FileError, match=r"there is no .* where it should be. Remove result.json"):
+    with pytest.raises(FileError, match=r"the array .* is missing. Remove result.json"):
         load(run.folder)
     (run.folder / "result.json").unlink()
     execute(lab.scenario(learning=True), "agu", 0, run.folder, resume=True)
@@ -68,7 +68,7 @@ def test_a_damaged_checkpoint_is_refused_and_can_be_done_without(
     lab.stop_after(20, scenario, folder)
     checkpoint = folder / "checkpoint.npz"
     good = checkpoint.read_bytes()
-    said = "checkpoint.npz: the file is damaged.* Remove it and resume: the run begins at the"
+    said = "checkpoint.npz: the file is damaged.* Remove it and resume: the run starts over"
     for bad in (b"", b"nonsense", good[: len(good) // 2], good[:-30], good[:200] + good[260:]):
         checkpoint.write_bytes(bad)
         with pytest.raises(FileError, match=said):
@@ -79,7 +79,7 @@ def test_a_damaged_checkpoint_is_refused_and_can_be_done_without(
     arrays = read_arrays(checkpoint, "")
     for missing in ("events", "run.books.area"):
         write_arrays(checkpoint, {k: v for k, v in arrays.items() if k != missing})
-        with pytest.raises(FileError, match=r"there is no .* in this checkpoint. Remove it"):
+        with pytest.raises(FileError, match=r"the checkpoint has no array .* Remove it"):
             execute(scenario, "agu", 0, folder, resume=True)
     checkpoint.unlink()
     execute(scenario, "agu", 0, folder, resume=True)
@@ -92,7 +92,7 @@ def test_a_log_that_is_shorter_than_the_checkpoint_says_is_refused(
     log = run.folder / "events.jsonl"
     log.write_bytes(log.read_bytes()[:-100])
     (run.folder / "result.json").unlink()
-    with pytest.raises(FileError, match=r"events.jsonl: the file must have at least the"):
+    with pytest.raises(FileError, match=r"events.jsonl: the file must have at least"):
         execute(lab.scenario(learning=True), "agu", 0, run.folder, resume=True)
 
 
@@ -104,12 +104,12 @@ def test_a_finished_run_whose_log_is_cut_is_refused(run: Result) -> None:
         load(run.folder)
     log.write_bytes(b"".join(whole[:-1]))
     assert b"accuracy" in whole[-1]
-    with pytest.raises(FileError, match=r"some of it was lost"):
+    with pytest.raises(FileError, match=r"part of it is lost"):
         load(run.folder)
     log.write_bytes(b"".join(whole))
     assert load(run.folder).history.accuracy == run.history.accuracy
     (run.folder / "result.json").write_text("{}")
-    with pytest.raises(FileError, match=r"result.json: this must be what a run came to"):
+    with pytest.raises(FileError, match=r"result.json: the file must contain the figures of a run"):
         load(run.folder)
 
 
@@ -153,12 +153,12 @@ def test_clients_from_a_file_are_not_guessed(lab: Lab, tmp_path: Path) -> None:
 
 def test_a_file_that_only_looks_like_a_run_is_refused(run: Result) -> None:
     (run.folder / "run.json").write_text('{"format": 1}')
-    with pytest.raises(FileError, match=r"run.json: this must say where a run comes from"):
+    with pytest.raises(FileError, match=r"run.json: the file must describe a run of CAFe"):
         load(run.folder)
 
 
 def test_a_name_that_no_folder_can_have_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"run.json: this cannot be looked for: File name too long"):
+    with pytest.raises(FileError, match=r"run.json: the file cannot be accessed: File name too long"):
         load(tmp_path / ("x" * 300))
 
 

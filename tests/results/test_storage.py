@@ -64,13 +64,13 @@ def test_the_same_arrays_are_the_same_bytes(tmp_path: Path) -> None:
 def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
     path = tmp_path / "evil.npz"
     np.savez(path, evil=np.array([print], dtype=object))
-    with pytest.raises(FileError, match=r"evil.npz: the file is damaged, or not one of CAFe's"):
+    with pytest.raises(FileError, match=r"evil.npz: the file is damaged, or from another program"):
         storage.read_arrays(path, "")
 
 
 REASONS = {
-    errno.ENOSPC: "the disk is full; make room",
-    errno.EROFS: "the disk can only be read",
+    errno.ENOSPC: "the disk is full; free some space",
+    errno.EROFS: "the disk is read-only",
     errno.EACCES: "permission is denied",
     errno.EIO: "Input/output error",
 }
@@ -94,9 +94,11 @@ def test_a_disk_that_fails_loses_nothing_that_was_saved(
         patch.setattr(execution, "CHECKPOINT_SECONDS", 0.0)
         patch.setattr(execution, "CHECKPOINT_SHARE", 1e9)
         patch.setattr(os, "fsync", failing(os.fsync, after, code))
-        with pytest.raises(FileError, match=f"this cannot be written: {REASONS[code]}") as caught:
+        with pytest.raises(
+            FileError, match=f"the file cannot be written: {REASONS[code]}"
+        ) as caught:
             execute(scenario, "agu", 0, broken)
-    assert "What was saved is kept." in str(caught.value)
+    assert "What was saved before is kept." in str(caught.value)
     if after:
         assert load(broken).history.rounds == (after - 1) // 3
     execute(scenario, "agu", 0, broken, resume=True)
@@ -145,7 +147,7 @@ def test_two_processes_do_not_share_a_folder(lab: Lab, tmp_path: Path) -> None:
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"in\n"
-        with pytest.raises(FileError, match="another process is at work in this folder"):
+        with pytest.raises(FileError, match="another process is using this folder"):
             execute(lab.scenario(), "agu", 0, folder)
         other.kill()
     assert execute(lab.scenario(), "agu", 0, folder).finished, "a lock ends with its process"

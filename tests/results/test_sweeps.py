@@ -47,7 +47,7 @@ def test_a_run_that_fails_does_not_stop_the_others(lab: Lab, tmp_path: Path) -> 
     )
     scenario = scenario.with_run(rounds=2000, seeds=[3])
     runs = plan_runs(scenario, ["agu", "fedavg"], tmp_path)
-    with pytest.raises(InputError, match=r"^agu, seed 3: 1000 rounds.* Of 2 runs 1 failed"):
+    with pytest.raises(InputError, match=r"^agu, seed 3: 1000 rounds.* 1 of 2 runs failed"):
         sweep(scenario, runs, jobs=1)
     assert (tmp_path / "fedavg-seed-3" / "result.json").exists()
     assert not (tmp_path / "agu-seed-3" / "result.json").exists()
@@ -57,13 +57,13 @@ def test_all_is_refused_before_anything_is_run(lab: Lab, tmp_path: Path) -> None
     scenario = lab.scenario()
     with pytest.raises(InputError, match=r"There is no policy 'mcuu'. Did you mean 'mcu'"):
         plan_runs(scenario, ["agu", "mcuu"], tmp_path)
-    with pytest.raises(InputError, match=r"Each policy can be compared once. Got agu, agu"):
+    with pytest.raises(InputError, match=r"Each policy may be given only once. Got agu, agu"):
         plan_runs(scenario, ["agu", "agu"], tmp_path)
     execute(scenario, "mcu", 1, tmp_path / "mcu-seed-1")
-    with pytest.raises(FileError, match="mcu-seed-1: there are results here already"):
+    with pytest.raises(FileError, match="mcu-seed-1: the folder already has results"):
         plan_runs(scenario, ["agu", "mcu"], tmp_path)
     assert len(plan_runs(scenario, ["agu", "mcu"], tmp_path, resume=True)) == 4
-    with pytest.raises(InputError, match="At least 1 run"):
+    with pytest.raises(InputError, match="--jobs must be at least 1"):
         sweep(scenario, plan_runs(scenario, ["awu"], tmp_path), jobs=0)
 
 
@@ -147,6 +147,6 @@ def stop(_: RunProgress) -> None:
 def test_a_process_that_is_killed_is_told_of(long: subprocess.Popen[str]) -> None:
     os.kill(min(children(long.pid)), signal.SIGKILL)
     out, err = long.communicate(timeout=60)
-    assert out.startswith("A process that was at work has been killed")
-    assert "Of 4 runs 0 are done" in out
+    assert out.startswith("A worker was killed, possibly because memory ran out")
+    assert "0 of 4 runs are done" in out
     assert "Traceback" not in err

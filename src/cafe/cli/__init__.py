@@ -1,7 +1,6 @@
-"""The command line: each verb reads its arguments, calls the library and prints. Nothing more.
+"""The command line: each verb reads its arguments, calls the library and prints the result.
 
-Every verb imports what it needs inside itself, so that ``cafe plan`` loads no more than planning
-needs.
+Every verb imports what it needs when it runs, so that ``cafe plan`` loads only what planning needs.
 """
 
 from __future__ import annotations
@@ -75,21 +74,21 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line; a user's mistake is one message and exit code 2, never a traceback."""
+    """Run the command line; an invalid input prints one message and exits with code 2."""
     for stream in ("stdout", "stderr"):
-        if getattr(sys, stream) is None:  # closed by whoever does not want to hear
-            setattr(sys, stream, Path(os.devnull).open("w"))  # noqa: SIM115 (for good)
+        if getattr(sys, stream) is None:  # closed by the calling process
+            setattr(sys, stream, Path(os.devnull).open("w"))  # noqa: SIM115 (stays open)
     try:
         app()
     except CafeError as error:
-        _refuse(f"{error}")
+        _fail(f"{error}")
     except MemoryError as error:
-        _refuse(memory_error_message(error))
+        _fail(memory_error_message(error))
     except OSError as error:
-        _refuse(f"{error.filename or 'The output'}: {explain_os_error(error)}.")
+        _fail(f"{error.filename or 'The output'}: {explain_os_error(error)}.")
 
 
-def _refuse(sentence: str) -> NoReturn:
-    with suppress(OSError):  # nobody may be there to read it
+def _fail(sentence: str) -> NoReturn:
+    with suppress(OSError):  # the reader of stderr may be gone
         typer.echo(f"Error: {sentence}", err=True)
     raise SystemExit(2)

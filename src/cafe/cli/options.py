@@ -1,4 +1,4 @@
-"""Options that several verbs have."""
+"""The types of options: their names, values and help texts."""
 
 from __future__ import annotations
 
@@ -7,25 +7,103 @@ from typing import Annotated
 
 import typer
 
-Clients = Annotated[int | None, typer.Option(help="How many clients, all alike.")]
-Rate = Annotated[float | None, typer.Option(help="Their rate of reporting: 1 / mean time.")]
-FederationFile = Annotated[
-    Path | None, typer.Option("--federation", help="Clients from a .toml or .csv file instead.")
-]
+# Output, of most verbs.
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Plot = Annotated[Path | None, typer.Option(help="Draw a picture: .svg, .png or .pdf.")]
+Plot = Annotated[Path | None, typer.Option(help="Write a picture to this .svg, .png or .pdf file.")]
+
+# Who takes part: fit, plan, expect, frontier.
+Clients = Annotated[int | None, typer.Option(help="Number of clients, all with the same --rate.")]
+Rate = Annotated[
+    float | None, typer.Option(help="Reports per second of one client: 1 / mean response time.")
+]
+FederationFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--federation", help="Read clients from a .toml or .csv file, not --clients and --rate."
+    ),
+]
+
+# Rounds: plan, expect, frontier.
 CloseWhenAll = Annotated[
-    bool, typer.Option("--close-when-all", help="Rounds close when everybody has reported.")
+    bool,
+    typer.Option("--close-when-all", help="Close a round early when all clients have reported."),
 ]
 Steps = Annotated[
     int,
     typer.Option(
-        help="Gradient steps a client takes in a round: 1 unless given.", show_default=False
+        help="Gradient steps that a client takes in a round (default 1).", show_default=False
     ),
 ]
+KeptQuorum = Annotated[
+    int | None, typer.Option(help="Fix the quorum to this many reports; search only deadlines.")
+]
+
+# The goal of a plan.
+WastePrice = Annotated[
+    float | None,
+    typer.Option(help="Extra mean age, in s, you accept to save one client-second of waste."),
+]
+BroadcastPrice = Annotated[
+    float | None, typer.Option(help="Extra mean age, in s, you accept to save one broadcast.")
+]
+AtMost = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="QUANTITY=VALUE", help="Upper limit for a quantity, such as waste=30; repeatable."
+    ),
+]
+AtLeast = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="QUANTITY=VALUE",
+        help="Lower limit for a quantity, such as success_probability=0.9; repeatable.",
+    ),
+]
+GoalName = Annotated[
+    str,
+    typer.Option(
+        help="What to minimise: cost (default; uses the prices), time or client-seconds to a gap.",
+        show_default=False,
+    ),
+]
+
+# The constants of the convergence bound, for a goal that reaches a gap.
+NoiseRatio = Annotated[
+    float | None,
+    typer.Option(help="For --goal time or client-seconds: gradient noise / heterogeneity."),
+]
+Gap = Annotated[
+    float | None,
+    typer.Option(help="For --goal time or client-seconds: the optimality gap to reach."),
+]
+Smoothness = Annotated[float | None, typer.Option(help="With --gap: smoothness L of the loss.")]
+Convexity = Annotated[
+    float | None, typer.Option(help="With --gap: strong convexity mu of the loss.")
+]
+Noise = Annotated[
+    float | None, typer.Option(help="With --gap: gradient noise, sigma squared (a variance).")
+]
+Heterogeneity = Annotated[
+    float | None, typer.Option(help="With --gap: heterogeneity Gamma of the clients.")
+]
+Distance = Annotated[
+    float | None,
+    typer.Option(help="With --gap: squared distance of the first model to the optimum."),
+]
+Overhead = Annotated[
+    float,
+    typer.Option(
+        help="For --goal time or client-seconds: cost of a round besides waiting (default 0).",
+        show_default=False,
+    ),
+]
+
+# Runs: simulate, compare, federate run.
 ScenarioFile = Annotated[Path, typer.Argument(help="The scenario, a .toml file.")]
-Rounds = Annotated[int | None, typer.Option(help="So many rounds instead of the scenario's.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the runs that are there.")]
+Rounds = Annotated[int | None, typer.Option(help="Number of rounds; by default the scenario's.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Continue unfinished runs in the output folder.")
+]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Begin anew, and lose the runs that are there.")
+    bool, typer.Option("--overwrite", help="Start over; delete the runs in the output folder.")
 ]

@@ -1,13 +1,36 @@
-"""The verbs of planning: fit, plan, expect, frontier, and the demo."""
+"""The verbs of planning: plan, expect, frontier, fit, and the demo."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from cafe.cli.options import Clients, CloseWhenAll, FederationFile, Json, Plot, Rate, Steps
+from cafe.cli.arguments import make_federation, make_goal, parse_limits
+from cafe.cli.options import (
+    AtLeast,
+    AtMost,
+    BroadcastPrice,
+    Clients,
+    CloseWhenAll,
+    Convexity,
+    Distance,
+    FederationFile,
+    Gap,
+    GoalName,
+    Heterogeneity,
+    Json,
+    KeptQuorum,
+    Noise,
+    NoiseRatio,
+    Overhead,
+    Plot,
+    Rate,
+    Smoothness,
+    Steps,
+    WastePrice,
+)
 from cafe.console import (
     check_folder,
     check_page,
@@ -18,87 +41,57 @@ from cafe.console import (
     say,
     say_written,
 )
-from cafe.errors import InputError, did_you_mean
-
-if TYPE_CHECKING:
-    from cafe.federation import Federation
-    from cafe.planner import Goal
+from cafe.errors import InputError
 
 
 def plan(
     clients: Clients = None,
     rate: Rate = None,
     federation: FederationFile = None,
-    waste_price: Annotated[
-        float | None, typer.Option(help="Age one would bear to save a client-second of waste.")
-    ] = None,
-    broadcast_price: Annotated[
-        float | None, typer.Option(help="Age one would bear to save one broadcast.")
-    ] = None,
-    quorum: Annotated[
-        int | None, typer.Option(help="Keep this quorum; choose the deadline only.")
-    ] = None,
-    at_most: Annotated[
-        list[str] | None,
-        typer.Option(metavar="QUANTITY=VALUE", help="An upper limit, such as waste=30."),
-    ] = None,
-    at_least: Annotated[
-        list[str] | None,
-        typer.Option(metavar="QUANTITY=VALUE", help="A lower limit: success_probability=0.9."),
-    ] = None,
+    waste_price: WastePrice = None,
+    broadcast_price: BroadcastPrice = None,
+    quorum: KeptQuorum = None,
+    at_most: AtMost = None,
+    at_least: AtLeast = None,
     close_when_all: CloseWhenAll = False,
     steps: Steps = 1,
-    goal: Annotated[
-        str,
-        typer.Option(
-            help="cost (J, by prices; the default), time or client-seconds (to a gap).",
-            show_default=False,
-        ),
-    ] = "cost",
-    noise_ratio: Annotated[
-        float | None, typer.Option(help="Goal to a gap: gradient noise / heterogeneity.")
-    ] = None,
-    gap: Annotated[
-        float | None, typer.Option(help="Goal to a gap: the optimality gap to reach.")
-    ] = None,
-    smoothness: Annotated[float | None, typer.Option(help="Goal to a gap: L.")] = None,
-    convexity: Annotated[float | None, typer.Option(help="Goal to a gap: mu.")] = None,
-    noise: Annotated[float | None, typer.Option(help="Goal to a gap: sigma squared.")] = None,
-    heterogeneity: Annotated[float | None, typer.Option(help="Goal to a gap: Gamma.")] = None,
-    distance: Annotated[
-        float | None, typer.Option(help="Goal to a gap: squared distance at the start.")
-    ] = None,
-    overhead: Annotated[
-        float,
-        typer.Option(
-            help="Goal to a gap: what a round costs beyond the waiting.", show_default=False
-        ),
-    ] = 0.0,
+    goal: GoalName = "cost",
+    noise_ratio: NoiseRatio = None,
+    gap: Gap = None,
+    smoothness: Smoothness = None,
+    convexity: Convexity = None,
+    noise: Noise = None,
+    heterogeneity: Heterogeneity = None,
+    distance: Distance = None,
+    overhead: Overhead = 0.0,
     as_json: Json = False,
     plot: Plot = None,
-    report: Annotated[Path | None, typer.Option(help="Write one self-contained HTML page.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a self-contained report to this .html file.")
+    ] = None,
 ) -> None:
-    """Choose the quorum and the deadline, with what they will cost and why."""
+    """Choose the quorum and the deadline, and show what they cost and why."""
     check_pictures(plot)
     check_page(report)
     from cafe.planner import plan as make_plan
 
-    chosen = _goal(
-        goal, noise_ratio, gap, overhead,
-        {
-            "smoothness": smoothness, "convexity": convexity, "noise": noise,
-            "heterogeneity": heterogeneity, "distance": distance,
-        },
-    )  # fmt: skip
+    constants = {
+        "smoothness": smoothness,
+        "convexity": convexity,
+        "noise": noise,
+        "heterogeneity": heterogeneity,
+        "distance": distance,
+    }
+    chosen = make_goal(goal, noise_ratio, gap, overhead, constants)
     with progress_bar("Searching deadlines") as progress:
         made = make_plan(
-            _federation(clients, rate, federation),
+            make_federation(clients, rate, federation),
             waste_price=waste_price,
             broadcast_price=broadcast_price,
             quorum=quorum,
             goal=chosen,
-            at_most=_limits("--at-most", at_most),
-            at_least=_limits("--at-least", at_least),
+            at_most=parse_limits("--at-most", at_most),
+            at_least=parse_limits("--at-least", at_least),
             close_when_all=close_when_all,
             steps=steps,
             progress=progress,
@@ -136,24 +129,24 @@ def plan(
 
 def expect(
     quorum: Annotated[int, typer.Option(help="Reports needed for a round to succeed.")],
-    deadline: Annotated[float, typer.Option(help="How long a round waits.")],
+    deadline: Annotated[float, typer.Option(help="Maximum length of a round, in seconds.")],
     clients: Clients = None,
     rate: Rate = None,
     federation: FederationFile = None,
     target: Annotated[
-        int | None, typer.Option(help="Rounds close when so many have reported.")
+        int | None, typer.Option(help="Close a round early at this many reports.")
     ] = None,
     close_when_all: CloseWhenAll = False,
     steps: Steps = 1,
     as_json: Json = False,
 ) -> None:
-    """Say what a given quorum and deadline will cost, and how old clients will be."""
+    """Show what a given quorum and deadline will cost, and how old clients will be."""
     from cafe.theory import expect as calculate
 
-    who = _federation(clients, rate, federation)
+    who = make_federation(clients, rate, federation)
     if close_when_all:
         if target is not None:
-            raise InputError("Give --target or --close-when-all, not both: they are one choice.")
+            raise InputError("Give --target or --close-when-all, not both.")
         target = who.clients
     expected = calculate(who, quorum=quorum, deadline=deadline, target=target, steps=steps)
     if as_json:
@@ -168,19 +161,19 @@ def frontier(
     clients: Clients = None,
     rate: Rate = None,
     federation: FederationFile = None,
-    quorum: Annotated[int | None, typer.Option(help="Keep this quorum.")] = None,
+    quorum: KeptQuorum = None,
     close_when_all: CloseWhenAll = False,
     steps: Steps = 1,
     as_json: Json = False,
     plot: Plot = None,
 ) -> None:
-    """List the choices of which none is better in waste, broadcasts and age at once."""
+    """List the Pareto-optimal choices in waste, broadcasts and age."""
     check_pictures(plot)
     from cafe.planner import frontier as make_frontier
 
-    with progress_bar("Following the frontier") as progress:
+    with progress_bar("Searching the frontier") as progress:
         front = make_frontier(
-            _federation(clients, rate, federation),
+            make_federation(clients, rate, federation),
             quorum=quorum,
             close_when_all=close_when_all,
             steps=steps,
@@ -203,26 +196,29 @@ def frontier(
 
 
 def fit(
-    responses: Annotated[Path, typer.Argument(help="CSV: client,seconds,deadline.")],
+    responses: Annotated[
+        Path, typer.Argument(help="A CSV file with the columns client, seconds, deadline.")
+    ],
     criterion: Annotated[
-        str, typer.Option(help="aic (the default) or bic.", show_default=False)
+        str,
+        typer.Option(help="How to rank families: aic (default) or bic.", show_default=False),
     ] = "aic",
     per_client: Annotated[
-        bool, typer.Option("--per-client", help="A latency for every client, partly pooled.")
+        bool, typer.Option("--per-client", help="Also fit each client, by partial pooling.")
     ] = False,
     output: Annotated[
-        Path | None, typer.Option(help="Write the clients as CSV, for --federation.")
+        Path | None, typer.Option(help="Write the clients to this .csv file, for --federation.")
     ] = None,
     as_json: Json = False,
     plot: Plot = None,
 ) -> None:
-    """Fit response times; a client without seconds missed its deadline, and counts as slower."""
+    """Fit latencies to response times; rows without seconds count as missed deadlines."""
     check_pictures(plot)
     check_folder(output)
     from cafe.fitting import fit as make_fit
     from cafe.fitting import read_observations
 
-    chosen: Any = criterion  # refused by name where it is none
+    chosen: Any = criterion  # make_fit checks it
     found = make_fit(read_observations(responses), criterion=chosen)
     each = found.by_client() if per_client or output else None
     if as_json:
@@ -246,87 +242,15 @@ def fit(
 
 def demo(
     output: Annotated[
-        Path, typer.Option(help="The folder for the report.", show_default=False)
+        Path,
+        typer.Option(
+            help="The folder for the report and its files (default demo-report).",
+            show_default=False,
+        ),
     ] = Path("demo-report"),
 ) -> None:
-    """Tell the whole story on a fleet of real phones: fit, plan, train, compare; write a report."""
+    """Fit, plan and train on a fleet of real phones, and write a report."""
     check_pictures(output / "plan.svg", folder=False)
     from cafe.demo import run_demo
 
     run_demo(output, print_part=print_output, progress=progress_bar)
-
-
-def _federation(clients: int | None, rate: float | None, file: Path | None) -> Federation:
-    """The federation that the options describe: equal clients, or those in a file."""
-    if file is not None:
-        if clients is not None or rate is not None:
-            raise InputError("Give --federation, or --clients and --rate, not both: each says who.")
-        from cafe.federation_files import load_federation
-
-        return load_federation(file)
-    if clients is None or rate is None:
-        raise InputError(
-            "Say who takes part: --clients and --rate for clients that are alike, "
-            "or --federation FILE."
-        )
-    from cafe.federation import Federation
-    from cafe.latency import Exponential
-
-    return Federation(clients, Exponential(rate))
-
-
-def _goal(
-    goal: str,
-    noise_ratio: float | None,
-    gap: float | None,
-    overhead: float,
-    constants: dict[str, float | None],
-) -> Goal | None:
-    """The goal that the options describe; None is J, by its prices."""
-    given = {name: value for name, value in constants.items() if value is not None}
-    if goal == "cost":
-        if given or noise_ratio is not None or gap is not None or overhead:
-            raise InputError(
-                "These options belong to a goal that reaches a gap: add --goal time or "
-                "--goal client-seconds."
-            )
-        return None
-    from cafe.planner import ToGap
-    from cafe.theory import Problem
-
-    if goal not in ("time", "client-seconds"):
-        hint = did_you_mean(goal, ["cost", "time", "client-seconds"])
-        raise InputError(f"There is no goal '{goal}'. {hint}")
-    spend: Any = goal
-    if noise_ratio is not None:
-        if given or gap is not None:
-            raise InputError(
-                "Give --noise-ratio alone, or --gap with the problem's constants, not both."
-            )
-        return ToGap.from_ratio(noise_ratio, spend, overhead)
-    if gap is None:
-        raise InputError(
-            "A goal to a gap needs --noise-ratio, or --gap with --smoothness, --convexity, --noise "
-            "and --heterogeneity."
-        )
-    missing = {"smoothness", "convexity", "noise", "heterogeneity"} - given.keys()
-    if missing:
-        raise InputError(f"The gap's bound needs --{', --'.join(sorted(missing))} too.")
-    return ToGap(Problem(**given), gap, spend, overhead)
-
-
-def _limits(option: str, given: list[str] | None) -> dict[str, float]:
-    """``["waste=30"]`` as ``{"waste": 30.0}``."""
-    limits: dict[str, float] = {}
-    for text in given or []:
-        name, _, value = text.partition("=")
-        quantity = name.strip().replace("-", "_")
-        if quantity in limits:
-            raise InputError(f"{option} is given twice for {quantity}. Keep the stricter one.")
-        try:
-            limits[quantity] = float(value)
-        except ValueError:
-            raise InputError(
-                f"{option} must look like waste=30. Got '{text}': there is no number in it."
-            ) from None
-    return limits

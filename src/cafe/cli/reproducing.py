@@ -1,4 +1,4 @@
-"""The verb that reproduces the paper."""
+"""The verb reproduce: the paper's experiments."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="Which figures and tables; all of them if left out.", show_default=False
-        ),
+        typer.Argument(help="Figures and tables to reproduce (default: all).", show_default=False),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(help="The folder for their folders; paper, or paper-quick, if left out."),
+        typer.Option(help="The folder for results (default paper; with --quick, paper-quick)."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A few rounds of each, to see that all of it works.")
+        bool, typer.Option("--quick", help="Run only a few rounds of each, as a test.")
     ] = False,
-    list_: Annotated[bool, typer.Option("--list", help="Only say what there is.")] = False,
+    list_: Annotated[
+        bool, typer.Option("--list", help="List the experiments, and run none.")
+    ] = False,
 ) -> None:
-    """Run the paper's experiments anew, and say of each claim whether it holds."""
+    """Run the paper's experiments, and check each of its claims."""
     from contextlib import ExitStack
 
     from cafe import reproduce as paper

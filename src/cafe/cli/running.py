@@ -31,15 +31,17 @@ if TYPE_CHECKING:
 def simulate(
     file: ScenarioFile,
     output: Annotated[
-        Path | None, typer.Option(help="The folder for results; results/NAME if left out.")
+        Path | None, typer.Option(help="The folder for results (default results/NAME).")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="This seed instead of the scenario's.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Run only this seed; by default the scenario's seeds.")
+    ] = None,
     rounds: Rounds = None,
     resume: Resume = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Run a scenario's policy, once for every seed, and keep all that happens on disk."""
+    """Run a scenario's policy with each seed, and write the results to disk."""
     from cafe.cli import result_tables
     from cafe.results import execute, plan_runs
     from cafe.scenario import load_scenario
@@ -61,7 +63,7 @@ def simulate(
                     run.folder,
                     resume=resume,
                     overwrite=overwrite,
-                    progress=_shown(show),
+                    progress=_show_progress(show),
                     say=say,
                 )
             results.append(result)
@@ -76,29 +78,29 @@ def compare(
     file: ScenarioFile,
     policies: Annotated[
         str | None,
-        typer.Option(help="Which, separated by commas; all in the scenario if left out."),
+        typer.Option(help="Policies, separated by commas (default: all in the scenario)."),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(help="The seeds 0, 1, ... up to so many, for all policies.")
+        int | None, typer.Option(help="Run seeds 0 to N - 1; by default the scenario's seeds.")
     ] = None,
     rounds: Rounds = None,
     output: Annotated[
-        Path | None, typer.Option(help="The folder for results; results/NAME-compared if left out.")
+        Path | None, typer.Option(help="The folder for results (default results/NAME-compared).")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(help="Runs side by side; one per core if left out.")
+        int | None, typer.Option(help="Number of parallel runs (default: one per core).")
     ] = None,
     resume: Resume = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Run several policies with the same seeds, and say how they differ."""
+    """Run several policies with the same seeds, and compare them."""
     from cafe.cli import result_tables
     from cafe.results import plan_runs, sweep
     from cafe.scenario import load_scenario
 
     if seeds is not None and seeds < 1:
-        raise InputError(f"--seeds must be at least 1. Got {seeds}: there would be no run.")
+        raise InputError(f"--seeds must be at least 1. Got {seeds}.")
     chosen = None if seeds is None else range(seeds)
     scenario = load_scenario(file).with_run(rounds=rounds, seeds=chosen)
     labels = scenario.labels
@@ -127,12 +129,15 @@ def compare(
 
 def report(
     folders: Annotated[list[Path], typer.Argument(help="Folders with runs, at any depth.")],
-    output: Annotated[Path, typer.Option(help="The page to write.", show_default=False)] = Path(
-        "report.html"
-    ),
-    title: Annotated[str, typer.Option(help="Above the page.", show_default=False)] = "Runs",
+    output: Annotated[
+        Path,
+        typer.Option(help="The .html file to write (default report.html).", show_default=False),
+    ] = Path("report.html"),
+    title: Annotated[
+        str, typer.Option(help="The title of the page (default Runs).", show_default=False)
+    ] = "Runs",
 ) -> None:
-    """Write one self-contained HTML page about runs that are on disk."""
+    """Write a self-contained HTML page about runs on disk."""
     check_page(output)
     from cafe.analysis.run_records import sort_runs
     from cafe.analysis.run_search import find_runs
@@ -147,9 +152,9 @@ def report(
 
 
 def policies(as_json: Json = False) -> None:
-    """List the policies, their parameters, and what must leave the clients for them.
+    """List the policies, their parameters, and what the server must know for them.
 
-    Those that installed packages register are listed too.
+    Policies that installed packages register are listed too.
     """
     from cafe.cli import result_tables
     from cafe.policies import recipes, registered
@@ -161,26 +166,29 @@ def policies(as_json: Json = False) -> None:
 
 
 def _fetch(scenario: Scenario, runs: Sequence[PlannedRun], *, resume: bool) -> None:
-    """Fetch what the runs learn from, once for all of them; none needs it that is finished."""
+    """Download the runs' data once, unless all runs are finished."""
     from cafe.results.loading import is_finished
 
     if not (resume and all(is_finished(run.folder) for run in runs)):
         scenario.fetch(waiting)
 
 
-def _shown(show: Show) -> Callable[[RunProgress], None]:
-    """A run's progress in words."""
+def _show_progress(show: Show) -> Callable[[RunProgress], None]:
+    """A callback that shows the rounds and the accuracy of a run."""
 
-    def moment(now: RunProgress) -> None:
+    def update(now: RunProgress) -> None:
         learned = "" if now.accuracy is None else f", accuracy {now.accuracy:.1%}"
         show(now.share, now.rounds, learned)
 
-    return moment
+    return update
 
 
 def _say_where(folder: Path) -> None:
     from cafe.results import parquet_possible
 
     if not parquet_possible():
-        say("No Parquet tables were written. To have them: pip install 'cafe-fl[parquet]'.")
+        say(
+            "No Parquet tables were written, because pyarrow is not installed. To install it: "
+            "pip install 'cafe-fl[parquet]'."
+        )
     say_written(folder)

@@ -137,8 +137,8 @@ def _check_length(path: Path, length: int) -> None:
     if found < length:
         raise FileError(
             path,
-            f"the file must have at least the {length} bytes that the checkpoint counts. "
-            f"Got {found}: some were lost. {REMEDY}",
+            f"the file must have at least {length} bytes, as when the checkpoint was written. "
+            f"Got {found}: part of it is lost. {REMEDY}",
         )
 
 

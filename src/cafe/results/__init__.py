@@ -1,15 +1,15 @@
-"""Runs on disk: every round as it goes, checkpoints to resume from, and what it all came to.
+"""Runs on disk: a log of every round, checkpoints to resume from, and the results.
 
-A run has a folder of its own::
+Each run has its own folder::
 
-    run.json            where it comes from, written first
-    events.jsonl        a line per round and per evaluation, as it goes
+    run.json            provenance and settings, written first
+    events.jsonl        a line per round and per evaluation, written during the run
     checkpoint.npz      to resume from
-    clients.npz         age, updates and weight of each client; written at the end, as all below
-    model.npz           the parameters
-    rounds.parquet      the rounds as a table, where pyarrow is there
-    clients.parquet     the clients as a table, where pyarrow is there
-    result.json         what it came to, written last
+    clients.npz         age, updates and weight of each client; written at the end, like all below
+    model.npz           the model's parameters
+    rounds.parquet      the rounds as a table, if pyarrow is installed
+    clients.parquet     the clients as a table, if pyarrow is installed
+    result.json         the results, written last
 """
 
 from cafe.results.execution import RunProgress, execute

@@ -1,4 +1,4 @@
-"""``checkpoint.npz``: a run as it stood, and how much of the log belongs to it."""
+"""``checkpoint.npz``: the state of a run, and the length of the log at that time."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from cafe.results.storage import read_arrays, write_arrays
 from cafe.rounds.history import History
 
 NAME = "checkpoint.npz"
-REMEDY = "Remove it and resume: the run begins at the beginning, and comes to the same end."
-_RUN = "run."  # what the names of the engine's arrays begin with
+REMEDY = "Remove it and resume: the run starts over, and ends with the same results."
+_RUN = "run."  # prefix of the names of the engine's arrays
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A run as it stood.
+    """The state of a run at one time.
 
     Attributes:
-        path: of its file.
-        events: bytes of the log that belong to it.
-        clients: what has become of each client so far.
-        state: for the engine to go on from.
-        remedy: what to do where it is damaged.
+        path: the checkpoint's file.
+        events: the length of the log at that time, in bytes.
+        clients: the values per client so far.
+        state: the engine's state, to resume from.
+        remedy: what to do if the checkpoint is damaged; part of error messages.
     """
 
     path: Path
@@ -38,7 +38,7 @@ class Checkpoint:
     remedy: str
 
     def restore_with(self, restore: Callable[[State], None]) -> None:
-        """Bring a new run to where this one stood."""
+        """Call a function that restores a run from the state; missing arrays raise a FileError."""
         try:
             restore(self.state)
         except KeyError as error:
@@ -46,13 +46,13 @@ class Checkpoint:
 
 
 def write(path: Path, history: History, state: State, events: int) -> None:
-    """Keep a run as it stands, and its log of so many bytes."""
+    """Write a checkpoint of a run whose log has ``events`` bytes."""
     arrays = {"events": np.array(events), **Clients.of(history).arrays()}
     write_arrays(path, arrays | {f"{_RUN}{name}": column for name, column in state.items()})
 
 
 def read(path: Path, remedy: str = REMEDY) -> Checkpoint | None:
-    """The last one; None where there is none yet."""
+    """Read a checkpoint; None if there is none yet."""
     if not path.exists():
         return None
     arrays = read_arrays(path, remedy)
@@ -64,4 +64,4 @@ def read(path: Path, remedy: str = REMEDY) -> Checkpoint | None:
 
 
 def _incomplete(path: Path, missing: KeyError, remedy: str) -> FileError:
-    return FileError(path, f"there is no {missing} in this checkpoint. {remedy}")
+    return FileError(path, f"the checkpoint has no array {missing}. {remedy}")

@@ -1,4 +1,4 @@
-"""``clients.npz``: what has become of each client."""
+"""``clients.npz``: age, updates and weight of each client."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ NAME = "clients.npz"
 
 @dataclass(frozen=True, eq=False)
 class Clients:
-    """What a history holds beside its rounds, an entry per client.
+    """The part of a history that is kept per client.
 
     Attributes:
-        age: averaged over the time so far.
-        merged: in how many updates each had a part.
-        weight: the sum of each one's coefficients.
-        open_jobs: jobs of all of them that have no fate yet.
+        age: each client's age, averaged over the time so far.
+        merged: the number of updates that used a report of each client.
+        weight: the sum of each client's coefficients in the updates.
+        open_jobs: the number of jobs of all clients that have no fate yet.
     """
 
     age: Floats
@@ -34,7 +34,7 @@ class Clients:
 
     @classmethod
     def of(cls, history: History) -> Self:
-        """Those of a history."""
+        """The values per client of a history."""
         return cls(
             history.age_by_client,
             history.merged_by_client,
@@ -44,15 +44,15 @@ class Clients:
 
     @classmethod
     def unknown(cls, clients: int) -> Self:
-        """Of a run that has left no word of its clients yet."""
+        """Placeholders for a run without a checkpoint: ages and weights are NaN."""
         nothing = np.full(clients, np.nan)
         return cls(nothing, np.zeros(clients, dtype=np.int64), nothing, 0)
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Back from :meth:`arrays`."""
+        """The inverse of :meth:`arrays`."""
         return cls(arrays["age"], arrays["merged"], arrays["weight"], int(arrays["open_jobs"]))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """For a file."""
+        """The values as arrays, to be written to a file."""
         return {name: np.asarray(value) for name, value in vars(self).items()}

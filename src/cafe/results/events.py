@@ -1,6 +1,6 @@
 """``events.jsonl``: a line per round and a line per evaluation, in the order of virtual time.
 
-There is no clock of this world in it, so that the same scenario and seed give the same bytes.
+The log has no wall-clock times, so that the same scenario and seed give the same bytes.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from cafe.rounds.outcome import Outcome
 
 NAME = "events.jsonl"
 FIELDS = tuple(f.name for f in fields(Outcome))
-# What older logs do not have.
+# Fields that logs of older versions do not have.
 NOT_COUNTED = {"reused": 0, "downloads": 0, "bytes_down": 0.0, "bytes_up": 0.0}
 
 
 class Log(AppendOnlyFile):
-    """The file, open at its end."""
+    """The log of a run, open for appending."""
 
     def outcome(self, outcome: Outcome) -> None:
-        """A round."""
+        """Add a line with a round's outcome."""
         self._add({name: getattr(outcome, name) for name in FIELDS})
 
     def score(self, after: int, score: Score) -> None:
-        """How good the model was after so many rounds."""
+        """Add a line with the evaluation after this many rounds."""
         figures = {"loss": _in_json(score.loss), "accuracy": _in_json(score.accuracy)}
         self._add({"after": after, **figures})
 
@@ -42,14 +42,14 @@ class Log(AppendOnlyFile):
 
 @dataclass
 class Events:
-    """What a log holds: a dictionary per round, and the scores."""
+    """The contents of a log: a dictionary per round, and scores with their numbers of rounds."""
 
     rounds: list[dict[str, Any]] = field(default_factory=list)
     scores: list[tuple[int, Score]] = field(default_factory=list)
 
 
 def read(path: Path, length: int | None = None) -> Events:
-    """The events in the first ``length`` bytes; a last line that was torn by a crash is dropped."""
+    """Read the first ``length`` bytes of a log; an incomplete last line is dropped."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -57,8 +57,9 @@ def read(path: Path, length: int | None = None) -> Events:
     if length is not None and len(data) < length:
         raise FileError(
             path,
-            f"the file must have at least the {length} bytes that the checkpoint counts. "
-            f"Got {len(data)}: some were lost. Copy it here again, or begin the run anew.",
+            f"the file must have at least {length} bytes, as when the checkpoint was written. "
+            f"Got {len(data)}: part of it is lost. Restore the file, or start the run over "
+            "(--overwrite).",
         )
     found = Events()
     for number, line in parse_lines(path, data[:length]):
@@ -75,35 +76,35 @@ def read(path: Path, length: int | None = None) -> Events:
         except (KeyError, TypeError, ValueError):
             raise FileError(
                 path,
-                "the line must be the next round, or an evaluation after the last one. Got "
-                "something else: the file is damaged, or of another version of CAFe.",
+                "the line must be the next round, or an evaluation after the last round. Got "
+                "something else: the file is damaged, or written by another version of CAFe.",
                 number,
             ) from None
     return found
 
 
 def parse_lines(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects that lines hold; what follows the last line break is no line yet."""
+    """Line numbers and JSON objects; text after the last line break is ignored."""
     for number, line in enumerate(data.split(b"\n")[:-1], 1):
         try:
             found = json.loads(line)
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise FileError(path, "the line must be an object in JSON: it is damaged.", number)
+            raise FileError(path, "the line must be a JSON object: the file is damaged.", number)
         yield number, found
 
 
 def format_line(line: dict[str, Any]) -> str:
-    """An object on one line of JSON."""
+    """A JSON object on one line, without the line break."""
     return json.dumps(line, separators=(",", ":"), allow_nan=False, default=_plain)
 
 
 def _in_json(figure: float | None) -> float | str | None:
-    """JSON has no word for what is not finite: a model that has gone astray has such losses."""
+    """A number as a JSON value; NaN and infinity, which JSON does not have, become text."""
     return figure if figure is None or math.isfinite(figure) else f"{figure}"
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's arrays and numbers as Python's."""
+    """A NumPy array or number as a Python value."""
     return value.tolist()

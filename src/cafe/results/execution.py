@@ -1,4 +1,4 @@
-"""A run that leaves its traces on disk, and goes on from them after a crash."""
+"""Running a scenario with every round on disk, and resuming it after a crash."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from cafe.results.storage import explain_write_errors, lock_folder, make_folder,
 from cafe.rounds.history import History
 from cafe.scenario import Scenario
 
-CHECKPOINT_SECONDS = 5.0  # between two checkpoints, at least
-CHECKPOINT_SHARE = 0.05  # of the time that may go into them
+CHECKPOINT_SECONDS = 5.0  # minimum time between two checkpoints
+CHECKPOINT_SHARE = 0.05  # maximum share of time spent on checkpoints
 FLUSH_SECONDS = 1.0
 
 _FILES = (
-    figures.NAME,  # first: without it the run is not taken for a finished one
-    checkpoint.NAME,  # then: without it a run begins at its beginning
+    figures.NAME,  # first: without it the run does not count as finished
+    checkpoint.NAME,  # second: without it the run starts over
     events.NAME,
     clients.NAME,
     MODEL,
@@ -37,7 +37,7 @@ _FILES = (
 
 
 class RunProgress(NamedTuple):
-    """How far a run is: the share that is done, its rounds, and the last accuracy if known."""
+    """Progress of a run: share done, rounds so far, and the last accuracy if known."""
 
     share: float
     rounds: int
@@ -56,108 +56,130 @@ def execute(
     progress: Callable[[RunProgress], None] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Result:
-    """Run a scenario as :func:`cafe.engine.simulate` would, with every step on disk.
+    """Run a scenario like :func:`cafe.engine.simulate`, and write every round to disk.
 
-    A run that was stopped, even by a power cut, goes on from its last checkpoint if ``resume`` is
-    set, and ends with the same bytes as if nothing had happened.
+    With ``resume``, a run that was interrupted, even by a power cut, continues from its last
+    checkpoint. It ends with the same bytes as an uninterrupted run.
 
     Args:
-        scenario: what to run.
-        policy: its label, as in :meth:`cafe.scenario.Scenario.policy`.
-        seed: of all that is random.
-        folder: for this run alone; made if it is not there.
-        resume: go on with the run in the folder. One that is finished is left as it is.
-        overwrite: begin anew, and remove what the folder has of another run.
-        threads: for the learner; one per core if left out. The last bits of a model depend on
-            their number, so a resumed run has as many as it began with.
+        scenario: the scenario to run.
+        policy: the policy's label, as in :meth:`cafe.scenario.Scenario.policy`.
+        seed: the seed of all random numbers.
+        folder: the folder of this run; created if it does not exist.
+        resume: continue the run in the folder. A finished run is left as it is.
+        overwrite: start over, and delete the files of another run in the folder.
+        threads: threads of the learner; one per core if left out. The last bits of a model depend
+            on their number, so a resumed run uses the number it started with.
         progress: called after every round.
-        say: told, in a sentence, what a resumed run goes on from, and if no round succeeds.
+        say: called with a sentence about where a resumed run continues, and if no round succeeds.
+
+    Example:
+        >>> from cafe.results import execute
+        >>> from cafe.scenario import scenario_from_text
+        >>> text = '''
+        ... [federation]
+        ... clients = 20
+        ... rate = 1.0
+        ... [policy]
+        ... name = "mcu"
+        ... quorum = 10
+        ... deadline = 1.0
+        ... [run]
+        ... rounds = 50
+        ... '''
+        >>> scenario = scenario_from_text("small.toml", text)
+        >>> result = execute(scenario, "mcu", 0, "results/mcu-seed-0")
+        >>> result.history.rounds, result.finished
+        (50, True)
     """
     folder, seed = Path(folder), check_seed(seed)
     check_free([folder], resume=resume, overwrite=overwrite)
     if resume and is_finished(folder):
         provenance.check_same(folder, scenario, policy, seed)
-        _say(say, f"{folder} is finished: nothing is left to do.")
+        _say(say, f"{folder} is already finished.")
         result = load(folder)
         parquet.write_missing(folder, result.history)
         return result
     make_folder(folder)
     with lock_folder(folder):
-        check_free([folder], resume=resume, overwrite=overwrite)  # it may have changed meanwhile
-        goes_on = resume and provenance.exists(folder)
-        if goes_on:
+        # Again, now that no other process can change the folder.
+        check_free([folder], resume=resume, overwrite=overwrite)
+        continues = resume and provenance.exists(folder)
+        if continues:
             begun = provenance.check_same(folder, scenario, policy, seed)
         else:
             begun = provenance.describe_run(scenario, policy, seed, threads or cores())
         run = _new_run(scenario, policy, seed, begun["threads"])
-        if not goes_on:
+        if not continues:
             if resume:
-                _say(say, f"{folder} has nothing to go on from: it begins at the beginning.")
+                _say(say, f"{folder} has no run to resume: starting from the beginning.")
             check_no_stray_files(folder)
             remove_run_files(folder)
             provenance.write(folder, begun)
-        with _log(folder, run, say if goes_on else None) as log:
+        with _log(folder, run, say if continues else None) as log:
             _play(run, scenario, folder, log, progress)
         history = run.history()
         write_final_files(folder, history)
         if history.rounds and not history.updates:
-            advice = "Lengthen the deadline or lower the quorum."
+            advice = "Use a longer deadline or a lower quorum."
             _say(say, f"{folder}: no round has succeeded. {run.why_failing()} {advice}")
         if history.loss is not None and not math.isfinite(history.loss):
-            _say(say, f"{folder}: the model has diverged, its loss is {history.loss}. Lower rate.")
+            why = f"the model has diverged: its loss is {history.loss}. Use a lower rate."
+            _say(say, f"{folder}: {why}")
     return Result(history, begun, folder)
 
 
 def check_free(folders: Iterable[Path], *, resume: bool, overwrite: bool) -> None:
-    """Refuse to touch results that are there already, unless told what to do with them."""
+    """Raise an error if a folder has results and neither ``resume`` nor ``overwrite`` is set."""
     if resume and overwrite:
-        raise InputError("Go on with results (--resume) or begin anew (--overwrite), not both.")
+        raise InputError("Give --resume or --overwrite, not both.")
     for folder in folders:
         if provenance.exists(folder) and not (resume or overwrite):
             raise FileError(
                 folder,
-                "there are results here already, and nothing is overwritten unasked. Go on with "
-                "them (--resume), begin anew (--overwrite), or choose another folder (--output).",
+                "the folder already has results. Continue them (--resume), start over "
+                "(--overwrite), or choose another folder (--output).",
             )
 
 
 def check_no_stray_files(folder: Path, more: Iterable[str] = ()) -> None:
-    """Refuse a folder with a file that is of no run and has a name that a run would overwrite."""
+    """Raise an error if a run would overwrite files that do not belong to a run."""
     if provenance.exists(folder):
         return
     for path in (folder / name for name in (*_FILES, *more)):
         if path.exists():
             raise FileError(
                 path,
-                f"there is no {provenance.NAME} beside it, so it is of no run known here, and "
-                "would be lost. Choose another folder, or move it away.",
+                f"the run would overwrite this file, which belongs to no run: the folder has no "
+                f"{provenance.NAME}. Choose another folder (--output), or move the file.",
             )
 
 
 def _new_run(scenario: Scenario, policy: str, seed: int, threads: int) -> Run:
     names = ("crash", "patience", "secure_aggregation")
-    told = {name: scenario.run[name] for name in names if name in scenario.run}
+    options = {name: scenario.run[name] for name in names if name in scenario.run}
     task = scenario.task(seed, threads)
-    return Run(scenario.federation, scenario.policy_or_controller(policy), task, seed=seed, **told)
+    chosen = scenario.policy_or_controller(policy)
+    return Run(scenario.federation, chosen, task, seed=seed, **options)
 
 
 def remove_run_files(folder: Path, more: Iterable[str] = ()) -> None:
-    """Remove what another run has left, of these and ``more`` names, and nothing else."""
+    """Delete the files of another run, and those named in ``more``; all other files stay."""
     with explain_write_errors(folder):
-        # What says that a run is here goes last: cut short, there are no files of nobody.
+        # Delete run.json last, so that an interrupted cleanup is still recognisable as a run.
         for name in (*_FILES, *more, provenance.NAME):
             (folder / name).unlink(missing_ok=True)
 
 
 def _log(folder: Path, run: Run, say: Callable[[str], None] | None) -> events.Log:
-    """The log, and the run, as they were at the last checkpoint."""
+    """Restore the run from its last checkpoint, and open the log at that point."""
     path, kept = folder / events.NAME, checkpoint.read(folder / checkpoint.NAME)
     if kept is None:
-        _say(say, f"{folder} has no checkpoint yet: it begins at the beginning.")
+        _say(say, f"{folder} has no checkpoint yet: starting from the beginning.")
         return events.Log(path)
-    events.read(path, kept.events)  # refuses a log that has lost something
+    events.read(path, kept.events)  # raises an error if part of the log is lost
     kept.restore_with(lambda state: restore(run, state))
-    _say(say, f"{folder} goes on from round {run.ledger.round:,}.")
+    _say(say, f"{folder} continues from round {run.ledger.round:,}.")
     return events.Log(path, kept.events)
 
 
@@ -168,7 +190,7 @@ def _play(
     log: events.Log,
     progress: Callable[[RunProgress], None] | None,
 ) -> None:
-    """Play to the end as ``simulate`` does, with checkpoints on the way and one at the end."""
+    """Run to the end like ``simulate``, with checkpoints in between and one at the end."""
     stopping = StoppingRule(*(scenario.run.get(name) for name in ("rounds", "updates", "time")))
     saver = _Saver(folder / checkpoint.NAME, run, log)
     for outcome, score in run_rounds(run, stopping, scenario.run.get("evaluate_every")):
@@ -183,7 +205,7 @@ def _play(
 
 
 class _Saver:
-    """Checkpoints now and then: a few seconds may be lost, and a small share of time is spent."""
+    """Writes checkpoints every few seconds, but never for more than 5% of the time."""
 
     def __init__(self, path: Path, run: Run, log: events.Log) -> None:
         self._path, self._run, self._log = path, run, log
@@ -199,7 +221,7 @@ class _Saver:
             self._flushed = now
 
     def save(self) -> None:
-        """The log is safe before the checkpoint that counts on it."""
+        """Sync the log, then write a checkpoint that refers to it."""
         began = time.monotonic()
         state = save(self._run)
         checkpoint.write(self._path, self._run.history(), state, self._log.sync())
@@ -208,7 +230,7 @@ class _Saver:
 
 
 def write_final_files(folder: Path, history: History) -> None:
-    """What is read when the run is over; the summary last, for it says that the run is over."""
+    """Write the files of a finished run; ``result.json`` last, because it marks the end."""
     write_arrays(folder / clients.NAME, Clients.of(history).arrays())
     if history.model is not None:
         write_arrays(folder / MODEL, {"model": history.model})

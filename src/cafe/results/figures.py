@@ -1,4 +1,4 @@
-"""``result.json``: what a run comes to, in single figures."""
+"""``result.json``: the figures of a finished run."""
 
 from __future__ import annotations
 
@@ -14,18 +14,30 @@ from cafe.rounds.history import History
 
 NAME = "result.json"
 
-# Every figure that a history has, in the order in which it defines them.
+# All figures of a history, in the order of their definition.
 FIGURES = tuple(name for name, value in vars(History).items() if isinstance(value, property))
 
 
 def summary(history: History) -> dict[str, Any]:
-    """Every figure of a history, by its name there; what is not finite is None, as in JSON."""
+    """All figures of a history by name; NaN and infinity are None, as JSON has neither.
+
+    Args:
+        history: the history of a run.
+
+    Example:
+        >>> import cafe
+        >>> phones = cafe.Federation(20, cafe.Exponential(1.0))
+        >>> policy = cafe.policies.mcu(quorum=10, deadline=1.0)
+        >>> history = cafe.simulate(phones, policy, rounds=50)
+        >>> cafe.results.summary(history)["rounds"]
+        50
+    """
     found = {"policy": history.policy, "seed": history.seed, "open_jobs": history.open_jobs}
     return found | {name: _finite(getattr(history, name)) for name in FIGURES}
 
 
 def check(path: Path, history: History) -> None:
-    """Refuse a history that has not all that the summary at ``path`` was made of."""
+    """Raise an error if a history differs from the one that the summary was made of."""
     text = read_text(path)
     try:
         found = json.loads(text)
@@ -33,8 +45,8 @@ def check(path: Path, history: History) -> None:
     except (ValueError, KeyError, TypeError):
         raise FileError(
             path,
-            "this must be what a run came to: it is damaged. Remove it and "
-            "resume the run: it is written again.",
+            "the file must contain the figures of a run: it is damaged. Remove it and resume the "
+            "run, which writes it again.",
         ) from None
     got = {name: _finite(getattr(history, name)) for name in counted}
     if got != counted:
@@ -43,8 +55,8 @@ def check(path: Path, history: History) -> None:
         )
         raise FileError(
             path.with_name(events.NAME),
-            f"the log must be the one that {NAME} was made of ({said}). Got {read}: some of it "
-            "was lost. Copy it here again, or begin the run anew.",
+            f"the log must be the one that {NAME} was made of ({said}). Got {read}: part of it "
+            "is lost. Restore the log, or start the run over (--overwrite).",
         )
 
 

@@ -1,4 +1,4 @@
-"""Runs that are on disk: what they did, and where they come from."""
+"""Loading runs from disk, finished or not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cafe.rounds.history import Curve, History
 from cafe.rounds.outcome import Fate
 
 MODEL = "model.npz"
-REMEDY = f"Remove {figures.NAME} and resume the run: its last checkpoint has all that is needed."
+REMEDY = f"Remove {figures.NAME} and resume the run: its last checkpoint has all data."
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +29,10 @@ class Result:
     """A run on disk.
 
     Attributes:
-        history: what it did.
-        provenance: where it comes from: versions, machine, scenario, settings.
-        folder: where it is.
-        finished: whether it has come to its end.
+        history: what the run did and cost.
+        provenance: versions, machine, scenario and settings.
+        folder: the run's folder.
+        finished: whether the run has ended.
     """
 
     history: History
@@ -42,27 +42,43 @@ class Result:
 
     @cached_property
     def federation(self) -> Federation | None:
-        """Who took part; None where the scenario's text alone does not say."""
+        """The federation; None if the scenario reads it from another file."""
         begun = self.provenance
         if begun["settings"]["files"]:
             return None
         try:
             return load_toml(Path(begun["scenario"]), begun["text"])
-        except InputError:  # a version of CAFe that reads scenarios otherwise
+        except InputError:  # written by a version of CAFe with other scenarios
             return None
 
 
 def load(folder: str | Path) -> Result:
-    """The run in a folder; one that is not finished is read as of its last checkpoint.
+    """Load the run in a folder; an unfinished run is loaded as of its last checkpoint.
 
-    Before its first checkpoint its clients' ages and weights are not known: they are NaN.
+    Before the first checkpoint, ages and weights of clients are NaN.
+
+    Args:
+        folder: the run's folder, which has a ``run.json``.
+
+    Example:
+        >>> from cafe.results import execute, load
+        >>> from cafe.scenario import scenario_from_text
+        >>> text = '''
+        ... federation = {clients = 20, rate = 1.0}
+        ... policy = {name = "mcu", quorum = 10, deadline = 1.0}
+        ... run = {rounds = 50}
+        ... '''
+        >>> scenario = scenario_from_text("small.toml", text)
+        >>> _ = execute(scenario, "mcu", 0, "results/mcu-seed-0")
+        >>> load("results/mcu-seed-0").history.rounds
+        50
     """
     folder = Path(folder)
     if not provenance.exists(folder):
         raise FileError(
             folder,
-            f"there is no run in this folder: it has no {provenance.NAME}. Runs lie one folder "
-            "deeper than the output of cafe simulate.",
+            f"there is no run in this folder: it has no {provenance.NAME}. The runs of cafe "
+            "simulate are in folders inside its output folder.",
         )
     begun = provenance.read(folder)
     if is_finished(folder):
@@ -71,32 +87,50 @@ def load(folder: str | Path) -> Result:
 
 
 def find(folder: str | Path) -> list[Result]:
-    """Every run in a folder and the folders below it, by name."""
+    """Load all runs in a folder and the folders below it, sorted by path.
+
+    Args:
+        folder: the output folder of a simulation, or any folder above it.
+
+    Example:
+        >>> from cafe.results import execute, find
+        >>> from cafe.scenario import scenario_from_text
+        >>> text = '''
+        ... federation = {clients = 20, rate = 1.0}
+        ... policy = {name = "mcu", quorum = 10, deadline = 1.0}
+        ... run = {rounds = 50}
+        ... '''
+        >>> scenario = scenario_from_text("small.toml", text)
+        >>> for seed in (0, 1):
+        ...     _ = execute(scenario, "mcu", seed, f"both/mcu-seed-{seed}")
+        >>> [result.folder.name for result in find("both")]
+        ['mcu-seed-0', 'mcu-seed-1']
+    """
     return [load(run) for run in runs_below(Path(folder))[0]]
 
 
 def runs_below(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Where runs were begun in a folder and below it, and where other programs have such a file."""
+    """Folders with runs, and folders with a ``run.json`` of another program."""
     below = sorted(path.parent for path in folder.rglob(provenance.NAME))
     runs = [path for path in below if _is_run(path)]
     if not runs:
         raise FileError(
-            folder, "there are no runs in this folder: name the output of a simulation."
+            folder, "there are no runs in this folder. Give the output folder of a simulation."
         )
     return runs, [path for path in below if path not in runs]
 
 
 def _is_run(folder: Path) -> bool:
-    """Whether a run of CAFe was begun here; one that is damaged was, if it has a log."""
+    """Whether a folder has a run of CAFe; a damaged one counts if it has a log."""
     try:
         begun = json.loads(read_text(folder / provenance.NAME))
-    except (ValueError, RecursionError):  # damaged or no JSON at all; a FileError is one too
+    except (ValueError, RecursionError):  # damaged or not JSON; a FileError is a ValueError too
         return (folder / events.NAME).exists()
     return isinstance(begun, dict) and isinstance(begun.get("format"), int)
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether the run in a folder has come to its end."""
+    """Whether the run in a folder has ended."""
     return (folder / figures.NAME).exists()
 
 
@@ -107,7 +141,7 @@ def _finished(folder: Path, begun: dict[str, Any]) -> History:
         if (folder / MODEL).exists():
             model = read_arrays(folder / MODEL, REMEDY)["model"]
     except KeyError as error:
-        raise FileError(folder, f"there is no {error} where it should be. {REMEDY}") from None
+        raise FileError(folder, f"the array {error} is missing. {REMEDY}") from None
     history = _history(begun, events.read(folder / events.NAME), of, model)
     figures.check(folder / figures.NAME, history)
     return history
@@ -123,7 +157,7 @@ def _unfinished(folder: Path, begun: dict[str, Any]) -> History:
 
 
 def _history(begun: dict[str, Any], log: events.Events, of: Clients, model: Any = None) -> History:
-    """A history from what was written of it."""
+    """The history of a run, from its files."""
     columns = {name: np.array([line[name] for line in log.rounds]) for name in events.FIELDS}
     if not log.rounds:
         columns["fates"] = np.zeros((0, len(Fate)), dtype=np.int64)

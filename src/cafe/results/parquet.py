@@ -1,4 +1,4 @@
-"""``rounds.parquet`` and ``clients.parquet``: a run as tables, for other programs."""
+"""``rounds.parquet`` and ``clients.parquet``: a run as tables for other programs."""
 
 from __future__ import annotations
 
@@ -18,18 +18,24 @@ ROUNDS, CLIENTS = "rounds.parquet", "clients.parquet"
 
 
 def parquet_possible() -> bool:
-    """Whether pyarrow is there, which writes Parquet."""
+    """Whether Parquet tables can be written: whether pyarrow is installed.
+
+    Example:
+        >>> from cafe.results import parquet_possible
+        >>> isinstance(parquet_possible(), bool)
+        True
+    """
     return find_spec("pyarrow") is not None
 
 
 def write_missing(folder: Path, history: History) -> None:
-    """Both tables, unless they are there: pyarrow may have come after the run."""
+    """Write both tables if one is missing, for pyarrow may have been installed after the run."""
     if not all((folder / name).exists() for name in (ROUNDS, CLIENTS)):
         write_tables(folder, history)
 
 
 def write_tables(folder: Path, history: History) -> None:
-    """Both tables, if they can be written."""
+    """Write both tables if pyarrow is installed."""
     if parquet_possible():
         _write(folder / ROUNDS, _rounds(history))
         of = Clients.of(history)
@@ -39,7 +45,7 @@ def write_tables(folder: Path, history: History) -> None:
 
 
 def _rounds(history: History) -> dict[str, Any]:
-    """A row per round, a column per fate; loss and accuracy where the model was evaluated."""
+    """Columns with a value per round; loss and accuracy are NaN where there was no evaluation."""
     columns = {name: column for name, column in history.by_round.items() if name != "fates"}
     fates = history.by_round["fates"]
     columns |= {fate.name.lower(): fates[:, fate] for fate in Fate}

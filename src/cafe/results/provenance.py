@@ -1,6 +1,6 @@
-"""``run.json``: where a run comes from, and whether a scenario is still the one it was begun with.
+"""``run.json``: the provenance of a run, and the check that its settings have not changed.
 
-It says nothing about people and places: no host, no user, no path.
+The file has no host name, user name or path.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from cafe.scenario import Scenario
 NAME = "run.json"
 FORMAT = 1
 NEEDED = {"version", "label", "policy", "seed", "clients", "settings", "scenario", "text"}
-DAMAGED = "this must say where a run comes from: it is damaged, or not CAFe's."
-_NOT_THERE = object()
+DAMAGED = "the file must describe a run of CAFe: it is damaged, or from another program."
+_MISSING = object()
 
 
 def describe_environment() -> dict[str, Any]:
-    """What is known of any run that begins now, here."""
+    """Versions, machine and time, for a run that starts now."""
     return {
         "format": FORMAT,
         "version": __version__,
@@ -46,7 +46,7 @@ def describe_environment() -> dict[str, Any]:
 
 
 def describe_run(scenario: Scenario, label: str, seed: int, threads: int) -> dict[str, Any]:
-    """Where a run of a scenario comes from that begins now."""
+    """The provenance of a run of a scenario that starts now."""
     return describe_environment() | {
         "threads": threads,
         "scenario": scenario.path.name,
@@ -61,21 +61,21 @@ def describe_run(scenario: Scenario, label: str, seed: int, threads: int) -> dic
 
 
 def write(folder: Path, begun: dict[str, Any]) -> None:
-    """Put it down, before the run has done anything."""
+    """Write a run's provenance, before its first round."""
     storage.write(folder / NAME, (json.dumps(begun, indent=2) + "\n").encode())
 
 
 def exists(folder: Path) -> bool:
-    """Whether a run was begun in a folder."""
+    """Whether a folder has a run."""
     path = folder / NAME
     try:
         return path.exists()
     except OSError as error:
-        raise FileError(path, f"this cannot be looked for: {explain_os_error(error)}.") from None
+        raise FileError(path, f"the file cannot be accessed: {explain_os_error(error)}.") from None
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """What :func:`write` wrote."""
+    """Read a run's provenance."""
     path = folder / NAME
     text = read_text(path)
     try:
@@ -86,7 +86,7 @@ def read(folder: Path) -> dict[str, Any]:
     if form != FORMAT:
         raise FileError(
             path,
-            f"the run must be of format {FORMAT}. Got {form}: it was written by CAFe "
+            f"the run must have format {FORMAT}. Got {form}: it was written by CAFe "
             f"{found.get('version')}; read it with that version.",
         )
     if not found.keys() >= NEEDED:
@@ -95,7 +95,7 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def check_same(folder: Path, scenario: Scenario, label: str, seed: int) -> dict[str, Any]:
-    """Where the run in a folder comes from; one that was begun with something else is refused."""
+    """The provenance of the run in a folder; an error if its settings differ from these."""
     begun = read(folder)
     now = {"seed": seed, "version": __version__, **scenario.settings(label)}
     was = {"seed": begun["seed"], "version": begun["version"], **begun["settings"]}
@@ -104,34 +104,34 @@ def check_same(folder: Path, scenario: Scenario, label: str, seed: int) -> dict[
 
 
 def check_settings(folder: Path, was: dict[str, Any], now: dict[str, Any]) -> None:
-    """Refuse to go on with a run that was begun with other settings, and name them."""
+    """Raise an error that names the settings that have changed since a run started."""
     changed = _differences(was, json.loads(json.dumps(now)))
     if changed:
         raise FileError(
             folder,
-            f"the run here was begun with something else: {'; '.join(changed)}. A run is of one "
-            "piece: undo the change and resume, or begin anew (--overwrite, or another --output).",
+            f"the run in this folder started with other settings: {'; '.join(changed)}. Undo the "
+            "change and resume, or start over (--overwrite, or another --output).",
         )
 
 
 def _differences(was: dict[str, Any], now: dict[str, Any], inside: str = "") -> list[str]:
-    """Every key that differs, with its value then and now."""
+    """The keys that differ, each with its old and new value."""
     found = []
     for key in {**was, **now}:
-        old, new, name = was.get(key, _NOT_THERE), now.get(key, _NOT_THERE), f"{inside}{key}"
+        old, new, name = was.get(key, _MISSING), now.get(key, _MISSING), f"{inside}{key}"
         if isinstance(old, dict) and isinstance(new, dict):
             found += _differences(old, new, f"{name}.")
         elif old != new:
-            found.append(f"{name} was {_shown(old)} and is {_shown(new)}")
+            found.append(f"{name} was {_format_value(old)} and is {_format_value(new)}")
     return found
 
 
-def _shown(value: Any) -> str:
-    return "not given" if value is _NOT_THERE else json.dumps(value)
+def _format_value(value: Any) -> str:
+    return "not given" if value is _MISSING else json.dumps(value)
 
 
 def _cpu() -> str:
-    """The processor's name, where the system tells it."""
+    """The processor's name, if the system provides it."""
     try:
         found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.M)
     except OSError:

@@ -1,4 +1,4 @@
-"""Writing so that nothing is lost: whole files or none, and one process at a time."""
+"""Safe writing: complete files or none, append-only files, and one process per folder."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from cafe.errors import FileError
 from cafe.files import atomic_replacement, explain_os_error
 
 LOCK = ".lock"
-_PENDING = 1 << 20  # bytes that wait at most to be written
+_PENDING = 1 << 20  # maximum number of bytes kept in memory before they are written
 
 _REASONS = {
-    errno.ENOSPC: "the disk is full; make room",
-    errno.EDQUOT: "the quota is used up; make room",
-    errno.EROFS: "the disk can only be read; choose another folder",
+    errno.ENOSPC: "the disk is full; free some space",
+    errno.EDQUOT: "the disk quota is used up; free some space",
+    errno.EROFS: "the disk is read-only; choose another folder",
     errno.ENOTDIR: "there is a file where a folder should be; choose another folder",
     errno.EEXIST: "there is a file where a folder should be; choose another folder",
 }
@@ -31,22 +31,24 @@ _REASONS = {
 
 @contextmanager
 def explain_write_errors(path: Path) -> Iterator[None]:
-    """Say in a sentence why something cannot be written."""
+    """Turn an OSError into a FileError that explains why a file cannot be written."""
     try:
         yield
     except OSError as error:
         why = _REASONS.get(error.errno or 0) or explain_os_error(error)
-        raise FileError(path, f"this cannot be written: {why}. What was saved is kept.") from None
+        raise FileError(
+            path, f"the file cannot be written: {why}. What was saved before is kept."
+        ) from None
 
 
 def make_folder(folder: Path) -> None:
-    """The folder, and those that it lies in."""
+    """Create a folder and its parents."""
     with explain_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
 
 
 def write(path: Path, data: bytes) -> None:
-    """The file as a whole, as :func:`cafe.files.complete` says."""
+    """Write a file completely or not at all, and sync it to disk."""
     with explain_write_errors(path):
         with atomic_replacement(path) as new:
             new.write_bytes(data)
@@ -54,14 +56,14 @@ def write(path: Path, data: bytes) -> None:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """An ``.npz`` file. The same arrays give the same bytes: it has no dates."""
+    """Write an ``.npz`` file without dates: the same arrays give the same bytes."""
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     write(path, buffer.getvalue())
 
 
 def read_arrays(path: Path, remedy: str) -> dict[str, NDArray[Any]]:
-    """What :func:`write_arrays` wrote; nothing in a file is ever run as code."""
+    """Read an ``.npz`` file; pickled objects are rejected, so no code in it can run."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -69,15 +71,15 @@ def read_arrays(path: Path, remedy: str) -> dict[str, NDArray[Any]]:
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             return dict(arrays.items())
-    except Exception as error:  # a damaged archive fails in many ways
+    except Exception as error:  # a damaged archive raises many kinds of errors
         raise FileError(
             path,
-            f"the file is damaged, or not one of CAFe's ({error}). {remedy}",
+            f"the file is damaged, or from another program ({error}). {remedy}",
         ) from None
 
 
 def _sync_folder(folder: Path) -> None:
-    """A new name is on the disk only when its folder is; other systems cannot open folders."""
+    """Sync a folder, so that new file names in it are on disk; POSIX only."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -87,15 +89,15 @@ def _sync_folder(folder: Path) -> None:
 
 
 class AppendOnlyFile:
-    """A file that only grows, open at its end; ``keep`` bytes of what was there before stay.
+    """A file open for appending, after it was cut to its first ``keep`` bytes.
 
-    What is added is handed to the system by :meth:`flush`, and is safe after :meth:`sync`.
+    Lines are passed to the system by :meth:`flush`, and are on disk after :meth:`sync`.
     """
 
     def __init__(self, path: Path, keep: int = 0) -> None:
         self._path, self._pending = path, bytearray()
         with explain_write_errors(path):
-            # Opened for appending: what another process has written is never overwritten.
+            # Append mode: bytes that another process has written are never overwritten.
             self._file = path.open("ab", buffering=0)
             self._file.truncate(keep)
 
@@ -103,27 +105,27 @@ class AppendOnlyFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # What an interrupt has left half done is not tried again: it could be written twice.
+        # After an interrupt nothing is flushed: a line could be written twice.
         if kind is not None and issubclass(kind, Exception):
             with contextlib.suppress(FileError):
                 self.flush()
         self._file.close()
 
     def add(self, text: str) -> None:
-        """Put a line at the end."""
+        """Append a line."""
         self._pending += text.encode() + b"\n"
         if len(self._pending) > _PENDING:
             self.flush()
 
     def flush(self) -> None:
-        """Let others see what there is."""
+        """Pass all lines to the system, so that other processes see them."""
         with explain_write_errors(self._path):
             while self._pending:
                 written = self._file.write(self._pending)
                 del self._pending[:written]
 
     def sync(self) -> int:
-        """Have it all on the disk; how many bytes there are."""
+        """Write all lines to disk, and return the length of the file in bytes."""
         self.flush()
         with explain_write_errors(self._path):
             os.fsync(self._file.fileno())
@@ -132,7 +134,7 @@ class AppendOnlyFile:
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Keep other processes out of the folder; the lock ends with the process, however that ends."""
+    """Lock a folder against other processes; the system releases the lock when the process ends."""
     with explain_write_errors(folder / LOCK):
         file = (folder / LOCK).open("ab")
     with file:
@@ -143,15 +145,15 @@ def lock_folder(folder: Path) -> Iterator[None]:
 def _lock(handle: int, folder: Path) -> None:
     try:
         import fcntl
-    except ImportError:  # Windows has other locks, and few who share a folder
+    except ImportError:  # Windows has no fcntl
         return
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise FileError(
             folder,
-            "another process is at work in this folder. Wait until it has ended, or choose another "
+            "another process is using this folder. Wait until it has ended, or choose another "
             "folder.",
         ) from None
-    except OSError:  # a file system that has no locks
+    except OSError:  # a file system without locks
         return

@@ -1,4 +1,4 @@
-"""Many runs of one scenario: several policies with the same seeds, side by side."""
+"""Many runs of one scenario in parallel: several policies with the same seeds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cafe.scenario import Scenario, scenario_from_text
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run to come: the policy's label, the seed, and the run's own folder."""
+    """A run that has not started: the policy's label, the seed, and the run's folder."""
 
     label: str
     seed: int
@@ -36,11 +36,31 @@ def plan_runs(
     resume: bool = False,
     overwrite: bool = False,
 ) -> list[PlannedRun]:
-    """Every policy with every seed of a scenario, once nothing speaks against any of them."""
+    """Plan a run for each policy and each seed of a scenario.
+
+    Args:
+        scenario: the scenario, with its seeds.
+        labels: the labels of the policies.
+        folder: the output folder; each run gets a folder in it.
+        resume: accept folders that have results.
+        overwrite: accept folders that have results.
+
+    Example:
+        >>> from cafe.results import plan_runs
+        >>> from cafe.scenario import scenario_from_text
+        >>> text = '''
+        ... federation = {clients = 20, rate = 1.0}
+        ... policy = {name = "mcu", quorum = 10, deadline = 1.0}
+        ... run = {rounds = 50, seeds = [0, 1]}
+        ... '''
+        >>> scenario = scenario_from_text("small.toml", text)
+        >>> [run.folder.name for run in plan_runs(scenario, ["mcu"], "results")]
+        ['mcu-seed-0', 'mcu-seed-1']
+    """
     if len({*labels}) < len(labels):
-        raise InputError(f"Each policy can be compared once. Got {', '.join(labels)}.")
+        raise InputError(f"Each policy may be given only once. Got {', '.join(labels)}.")
     for label in labels:
-        scenario.policy_or_controller(label)  # refused by name where there is none
+        scenario.policy_or_controller(label)  # raises an error if there is no such policy
     runs = [
         PlannedRun(label, seed, Path(folder) / f"{label}-seed-{seed}")
         for label in labels
@@ -60,26 +80,40 @@ def sweep(
     progress: Callable[[int], None] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> list[Result]:
-    """Execute runs side by side, each in a process of its own with a fair share of the cores.
+    """Execute runs in parallel, each in its own process with an equal share of the cores.
 
-    A run that fails does not stop the others; it is reported when they are done. Only if a process
-    is killed, all stop.
+    If a run fails, the others continue, and the error is raised at the end. If a worker process is
+    killed, all runs stop.
 
     Args:
-        scenario: what to run.
-        runs: from :func:`plan_runs`.
-        jobs: how many at a time; one per core if left out.
-        resume: go on with runs that were begun.
-        overwrite: begin anew.
-        progress: called with the number of runs that are done.
-        say: told what resumed runs go on from.
+        scenario: the scenario to run.
+        runs: the runs, from :func:`plan_runs`.
+        jobs: the number of parallel runs; one per core if left out.
+        resume: continue runs that were interrupted.
+        overwrite: start over, and delete the results in the runs' folders.
+        progress: called with the number of finished runs.
+        say: called with a sentence about where a resumed run continues.
+
+    Example:
+        >>> from cafe.results import plan_runs, sweep
+        >>> from cafe.scenario import scenario_from_text
+        >>> text = '''
+        ... federation = {clients = 20, rate = 1.0}
+        ... policy = {name = "mcu", quorum = 10, deadline = 1.0}
+        ... policies.fedavg = {deadline = 1.0}
+        ... run = {rounds = 50}
+        ... '''
+        >>> scenario = scenario_from_text("small.toml", text)
+        >>> runs = plan_runs(scenario, ["mcu", "fedavg"], "results")
+        >>> [result.history.rounds for result in sweep(scenario, runs, jobs=1)]
+        [50, 50]
     """
     if jobs is not None and jobs < 1:
-        raise InputError(f"At least 1 run must be at work at a time. Got {jobs}.")
+        raise InputError(f"--jobs must be at least 1. Got {jobs}.")
     workers = min(jobs or cores(), len(runs))
     one = partial(
         _one,
-        _Text(
+        _ScenarioText(
             scenario.path.absolute(),
             scenario.text,
             scenario.run.get("rounds"),
@@ -99,21 +133,21 @@ def sweep(
                 progress(done)
     except BrokenExecutor:
         raise InputError(
-            "A process that was at work has been killed; if nobody did it, the system does so when "
-            f"memory runs out. Of {len(runs)} runs {done - len(failed)} are done. Go on with the "
-            "others (--resume), if need be with fewer at a time (--jobs)."
+            "A worker was killed, possibly because memory ran out. "
+            f"{done - len(failed)} of {len(runs)} runs are done. Continue the others (--resume), "
+            "with fewer at a time if memory ran out (--jobs)."
         ) from None
     for run, sentence in failed.items():
         others = "; the others are done" if len(failed) < len(runs) else ""
         raise InputError(
-            f"{run.label}, seed {run.seed}: {sentence} Of {len(runs)} runs {len(failed)} failed"
+            f"{run.label}, seed {run.seed}: {sentence} {len(failed)} of {len(runs)} runs failed"
             f"{others}."
         )
     return [load(run.folder) for run in runs]
 
 
-class _Text(NamedTuple):
-    """A scenario as other processes are told of it: its file may change while they run."""
+class _ScenarioText(NamedTuple):
+    """A scenario as text for worker processes, because its file may change during the sweep."""
 
     path: Path
     text: str
@@ -122,16 +156,16 @@ class _Text(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def _scenario(told: _Text) -> Scenario:
-    """Made once in every process, with its examples."""
-    scenario = scenario_from_text(told.path, told.text).with_run(rounds=told.rounds)
-    return replace(scenario, names_by_label=dict(told.named))
+def _scenario(text: _ScenarioText) -> Scenario:
+    """The scenario with its examples, made once in every process."""
+    scenario = scenario_from_text(text.path, text.text).with_run(rounds=text.rounds)
+    return replace(scenario, names_by_label=dict(text.named))
 
 
-def _one(told: _Text, run: PlannedRun, **options: Any) -> tuple[PlannedRun, str | None]:
-    """Execute a run; what it was refused for, if it was, as errors do not travel well."""
+def _one(text: _ScenarioText, run: PlannedRun, **options: Any) -> tuple[PlannedRun, str | None]:
+    """Execute a run, and return its error as text, if any: not all errors can be pickled."""
     try:
-        execute(_scenario(told), run.label, run.seed, run.folder, **options)
+        execute(_scenario(text), run.label, run.seed, run.folder, **options)
     except CafeError as error:
         return run, f"{error}"
     except MemoryError as error:
@@ -139,25 +173,25 @@ def _one(told: _Text, run: PlannedRun, **options: Any) -> tuple[PlannedRun, str 
     return run, None
 
 
-def _helped(
+def _run_in_worker(
     one: Callable[[PlannedRun], tuple[PlannedRun, str | None]], parent: int, run: PlannedRun
 ) -> tuple[PlannedRun, str | None]:
-    """The same in a process of its own, which ends with the one that has asked for it."""
+    """Execute a run in a worker process, which ends when its parent ends."""
     _end_with(parent)
     return one(run)
 
 
 @lru_cache(maxsize=1)
 def _end_with(parent: int) -> None:
-    """See to it that this process ends soon after its parent, even if that is killed.
+    """End this process soon after its parent ends, even if the parent is killed.
 
-    It would hold on to the run's folder, and nobody could go on with it.
+    Otherwise it would keep the run's folder locked, and the run could not be resumed.
     """
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(0.2)
-        os._exit(1)  # as good as killed, which a run survives at any moment
+        os._exit(1)  # like a kill, which a run survives at any time
 
     if os.getppid() == parent:
         threading.Thread(target=watch, name="cafe-watch", daemon=True).start()
@@ -168,13 +202,13 @@ def _each(
     runs: Sequence[PlannedRun],
     workers: int,
 ) -> Iterator[tuple[PlannedRun, str | None]]:
-    """The runs as they get done."""
+    """Execute the runs, and yield each when it is done."""
     if workers == 1:
         yield from map(one, runs)
         return
     from joblib import Parallel, delayed
 
-    # Processes are kept for the next time, and may have begun in another working folder.
-    helped = delayed(partial(_helped, one, os.getpid()))
-    calls = (helped(replace(run, folder=run.folder.absolute())) for run in runs)
+    # Workers are reused by later sweeps, and may have another working folder.
+    call = delayed(partial(_run_in_worker, one, os.getpid()))
+    calls = (call(replace(run, folder=run.folder.absolute())) for run in runs)
     yield from Parallel(n_jobs=workers, return_as="generator_unordered")(calls)

@@ -73,7 +73,7 @@ Traceback (most recent call last):
   File "server.py", line 7, in serve
     raise FileError(
 
-cafe.errors.FileError: live: another process is at work in this folder. Wait until it has ended.
+cafe.errors.FileError: live: another process is using this folder. Wait until it has ended.
 ERROR :     Exit Code: 201
 """
 BROKEN = """\
@@ -104,7 +104,7 @@ def test_a_run_that_is_refused_says_why_and_no_more(tmp_path: Path) -> None:
     keep(tmp_path, run="0")  # that one is at work in the folder
     last = last_view(lab_that_says("finished:failed", log=REJECTED), tmp_path)
     assert last.finished is False
-    assert last.why == ("live: another process is at work in this folder. Wait until it has ended.")
+    assert last.why == ("live: another process is using this folder. Wait until it has ended.")
     assert (last.live, last.log) == (None, "")
 
 

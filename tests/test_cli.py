@@ -183,7 +183,7 @@ MISTAKES = {
     "no clients": ("expect --clients 0 --rate 1 --quorum 1 --deadline 1", "at least 1 client"),
     "nobody": ("expect --quorum 1 --deadline 1", "A federation is required"),
     "both": (f"{PLAN} --federation x.toml", "not both"),
-    "no prices": ("plan --clients 5 --rate 1", "prices"),
+    "no prices": ("plan --clients 5 --rate 1", "needs a waste price"),
     "negative price": (f"{PLAN} --waste-price -1", "waste price must be a finite number"),
     "unknown limit": (f"{PLAN} --at-most wast=3", "Did you mean 'waste'"),
     "limit without a number": (f"{PLAN} --at-most waste", "must look like waste=30"),
@@ -195,7 +195,7 @@ MISTAKES = {
         "plan --federation none.toml --waste-price 1 --broadcast-price 1", "none.toml",
     ),
     "odd target": (
-        "expect --clients 9 --rate 1 --quorum 5 --deadline 1 --target 3", "between the quorum (5)",
+        "expect --clients 9 --rate 1 --quorum 5 --deadline 1 --target 3", "from the quorum (5)",
     ),
     "unknown option": ("plan --clents 5", "No such option"),
     "unknown verb": ("plann", "No such command"),

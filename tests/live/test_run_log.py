@@ -110,7 +110,9 @@ def test_a_full_disk_is_on_the_board(tmp_path: Path, monkeypatch: pytest.MonkeyP
         nonlocal writes
         writes += 1
         if writes == 3:
-            raise FileError(args[0], "the file cannot be written: the disk is full; free some space.")
+            raise FileError(
+                args[0], "the file cannot be written: the disk is full; free some space."
+            )
         original(*args)
 
     monkeypatch.setattr(checkpoint, "write_arrays", write_arrays)

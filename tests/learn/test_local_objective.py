@@ -20,11 +20,18 @@ from cafe.learn.linear import Logistic, Ridge
 from cafe.learn.local_steps import LocalSteps
 from cafe.learn.mlp import MLP
 from cafe.learn.quadratic import Quadratic
+from tests.support.local_terms import (
+    CLASSES,
+    INPUTS,
+    a_model,
+    examples,
+    near,
+    ragged_steps,
+    slow_updates,
+    with_terms,
+)
 
-Vector = NDArray[np.float64]
 steady = settings(derandomize=True, deadline=None, max_examples=40, database=None)
-
-INPUTS, CLASSES, ROWS = 6, 3, 40
 
 
 def torch_learner(units: int) -> Learner:
@@ -56,73 +63,6 @@ MAKE: dict[str, Callable[[], Learner]] = {
 @pytest.fixture(params=MAKE)
 def learner(request: pytest.FixtureRequest) -> Learner:
     return MAKE[request.param]()
-
-
-def examples(seed: int = 1) -> Examples:
-    rng = np.random.default_rng(seed)
-    return Examples(
-        rng.standard_normal((ROWS, INPUTS), np.float32), rng.integers(CLASSES, size=ROWS)
-    )
-
-
-def a_model(learner: Learner) -> NDArray[np.float32]:
-    rng = np.random.default_rng(2)
-    start = learner.save(learner.start(rng))
-    return start + 0.3 * rng.standard_normal(start.size, np.float32)
-
-
-def ragged_steps(clients: int = 5, steps: int = 7, batch: int = 4, seed: int = 3) -> LocalSteps:
-    """Batches and local of many lengths.
-
-    One client takes no step, one leaves its first one out, one has a step without an example.
-    """
-    rng = np.random.default_rng(seed)
-    shape = (clients, steps, batch)
-    weight = rng.uniform(0.1, 0.5, shape).astype(np.float32)
-    rate = rng.uniform(0.05, 0.2, shape[:2]).astype(np.float32)
-    weight[np.arange(batch) >= rng.integers(1, batch + 1, (clients, steps, 1))] = 0.0
-    rate[np.arange(steps) >= rng.integers(1, steps + 1, (clients, 1))] = 0.0
-    rate[0], rate[0, 0] = 0.1, 0.0
-    rate[-1] = 0.0
-    weight[0, steps // 2] = 0.0  # nothing but prox and offset, and a decay of nothing
-    weight[0, -1] = 0.0
-    return LocalSteps(rng.integers(0, ROWS, shape), weight, rate)
-
-
-def with_terms(local: LocalSteps, size: int, *names: str, seed: int = 5) -> LocalSteps:
-    rng = np.random.default_rng(seed)
-    terms: dict[str, Any] = {
-        "prox": rng.uniform(0.0, 4.0, local.rate.shape).astype(np.float32),
-        "offset": rng.standard_normal((len(local), size), np.float32),
-        "frozen": rng.random(size) < 0.4,
-    }
-    return replace(local, **{name: terms[name] for name in names})
-
-
-def slow_updates(
-    learner: Learner, model: NDArray[np.float32], data: Examples, local: LocalSteps
-) -> Vector:
-    """One client and one step at a time, in float64."""
-    moves = np.zeros((len(local), model.size))
-    for k, d in enumerate(moves):
-        for s in range(local.rate.shape[1]):
-            at = learner.load((model + d).astype(np.float32))
-            rows, weight = local.rows[k, s], local.weight[k, s]
-            step = learner.save(learner.gradient(at, data, rows, weight)).astype(float)
-            if local.prox is not None:
-                step += float(local.prox[k, s]) * d
-            if local.offset is not None:
-                step += local.offset[k]
-            if local.frozen is not None:
-                step[local.frozen] = 0.0
-            d -= float(local.rate[k, s]) * step
-    return moves
-
-
-def near(found: NDArray[np.float32], wanted: Vector, tolerance: float = 3e-5) -> None:
-    assert found.dtype == np.float32
-    assert found.shape == wanted.shape
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance * np.abs(wanted).max() + 1e-12)
 
 
 def agrees(learner: Learner, local: LocalSteps, tolerance: float = 3e-5) -> None:
@@ -315,36 +255,6 @@ def test_torch_in_many_parts_and_one_by_one(monkeypatch: pytest.MonkeyPatch) -> 
 # --- LocalSteps ---
 
 
-def test_terms_are_kept_as_the_learners_use_them() -> None:
-    terms: dict[str, Any] = {
-        "prox": np.ones((5, 7)),
-        "offset": np.ones((5, 2)).tolist(),
-        "frozen": [True, False],
-    }
-    local = replace(ragged_steps(), **terms)
-    kinds = [a.dtype for a in (local.prox, local.offset, local.frozen) if a is not None]
-    assert kinds == [np.float32, np.float32, np.bool_]
-
-
-def test_plain_is_where_there_is_no_term() -> None:
-    local = ragged_steps()
-    assert local.plain
-    for term in ("prox", "offset", "frozen"):
-        assert not with_terms(local, 4, term).plain
-
-
-@pytest.mark.parametrize(
-    "clients", [slice(1, 3), np.array([3, 0]), np.array([True, False, True, False, False])], ids=str
-)
-def test_take(clients: Any) -> None:
-    local = with_terms(ragged_steps(), 4, "prox", "offset", "frozen")
-    some = local.take(clients)
-    for name in ("rows", "weight", "rate", "prox", "offset"):
-        np.testing.assert_array_equal(getattr(some, name), getattr(local, name)[clients])
-    assert some.frozen is local.frozen
-    assert ragged_steps().take(clients).plain
-
-
 def test_then_joins_the_terms() -> None:
     learner = MAKE["logistic"]()
     size = a_model(learner).size
@@ -359,38 +269,6 @@ def test_then_joins_the_terms() -> None:
     assert joined.frozen is first.frozen
     assert ragged_steps().then(ragged_steps()).plain
     agrees(learner, joined)
-
-
-def test_then_refuses_terms_that_differ() -> None:
-    plain = ragged_steps()
-    offset = with_terms(plain, 4, "offset")
-    with pytest.raises(InputError, match="if offset is the same in both"):
-        plain.then(offset)
-    with pytest.raises(InputError, match="if offset is the same in both"):
-        offset.then(with_terms(plain, 4, "offset", seed=6))
-    with pytest.raises(InputError, match="if frozen is the same in both"):
-        with_terms(plain, 4, "frozen").then(plain)
-    copied = with_terms(plain, 4, "offset")
-    assert offset.then(copied).offset is offset.offset
-
-
-@pytest.mark.parametrize(
-    ("terms", "message"),
-    [
-        ({"prox": np.ones((5, 2), np.float32)}, r"shape \(5, 7\)\. Got shape \(5, 2\)"),
-        ({"prox": 1.0}, r"Got shape \(\)\. For a single value, use np.full"),
-        ({"prox": np.full((5, 7), -1.0, np.float32)}, "prox must be 0 or more"),
-        ({"prox": np.full((5, 7), np.nan, np.float32)}, "prox must be 0 or more"),
-        ({"offset": np.ones(4, np.float32)}, r"each of the 5 clients.*Got shape \(4,\)"),
-        ({"offset": np.ones((4, 4), np.float32)}, r"each of the 5 clients.*Got shape \(4, 4\)"),
-        ({"frozen": np.array([0, 3])}, r"shape \(2,\) and type int64\. If it holds indices"),
-        ({"frozen": [1, 0]}, r"shape \(2,\) and type int64"),
-        ({"frozen": np.ones((5, 4), bool)}, r"shape \(5, 4\)"),
-    ],
-)
-def test_refused_terms(terms: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        replace(ragged_steps(), **terms)
 
 
 @pytest.mark.parametrize("term", ["offset", "frozen"])

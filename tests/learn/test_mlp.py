@@ -3,13 +3,9 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cafe.data.examples import Examples
@@ -19,116 +15,17 @@ from cafe.learn.base import Learner
 from cafe.learn.local_steps import LocalSteps
 from cafe.learn.mlp import MLP
 from cafe.learn.threads import parallel_map
-
-Vector = NDArray[np.float64]
-
-# --- The same mathematics, slow and obvious: float64, one example at a time ---
-
-
-def slow_loss(net: MLP, model: Vector, x: Vector, label: int) -> float:
-    penalty, start, a = net.l2 / 2 * np.sum(model**2), 0, x
-    for inputs, outputs in pairwise(net.widths):
-        weight = model[start : start + inputs * outputs].reshape(outputs, inputs)
-        start += inputs * outputs
-        z = weight @ a + model[start : start + outputs]
-        start += outputs
-        a = np.maximum(z, 0.0)
-    return float(np.log(np.sum(np.exp(z - z.max()))) + z.max() - z[label] + penalty)
-
-
-def slow_gradient(net: MLP, model: Vector, x: Vector, label: int) -> Vector:
-    inputs, weights, start, a = [], [], 0, x
-    for before, after in pairwise(net.widths):
-        weights.append(model[start : start + before * after].reshape(after, before))
-        start += before * after
-        inputs.append(a)
-        z = weights[-1] @ a + model[start : start + after]
-        start += after
-        a = np.maximum(z, 0.0)
-    back = np.exp(z - z.max()) / np.sum(np.exp(z - z.max()))
-    back[label] -= 1.0
-    parts: list[Vector] = []
-    for a, weight in zip(inputs[::-1], weights[::-1], strict=True):
-        parts = [np.outer(back, a).ravel(), back, *parts]
-        back = (weight.T @ back) * (a > 0)
-    return np.concatenate(parts) + net.l2 * model
-
-
-def slow_sum(
-    net: MLP, model: Vector, data: Examples, rows: NDArray[Any], weight: NDArray[Any]
-) -> Vector:
-    total = np.zeros(net.size)
-    for row, w in zip(np.ravel(rows), np.ravel(weight), strict=True):
-        x = data.x[row].ravel().astype(float)
-        total += float(w) * slow_gradient(net, model, x, int(data.y[row]))
-    return total
-
-
-def slow_updates(net: MLP, model: Vector, data: Examples, local: LocalSteps) -> Vector:
-    moves = []
-    for rows, weight, rate in zip(local.rows, local.weight, local.rate, strict=True):
-        own = model.copy()
-        for step in range(len(rate)):
-            own -= float(rate[step]) * slow_sum(net, own, data, rows[step], weight[step])
-        moves.append(own - model)
-    return np.array(moves)
-
-
-# --- Cases ---
-
-
-def examples(net: MLP, rows: int = 40, seed: int = 1) -> Examples:
-    rng = np.random.default_rng(seed)
-    return Examples(
-        rng.standard_normal((rows, net.inputs), np.float32), rng.integers(0, net.classes, rows)
-    )
-
-
-def a_model(net: MLP, seed: int = 2) -> NDArray[np.float32]:
-    rng = np.random.default_rng(seed)
-    noise = 0.1 * rng.standard_normal(net.size, np.float32)  # biases that are not 0
-    return net.start(rng) + noise
-
-
-def some_steps(
-    rows: int, clients: int = 5, steps: int = 3, batch: int = 4, seed: int = 3
-) -> tuple[LocalSteps, NDArray[np.float32]]:
-    rng = np.random.default_rng(seed)
-    shape = (clients, steps, batch)
-    local = LocalSteps(
-        rng.integers(0, rows, shape),
-        rng.uniform(0.1, 0.5, shape).astype(np.float32),
-        rng.uniform(0.05, 0.2, shape[:2]).astype(np.float32),
-    )
-    return local, rng.standard_normal(clients).astype(np.float32)
-
-
-def ragged(local: LocalSteps, seed: int = 4) -> LocalSteps:
-    """The same local with batches and local of many lengths, one of them of no step at all."""
-    rng = np.random.default_rng(seed)
-    clients, steps, batch = local.rows.shape
-    weight, rate = local.weight.copy(), local.rate.copy()
-    weight[np.arange(batch) >= rng.integers(1, batch + 1, (clients, steps, 1))] = 0.0
-    rate[np.arange(steps) >= rng.integers(1, steps + 1, (clients, 1))] = 0.0
-    rate[-1] = 0.0
-    rate[0, 0] = 0.0  # a step left out in the middle of a walk
-    return LocalSteps(local.rows, weight, rate)
-
-
-def near(got: NDArray[np.float32], wanted: Vector, tolerance: float = 1e-5) -> None:
-    assert got.dtype == np.float32
-    assert got.shape == wanted.shape
-    np.testing.assert_allclose(got, wanted, rtol=0, atol=tolerance * np.abs(wanted).max() + 1e-12)
-
-
-NETS = [
-    MLP(6, 3, hidden=()),
-    MLP(6, 3, hidden=(5,)),
-    MLP(7, 4, hidden=(16, 5)),
-    MLP(5, 2, hidden=(8, 7, 6), l2=0.3),
-    MLP(6, 3, hidden=(), l2=0.1),
-]
-nets = pytest.mark.parametrize("net", NETS, ids=lambda n: f"{n.hidden} l2={n.l2}")
+from tests.support.slow_mlp import (
+    NETS,
+    a_model,
+    examples,
+    near,
+    nets,
+    slow_gradient,
+    slow_loss,
+    slow_sum,
+    some_steps,
+)
 
 
 @pytest.mark.parametrize("net", NETS[::3])
@@ -169,98 +66,19 @@ def test_losses_and_score(net: MLP) -> None:
     assert 0 <= score.accuracy <= 1
 
 
+def test_gradients_and_losses_in_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CACHE", 1)
+    monkeypatch.setattr(module, "FEWEST", 3)
+    test_gradient(NETS[2])
+    test_losses_and_score(NETS[2])
+
+
 def test_accuracy_is_the_share_of_labels_foretold() -> None:
     net = MLP(2, 2, hidden=())
     model = np.array([1, 0, 0, 1, 0, 0], np.float32)  # the larger input wins
     data = Examples(np.array([[2, 1], [1, 2], [3, 0], [0, 3]], np.float32), np.array([0, 1, 0, 0]))
     assert net.score(model, data).accuracy == 0.75
     assert net.score(0 * model, data).accuracy == 0.75  # a tie goes to the first class
-
-
-@nets
-@pytest.mark.parametrize("steps", [1, 2, 3, 9])
-@pytest.mark.parametrize("padded", [False, True])
-def test_walks(net: MLP, steps: int, padded: bool) -> None:
-    data, model = examples(net), a_model(net)
-    local, coefficient = some_steps(len(data), steps=steps)
-    local = ragged(local) if padded else local
-    wanted = slow_updates(net, model.astype(float), data, local)
-    near(net.updates(model, data, local), wanted, 2e-5)
-    near(net.update(model, data, local, coefficient), coefficient.astype(float) @ wanted, 2e-5)
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    hidden=st.lists(st.integers(1, 12), max_size=3),
-    inputs=st.integers(1, 9),
-    classes=st.integers(2, 5),
-    clients=st.integers(1, 7),
-    steps=st.integers(1, 6),
-    batch=st.integers(1, 5),
-    l2=st.sampled_from([0.0, 0.2]),
-    threads=st.integers(1, 3),
-)
-def test_steps_of_any_shape(
-    hidden: list[int],
-    inputs: int,
-    classes: int,
-    clients: int,
-    steps: int,
-    batch: int,
-    l2: float,
-    threads: int,
-) -> None:
-    net = MLP(inputs, classes, tuple(hidden), l2, threads)
-    data, model = examples(net), a_model(net)
-    local, coefficient = some_steps(len(data), clients, steps, batch)
-    local = ragged(local)
-    wanted = coefficient.astype(float) @ slow_updates(net, model.astype(float), data, local)
-    near(net.update(model, data, local, coefficient), wanted, 1e-4)
-
-
-def test_walks_in_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CACHE", 1)
-    monkeypatch.setattr(module, "FEWEST", 3)
-    test_walks(NETS[2], steps=3, padded=True)
-    test_gradient(NETS[2])
-    test_losses_and_score(NETS[2])
-
-
-def test_one_step_of_everyone_is_the_gradient() -> None:
-    net = MLP(20, 5)
-    data, model = examples(net), a_model(net)
-    local, coefficient = some_steps(len(data), steps=1)
-    weight = -(coefficient[:, None] * local.rate)[..., None] * local.weight
-    gradient = net.gradient(model, data, local.rows.ravel(), weight.ravel())
-    near(net.update(model, data, local, coefficient), gradient.astype(float))
-
-
-@pytest.mark.parametrize("hidden", [(), (30, 20)])
-def test_torch_finds_the_same(hidden: tuple[int, ...]) -> None:
-    torch = pytest.importorskip("torch")
-    net = MLP(12, 4, hidden)
-    data, model = examples(net), a_model(net)
-    local, coefficient = some_steps(len(data), clients=3, steps=4)
-    inner = [[torch.nn.Linear(a, b), torch.nn.ReLU()] for a, b in pairwise(net.widths)]
-    twin = torch.nn.Sequential(*[layer for pair in inner for layer in pair][:-1])
-    vector = torch.nn.utils.parameters_to_vector
-    moves = []
-    for k in range(3):
-        torch.nn.utils.vector_to_parameters(torch.tensor(model), twin.parameters())
-        for s in range(4):
-            rows = local.rows[k, s]
-            loss = torch.nn.functional.cross_entropy(
-                twin(torch.tensor(data.x[rows])), torch.tensor(data.y[rows]), reduction="none"
-            )
-            twin.zero_grad()
-            (loss * torch.tensor(local.weight[k, s])).sum().backward()
-            with torch.no_grad():
-                for p in twin.parameters():
-                    p -= float(local.rate[k, s]) * p.grad
-        moves.append(vector(twin.parameters()).detach().numpy() - model)
-    wanted = np.array(moves, float)
-    near(net.updates(model, data, local), wanted, 3e-5)
-    near(net.update(model, data, local, coefficient), coefficient.astype(float) @ wanted, 3e-5)
 
 
 # --- Promises ---
@@ -466,17 +284,6 @@ def test_a_unit_whose_sum_is_0_passes_nothing_back() -> None:
     data = Examples(np.array([[1.0]]), np.array([0]))
     found = net.gradient(model, data, np.array([0]), np.ones(1, np.float32))
     assert found[:2].tolist() == [0.0, 0.0]
-
-
-def test_a_walk_that_counts_for_nothing_is_not_walked() -> None:
-    net, data = MLP(2, 2, (3,)), Examples(np.ones((4, 2)), np.array([0, 1, 0, 1]))
-    model = net.start(np.random.default_rng(0))
-    rows = np.arange(4).reshape(2, 2, 1)
-    rate = np.array([[0.1, 0.1], [1e38, 1e38]], np.float32)
-    local = LocalSteps(rows, np.ones(rows.shape, np.float32), rate)
-    alone = net.update(model, data, local, np.array([1.0, 0.0], np.float32))
-    assert np.isfinite(alone).all()
-    assert alone.any()
 
 
 def test_work_is_shared_out_to_as_many_threads_as_told(monkeypatch: pytest.MonkeyPatch) -> None:

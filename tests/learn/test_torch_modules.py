@@ -1,0 +1,119 @@
+"""Modules, devices and options that a learner of PyTorch does not accept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cafe.errors import InputError
+
+pytest.importorskip("torch")
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from cafe.learn.torch import TorchLearner
+from tests.support.torch_cases import (
+    CASES,
+    PER_CLASS,
+    Case,
+    Loss,
+    Mlp,
+    Regression,
+    close,
+    plain_updates,
+    ragged_steps,
+)
+
+
+class Around(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Mlp()
+        self.register_buffer("runs", torch.zeros(1))
+
+
+class Noisy(Around):
+    def forward(self, x: Tensor) -> Tensor:
+        return F.dropout(self.inner(x), training=self.training)
+
+
+class Counting(Around):
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.inner(x + 0 * self.get_buffer("runs").add_(1))
+        return out
+
+
+class Mixing(Around):
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.inner(x - x.mean(0))
+        return out
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda: nn.Sequential(Mlp(), nn.BatchNorm1d(5)), r"'1' \(BatchNorm1d\).*Use GroupNorm"),
+        (
+            lambda: nn.BatchNorm1d(12, track_running_stats=False).eval(),
+            r"Layer '' \(BatchNorm1d\) mixes",
+        ),
+        (lambda: nn.Sequential(Mlp(), nn.Dropout(0.1)), r"'1' \(Dropout\) draws random numbers"),
+        (Mlp(), "Got a Mlp itself: pass its class, or lambda: net"),
+        (lambda: nn.ReLU(), r"at least one parameter to train. Got ReLU\(\)"),
+        (lambda: torch.ones(3), "must return a torch.nn.Module"),
+    ],
+)
+def test_refused_when_made(make: Any, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        TorchLearner(make, PER_CLASS)
+
+
+@pytest.mark.parametrize(
+    ("make", "loss", "why"),
+    [
+        (Noisy, PER_CLASS, "must not draw random numbers or change its buffers"),
+        (Counting, PER_CLASS, "must not draw random numbers or change its buffers"),
+        (Mixing, PER_CLASS, "must not depend on the others in its batch"),
+        (Mlp, nn.CrossEntropyLoss(), r'Got shape \(\) for 3 examples.*Use reduction="none"'),
+        (Regression, lambda out, y: (out - y).square(), r"Got shape \(3, 3\) for 3 examples"),
+    ],
+)
+def test_refused_when_tried(make: Callable[[], nn.Module], loss: Loss, why: str) -> None:
+    learner, data = TorchLearner(make, loss), CASES["mlp"].data()
+    model = learner.start(np.random.default_rng(4))
+    for _ in range(2):  # and not only at the first try
+        with pytest.raises(InputError, match=why):
+            learner.updates(model, data, ragged_steps())
+
+
+def test_random_layers_that_are_switched_off_are_welcome() -> None:
+    def make() -> nn.Module:
+        return nn.Sequential(Noisy(), nn.BatchNorm1d(5), nn.Dropout(0.5)).eval()
+
+    case = Case(make)
+    learner, local = case.learner(), ragged_steps()
+    model = learner.start(np.random.default_rng(4))
+    expected = plain_updates(case, learner, model, local)
+    close(learner.updates(model, case.data(), local), expected)
+    TorchLearner(lambda: nn.Sequential(Mlp(), nn.Dropout(0.0)), PER_CLASS)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_no_gpu() -> None:
+    with pytest.raises(InputError, match='Got "cuda", but PyTorch finds 0 CUDA devices'):
+        TorchLearner(Mlp, PER_CLASS, device="cuda")
+
+
+def test_refused_arguments() -> None:
+    with pytest.raises(InputError, match='Got "cud", '):
+        TorchLearner(Mlp, PER_CLASS, device="cud")
+    with pytest.raises(InputError, match=r"l2 must be a number, 0 or more. Got -1"):
+        TorchLearner(Mlp, PER_CLASS, l2=-1)
+    learner = TorchLearner(Mlp, PER_CLASS, shape=(1, 28, 28))
+    with pytest.raises(InputError, match=r"a row of the examples, 12. Got \(1, 28, 28\).*784"):
+        learner.score(learner.start(np.random.default_rng(0)), CASES["mlp"].data())

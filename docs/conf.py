@@ -42,7 +42,8 @@ autodoc_type_aliases = {
     "Parameter": "cafe.latency.base.Parameter",
     "Size": "cafe.latency.base.Size",
     "Indices": "cafe.federation.Indices",
-    "Progress": "cafe.planner.deadline_search.Progress",
+    "Progress": "cafe.progress.ProgressCallback",
+    "ProgressCallback": "cafe.progress.ProgressCallback",
 }
 python_use_unqualified_type_names = True
 napoleon_numpy_docstring = False

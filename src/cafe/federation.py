@@ -17,14 +17,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cafe.errors import InputError
+from cafe.federation_checks import (
+    check_availability,
+    check_clients,
+    check_examples,
+    check_kind,
+    check_per_step,
+    check_presence,
+    check_steps,
+)
 from cafe.latency import Exponential, Latency, Various
-from cafe.latency.base import Floats, to_floats
+from cafe.latency.base import Floats
 from cafe.latency.shifted import shifted
 from cafe.presence import Presence
 
 Indices = NDArray[np.intp]
-MOST_CLIENTS = 10**8
-MOST_STEPS = 2**53  # larger whole numbers are not exact as floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +77,13 @@ class Federation:
                 f"Got {self.latency!r}."
             )
         object.__setattr__(self, "clients", int(self.clients))
-        object.__setattr__(self, "availability", self._availability())
-        object.__setattr__(self, "per_step", self._per_step())
-        object.__setattr__(self, "examples", self._examples())
+        availability = check_availability(self.availability, self.latency.kinds)
+        known = max(self.latency.kinds, np.size(availability))
+        object.__setattr__(self, "availability", availability)
+        object.__setattr__(self, "per_step", check_per_step(self.per_step, known))
+        object.__setattr__(self, "examples", check_examples(self.examples, self.clients))
         if self.kind is not None:
-            object.__setattr__(self, "kind", self._kind())
+            object.__setattr__(self, "kind", check_kind(self.kind, self.clients, self.kinds))
         elif self.kinds not in (1, self.clients):
             raise InputError(
                 "latency, availability and per_step must describe one kind of client or one per "
@@ -82,95 +91,7 @@ class Federation:
                 f"and {np.size(self.per_step)}."
             )
         if self.presence is not None:
-            self._check_presence(self.presence)
-
-    def _check_presence(self, presence: object) -> None:
-        if not isinstance(presence, Presence) or isinstance(presence, type):
-            raise InputError(
-                "presence must be one of cafe.presence, such as cafe.presence.DayNight(). "
-                f"Got {presence!r}."
-            )
-        share = np.asarray(presence.long_run(self.clients))
-        if share.shape not in ((), (self.clients,)) or not np.all((share > 0) & (share <= 1)):
-            raise InputError(
-                "presence.long_run must return the share of time that a client is present, above 0 "
-                f"and at most 1, as one number or one per client ({self.clients}). "
-                f"Got {share!r:.80} from {presence!r}."
-            )
-
-    def _availability(self) -> float | Floats:
-        value = to_floats(self.availability)
-        if value is None or value.size == 0:
-            raise InputError(
-                "Availability must be one number or one per kind of client. "
-                f"Got {self.availability!r}."
-            )
-        if not np.all((value > 0) & (value <= 1)):
-            raise InputError(
-                "Availability must be a probability above 0 and at most 1. "
-                f"Got {_first_bad(value)}: leave out clients that never take part."
-            )
-        if value.ndim > 1 or (value.ndim and self.latency.kinds not in (1, value.size)):
-            raise InputError(
-                "Availability must be one number or one per kind of client "
-                f"({self.latency.kinds}). Got {value.size}."
-            )
-        value.setflags(write=False)
-        return value if value.ndim else float(value)
-
-    def _per_step(self) -> float | Floats:
-        value = to_floats(self.per_step)
-        if value is None or value.size == 0:
-            raise InputError(
-                f"per_step must be one number or one per kind of client. Got {self.per_step!r}."
-            )
-        bad = ~(np.isfinite(value) & (value >= 0))
-        if bad.any():
-            raise InputError(
-                "per_step, the time of a gradient step, must be not negative and finite. "
-                f"Got {value.flat[int(np.argmax(bad))]:g}. Give 0 if steps take no time."
-            )
-        known = max(self.latency.kinds, np.size(self.availability))
-        if value.ndim > 1 or (value.ndim and known not in (1, value.size)):
-            raise InputError(
-                f"per_step must be one number or one per kind of client ({known}). "
-                f"Got {value.size}."
-            )
-        value.setflags(write=False)
-        return value if value.ndim else float(value)
-
-    def _examples(self) -> int | NDArray[np.int64]:
-        value = np.array(self.examples)
-        if not np.issubdtype(value.dtype, np.integer) or np.any(value < 0):
-            raise InputError(
-                "A client's examples must be a whole number, at least 0. "
-                f"Got {np.array2string(value, threshold=5)}."
-            )
-        if value.ndim and value.shape != (self.clients,):
-            raise InputError(
-                f"examples must be one number or one per client ({self.clients}). Got {value.size}."
-            )
-        value = value.astype(np.int64)
-        value.setflags(write=False)
-        return value if value.ndim else int(value)
-
-    def _kind(self) -> Indices:
-        given = np.asarray(self.kind)
-        whole = given.dtype.kind in "iu" and given.shape == (self.clients,)
-        if not whole or np.any((given < 0) | (given >= self.kinds)):
-            raise InputError(
-                f"kind must have one whole number from 0 to {self.kinds - 1} for each of the "
-                f"{self.clients} clients. Got {self.kind!r:.80}."
-            )
-        kind = given.astype(np.intp)
-        if np.bincount(kind, minlength=self.kinds).min() == 0:
-            missing = int(np.argmin(np.bincount(kind, minlength=self.kinds)))
-            raise InputError(
-                f"Every kind must have at least one client. Got none of kind {missing}: leave it "
-                "out of the latency."
-            )
-        kind.setflags(write=False)
-        return kind
+            check_presence(self.presence, self.clients)
 
     @classmethod
     def exponential(cls, rates: ArrayLike, availability: ArrayLike | None = None) -> Federation:
@@ -369,27 +290,6 @@ class Federation:
         )
 
 
-def check_clients(clients: int) -> None:
-    """Raise an error unless the number of clients is from 1 to MOST_CLIENTS."""
-    if clients < 1:
-        raise InputError(f"A federation needs at least 1 client. Got {clients}.")
-    if clients > MOST_CLIENTS:
-        raise InputError(
-            f"A federation may have at most {MOST_CLIENTS:,} clients. Got {clients:,}: "
-            "their arrays would not fit in memory. Use a sample of them."
-        )
-
-
-def check_steps(steps: int) -> None:
-    """Raise an error unless the number of gradient steps is a whole number from 1 to 2^53."""
-    whole = isinstance(steps, int | np.integer) and not isinstance(steps, bool)
-    if not whole or not 1 <= steps <= MOST_STEPS:
-        raise InputError(
-            f"steps must be a whole number from 1 to 2^53. Got {steps!r}: a client that takes part "
-            "in a round takes at least one gradient step."
-        )
-
-
 def total(number: Floats, by_kind: Floats) -> float:
     """The sum over all clients of a value per kind.
 
@@ -409,7 +309,3 @@ def _joined(parts: list[Floats]) -> float | Floats:
     """One number if all are equal, else the concatenated parts."""
     joined = np.concatenate(parts)
     return float(joined[0]) if np.all(joined == joined[0]) else joined
-
-
-def _first_bad(share: Floats) -> str:
-    return f"{share.flat[int(np.argmin((share > 0) & (share <= 1)))]:g}"

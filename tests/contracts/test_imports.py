@@ -19,6 +19,7 @@ LAYERS = (
     {"files", "randomness", "wording"},
     {"latency"},
     {"presence"},
+    {"federation_checks"},
     {"federation"},
     {"fleet", "fitting", "rounds", "data", "toml_tables"},
     {"learn", "decisions", "control", "federation_files"},

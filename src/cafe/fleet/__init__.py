@@ -11,7 +11,8 @@ from importlib.resources import files
 import numpy as np
 
 from cafe.errors import InputError
-from cafe.federation import Federation, check_clients
+from cafe.federation import Federation
+from cafe.federation_checks import check_clients
 from cafe.latency import LogNormal
 from cafe.latency.base import Floats
 

@@ -6,7 +6,7 @@ the basins of all of them first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,6 +18,7 @@ from cafe.latency import Latency, Mixture, Various
 from cafe.latency.base import Floats
 from cafe.planner.goals import Goal
 from cafe.planner.limits import Limit, allowed_quorums
+from cafe.progress import ProgressCallback
 from cafe.theory import Expectation, expect
 
 PER_DECADE = 16
@@ -29,8 +30,6 @@ SHALLOW_STEPS = 5e-2  # ... or, with observed times, one of the many steps of th
 PLATEAU = 1e-6  # a relative gain this small does not justify a longer deadline
 MANY_STEPS = 50
 LANDMARKS = np.array([1e-3, 0.05, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 0.999, 1 - 1e-4, 1 - 1e-6])
-
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class DeadlineSearch:
             high = min(high, 1.01 * longest)
         return max(low, 0.99 * _first_time(self.federation, fewest, low, high)), high
 
-    def optima(self, progress: Progress | None = None) -> list[Optimum]:
+    def optima(self, progress: ProgressCallback | None = None) -> list[Optimum]:
         """Every local optimum, the best first.
 
         Args:

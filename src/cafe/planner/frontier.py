@@ -8,7 +8,8 @@ import numpy as np
 
 from cafe.federation import Federation
 from cafe.latency.base import Floats
-from cafe.planner.deadline_search import Progress, deadline_grid, deadline_range
+from cafe.planner.deadline_search import deadline_grid, deadline_range
+from cafe.progress import ProgressCallback
 from cafe.theory import Expectation, expect
 from cafe.theory.presence_warnings import presence_warnings
 from cafe.theory.setting import check_federation
@@ -42,7 +43,7 @@ def frontier(
     quorum: int | None = None,
     close_when_all: bool = False,
     steps: int = 1,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Frontier:
     """Compute the frontier over all deadlines and, unless one is given, all quorums.
 

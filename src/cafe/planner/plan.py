@@ -10,9 +10,10 @@ import numpy as np
 
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Federation, total
-from cafe.planner.deadline_search import DeadlineSearch, Optimum, Progress
+from cafe.planner.deadline_search import DeadlineSearch, Optimum
 from cafe.planner.goals import Goal, Prices
 from cafe.planner.limits import Limit, build_limits
+from cafe.progress import ProgressCallback
 from cafe.theory import Expectation, expect
 from cafe.theory.counts import check_quorum
 from cafe.theory.presence_warnings import presence_warnings
@@ -32,7 +33,7 @@ def plan(
     at_least: Mapping[str, float] | None = None,
     close_when_all: bool = False,
     steps: int = 1,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Plan:
     """Choose the deadline and, unless one is given, the quorum.
 
@@ -209,7 +210,7 @@ class Plan:
             rivals.append(Rival(name, self.goal.cost(expected), expected, broken))
         return tuple(rivals)
 
-    def sensitivity(self, progress: Progress | None = None) -> tuple[Robustness, ...]:
+    def sensitivity(self, progress: ProgressCallback | None = None) -> tuple[Robustness, ...]:
         """The plan's losses if the true rates are 10 or 50 % lower or higher than assumed.
 
         Args:

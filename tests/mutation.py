@@ -28,7 +28,7 @@ TIMEOUT = 600.0  # seconds for the tests of one mutant; a mutant that makes them
 PARTS = {
     "theory/*.py": "tests/theory",
     "engine/books.py": "tests/engine tests/contracts/test_policies.py",
-    "engine/fates.py": "tests/engine tests/contracts/test_policies.py",
+    "engine/closing_round.py": "tests/engine tests/contracts/test_policies.py",
     "engine/kept_reports.py": "tests/engine tests/contracts/test_policies.py",
     "policies/*.py": "tests/policies tests/contracts/test_policies.py",
 }

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
 import cafe
-from cafe.control import Fixed
 from cafe.engine import Run
 from cafe.engine.snapshot import restore, save
-from cafe.errors import InputError
 from cafe.fitting import Observations
 from cafe.live.aggregation import GlobalModel
 from cafe.live.live_run import LiveRun
 from cafe.policies import mcu
 from cafe.reference import Reference
-from cafe.rounds import HOLD, Carried, Ledger, Policy
+from cafe.rounds import Ledger, Policy
 from cafe.testing import VirtualWire, split_in_two
 from cafe.testing.comparison import ROUNDING, Check
-from tests.support.policies import clipped, curious, federation, task
+from tests.support.policies import federation, task
 
 WHO = cafe.Federation.join(
     cafe.Federation(3, cafe.Constant(0.3)), cafe.Federation(2, cafe.Constant(5.0))
@@ -70,23 +68,6 @@ def test_engine_reference_and_live_choose_the_same(controller: Any) -> None:
         check.same_outcome(theirs, mine, ("the live run", "the engine"), ROUNDING)
 
 
-def test_response_times_are_censored() -> None:
-    """Who takes 5 is not seen to: only that 1 was not enough."""
-    shown: list[Any] = []
-
-    def watching(ledger: Ledger, seen: Observations | None) -> Policy:
-        shown.append(seen)
-        return mcu(quorum=1, deadline=1.0)
-
-    run = Run(WHO, watching)
-    run.step()
-    run.step()
-    last = shown[-1]
-    np.testing.assert_array_equal(np.isnan(last.seconds), [False] * 3 + [True] * 2)
-    assert np.nanmax(last.seconds) == pytest.approx(0.3)
-    assert np.asarray(last.deadline) == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize("after", [0, 1, 5])
 def test_a_restored_run_asks_its_controller_the_same(after: int) -> None:
     who, what = federation(0.9), task()
@@ -103,38 +84,3 @@ def test_a_restored_run_asks_its_controller_the_same(after: int) -> None:
         check.same_outcome(mine, again.step(), ("the whole run", "the restored run"))
     ends = [{name: a.tobytes() for name, a in save(run).items()} for run in (whole, again)]
     assert ends[0] == ends[1]
-
-
-def test_a_round_of_no_length_tells_nothing() -> None:
-    """A policy that fails at once has not waited for anybody."""
-
-    def impatient(ledger: Ledger, seen: Observations | None) -> Policy:
-        base = mcu(quorum=1, deadline=1.0)
-        return replace(base, close=lambda *_: cafe.rounds.FAIL) if ledger.round == 0 else base
-
-    for kind in (Run, Reference):
-        run = kind(WHO, impatient)
-        run.step()
-        assert not run.responses
-        assert run.step().succeeded
-
-
-@pytest.mark.parametrize("policy", [clipped(0.1), curious()], ids=lambda policy: policy.name)
-def test_secure_aggregation_shows_no_single_client(policy: Policy) -> None:
-    with pytest.raises(InputError, match="secure aggregation shows the server only sums"):
-        Run(federation(), policy, task(), secure_aggregation=True)
-    with pytest.raises(InputError, match="secure aggregation shows the server only sums"):
-        LiveRun(
-            VirtualWire(federation()),
-            Fixed(policy),
-            GlobalModel(split_in_two(np.zeros(6, np.float32))),
-            secure_aggregation=True,
-        )
-
-
-def test_secure_aggregation_holds_no_single_report() -> None:
-    policy = replace(mcu(quorum=1, deadline=0.5), carry=lambda *_: Carried(HOLD))
-    run = Run(federation(), policy, secure_aggregation=True)
-    with pytest.raises(InputError, match="holds reports of single clients"):
-        run.step()
-    Run(federation(), mcu(quorum=1, deadline=0.5), secure_aggregation=True).step()

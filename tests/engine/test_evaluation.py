@@ -1,36 +1,19 @@
-"""What a run shows: scores, losses, work and the fastest client, in numbers worked out by hand."""
+"""Losses and accuracies: of which examples, and of which model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
 import cafe
 from cafe.data.examples import Examples, Shards
-from cafe.errors import InfeasibleError
 from cafe.learn.linear import Logistic
-from cafe.learn.quadratic import Quadratic
 from cafe.policies import mcu
-from cafe.rounds import Invitation, Ledger, Merge, Reports
-
-
-def taking(*times: float) -> cafe.Federation:
-    return cafe.Federation(len(times), cafe.Constant(np.array(times)))
-
-
-def points(*at: float) -> Examples:
-    return Examples(np.array(at)[:, None], np.zeros(len(at)))
-
-
-def drawn(*at: float, clients: int = 1, **more: Any) -> cafe.Task:
-    """A model that begins at 0 and is drawn to the mean of the points; all clients hold all."""
-    given: dict[str, Any] = {"rate": 0.5} | more
-    shards = Shards.of([np.arange(len(at))] * clients)
-    return cafe.Task(points(*at), shards, Quadratic(1), **given)
+from cafe.rounds import Ledger, Merge, Reports
+from tests.support.small_tasks import drawn, points, taking
 
 
 def test_the_loss_is_of_the_test_examples() -> None:
@@ -89,41 +72,3 @@ def test_models_may_be_mixed(needs: Sequence[str]) -> None:
     policy = replace(mcu(quorum=1, deadline=2.0), merge=merge, needs=frozenset(needs))
     history = cafe.simulate(taking(1.0), policy, drawn(1.0), rounds=3)
     assert history.model == pytest.approx([1 - 0.75**3])
-
-
-def test_the_fastest_client_is_the_quickest_not_the_first_to_report() -> None:
-    """Client 0, begun at 0, would report at 2.5; client 1 at 3, but it was begun at 1."""
-
-    def invite(ledger: Ledger, rng: np.random.Generator) -> Invitation:
-        return Invitation(np.array([ledger.round]))
-
-    policy = replace(mcu(quorum=1, deadline=1.0, late="keep"), invite=invite)
-    with pytest.raises(InfeasibleError, match=r"fastest report in them took 2 \(client 1\)"):
-        cafe.simulate(taking(2.5, 2.0), policy, rounds=9, patience=2)
-
-
-def test_the_curve_counts_all_client_time() -> None:
-    """Used or not: two clients report after 1 and 2, and one works in vain up to the deadline."""
-    policy = mcu(quorum=1, deadline=2.5)
-    what = drawn(1.0, clients=3)
-    history = cafe.simulate(taking(1.0, 2.0, 3.0), policy, what, rounds=6, evaluate_every=2)
-    assert history.curve is not None
-    np.testing.assert_allclose(history.curve.work, [11.0, 22.0, 33.0])
-    np.testing.assert_allclose(history.curve.time, [5.0, 10.0, 15.0])
-
-
-@pytest.mark.parametrize(
-    ("limit", "scores"),
-    [
-        ({"rounds": 1000}, 100),
-        ({"updates": 500}, 100),
-        ({"time": 1000.0}, 100),
-        ({"rounds": 30}, 30),
-    ],
-)
-def test_a_run_is_scored_about_a_hundred_times(limit: dict[str, Any], scores: int) -> None:
-    history = cafe.simulate(taking(1.0), mcu(quorum=1, deadline=2.0), drawn(1.0), **limit)
-    assert history.curve is not None
-    assert len(history.curve) == pytest.approx(scores, abs=1)
-    assert np.diff(history.curve.round).max() <= history.rounds / scores + 1
-    assert history.curve.round[-1] == history.rounds

@@ -7,92 +7,35 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import cafe
 from cafe import reference
-from cafe.data.examples import Examples, Shards
-from cafe.decisions import DropAll, Everyone, Mean, Sample, closing
 from cafe.engine import Run
-from cafe.engine.snapshot import restore, save
-from cafe.errors import InputError
 from cafe.learn.mlp import MLP
-from cafe.learn.quadratic import Quadratic
-from cafe.policies import agu, mcu
 from cafe.reference import Reference
 from cafe.rounds import (
-    HOLD,
-    RUN,
-    Carried,
-    Closed,
     Invitation,
     Ledger,
     Merge,
     Policy,
     Reports,
-    Work,
 )
 from tests.support.books import assert_same_books
-from tests.support.policies import CLIENTS, federation, task
-
-PLAIN = Work(scaled=False)
-SEEN = frozenset({"updates", "offsets"})
-
-
-def scaffold(invite: Any, rate: float, **close: Any) -> Policy:
-    """SCAFFOLD with option II: client k adds c - c_k, and c_k is its last mean gradient.
-
-    ``common`` is c, and the vector of client k is -c_k.
-    """
-
-    def merge(ledger: Ledger, reports: Reports) -> Merge:
-        assert reports.updates is not None
-        assert reports.offsets is not None
-        assert reports.common is not None
-        before = reports.common - reports.offsets
-        after = -reports.offsets - reports.updates / (rate * reports.steps[:, None])
-        common = reports.common + (after - before).sum(axis=0) / ledger.clients
-        share = np.full(len(reports), 1.0 / len(reports))
-        return Merge(share, offset=-after, common=common)
-
-    timing = closing(**({"quorum": 1, "deadline": 1.0} | close))
-    return Policy("scaffold", invite, merge=merge, carry=DropAll(), needs=SEEN, **timing)
-
-
-def averaging(invite: Any, rate: float) -> Policy:
-    """The same without control variates."""
-    return replace(scaffold(invite, rate), name="averaging", merge=Mean())
-
-
-def in_turn(cohort: int, amounts: NDArray[np.int64]) -> Any:
-    """Clients take turns; each does its own number of steps."""
-
-    def invite(ledger: Ledger, rng: np.random.Generator) -> Invitation:
-        clients = np.sort((np.arange(cohort) + ledger.round * cohort) % ledger.clients)
-        return Invitation(clients, work=PLAIN, amount=amounts[clients])
-
-    return invite
-
-
-def points(*where: Any, bend: Any = 1.0) -> cafe.Task:
-    """Each client holds one point, which its model is drawn to; every step uses it."""
-    x = np.array(where, dtype=np.float32).reshape(len(where), -1)
-    shards = Shards.of([np.array([k]) for k in range(len(where))])
-    learner = Quadratic(x.shape[1], bend)
-    return cafe.Task(Examples(x, np.zeros(len(x))), shards, learner, batch=None, rate=0.5)
-
-
-def steady(clients: int) -> cafe.Federation:
-    return cafe.Federation(clients, cafe.Constant(0.1))
-
-
-def models(run: Any, rounds: int) -> list[Any]:
-    """The model after each round."""
-    found = []
-    for _ in range(rounds):
-        run.step()
-        found.append(run.history().model)
-    return found
+from tests.support.policies import federation, task
+from tests.support.vectors import (
+    PLAIN,
+    averaging,
+    every_policy,
+    freezing,
+    in_turn,
+    models,
+    once,
+    points,
+    pushing,
+    scaffold,
+    sized,
+    steady,
+)
 
 
 @pytest.mark.parametrize("kind", [Run, Reference])
@@ -160,52 +103,6 @@ def test_scaffold_is_what_its_authors_wrote() -> None:
     np.testing.assert_allclose(expected[-1], optimum.mean(axis=0), atol=0.05)
 
 
-def pushing(late: bool = False, held: bool = False, masks: bool = True) -> Policy:
-    """Answers a common vector and a mask now and then, and does not look at updates.
-
-    Jobs that run on over several rounds, or are held, use older ones.
-    """
-
-    def merge(ledger: Ledger, reports: Reports) -> Merge:
-        size, at = 15, ledger.version
-        share = np.full(len(reports), 1.0 / ledger.clients)
-        common = np.sin(np.arange(size) + at) if at % 2 else None
-        frozen = (np.arange(size) + at) % 4 == 0 if masks and at % 3 == 1 else None
-        return Merge(share, common=common, frozen=frozen)
-
-    def carry(ledger: Ledger, closed: Closed) -> Carried:
-        codes = np.where(closed.reported, int(HOLD) * held, int(RUN) * late)
-        return Carried(codes, kept=held)
-
-    base = mcu(quorum=1, deadline=0.3, late="keep" if late else "drop", steps=2)
-    named = f"pushing{' late' * late}{' held' * held}{' masks' * masks}"
-    return replace(base, name=named, merge=merge, carry=carry, parameters={})
-
-
-def remembering() -> Policy:
-    """Offers held reports to every merge, and makes new vectors from those that jobs added."""
-
-    def merge(ledger: Ledger, reports: Reports) -> Merge:
-        assert reports.updates is not None
-        assert reports.offsets is not None
-        share = np.full(len(reports), 1.0 / ledger.clients)
-        offset = 0.2 - 0.5 * reports.offsets + reports.updates
-        return Merge(share, offset=offset, common=reports.offsets.mean(axis=0))
-
-    base = pushing(held=True)
-    return replace(base, name="remembering", merge=merge, needs=SEEN)
-
-
-def everybody(cohort: int) -> Policy:
-    return scaffold(Sample(cohort, Work(3, scaled=False)), 0.3)
-
-
-POLICIES = [everybody(5), everybody(CLIENTS), pushing(), pushing(late=True),
-            pushing(late=True, held=True), pushing(held=True, masks=False),
-            remembering()]  # fmt: skip
-every_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p.name)
-
-
 @every_policy
 @pytest.mark.parametrize("learner", [None, MLP(4, 3, (6,), threads=1)], ids=["logistic", "mlp"])
 def test_engine_and_reference_learn_the_same(policy: Policy, learner: Any) -> None:
@@ -223,74 +120,12 @@ def test_engine_and_reference_learn_the_same(policy: Policy, learner: Any) -> No
     np.testing.assert_allclose(ours.model, theirs.model, rtol=1e-5, atol=1e-5 * max(moved, 1.0))
 
 
-def sized(policy: Policy, size: int) -> Policy:
-    """The same for a model of other size."""
-
-    def merge(ledger: Ledger, reports: Reports) -> Merge:
-        answer = policy.merge(ledger, reports)
-        given = {name: getattr(answer, name) for name in ("common", "frozen")}
-        cut: Any = {n: np.resize(v, size) for n, v in given.items() if v is not None}
-        return replace(answer, **cut)
-
-    return replace(policy, merge=merge)
-
-
-@every_policy
-@pytest.mark.parametrize("after", [0, 1, 2, 9])
-def test_a_run_put_down_and_taken_up_is_the_same_run(policy: Policy, after: int) -> None:
-    def made() -> Run:
-        return Run(federation(0.8), policy, task(), seed=6, crash=0.1)
-
-    whole = made()
-    for k in range(15):
-        if k == after:
-            put_down = save(whole)
-        whole.step()
-    taken_up = made()
-    restore(taken_up, put_down)
-    again = save(taken_up)
-    assert {k: v.tobytes() for k, v in put_down.items()} == {
-        k: v.tobytes() for k, v in again.items()
-    }
-    for _ in range(after, 15):
-        taken_up.step()
-    assert {k: v.tobytes() for k, v in save(whole).items()} == {
-        k: v.tobytes() for k, v in save(taken_up).items()
-    }
-
-
-def test_a_checkpoint_has_each_vector_once() -> None:
-    """14 clients, 10 rounds: 14 vectors of their own and one for all, whatever refers to them."""
-    run = Run(federation(), everybody(CLIENTS), task(), seed=1)
-    models(run, 10)
-    assert run.training is not None
-    assert len(run.training.vectors.own) == CLIENTS
-    assert sum(name.startswith("vector.") for name in save(run)) == CLIENTS + 1
-    none = Run(federation(), mcu(quorum=1, deadline=0.5), task(), seed=1)
-    none.step()
-    assert not any("vector" in name for name in save(none))
-    assert b"vectors" not in bytes(save(none)["meta"])
-
-
 def test_vectors_of_old_jobs_are_let_go() -> None:
     run = Run(federation(), pushing(late=True), task(), seed=1)
     models(run, 60)
     assert run.training is not None
     assert run.training.vectors.begun.keys() <= set(run.running.invitation.tolist())
     assert run.training.vectors.begun.keys() <= run.training.chains.invitations.keys()
-
-
-def freezing(threshold: float) -> Policy:
-    """Freezes every parameter whose mean update is small, for good (as APF does for a while)."""
-
-    def merge(ledger: Ledger, reports: Reports) -> Merge:
-        assert reports.updates is not None
-        small = np.abs(reports.updates.mean(axis=0)) < threshold
-        return Merge(np.full(len(reports), 1.0 / len(reports)), frozen=small)
-
-    timing = closing(1, 1.0)
-    needs = frozenset({"updates"})
-    return Policy("freezing", Everyone(), merge=merge, carry=DropAll(), needs=needs, **timing)
 
 
 @pytest.mark.parametrize("kind", [Run, Reference])
@@ -304,19 +139,6 @@ def test_frozen_parameters_do_not_move(kind: Any) -> None:
     found = models(kind(steady(2), freezing(0.6), what), 4)
     expected = [[4, 0.125, 1], [6, 0.125, 1.5], [7, 0.125, 1.5], [7.5, 0.125, 1.5]]
     np.testing.assert_array_equal(found, expected)
-
-
-def once(**vectors: Any) -> Policy:
-    """Everybody takes a step; the first merge answers vectors, and no other does."""
-
-    def merge(ledger: Ledger, reports: Reports) -> Merge:
-        given = vectors if ledger.version == 0 else {}
-        rows = {"offset": given["offset"][reports.client]} if "offset" in given else {}
-        return Merge(np.full(len(reports), 1.0 / len(reports)), **given | rows)
-
-    timing = closing(1, 1.0)
-    needs = frozenset({"updates", "offsets"})
-    return Policy("once", Everyone(PLAIN), merge=merge, carry=DropAll(), needs=needs, **timing)
 
 
 @pytest.mark.parametrize("kind", [Run, Reference])
@@ -395,77 +217,6 @@ def test_the_last_of_several_reports_counts() -> None:
     for kind in (Run, Reference):
         # From 0 to 2 and 2 again; then gradient 2 - 4 + 1, twice.
         assert models(kind(steady(1), policy, points(4.0)), 2) == [[2.0], [2.5]]
-
-
-def bad(**vectors: Any) -> Policy:
-    return replace(once(), merge=lambda ledger, r: Merge(np.full(len(r), 0.5), **vectors))
-
-
-@pytest.mark.parametrize(
-    ("vectors", "sentence"),
-    [
-        ({"common": np.ones(2)}, r"numbers of shape \(1,\) as common in merge. Got an array of sh"),
-        ({"common": 1.0}, r"Got an array of shape \(\) and type float64"),
-        ({"common": np.array([np.nan])}, "finite numbers as common in merge. Got NaN or infinity"),
-        ({"common": np.array([1e39])}, "finite numbers as common"),
-        ({"common": np.array([True])}, "numbers of shape .* and type bool"),
-        ({"common": ["x"]}, "numbers of shape"),
-        ({"common": [[1.0], [1.0, 2.0]]}, "Got rows of different lengths"),
-        ({"offset": np.ones(1)}, r"numbers of shape \(2, 1\) as offset"),
-        ({"offset": np.ones((1, 1))}, r"numbers of shape \(2, 1\) as offset"),
-        ({"offset": np.full((2, 1), np.inf)}, "finite numbers as offset"),
-        ({"frozen": np.array([0])}, "True or False for each of the model's 1 parameters as frozen"),
-        ({"frozen": np.array([True, False])}, "True or False for each of the model's 1 parameters"),
-    ],
-)
-def test_wrong_vectors_are_refused(vectors: Any, sentence: str) -> None:
-    for kind in (Run, Reference):
-        with pytest.raises(InputError, match=f"The policy once must answer.*{sentence}"):
-            kind(steady(2), bad(**vectors), points(0.0, 4.0)).step()
-
-
-@pytest.mark.parametrize("name", ["offset", "common", "frozen"])
-def test_vectors_need_a_task(name: str) -> None:
-    policy = replace(bad(**{name: np.zeros(1)}), needs=frozenset())
-    for kind in (Run, Reference):
-        with pytest.raises(InputError, match="without a task there is none"):
-            kind(steady(2), policy).step()
-
-
-def test_who_answers_vectors_for_single_clients_sees_their_updates() -> None:
-    policy = replace(bad(offset=np.ones((2, 1))), needs=frozenset())
-    for kind in (Run, Reference):
-        with pytest.raises(InputError, match=r'needs=frozenset.*"updates"'):
-            kind(steady(2), policy, points(0.0, 4.0)).step()
-
-
-def test_what_only_single_reports_tell_is_needed() -> None:
-    policy = replace(once(), needs=frozenset({"offsets"}))
-    with pytest.raises(InputError, match="needs offsets of single clients, and secure aggregation"):
-        Run(steady(2), policy, points(0.0, 4.0), secure_aggregation=True)
-    with pytest.raises(InputError, match="needs offsets, which exist only with a task"):
-        Run(steady(2), policy)
-    common = replace(bad(common=np.ones(1)), needs=frozenset())
-    assert Run(steady(2), common, points(0.0, 4.0), secure_aggregation=True).step().succeeded
-
-
-@pytest.mark.parametrize("name", ["offset", "common", "frozen"])
-def test_no_client_goes_on_from_a_local_model_with_vectors(name: str) -> None:
-    base = agu(quorum=9, deadline=0.4, pool="union")
-
-    def merge(ledger: Ledger, reports: Reports) -> Merge:
-        vectors: Any = {
-            "offset": np.zeros((len(reports), 15)),
-            "common": np.zeros(15),
-            "frozen": np.zeros(15, dtype=bool),
-        }
-        answer = base.merge(ledger, reports)
-        return replace(answer, **{name: vectors[name]})
-
-    policy = replace(base, name="union", merge=merge, needs=base.needs | {"updates"}, parameters={})
-    for engine in (cafe.simulate, reference.simulate):
-        with pytest.raises(InputError, match="union must not combine local models"):
-            engine(federation(), policy, task(), rounds=50, seed=1)
 
 
 def test_nothing_can_write_to_what_holds() -> None:

@@ -23,8 +23,8 @@ from cafe.randomness import Stream
 from cafe.rounds import Merge, Policy, Work
 from cafe.testing import engine_trainer, split_in_two
 from cafe.testing.comparison import ROUNDING, Check
-from tests.engine.test_vectors import POLICIES, bad, everybody, freezing, once, points, steady
 from tests.support.policies import federation, task
+from tests.support.vectors import POLICIES, bad, everybody, freezing, once, points, steady
 from tests.support.virtual_runs import VirtualWire, live, random_step, start
 
 

@@ -40,10 +40,10 @@ class JobDraws:
     """Draws the jobs of invitations, one client at a time.
 
     Attributes:
-        federation: who takes part.
-        task: what is learned; None for the books alone.
+        federation: the clients.
+        task: what is learned; None: no model is trained.
         seed: of response times and crashes.
-        crash: the probability that a job which was begun is never reported.
+        crash: the probability that a client which has begun a job never reports.
         presence: which clients are present when; None: all clients, always.
     """
 

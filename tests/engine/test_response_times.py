@@ -1,0 +1,70 @@
+"""The response times that a controller sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cafe
+from cafe.engine import Run
+from cafe.fitting import Observations
+from cafe.policies import mcu
+from cafe.reference import Reference
+from cafe.rounds import Ledger, Policy
+
+WHO = cafe.Federation.join(
+    cafe.Federation(3, cafe.Constant(0.3)), cafe.Federation(2, cafe.Constant(5.0))
+)
+
+
+@dataclass(frozen=True)
+class Halving:
+    """Waits for 1 until response times have been seen, and for half of it afterwards."""
+
+    def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
+        return mcu(quorum=1, deadline=1.0 if seen is None else 0.5)
+
+
+@dataclass(frozen=True)
+class Following:
+    """Waits for twice the median of what has been seen; who was late counts as later."""
+
+    def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
+        if seen is None:
+            return mcu(quorum=1, deadline=1.0)
+        times = np.where(np.isnan(seen.seconds), seen.deadline, seen.seconds)
+        return mcu(quorum=2, deadline=round(2.0 * float(np.median(times)), 3))
+
+
+def test_response_times_are_censored() -> None:
+    """Who takes 5 is not seen to: only that 1 was not enough."""
+    shown: list[Any] = []
+
+    def watching(ledger: Ledger, seen: Observations | None) -> Policy:
+        shown.append(seen)
+        return mcu(quorum=1, deadline=1.0)
+
+    run = Run(WHO, watching)
+    run.step()
+    run.step()
+    last = shown[-1]
+    np.testing.assert_array_equal(np.isnan(last.seconds), [False] * 3 + [True] * 2)
+    assert np.nanmax(last.seconds) == pytest.approx(0.3)
+    assert np.asarray(last.deadline) == pytest.approx(1.0)
+
+
+def test_a_round_of_no_length_tells_nothing() -> None:
+    """A policy that fails at once has not waited for anybody."""
+
+    def impatient(ledger: Ledger, seen: Observations | None) -> Policy:
+        base = mcu(quorum=1, deadline=1.0)
+        return replace(base, close=lambda *_: cafe.rounds.FAIL) if ledger.round == 0 else base
+
+    for kind in (Run, Reference):
+        run = kind(WHO, impatient)
+        run.step()
+        assert not run.responses
+        assert run.step().succeeded

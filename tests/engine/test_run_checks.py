@@ -65,7 +65,7 @@ class ill:  # noqa: N801
         (lambda _: ill.awu(deadline=1.0, unit=None), "Unknown unit"),
         (lambda _: ill.agu(quorum=1, deadline=1.0, pool=None), "Unknown pool"),
         (lambda _: ill.mcu(quorum=1, deadline=1.0, late=True), "late must be 'drop' or 'keep'"),
-        (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1), "digits", rounds=1), "A task is"),
+        (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1), "digits", rounds=1), "The task"),
         (lambda _: ill.agu(quorum=1, deadline=1.0, pool="onion"), "Did you mean 'union'"),
         (lambda _: ill.fedavg(fraction=0.0), "fraction"),
         (lambda _: ill.fedavg(fraction="all"), "fraction"),

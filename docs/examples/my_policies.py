@@ -1,4 +1,4 @@
-"""Policies of one's own, for docs/how-to/policies-by-name.md."""
+"""Example policies for docs/how-to/policies-by-name.md."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from cafe.rounds import COMMIT, RUN, Carried, Merge, Policy, Wait
 
 
 def fedbuff(*, goal: int, power: float = 0.5) -> Policy:
-    """Commit at every goal-th report, damp stale reports, let the other clients run on.
+    """Commit at every goal-th report, damp stale reports, let the other clients keep running.
 
     Args:
         goal: reports that make an update.

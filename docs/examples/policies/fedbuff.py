@@ -5,7 +5,7 @@ from cafe.rounds import COMMIT, Invitation, Ledger, Merge, Policy, Reports, Verd
 
 
 def fedbuff(*, concurrency: int, goal: int, power: float = 0.5) -> Policy:
-    """Keep so many clients at work, and commit at every goal-th report.
+    """Keep a number of clients busy, and commit at every goal-th report.
 
     Args:
         concurrency: clients at work at any moment.

@@ -9,7 +9,7 @@ from cafe.rounds import Closed, Invitation, Ledger, Outcome, Policy
 
 
 def high_loss(*, cohort: int, deadline: float) -> Policy:
-    """Prefer high losses; a client that has not reported yet comes before all others.
+    """Prefer clients with high losses, and those that have not reported yet to all others.
 
     Args:
         cohort: clients that are invited.

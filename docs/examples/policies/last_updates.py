@@ -1,4 +1,4 @@
-"""A cache of everybody's last update, as in MIFA (Gu et al., 2021)."""
+"""A cache of every client's last update, as in MIFA (Gu et al., 2021)."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from cafe.rounds import HOLD, Carried, Closed, Ledger, Merge, Policy, Reports
 
 
 def last_updates(*, deadline: float, quorum: int = 1) -> Policy:
-    """Every update of the model has the last report of every client that has ever reported.
+    """Every update of the model uses the last report of each client that has reported.
 
     Args:
         deadline: how long a round lasts.

@@ -1,1 +1,1 @@
-"""Speed, measured in one interleaved run: growth and ratios, never a pass or a fail."""
+"""Speed benchmarks: growth and ratios from interleaved measurements; nothing passes or fails."""

@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--slot", type=float, default=simulate.Sizes.slot, help="seconds per turn")
     parser.add_argument("--output", type=Path, default=RESULTS)
     given = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and the peers' processes end too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the peers' processes end too
     if given.which != "simulate":
         growth.sheet(growth.measure()).print()
     if given.which != "growth":

@@ -1,4 +1,4 @@
-"""Virtual environments for the peers: made once, then found again."""
+"""Virtual environments for the peers: created once, then reused."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from benchmarks.peers import Peer
 from benchmarks.race import DropsOutError
 
-MOST_SECONDS = 1800.0  # for an installation: wheels of torch and Ray are large
+MOST_SECONDS = 1800.0  # time limit of an installation: wheels of torch and Ray are large
 
 
 def python_of(peer: Peer, folder: Path) -> Path:
-    """The Python that runs a peer, with what it requires installed."""
+    """The Python interpreter of a peer's environment, with its requirements installed."""
     if not peer.requires:
         return Path(sys.executable)
     home = folder / peer.module

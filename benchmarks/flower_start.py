@@ -1,6 +1,7 @@
-"""``python -m benchmarks.flower_start``: what a message costs a node before its training begins.
+"""``python -m benchmarks.flower_start``: how long a node takes to start on a message.
 
-Two federations of one node each, one warm and one cold, take turns, so that a slow spell hits both.
+Two federations of one node each, one warm and one cold, take turns, so that a slow period of the
+machine affects both.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from benchmarks.report import Sheet, cell
 from cafe.flower.lab import Lab
 
 APP = Path(__file__).parent.parent / "tests" / "support" / "flower" / "trivial_app"
-PAUSE = 3.0  # seconds between messages, at most: a node's own pace
+PAUSE = 3.0  # maximum seconds between messages: a node's polling interval
 FIGURES: dict[str, Callable[[dict[str, Any]], float]] = {
     "sent to train": lambda row: row["began"] - row["sent"],
     "process to train": lambda row: row["age"],
@@ -29,7 +30,7 @@ FIGURES: dict[str, Callable[[dict[str, Any]], float]] = {
 
 
 def measure(turns: int, messages: int, folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """What the clients said, by the way of starting them."""
+    """The clients' measurements, for each way of starting them."""
     found: dict[str, list[dict[str, Any]]] = {"warm": [], "cold": []}
     labs = {}
     try:
@@ -63,7 +64,7 @@ def _run(lab: Lab, messages: int, folder: Path) -> list[dict[str, Any]]:
     if status != "finished:completed":
         raise SystemExit(lab.run_log(run))
     rows: list[dict[str, Any]] = json.loads((folder / "rows.json").read_text())
-    return rows[1:]  # the first installs the app
+    return rows[1:]  # the first message installs the app
 
 
 def main() -> None:

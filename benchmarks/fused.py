@@ -1,8 +1,8 @@
-"""A NumPy reference: what an expert would write in an afternoon for these workloads and no others.
+"""A hand-written NumPy reference for exactly these workloads.
 
-One step: one weighted forward and backward pass over all batches, cut in two halves. Several steps:
-client after client, each with parameters of its own, the clients cut in two halves. No ledger, no
-policy, nothing checked.
+One step: one weighted forward and backward pass over all batches, split over two threads. Several
+steps: one client after another, each with its own parameters, split over two threads. There is no
+ledger, no policy and no check.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Fused:
     name = "hand-fused NumPy"
 
     def seconds(self, workload: Workload, rounds: int) -> float:
-        """Play so many rounds."""
+        """Seconds for this many rounds."""
         x, y = workload.data()
         rng = np.random.default_rng(1)
         params: Params = [
@@ -59,13 +59,13 @@ class Fused:
 
 
 def one_step(params: Params, x: Floats, y: Rows, share: float, rows: Rows) -> Params:
-    """The sum of some clients' steps, as one pass over all their batches."""
+    """The sum of these clients' steps, in one pass over all their batches."""
     flat = rows.ravel()
     return gradient(params, x[flat], y[flat], -share / rows.shape[2])
 
 
 def several_steps(params: Params, x: Floats, y: Rows, share: float, rows: Rows) -> Params:
-    """The sum of some clients' walks, client after client, each with a copy of the parameters."""
+    """The sum of these clients' updates after several steps, one client after another."""
     total = [(np.zeros_like(w), np.zeros_like(b)) for w, b in params]
     for client in rows:
         own = [(w.copy(), b.copy()) for w, b in params]
@@ -104,7 +104,7 @@ def gradient(params: Params, x: Floats, y: Rows, weight: float) -> Params:
 
 
 def add(params: Params, moves: Sequence[tuple[Floats, Floats]]) -> None:
-    """Move parameters in place."""
+    """Update the parameters in place."""
     for (w, b), (move_w, move_b) in zip(params, moves, strict=True):
         w += move_w
         b += move_b

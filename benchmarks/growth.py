@@ -17,14 +17,14 @@ RNG_SEED = 0
 
 @dataclass(frozen=True)
 class Case:
-    """One column of the table: what is timed on a federation, up to which size."""
+    """One column of the table: the function to time, and the largest federation."""
 
     name: str
     run: Callable[[Federation], object]
 
 
 def federation(clients: int) -> Federation:
-    """Unequal clients: every one has a rate and an availability of its own."""
+    """Unequal clients: each has its own rate and availability."""
     rng = np.random.default_rng(RNG_SEED)
     return Federation.exponential(rng.uniform(0.2, 3.0, clients), rng.uniform(0.7, 1.0, clients))
 
@@ -53,9 +53,9 @@ SIZES = tuple(10**k for k in range(2, 7))
 
 
 def measure(repeats: int = 5) -> dict[str, dict[int, list[float]]]:
-    """Seconds by case and size; cases are interleaved, so that a slow spell hits all."""
+    """Seconds by case and size; cases are interleaved, so that a slow period affects all."""
     seconds: dict[str, dict[int, list[float]]] = {case.name: {} for case in CASES}
-    CASES[0].run(federation(100))  # imports and first calls are not what is measured
+    CASES[0].run(federation(100))  # warm up: imports and first calls are not measured
     CASES[3].run(federation(100))
     for size in SIZES:
         who = federation(size)

@@ -1,7 +1,7 @@
-"""The books alone: rounds without a task, of many clients.
+"""The books alone: rounds of many clients without a task.
 
-``python -m benchmarks.ledger CLIENTS ROUNDS`` plays a run and prints its seconds and its largest
-memory as JSON: memory is counted from a process's first moment, so a run needs one to itself.
+``python -m benchmarks.ledger CLIENTS ROUNDS`` runs a simulation and prints its seconds and its peak
+memory as JSON. Peak memory is that of the whole process, so each run needs its own process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def seconds(clients: int, rounds: int) -> float:
-    """How long a run without a task takes."""
+    """Seconds for a run without a task."""
     federation = cafe.Federation(clients, cafe.Exponential(rate=1.0))
     began = perf_counter()
     cafe.simulate(federation, mcu(quorum=1, deadline=0.5), rounds=rounds)
@@ -29,7 +29,7 @@ def seconds(clients: int, rounds: int) -> float:
 
 
 def refilled(concurrency: int, goal: int) -> Policy:
-    """FedBuff as published: who reports is replaced at once, and every goal-th report commits."""
+    """FedBuff as published: a reporting client is replaced; every goal-th report commits."""
     refill = Refill(concurrency)
 
     def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict | Invitation:
@@ -41,7 +41,7 @@ def refilled(concurrency: int, goal: int) -> Policy:
 
 
 def seconds_per_report(clients: int, updates: int) -> float:
-    """How long a report takes where each one is answered by an invitation."""
+    """Seconds per report if each report is followed by an invitation."""
     federation = cafe.Federation(clients, cafe.Exponential(rate=1.0))
     began = perf_counter()
     run = cafe.simulate(federation, refilled(max(min(100, clients // 2), 1), 10), updates=updates)
@@ -51,7 +51,7 @@ def seconds_per_report(clients: int, updates: int) -> float:
 def measure(
     clients: int, rounds: int, large: tuple[int, int], repetitions: int
 ) -> dict[str, object]:
-    """Client-rounds per second, over and over; and one large run with its memory."""
+    """Client-rounds per second, repeatedly, and one large run with its peak memory."""
     seconds(clients, 1)
     many, more = large
     command = [sys.executable, "-m", "benchmarks.ledger", str(many), str(more)]
@@ -74,7 +74,7 @@ def measure(
 
 
 def main() -> None:
-    import resource  # of Unix alone
+    import resource  # Unix only
 
     took = seconds(int(sys.argv[1]), int(sys.argv[2]))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB; on macOS bytes

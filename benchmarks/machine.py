@@ -1,4 +1,4 @@
-"""What the figures were measured on: no names of hosts, no paths."""
+"""The machine of the measurements, without host names or paths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import cafe
 
 
 def describe() -> dict[str, object]:
-    """The processor, the libraries that matter, and how busy the machine was."""
+    """The processor, the versions of libraries, and the load of the machine."""
     blas = [
         f"{lib['internal_api']} {lib['version']} ({lib.get('architecture', 'unknown')})"
         for lib in threadpool_info()

@@ -1,7 +1,7 @@
-"""This project, through its public door and with everything that a user gets.
+"""This project through its public API, with all of its features.
 
-Latencies are drawn, the ledger is kept, the policy decides, batches are dealt. What is done once
-per run counts too: the start, and one evaluation at the end, of as many examples as a batch has.
+Latencies are drawn, the ledger is kept, the policy decides and batches are drawn. The time includes
+what is done once per run: the start, and one evaluation of a batch at the end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cafe.task import Task
 
 
 class Ours:
-    """cafe.simulate as a contestant; every call has a seed of its own."""
+    """cafe.simulate as a contestant; every call uses a new seed."""
 
     name = "cafe"
 
@@ -28,7 +28,7 @@ class Ours:
         self._calls = 0
 
     def seconds(self, workload: Workload, rounds: int) -> float:
-        """Play so many rounds."""
+        """Seconds for this many rounds."""
         self._calls += 1
         federation = cafe.Federation(workload.clients, cafe.Exponential(rate=1.0))
         policy = mcu(quorum=1, deadline=workload.deadline, steps=workload.steps)
@@ -42,7 +42,7 @@ class Ours:
 
 @cache
 def task(workload: Workload) -> Task:
-    """The workload's perceptron, and its examples dealt at random."""
+    """The workload's perceptron and its randomly distributed examples."""
     x, y = workload.data()
     shards = IID()(y, workload.clients, np.random.default_rng(0))
     inputs, *hidden, classes = workload.widths

@@ -1,4 +1,4 @@
-"""The bound: nothing but matrix products, in two threads, each of the best shape there is."""
+"""The upper bound on speed: only matrix products, in two threads, of the fastest shape."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ SIDES = (384, 512, 768, 1024)  # of square matrices
 
 
 class Peak:
-    """Does as many operations as a workload's matrix products have, and no other work."""
+    """Does the floating-point operations of a workload's matrix products and no other work."""
 
     name = "matrix-product peak"
 
     def seconds(self, workload: Workload, rounds: int) -> float:
-        """Seconds for the products of so many rounds at the speed of the best ones."""
+        """Seconds for the matrix products of this many rounds at the highest speed."""
         flops = workload.flops * rounds
         times = ceil(flops / (2.0 * self.side**3) / THREADS)
         return flops / multiply(self.side, times)
 
     @cached_property
     def side(self) -> int:
-        """The side with the fastest product on this machine: the fastest of three tries each."""
+        """The matrix size with the fastest product on this machine, of three tries each."""
         times = {side: max(round(1e9 / side**3), 1) for side in SIDES}
         return max(SIDES, key=lambda side: max(multiply(side, times[side]) for _ in range(3)))
 
 
 def multiply(side: int, times: int) -> float:
-    """Operations per second of ``times`` products of a side in every thread."""
+    """Operations per second of ``times`` products of this size in each thread."""
     rng = np.random.default_rng(0)
     shape = (3, side, side)
     given = [rng.random(shape, dtype=np.float32) for _ in range(THREADS)]

@@ -1,4 +1,4 @@
-"""A contestant in a process of its own, started when first asked and idle between its turns."""
+"""A contestant in its own process, which starts on the first request and idles between turns."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from benchmarks.race import DropsOutError
 from benchmarks.workloads import Workload
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST_SECONDS = 900.0  # for one answer
+MOST_SECONDS = 900.0  # time limit of one answer
 
 
 class Process:
     """A peer as a contestant.
 
     Args:
-        peer: what to run.
-        folder: where its environment is, or will be made.
+        peer: the peer to run.
+        folder: the folder of its environment, which is created if it does not exist.
     """
 
     def __init__(self, peer: Peer, folder: Path) -> None:
@@ -37,7 +37,7 @@ class Process:
         self._said: IO[str] = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by close)
 
     def seconds(self, workload: Workload, rounds: int) -> float:
-        """Ask the process to play so many rounds."""
+        """Ask the process to time this many rounds."""
         child = self._child = self._child or self._start()
         assert child.stdin is not None
         assert child.stdout is not None
@@ -55,7 +55,7 @@ class Process:
         return float(answer["seconds"])
 
     def close(self) -> None:
-        """End the process by closing its stdin; if it will not, kill it."""
+        """End the process by closing its stdin; kill it if it does not end."""
         if (child := self._child) is not None:
             assert child.stdin is not None
             assert child.stdout is not None
@@ -69,7 +69,7 @@ class Process:
         self._said.close()
 
     def _kill(self) -> None:
-        """End the process and all that it has started."""
+        """Kill the process and its child processes."""
         assert self._child is not None
         with suppress(ProcessLookupError):
             os.killpg(self._child.pid, signal.SIGKILL)
@@ -79,13 +79,13 @@ class Process:
         return subprocess.Popen(
             [python, *self._peer.launcher, "-m", f"benchmarks.peers.{self._peer.module}"],
             cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},  # Ray's workers begin elsewhere
+            env=os.environ | {"PYTHONPATH": str(ROOT)},  # Ray's workers start in another folder
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
             text=True,
             bufsize=1,
-            start_new_session=True,  # a group of its own: Ray ends by killing all of its group
+            start_new_session=True,  # a new process group: Ray kills its whole group when it ends
         )
 
     def _last_words(self) -> str:

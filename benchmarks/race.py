@@ -1,4 +1,4 @@
-"""All contestants in turn, again and again: a slow spell of the machine hits all of them."""
+"""All contestants take turns repeatedly, so that a slow period of the machine affects all."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ Rates = dict[str, dict[str, list[float]]]  # by workload and contestant, one per
 
 
 class DropsOutError(Exception):
-    """A contestant cannot go on; the reason goes into the table."""
+    """A contestant cannot continue; the table shows the reason."""
 
 
 class Contestant(Protocol):
-    """Someone who can play rounds of a workload."""
+    """A simulator that can run rounds of a workload."""
 
     name: str
 
     def seconds(self, workload: Workload, rounds: int) -> float:
-        """How long so many rounds took; what is done once per run may be left out."""
+        """Seconds for this many rounds; work that is done once per run may be excluded."""
 
 
 @dataclass
 class Finish:
-    """How a race ended.
+    """The result of a race.
 
     Attributes:
-        rates: rounds per second.
+        rates: rounds per second, by workload and contestant.
         dropped: why a contestant dropped out, by its name.
     """
 
@@ -40,7 +40,7 @@ class Finish:
     dropped: dict[str, str] = field(default_factory=dict)
 
     def ratios(self, workload: str, ours: str, other: str) -> list[float]:
-        """How many times as fast one is as another, repetition by repetition."""
+        """The ratio of the two speeds in each repetition."""
         rates = self.rates[workload]
         return [a / b for a, b in zip(rates[ours], rates.get(other, []), strict=False)]
 
@@ -52,11 +52,11 @@ def race(
     slot: float,
     say: Callable[[str], None],
 ) -> Finish:
-    """Let every contestant play every workload ``repetitions`` times for about ``slot`` seconds."""
+    """Time every contestant on every workload ``repetitions`` times for about ``slot`` seconds."""
     finish = Finish({workload.name: {} for workload in workloads})
     rounds: dict[tuple[str, str], int] = {}
     running = list(contestants)
-    for repetition in range(repetitions + 1):  # the first finds out how many rounds fill a slot
+    for repetition in range(repetitions + 1):  # the first determines how many rounds fill a slot
         say(f"repetition {repetition} of {repetitions}" if repetition else "warming up")
         for workload in workloads:
             for one in list(running):
@@ -75,12 +75,12 @@ def race(
 
 
 def _without_places(reason: str) -> str:
-    """A reason without paths and addresses, which say where it was and not what."""
+    """A reason without paths and addresses, which differ between machines."""
     return re.sub(r"(\w+:/)?(/[^\s'\":,]+)+", "...", reason)
 
 
 def _fill(one: Contestant, workload: Workload, slot: float) -> int:
-    """How many rounds fill a slot, once caches are warm and compilers have done their work."""
+    """The number of rounds that fill a slot, after caches and compilers are warm."""
     first = one.seconds(workload, 1)
     rounds = 1 if first > slot else max(int(slot / 4 / first), 1)
     took = one.seconds(workload, rounds)

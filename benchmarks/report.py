@@ -1,4 +1,4 @@
-"""Measurements as tables: rows of text, which the terminal and a Markdown file both show."""
+"""Measurements as tables of text, for the terminal and for Markdown files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Sheet:
     rows: Sequence[Sequence[str]]
 
     def print(self) -> None:
-        """To the terminal."""
+        """Print the table to the terminal."""
         table = Table(title=self.title, box=None)
         for number, name in enumerate(self.head):
             table.add_column(name, justify="right" if number else "left")
@@ -32,7 +32,7 @@ class Sheet:
         Console(width=150, markup=False).print(table)
 
     def markdown(self) -> str:
-        """As Markdown."""
+        """The table as Markdown."""
         rule = ["---", *["---:"] * (len(self.head) - 1)]
         lines = ["| " + " | ".join(row) + " |" for row in (self.head, rule, *self.rows)]
         return "\n".join([f"## {self.title}", "", *lines, ""])
@@ -48,7 +48,7 @@ def write(name: str, measured: Mapping[str, Any], sheets: Sequence[Sheet], folde
 
 
 def sheets(measured: Mapping[str, Any]) -> list[Sheet]:
-    """What ``benchmarks.simulate.measure`` found."""
+    """The tables of ``benchmarks.simulate.measure``."""
     return [_speed(measured), _ratios(measured), _others(measured)]
 
 

@@ -1,4 +1,4 @@
-"""How fast rounds are simulated: against the machine's bound, a reference, and other simulators."""
+"""Simulation speed compared with the machine's bound, a reference and other simulators."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from benchmarks.workloads import WORKLOADS, Workload
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured.
+    """The sizes of all measurements.
 
     Attributes:
-        workloads: what the contestants play.
-        repetitions: of everything.
-        slot: about how many seconds a contestant plays in each.
+        workloads: the workloads of the contestants.
+        repetitions: how often everything is repeated.
+        slot: approximate seconds of each contestant in each repetition.
         books: clients and rounds of the run without a task.
-        large: the same of the run whose memory is watched.
-        failing: the quorum that is rarely met, and rounds.
+        large: clients and rounds of the run whose memory is measured.
+        failing: a quorum that is rarely met, and the number of rounds.
     """
 
     workloads: Sequence[Workload] = WORKLOADS
@@ -41,13 +41,13 @@ class Sizes:
 def measure(
     sizes: Sizes, peers: Sequence[Peer], folder: Path, say: Callable[[str], None]
 ) -> dict[str, object]:
-    """Everything, as it goes into the JSON file.
+    """All measurements, as they are written to the JSON file.
 
     Args:
-        sizes: how much.
-        peers: who takes part beside the bound, the reference and this project.
-        folder: where their environments are, or will be made.
-        say: is told what goes on.
+        sizes: the sizes of the measurements.
+        peers: simulators to compare with, besides the bound, the reference and this project.
+        folder: the folder of their environments, which are created if they do not exist.
+        say: called with a description of each stage.
     """
     about = machine.describe()
     with ExitStack() as stack:

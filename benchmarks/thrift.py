@@ -1,4 +1,4 @@
-"""What failed rounds cost: a quorum that is rarely met against one that always is."""
+"""The cost of failed rounds: a quorum that is rarely met compared with one that always is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cafe.policies import mcu
 def measure(
     workload: Workload, quorum: int, rounds: int, repetitions: int, deadline: float = 0.3
 ) -> dict[str, object]:
-    """Time with a quorum over time with a quorum of 1, for equally many rounds of the same fate."""
+    """Time with this quorum divided by time with a quorum of 1, for the same number of rounds."""
     federation = cafe.Federation(workload.clients, cafe.Exponential(rate=1.0))
     given = task(workload)
     shares, succeeded = [], []

@@ -1,4 +1,4 @@
-"""What every contestant is asked to do. NumPy alone: the peers' environments hold little else."""
+"""The workloads of all contestants. They need only NumPy, which all peers' environments have."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 
 Data = tuple[NDArray[np.float32], NDArray[np.int64]]
 
-RATE = 0.01  # of learning: small, so that no model diverges and slow numbers never appear
+RATE = 0.01  # learning rate: small, so that no model diverges and no denormal numbers appear
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Rounds of a federation in which every client reports in time with one and the same chance.
+    """Rounds of a federation in which all clients have the same probability to report in time.
 
     Attributes:
-        name: in the tables.
+        name: the name in tables.
         clients: the paper's N.
         steps: local gradient steps before a report.
         deadline: the paper's T; latencies are exponential with rate 1.
         batch: examples in a step.
         widths: of the perceptron's input, hidden layers and output.
-        examples: how many there are in all; every client holds equally many.
+        examples: the total number of examples; every client holds the same number.
     """
 
     name: str
@@ -38,21 +38,21 @@ class Workload:
     examples: int = 60_000
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "widths", tuple(self.widths))  # JSON knows lists only
+        object.__setattr__(self, "widths", tuple(self.widths))  # JSON has only lists
 
     @property
     def reports(self) -> float:
-        """How many clients report in a round, on average."""
+        """The mean number of clients that report in a round."""
         return self.clients * (1.0 - exp(-self.deadline))
 
     @property
     def cohort(self) -> int:
-        """The same as a whole number, for those who take a fixed number of clients."""
+        """The mean number of reports, rounded, for simulators with a fixed cohort."""
         return max(round(self.reports), 1)
 
     @property
     def held(self) -> int:
-        """How many examples a client holds."""
+        """The number of examples of each client."""
         return self.examples // self.clients
 
     @property
@@ -66,11 +66,11 @@ class Workload:
         return 2.0 * rows * (2 * sum(products) + sum(products[1:]))
 
     def data(self) -> Data:
-        """Random inputs, and classes in turn; client k's are the k-th part."""
+        """Random inputs with cyclic classes; client k holds the k-th part."""
         return _data(self.examples, self.widths[0], self.widths[-1])
 
     def part(self, client: int) -> slice:
-        """Which examples a client holds."""
+        """The slice of examples that a client holds."""
         return slice(client * self.held, (client + 1) * self.held)
 
 

@@ -1,4 +1,4 @@
-"""What the simulator says about the real runs, from response times alone.
+"""Predict real runs with the simulator, from response times alone.
 
     python studies/reality/compare.py
 
@@ -24,7 +24,10 @@ from cafe.rounds.outcome import Outcome
 
 HERE = Path(__file__).parent
 REPLICATES = 1000
-LOOK, QUICK = 3.0, 1.0  # seconds between two looks of a node for work; of training, in quick jobs
+POLL, QUICK = (
+    3.0,
+    1.0,
+)  # seconds between two polls of a node; maximum training seconds of a quick job
 FIGURES = {
     "success": "share of rounds that succeeded",
     "reports": "reports per round",
@@ -49,7 +52,7 @@ def real(name: str) -> dict[str, float]:
 
 
 def _mean_age(rounds: list[Outcome], jobs: list[JobRecord]) -> float:
-    """The age averaged over continuous time and clients, from the log alone."""
+    """The age averaged over time and clients, calculated from the log."""
     closed = {r.version: r.closed for r in rounds if r.succeeded}
     begin, end = rounds[0].opened, rounds[-1].closed
     areas = []
@@ -84,7 +87,7 @@ def simulated(latency: cafe.latency.Latency, settings: dict[str, Any]) -> dict[s
 
 
 def compared(source: str, target: str) -> dict[str, Any]:
-    """What response times of one run say about another, or about itself."""
+    """Predict a run from the response times of another run, or from its own."""
     fitted = cafe.fit(cafe.read_observations(HERE / source / "responses.csv"))
     settings = json.loads((HERE / target / "settings.json").read_text())
     clouds, measured = simulated(fitted.best.latency, settings), real(target)
@@ -108,7 +111,7 @@ def compared(source: str, target: str) -> dict[str, Any]:
 
 
 def lengths(name: str) -> dict[str, float]:
-    """How long rounds really were, beside their deadline: what the simulator leaves out."""
+    """The measured lengths of rounds compared with the deadline; the simulator ignores them."""
     rounds = read_rounds(HERE / name)
     settings = json.loads((HERE / name / "settings.json").read_text())
     over = [r.closed - r.opened - settings["deadline"] for r in rounds]
@@ -122,13 +125,13 @@ def lengths(name: str) -> dict[str, float]:
 
 
 def reported_within(name: str, seconds: float) -> float:
-    """Which share of a run's jobs had reported after so many seconds, its deadline or less."""
+    """The share of a run's jobs that had reported after this many seconds."""
     seen = cafe.read_observations(HERE / name / "responses.csv")
     return float(np.mean(np.nan_to_num(seen.seconds, nan=np.inf) <= seconds))
 
 
 def overheads(name: str) -> dict[str, float]:
-    """How long reports took beyond training, and how much of that is waiting for a node's look.
+    """The time of reports beyond training, and the part that is a node's polling interval.
 
     A node looks for work when it has reported, and then every 3 s. So what an order waits can be
     told from when its client reported last. Slow jobs are seen only where the rest was quick: the
@@ -146,7 +149,7 @@ def overheads(name: str) -> dict[str, float]:
             if job.took <= QUICK:
                 quick.append(overhead)
             if job.round == last.round + 1:
-                wait.append(-(job.start - last.arrived) % LOOK)
+                wait.append(-(job.start - last.arrived) % POLL)
                 rest.append(overhead - wait[-1])
     return {
         "quick": len(quick),
@@ -161,7 +164,7 @@ def overheads(name: str) -> dict[str, float]:
 
 
 def results() -> dict[str, Any]:
-    """All of it."""
+    """All comparisons, as they are written to the JSON file."""
     shortest = json.loads((HERE / "short" / "settings.json").read_text())["deadline"]
     return {
         "within": {name: reported_within(name, shortest) for name in ("long", "short")},
@@ -172,7 +175,7 @@ def results() -> dict[str, Any]:
 
 
 def page(found: dict[str, Any]) -> str:
-    """The README."""
+    """The text of the README."""
     settings = {
         name: json.loads((HERE / name / "settings.json").read_text()) for name in ("long", "short")
     }
@@ -262,7 +265,7 @@ def page(found: dict[str, Any]) -> str:
 
 
 def _apart(found: dict[str, Any], settings: dict[str, dict[str, Any]]) -> str:
-    """How many standard errors two shares of jobs are apart."""
+    """The difference of two shares of jobs in standard errors."""
     shares = [found["within"][name] for name in ("long", "short")]
     jobs = [settings[name]["clients"] * settings[name]["rounds"] for name in ("long", "short")]
     error = sum(share * (1 - share) / n for share, n in zip(shares, jobs, strict=True)) ** 0.5
@@ -275,7 +278,7 @@ def _right(pairs: list[dict[str, Any]]) -> str:
 
 
 def draw(found: dict[str, Any]) -> None:
-    """Every figure as a point on the range that was simulated."""
+    """Draw each measured figure as a point on its simulated range."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -298,7 +301,7 @@ def draw(found: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Compare, and write the page."""
+    """Compare the runs, and write the results and the README."""
     found = results()
     (HERE / "result.json").write_text(json.dumps(found, indent=2) + "\n")
     (HERE / "README.md").write_text(page(found))

@@ -1,4 +1,4 @@
-"""Run a real federation twice, and keep what it did.
+"""Run a real federation twice, and save its logs.
 
     python -m studies.reality.measure
 
@@ -28,7 +28,7 @@ RUNS = {
 
 
 def main() -> None:
-    """Both runs, one after the other."""
+    """Run both settings, one after the other."""
     with federation(NODES, Path(tempfile.mkdtemp()) / "lab", say=print) as lab:
         script = lab.paths.folder / "script"
         for k in range(1, NODES + 1):
@@ -46,7 +46,7 @@ def main() -> None:
             kept.mkdir(exist_ok=True)
             for file in ("events.jsonl", "jobs.jsonl", "responses.csv"):
                 shutil.copy(out / file, kept / file)
-            # Processes at work, of this study and of others, a minute's mean each.
+            # Load average over one minute, which includes other processes.
             told = {"clients": NODES, "policy": "mcu", **settings, "load": sum(load) / len(load)}
             (kept / "settings.json").write_text(json.dumps(told, indent=2) + "\n")
 

@@ -1,8 +1,7 @@
-"""A run on disk is the run that ``simulate`` plays, whatever happens to it on the way."""
+"""Runs on disk are what simulate plays, and resumed runs end with the same bytes."""
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ import pytest
 
 from cafe.engine import simulate
 from cafe.errors import FileError, InfeasibleError, InputError
-from cafe.results import execute, execution, find, load
+from cafe.results import execute, execution, load
 from cafe.rounds import History
 from cafe.scenario import load_scenario
 
@@ -73,9 +72,6 @@ def test_limits_and_evaluations_are_those_of_simulate(
     assert_same(result.history, played)
 
 
-# ---------------------------------------------------------------- stopping and going on
-
-
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("learning", [False, True], ids=["ledger", "learning"])
 def test_a_run_that_is_resumed_leaves_the_same_bytes(
@@ -132,16 +128,6 @@ def test_resuming_where_nothing_is_begins_and_says_so(lab: Lab, tmp_path: Path) 
     assert len(said) == 1
 
 
-def test_tables_that_are_missing_are_written_again(lab: Lab, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    scenario, folder = lab.scenario(learning=True), tmp_path / "run"
-    execute(scenario, "agu", 0, folder)
-    before = lab.contents(folder)
-    (folder / "rounds.parquet").unlink()
-    execute(scenario, "agu", 0, folder, resume=True)
-    assert lab.contents(folder) == before
-
-
 def test_a_model_that_diverges_is_told_of(lab: Lab, tmp_path: Path) -> None:
     swap = ("rate = { beta = 150.0, gamma = 500.0 }", "rate = 1e38")
     scenario = lab.scenario(swap, ('server = { name = "adam", rate = 0.01 }', ""), learning=True)
@@ -189,49 +175,6 @@ def test_results_are_never_overwritten_unasked(lab: Lab, tmp_path: Path) -> None
     assert (folder / "mine.txt").read_text() == "kept"
 
 
-CHANGES = {
-    "run.rounds was 60 and is 61": ("rounds = 60", "rounds = 61"),
-    "run.crash was 0.1 and is not given": ("crash = 0.1", ""),
-    "policy.quorum was 9 and is 8": ("quorum = 9", "quorum = 8"),
-    "federation.rate was 1.0 and is 2.0; task.batch was 5 and is 6": ("rate = 1.0", "rate = 2.0"),
-    "task.partition.each was 3 and is 4": ("each = 3", "each = 4"),
-    'learner.name was "softmax" and is "mlp"': ('"softmax"', '"mlp"'),
-    'policy.name was "agu" and is "mcu"': ('"agu"', '"mcu"'),
-}
-
-
-@pytest.mark.parametrize(("said", "change"), CHANGES.items())
-def test_a_scenario_that_has_changed_is_refused(
-    lab: Lab, tmp_path: Path, said: str, change: tuple[str, str]
-) -> None:
-    lab.stop_after(5, lab.scenario(learning=True), tmp_path / "run")
-    also = (("batch = 5", "batch = 6"),) if "batch" in said else ()
-    changed = lab.scenario(change, *also, learning=True)
-    with pytest.raises(FileError, match=re.escape(f"other settings: {said}. Undo the")):
-        execute(changed, changed.label, 0, tmp_path / "run", resume=True)
-
-
-def test_what_does_not_concern_a_run_may_change(lab: Lab, tmp_path: Path) -> None:
-    lab.stop_after(5, lab.scenario(), tmp_path / "run")
-    changed = lab.scenario(
-        ("[run]", "# a comment\n[policies.awu]\ndeadline = 1.0\n\n[run]"),
-        ("seeds = [0, 1]", "seeds = [0, 1, 2]"),
-        ("rate = 1.0", "rate = 1"),
-    )
-    assert execute(changed, "agu", 0, tmp_path / "run", resume=True).finished
-
-
-def test_another_seed_or_version_is_refused(lab: Lab, tmp_path: Path) -> None:
-    scenario, folder = lab.scenario(), tmp_path / "run"
-    lab.stop_after(5, scenario, folder)
-    with pytest.raises(FileError, match="seed was 0 and is 1"):
-        execute(scenario, "agu", 1, folder, resume=True)
-    begun = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps({**begun, "version": "0.0.1"}))
-    with pytest.raises(FileError, match=r'version was "0.0.1" and is'):
-        execute(scenario, "agu", 0, folder, resume=True)
-
-
 def test_a_resumed_run_has_as_many_threads_as_it_began_with(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,9 +184,6 @@ def test_a_resumed_run_has_as_many_threads_as_it_began_with(
     monkeypatch.setattr(execution, "cores", lambda: 2)
     result = execute(scenario, "agu", 0, folder, resume=True)
     assert result.provenance["threads"] == 1
-
-
-# ---------------------------------------------------------------- what goes wrong on the way
 
 
 def test_a_run_that_gives_up_says_why_and_keeps_its_events(lab: Lab, tmp_path: Path) -> None:
@@ -261,43 +201,6 @@ def test_nothing_is_written_for_a_run_that_cannot_begin(lab: Lab, tmp_path: Path
     with pytest.raises(InputError, match="11"):
         execute(scenario, "agu", 0, tmp_path / "run")
     assert not (tmp_path / "run" / "run.json").exists()
-
-
-def test_provenance_says_where_a_run_comes_from(lab: Lab, tmp_path: Path) -> None:
-    scenario = lab.scenario(learning=True)
-    found = execute(scenario, "mcu", 1, tmp_path / "run").provenance
-    assert found["text"] == scenario.text
-    assert (found["label"], found["seed"], found["clients"]) == ("mcu", 1, 20)
-    assert found["policy"] == "mcu(quorum=9, deadline=0.5)"
-    assert found["settings"]["policy"] == {"name": "mcu", "quorum": 9, "deadline": 0.5}
-    text = (tmp_path / "run" / "run.json").read_text()
-    assert str(tmp_path) not in text
-
-
-def test_the_summary_has_every_figure(lab: Lab, tmp_path: Path) -> None:
-    result = execute(lab.scenario(learning=True), "agu", 0, tmp_path / "run")
-    found = json.loads((tmp_path / "run" / "result.json").read_text())
-    figures = {name for name, value in vars(History).items() if isinstance(value, property)}
-    assert figures <= found.keys()
-    assert found["waste_per_gradient"] == result.history.waste_per_gradient
-    assert sum(found["fates"].values()) + found["open_jobs"] == found["jobs"]
-
-
-def test_a_summary_without_updates_is_valid_json(lab: Lab, tmp_path: Path) -> None:
-    scenario = lab.scenario(("quorum = 9", "quorum = 20"))
-    execute(scenario, "agu", 0, tmp_path / "run")
-    found = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert found["updates"] == 0
-    assert found["waste_per_update"] is None
-
-
-def test_all_runs_below_a_folder_are_found(lab: Lab, tmp_path: Path) -> None:
-    scenario = lab.scenario()
-    for seed in (0, 1):
-        execute(scenario, "agu", seed, tmp_path / "out" / f"agu-seed-{seed}")
-    assert [result.history.seed for result in find(tmp_path / "out")] == [0, 1]
-    with pytest.raises(FileError, match="there are no runs"):
-        find(tmp_path / "nowhere")
 
 
 def test_a_run_without_a_success_says_what_was_needed(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""Runs that are on disk: what is missing or damaged is named, and what to do about it."""
+"""Runs are loaded as they were written; damaged files are errors."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +9,8 @@ import numpy as np
 import pytest
 
 from cafe.errors import FileError
-from cafe.results import Result, execute, execution, find, load, parquet, parquet_possible
-from cafe.results.storage import read_arrays, write_arrays
-from cafe.rounds import Fate
+from cafe.results import Result, execute, find, load
+from cafe.results.storage import write_arrays
 
 if TYPE_CHECKING:
     from tests.results.conftest import Lab
@@ -59,43 +57,6 @@ def test_a_damaged_array_can_be_written_again(
     assert lab.contents(run.folder) == before
 
 
-def test_a_damaged_checkpoint_is_refused_and_can_be_done_without(
-    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scenario, folder = lab.scenario(), tmp_path / "run"
-    execute(scenario, "agu", 0, tmp_path / "whole")
-    monkeypatch.setattr(execution, "CHECKPOINT_SECONDS", 0.0)
-    lab.stop_after(20, scenario, folder)
-    checkpoint = folder / "checkpoint.npz"
-    good = checkpoint.read_bytes()
-    said = "checkpoint.npz: the file is damaged.* Remove it and resume: the run starts over"
-    for bad in (b"", b"nonsense", good[: len(good) // 2], good[:-30], good[:200] + good[260:]):
-        checkpoint.write_bytes(bad)
-        with pytest.raises(FileError, match=said):
-            load(folder)
-        with pytest.raises(FileError, match=said):
-            execute(scenario, "agu", 0, folder, resume=True)
-    checkpoint.write_bytes(good)
-    arrays = read_arrays(checkpoint, "")
-    for missing in ("events", "run.books.area"):
-        write_arrays(checkpoint, {k: v for k, v in arrays.items() if k != missing})
-        with pytest.raises(FileError, match=r"the checkpoint has no array .* Remove it"):
-            execute(scenario, "agu", 0, folder, resume=True)
-    checkpoint.unlink()
-    execute(scenario, "agu", 0, folder, resume=True)
-    assert lab.contents(folder) == lab.contents(tmp_path / "whole")
-
-
-def test_a_log_that_is_shorter_than_the_checkpoint_says_is_refused(
-    lab: Lab, tmp_path: Path, run: Result
-) -> None:
-    log = run.folder / "events.jsonl"
-    log.write_bytes(log.read_bytes()[:-100])
-    (run.folder / "result.json").unlink()
-    with pytest.raises(FileError, match=r"events.jsonl: the file must have at least"):
-        execute(lab.scenario(learning=True), "agu", 0, run.folder, resume=True)
-
-
 def test_a_finished_run_whose_log_is_cut_is_refused(run: Result) -> None:
     log = run.folder / "events.jsonl"
     whole = log.read_bytes().splitlines(keepends=True)
@@ -111,31 +72,6 @@ def test_a_finished_run_whose_log_is_cut_is_refused(run: Result) -> None:
     (run.folder / "result.json").write_text("{}")
     with pytest.raises(FileError, match=r"result.json: the file must contain the figures of a run"):
         load(run.folder)
-
-
-def test_tables_hold_the_run(run: Result) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    history = run.history
-    rounds = parquet.read_table(run.folder / "rounds.parquet").to_pydict()
-    assert rounds["waste"] == history.by_round["waste"].tolist()
-    for fate in Fate:
-        assert rounds[fate.name.lower()] == history.by_round["fates"][:, fate].tolist()
-    assert history.curve is not None
-    evaluated = [figure for figure in rounds["accuracy"] if figure is not None]
-    assert evaluated == history.curve.accuracy.tolist()
-    clients = parquet.read_table(run.folder / "clients.parquet").to_pydict()
-    assert clients["client"] == list(range(20))
-    assert clients["weight"] == history.weight_by_client.tolist()
-
-
-def test_without_pyarrow_a_run_ends_well(
-    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parquet, "find_spec", lambda _: None)
-    assert not parquet_possible()
-    result = execute(lab.scenario(), "agu", 0, tmp_path / "run")
-    assert json.loads((result.folder / "result.json").read_text())["rounds"] == 60
-    assert not list(result.folder.glob("*.parquet"))
 
 
 def test_clients_from_a_file_are_not_guessed(lab: Lab, tmp_path: Path) -> None:
@@ -167,3 +103,12 @@ def test_files_of_other_programs_are_no_runs(run: Result) -> None:
     other.mkdir()
     (other / "run.json").write_text('{"id": 1}')
     assert [found.folder for found in find(run.folder)] == [run.folder]
+
+
+def test_all_runs_below_a_folder_are_found(lab: Lab, tmp_path: Path) -> None:
+    scenario = lab.scenario()
+    for seed in (0, 1):
+        execute(scenario, "agu", seed, tmp_path / "out" / f"agu-seed-{seed}")
+    assert [result.history.seed for result in find(tmp_path / "out")] == [0, 1]
+    with pytest.raises(FileError, match="there are no runs"):
+        find(tmp_path / "nowhere")

@@ -1,0 +1,190 @@
+"""The verbs of planning: plan, expect, frontier, fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import responses
+from tests.support.command_line import PLAN, Run
+
+
+def test_plan_json(run: Run) -> None:
+    made = run.json(PLAN)
+    assert made["quorum"] == 1
+    assert made["deadline"] == pytest.approx(8.5209, rel=1e-4)
+    assert made["cost"] == pytest.approx(114.481, rel=1e-5)
+    assert [o["quorum"] for o in made["local_optima"]] == [1, 1]
+    assert made["local_optima"][1]["deadline"] == pytest.approx(0.0433, rel=1e-3)
+    assert any("0.99" in warning for warning in made["warnings"])
+    assert made["expected"]["success_probability"] == pytest.approx(1.0)
+    assert len(made["sensitivity"]) == 4
+
+
+def test_expect_json(run: Run) -> None:
+    expected = run.json("expect --clients 100 --rate 1 --quorum 33 --deadline 0.5")
+    assert expected["waste"] == pytest.approx(34.24267, rel=1e-6)
+    assert expected["broadcasts"] == pytest.approx(1.086082, rel=1e-6)
+    assert expected["age"] == pytest.approx(1.603447, rel=1e-6)
+    assert expected["merit"] == pytest.approx(30.98360, rel=1e-6)
+    expected = run.json("expect --clients 10 --rate 1 --quorum 9 --deadline 1")
+    assert expected["processing_waste"] == pytest.approx(87.17, abs=0.005)
+
+
+def test_infinities_are_null_in_json(run: Run) -> None:
+    expected = run.json("expect --clients 300 --rate 1 --quorum 300 --deadline 0.001")
+    assert expected["success_probability"] == 0
+    assert expected["waste"] is None
+
+
+def test_tables_for_people(run: Run) -> None:
+    out = run(PLAN).out
+    for words in ("8.52099", "Compared with usual guesses", "All local optima", "wait for all"):
+        assert words in out
+    out = run("expect --clients 100 --rate 1 --quorum 33 --deadline 0.5").out
+    for words in ("34.24", "1.086", "E[n]", "30.98"):
+        assert words in out
+    assert "none is better" in run("frontier --clients 20 --rate 1").out
+
+
+def test_options_reach_the_planner(run: Run) -> None:
+    made = run.json(PLAN + " --at-most deadline=2 --at-least success-probability=0.5")
+    assert made["deadline"] <= 2
+    assert run.json(PLAN + " --quorum 3")["quorum"] == 3
+    assert run.json(PLAN + " --close-when-all")["expected"]["round_duration"] < 5
+    gap = "plan --clients 50 --rate 1 --goal time --overhead 0.1"
+    by_ratio = run.json(f"{gap} --noise-ratio 0.5")
+    full = run.json(
+        f"{gap} --gap 1e-9 --smoothness 1 --convexity 1 --noise 0.5 --heterogeneity 0.5"
+    )
+    assert by_ratio["deadline"] == pytest.approx(full["deadline"], rel=1e-3)
+    early = run.json("expect --clients 50 --rate 1 --quorum 3 --deadline 9 --target 10")
+    assert early["round_duration"] < 1
+    assert early["agu_waste"] is None
+
+
+def test_steps_reach_the_planner(run: Run, tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet.toml"
+    fleet.write_text("[federation]\nclients = 10\nrate = 1\nper_step = 0.1\n")
+    expected = run.json(f"expect --federation {fleet} --quorum 1 --deadline 1 --steps 5")
+    assert expected["expected_reports"] == pytest.approx(10 * (1 - np.exp(-0.5)), rel=1e-12)
+    prices = "--waste-price 1 --broadcast-price 10"
+    made = run.json(f"plan --federation {fleet} {prices} --steps 50")
+    assert made["deadline"] > 5
+    assert all(
+        point["deadline"] > 5 for point in run.json(f"frontier --federation {fleet} --steps 50")
+    )
+    page = tmp_path / "plan.html"
+    assert run(f"plan --federation {fleet} {prices} --steps 5 --report {page}").code == 0
+    for verb in (f"plan {prices}", "expect --quorum 1 --deadline 1", "frontier"):
+        ran = run(f"{verb} --federation {fleet} --steps 0")
+        assert ran.code == 2
+        assert "steps must be a whole number from 1" in ran.err
+
+
+@pytest.mark.parametrize("size", ["1e308", "1e-320"])
+def test_a_model_beyond_all_sizes_is_refused(run: Run, tmp_path: Path, size: str) -> None:
+    fleet = tmp_path / "fleet.toml"
+    fleet.write_text(f'[federation]\npreset = "phones"\nmodel_kbytes = {size}\n')
+    ran = run(f"plan --federation {fleet} --waste-price 1 --broadcast-price 10")
+    assert ran.code == 2
+    assert "model_kbytes must lie between 1e-50 and 1e+50" in ran.err
+
+
+def test_pictures_and_reports(run: Run, tmp_path: Path) -> None:
+    picture, page = tmp_path / "plan.svg", tmp_path / "plan.html"
+    ran = run(f"{PLAN} --plot {picture} --report {page}")
+    assert ran.code == 0
+    assert picture.read_text().startswith("<?xml")
+    assert "<svg" in page.read_text()
+    assert str(picture) in ran.err
+    front = tmp_path / "front.png"
+    run(f"frontier --clients 20 --rate 1 --plot {front}")
+    assert front.read_bytes().startswith(b"\x89PNG")
+
+
+def test_fit_then_plan(run: Run, tmp_path: Path) -> None:
+    log, clients = responses(tmp_path / "responses.csv"), tmp_path / "federation.csv"
+    ran = run(f"fit {log} --output {clients} --plot {tmp_path / 'fit.svg'} --per-client")
+    assert ran.code == 0, ran.err
+    assert "exponential" in ran.out
+    assert (tmp_path / "fit.svg").exists()
+    found = run.json(f"fit {log} --per-client")
+    assert found["best"]["family"] == found["candidates"][0]["family"]
+    assert len(found["by_client"]["clients"]) == 12
+    made = run.json(f"plan --federation {clients} --waste-price 1 --broadcast-price 5")
+    assert 0 < made["expected"]["expected_reports"] <= 12
+
+
+MISTAKES = {
+    "quorum above the clients": (
+        "expect --clients 10 --rate 1 --quorum 12 --deadline 1",
+        "at most the number of clients (10). Got 12",
+    ),
+    "quorum above, planning": (f"{PLAN} --quorum 51", "at most the number of clients (50). Got 51"),
+    "quorum of nothing": ("expect --clients 10 --rate 1 --quorum 0 --deadline 1", "at least 1"),
+    "zero rate": ("expect --clients 10 --rate 0 --quorum 1 --deadline 1", "rate must be positive"),
+    "infinite rate": ("expect --clients 10 --rate inf --quorum 1 --deadline 1", "Got inf"),
+    "rate that is no number": ("expect --clients 10 --rate nan --quorum 1 --deadline 1", "Got nan"),
+    "no deadline": ("expect --clients 10 --rate 1 --quorum 1 --deadline 0", "Got 0"),
+    "endless deadline": ("expect --clients 10 --rate 1 --quorum 1 --deadline inf", "Got inf"),
+    "no clients": ("expect --clients 0 --rate 1 --quorum 1 --deadline 1", "at least 1 client"),
+    "nobody": ("expect --quorum 1 --deadline 1", "A federation is required"),
+    "both": (f"{PLAN} --federation x.toml", "not both"),
+    "no prices": ("plan --clients 5 --rate 1", "needs a waste price"),
+    "negative price": (f"{PLAN} --waste-price -1", "waste price must be a finite number"),
+    "unknown limit": (f"{PLAN} --at-most wast=3", "Did you mean 'waste'"),
+    "limit without a number": (f"{PLAN} --at-most waste", "must look like waste=30"),
+    "impossible limit": (f"{PLAN} --at-most waste=0.001 --at-most deadline=2", "cannot be kept"),
+    "unknown goal": ("plan --clients 5 --rate 1 --goal tim --noise-ratio 1", "Did you mean 'time'"),
+    "goal without constants": ("plan --clients 5 --rate 1 --goal time", "--noise-ratio"),
+    "constants without goal": (f"{PLAN} --gap 0.1", "--goal time"),
+    "missing file": (
+        "plan --federation none.toml --waste-price 1 --broadcast-price 1", "none.toml",
+    ),
+    "odd target": (
+        "expect --clients 9 --rate 1 --quorum 5 --deadline 1 --target 3", "from the quorum (5)",
+    ),
+    "unknown option": ("plan --clents 5", "No such option"),
+    "unknown verb": ("plann", "No such command"),
+    "picture of no kind": (f"{PLAN} --plot plan.doc", "must end in one of"),
+    "picture nowhere": (f"{PLAN} --plot no/such/folder/plan.svg", "cannot be written"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "words"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_mistakes(
+    run: Run, command: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = run(command)
+    assert ran.code == 2
+    assert words in ran.err
+    assert "Traceback" not in ran.err
+
+
+FILES = {
+    "empty log": ("fit", "r.csv", "", "empty"),
+    "log without rows": ("fit", "r.csv", "client,seconds,deadline\n", "r.csv"),
+    "unreadable seconds": ("fit", "r.csv", "client,seconds,deadline\na,1,3\nb,x,3\n", "line 3"),
+    "negative seconds": ("fit", "r.csv", "client,seconds,deadline\na,-1,3\n", "line 2"),
+    "not a number": ("fit", "r.csv", "client,seconds,deadline\na,1,3\na,nan,3\n", "line 3"),
+    "past its deadline": ("fit", "r.csv", "client,seconds,deadline\na,1,3\na,4,3\n", "line 3"),
+    "empty federation": ("plan", "f.csv", "", "f.csv"),
+    "misspelt key": ("plan", "f.toml", "[federation]\nclents = 3\nrate = 1.0\n", "Did you mean"),
+    "zero rate in a row": ("plan", "f.csv", "rate\n1\n0\n", "line 3"),
+}
+
+
+@pytest.mark.parametrize(("verb", "name", "text", "words"), FILES.values(), ids=FILES.keys())
+def test_bad_files(run: Run, verb: str, name: str, text: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    federation = f"plan --federation {file} --waste-price 1 --broadcast-price 1"
+    ran = run(f"fit {file} --output {tmp_path / 'out.csv'}" if verb == "fit" else federation)
+    assert ran.code == 2
+    assert words in ran.err
+    assert "Traceback" not in ran.err
+    assert not (tmp_path / "out.csv").exists(), "nothing is half done"

@@ -29,7 +29,7 @@ from cafe.theory import (
 )
 
 if TYPE_CHECKING:
-    from tests.theory.conftest import Counter, Game
+    from tests.support.theory_oracles import Counter, Game
 
 steady = settings(derandomize=True, deadline=None, max_examples=100, database=None)
 positive = st.floats(0.01, 100.0)

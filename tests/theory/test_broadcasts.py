@@ -12,7 +12,7 @@ from cafe.latency import Exponential, Uniform
 from cafe.theory import Turnout, broadcasts, broadcasts_as_printed
 
 if TYPE_CHECKING:
-    from tests.theory.conftest import Game
+    from tests.support.theory_oracles import Game
 
 steady = settings(derandomize=True, deadline=None, max_examples=100, database=None)
 

@@ -19,7 +19,7 @@ from cafe.latency.base import Floats
 from cafe.theory import Turnout
 
 if TYPE_CHECKING:
-    from tests.theory.conftest import Counter, Game
+    from tests.support.theory_oracles import Counter, Game
 
 steady = settings(derandomize=True, deadline=None, max_examples=150, database=None)
 

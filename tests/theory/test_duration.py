@@ -25,7 +25,7 @@ from cafe.theory import Setting, expect
 from cafe.theory.duration import early_close, overtaken_probability
 
 if TYPE_CHECKING:
-    from tests.theory.conftest import Game
+    from tests.support.theory_oracles import Game
 
 
 def test_moments(game: Game) -> None:

@@ -11,7 +11,7 @@ from cafe.latency import Constant, Exponential
 from cafe.theory import expect
 
 if TYPE_CHECKING:
-    from tests.theory.conftest import Game
+    from tests.support.theory_oracles import Game
 
 
 def test_the_rest(game: Game) -> None:

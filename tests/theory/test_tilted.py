@@ -12,7 +12,7 @@ from cafe.theory import tilted
 from cafe.theory.tilted import Tilted, Trials
 
 if TYPE_CHECKING:
-    from tests.theory.conftest import Counter
+    from tests.support.theory_oracles import Counter
 
 steady = settings(derandomize=True, deadline=None, max_examples=60, database=None)
 

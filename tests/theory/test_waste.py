@@ -21,7 +21,7 @@ from cafe.theory import (
 )
 
 if TYPE_CHECKING:
-    from tests.theory.conftest import Game
+    from tests.support.theory_oracles import Game
 
 steady = settings(derandomize=True, deadline=None, max_examples=100, database=None)
 

@@ -1,7 +1,7 @@
-"""A small convolutional network, trained by three policies on clients of unequal speed.
+"""A small convolutional network, trained under three policies on clients of unequal speed.
 
-Fast clients hold the digits 0 to 4, slow ones 5 to 9. Plain averaging leans towards the fast; age
-weights pull it back. Needs PyTorch: pip install 'cafe-fl[torch]'. Takes about a minute.
+Fast clients hold the digits 0 to 4, slow clients 5 to 9. Plain averaging favours the fast clients;
+age weights correct that. Needs PyTorch: pip install 'cafe-fl[torch]'. Takes about a minute.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def make_task(seed: int, device: str) -> cafe.Task:
 
 
 def main() -> None:
-    """Train under each policy and print what came of it."""
+    """Train under each policy and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)

@@ -353,10 +353,10 @@ def test_logistic_agrees_with_scikit_learn(classes: int, l2: float) -> None:
         (lambda: Ridge(3, 0.0), "l2 must be a number above 0"),
         (lambda: Logistic(3, 2, -1.0), "l2 must be a number above 0"),
         (lambda: Logistic(3, 2, np.nan), "l2 must be a number above 0"),
-        (lambda: Logistic(3, 1, 0.1), "classes must be a whole number of at least 2"),
+        (lambda: Logistic(3, 1, 0.1), "classes must be a whole number from 2 up"),
         (lambda: Ridge(3, 0.1, classes=1), "classes must be at least 2, or 0"),
-        (lambda: Ridge(0, 0.1), "inputs must be a whole number of at least 1"),
-        (lambda: Ridge(2.5, 0.1), "inputs must be a whole number of at least 1"),  # type: ignore[arg-type]
+        (lambda: Ridge(0, 0.1), "inputs must be a whole number from 1 up"),
+        (lambda: Ridge(2.5, 0.1), "inputs must be a whole number from 1 up"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_refused(make: Callable[[], object], message: str) -> None:

@@ -155,7 +155,7 @@ def test_bad_bends(bend: object, message: str) -> None:
 
 
 def test_bad_inputs() -> None:
-    with pytest.raises(InputError, match="inputs must be a whole number of at least 1"):
+    with pytest.raises(InputError, match="inputs must be a whole number from 1 up"):
         Quadratic(0)
     with pytest.raises(InputError, match=r"takes 4 inputs per example\. Got examples of 3"):
         Quadratic(4).score(np.zeros(4, dtype=np.float32), points())

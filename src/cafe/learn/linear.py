@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.data.examples import Examples, Rows, check_rows
-from cafe.errors import InputError, is_finite_number
+from cafe.errors import InputError, check_whole, is_finite_number
 from cafe.learn.convex import Curvature, Exact, Minimum, Spread, Vector
 from cafe.learn.local_steps import Weights
 from cafe.learn.newton import FunctionPoint, minimise
-from cafe.learn.numpy_learner import BLOCK_BYTES, NumpyLearner, blocks, check_whole, flat
+from cafe.learn.numpy_learner import BLOCK_BYTES, NumpyLearner, blocks, flat
 
 Array = NDArray[Any]  # float32 for training, float64 for constants
 

@@ -136,9 +136,3 @@ def flat(data: Examples, rows: Rows | slice, inputs: int) -> Vector:
     if not isinstance(rows, slice):
         check_rows(rows, data)
     return np.asarray(data.x[rows]).reshape(-1, inputs)
-
-
-def check_whole(name: str, value: object, least: int) -> None:
-    """Raise an error unless the value is a whole number of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}. Got {value!r}.")

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cafe.data.examples import Examples, Rows
-from cafe.errors import InputError
+from cafe.errors import InputError, check_whole
 from cafe.learn.convex import Curvature, Exact, Minimum, Spread, Vector
 from cafe.learn.local_steps import Weights
-from cafe.learn.numpy_learner import NumpyLearner, blocks, check_whole, flat
+from cafe.learn.numpy_learner import NumpyLearner, blocks, flat
 
 
 @dataclass(frozen=True, eq=False)

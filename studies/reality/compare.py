@@ -24,10 +24,8 @@ from cafe.rounds.outcome import Outcome
 
 HERE = Path(__file__).parent
 REPLICATES = 1000
-POLL, QUICK = (
-    3.0,
-    1.0,
-)  # seconds between two polls of a node; maximum training seconds of a quick job
+POLL = 3.0  # seconds between two polls of a node
+QUICK = 1.0  # maximum training seconds of a quick job
 FIGURES = {
     "success": "share of rounds that succeeded",
     "reports": "reports per round",

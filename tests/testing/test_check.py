@@ -137,7 +137,7 @@ def test_a_policy_without_time() -> None:
 def test_local_models_that_are_not_announced() -> None:
     text = failure(replace(agu(quorum=12, deadline=0.2), needs=frozenset()))
     assert "'live = engine'" in text
-    assert 'name "local models" among what it needs' in text
+    assert 'Add "local models" to its needs' in text
 
 
 @pytest.mark.parametrize("given", [3, lambda: 3, mcu, Policy])

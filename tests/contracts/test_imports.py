@@ -22,7 +22,7 @@ LAYERS = (
     {"federation_checks"},
     {"federation"},
     {"fleet", "fitting", "rounds", "data", "toml_tables"},
-    {"learn", "decisions", "control", "federation_files"},
+    {"learn", "decisions", "controllers", "federation_files"},
     {"theory"},
     {"planner"},
     {"policies", "task"},

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cafe
-from cafe.control import Fixed
+from cafe.controllers import Fixed
 from cafe.errors import InfeasibleError, InputError
 from cafe.fitting.observations import read_observations
 from cafe.live.aggregation import GlobalModel, Median

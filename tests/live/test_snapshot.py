@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cafe.control import Fixed
+from cafe.controllers import Fixed
 from cafe.errors import InputError
 from cafe.learn.server_optimisers import Adam
 from cafe.live.aggregation import GlobalModel

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cafe
-from cafe.control import Fixed
+from cafe.controllers import Fixed
 from cafe.engine import Run
 from cafe.errors import InputError
 from cafe.live.aggregation import GlobalModel

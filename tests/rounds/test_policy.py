@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cafe.control import identity_of
+from cafe.controllers import identity_of
 from cafe.engine import Run
 from cafe.engine.snapshot import restore, save
 from cafe.errors import InputError

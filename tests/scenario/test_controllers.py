@@ -10,7 +10,7 @@ import pytest
 
 from cafe import cli
 from cafe.analysis.run_records import sort_runs
-from cafe.control import identity_of
+from cafe.controllers import identity_of
 from cafe.engine import simulate
 from cafe.errors import FileError, InputError
 from cafe.policies import mcu, resolve_controller

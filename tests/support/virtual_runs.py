@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import cafe
-from cafe.control import Fixed
+from cafe.controllers import Fixed
 from cafe.live.aggregation import GlobalModel
 from cafe.live.live_run import LiveRun
 from cafe.live.model_layout import Arrays

@@ -8,7 +8,7 @@ from sys import maxsize
 
 import numpy as np
 
-from cafe.control import Controller
+from cafe.controllers import Controller
 from cafe.data.examples import Shards
 from cafe.engine.run import Run
 from cafe.errors import InputError

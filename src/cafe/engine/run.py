@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafe.control import Controller, Fixed, as_controller, ask_controller, display_name
+from cafe.controllers import Controller, Fixed, as_controller, ask_controller, display_name
 from cafe.engine import attendance
 from cafe.engine.arrivals import Arrivals
 from cafe.engine.books import Books

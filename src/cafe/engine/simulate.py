@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
-from cafe.control import Controller
+from cafe.controllers import Controller
 from cafe.engine.run import Run
 from cafe.engine.stopping import StoppingRule
 from cafe.errors import check_whole

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.control import identity_of
+from cafe.controllers import identity_of
 from cafe.engine.books import Books
-from cafe.engine.chain_store import ChainStore
 from cafe.engine.failures import Failures
 from cafe.engine.job_chains import InvitedWork, Link
+from cafe.engine.local_models import ChainStore
 from cafe.engine.run import Run
 from cafe.errors import InputError
 from cafe.learn.base import Score

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.engine.batches import Batches
-from cafe.engine.chain_store import ChainStore
 from cafe.engine.job_chains import JobChains
+from cafe.engine.local_models import ChainStore
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Model, Score

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.control import Controller
+from cafe.controllers import Controller
 from cafe.engine.clusters import (
     Cluster,
     check_clusters,

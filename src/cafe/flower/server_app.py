@@ -12,7 +12,7 @@ from typing import Any
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from cafe.control import Controller, display_name
+from cafe.controllers import Controller, display_name
 from cafe.flower.grid import GridWire
 from cafe.live.model_layout import Layout
 from cafe.live.server import Model, ServerConfig, serve

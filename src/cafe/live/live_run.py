@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cafe.control import Controller, ask_controller, display_name
+from cafe.controllers import Controller, ask_controller, display_name
 from cafe.engine.arrivals import end_of_wait
 from cafe.engine.books import Books
 from cafe.engine.closing_round import ClosingRound

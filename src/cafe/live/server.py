@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cafe.control import Controller, as_controller
+from cafe.controllers import Controller, as_controller
 from cafe.engine import StoppingRule
 from cafe.engine.clusters import Cluster
 from cafe.errors import CafeError, InfeasibleError, InputError, check_positive, check_whole

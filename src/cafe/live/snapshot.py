@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cafe.control import display_name, identity_of
+from cafe.controllers import display_name, identity_of
 from cafe.engine.snapshot import State, pack, restore_books, save_books, unpack
 from cafe.live.aggregation import Sum
 from cafe.live.job_records import JobRecord

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from cafe.control import Controller
+from cafe.controllers import Controller
 from cafe.policies import _lookup
 from cafe.policies._lookup import Registered
 from cafe.policies.agu import agu

@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from cafe.control import Controller, is_controller
+from cafe.controllers import Controller, is_controller
 from cafe.errors import CafeError, InputError, did_you_mean
 from cafe.policies._importing import describe_error, import_from
 from cafe.rounds.policy import Policy

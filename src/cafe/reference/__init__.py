@@ -8,7 +8,7 @@ identical, and the models equal up to rounding.
 
 from __future__ import annotations
 
-from cafe.control import Controller
+from cafe.controllers import Controller
 from cafe.federation import Federation
 from cafe.reference.loop import Reference
 from cafe.reference.reference_jobs import KeptJob, ReferenceJob

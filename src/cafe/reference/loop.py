@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cafe.control import Controller, Fixed, display_name
+from cafe.controllers import Controller, Fixed, display_name
 from cafe.federation import Federation
 from cafe.fitting.observations import Observations
 from cafe.randomness import Stream

@@ -13,9 +13,9 @@ Each run has its own folder::
 """
 
 from cafe.results.execution import RunProgress, execute
-from cafe.results.figures import summary
 from cafe.results.loading import Result, find, load
 from cafe.results.parquet import parquet_possible
+from cafe.results.result_json import summary
 from cafe.results.sweeps import PlannedRun, plan_runs, sweep
 
 __all__ = [

@@ -14,7 +14,7 @@ from cafe.engine.snapshot import restore, save
 from cafe.errors import FileError, InputError
 from cafe.learn.threads import cores
 from cafe.randomness import check_seed
-from cafe.results import checkpoint, clients, events, figures, parquet, provenance
+from cafe.results import checkpoint, clients, events, parquet, provenance, result_json
 from cafe.results.clients import Clients
 from cafe.results.loading import MODEL, Result, is_finished, load
 from cafe.results.storage import explain_write_errors, lock_folder, make_folder, write, write_arrays
@@ -26,7 +26,7 @@ CHECKPOINT_SHARE = 0.05  # maximum share of time spent on checkpoints
 FLUSH_SECONDS = 1.0
 
 _FILES = (
-    figures.NAME,  # first: without it the run does not count as finished
+    result_json.NAME,  # first: without it the run does not count as finished
     checkpoint.NAME,  # second: without it the run starts over
     events.NAME,
     clients.NAME,
@@ -235,8 +235,8 @@ def write_final_files(folder: Path, history: History) -> None:
     if history.model is not None:
         write_arrays(folder / MODEL, {"model": history.model})
     parquet.write_tables(folder, history)
-    text = json.dumps(figures.summary(history), indent=2, allow_nan=False) + "\n"
-    write(folder / figures.NAME, text.encode())
+    text = json.dumps(result_json.summary(history), indent=2, allow_nan=False) + "\n"
+    write(folder / result_json.NAME, text.encode())
 
 
 def _say(say: Callable[[str], None] | None, sentence: str) -> None:

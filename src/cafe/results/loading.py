@@ -14,14 +14,14 @@ from cafe.errors import FileError, InputError
 from cafe.federation import Federation
 from cafe.federation_files.federation_toml import load_toml
 from cafe.files import read_text
-from cafe.results import checkpoint, clients, events, figures, provenance
+from cafe.results import checkpoint, clients, events, provenance, result_json
 from cafe.results.clients import Clients
 from cafe.results.storage import read_arrays
 from cafe.rounds.history import Curve, History
 from cafe.rounds.outcome import Fate
 
 MODEL = "model.npz"
-REMEDY = f"Remove {figures.NAME} and resume the run: its last checkpoint has all data."
+REMEDY = f"Remove {result_json.NAME} and resume the run: its last checkpoint has all data."
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,7 @@ def _is_run(folder: Path) -> bool:
 
 def is_finished(folder: Path) -> bool:
     """Whether the run in a folder has ended."""
-    return (folder / figures.NAME).exists()
+    return (folder / result_json.NAME).exists()
 
 
 def _finished(folder: Path, begun: dict[str, Any]) -> History:
@@ -143,7 +143,7 @@ def _finished(folder: Path, begun: dict[str, Any]) -> History:
     except KeyError as error:
         raise FileError(folder, f"the array {error} is missing. {REMEDY}") from None
     history = _history(begun, events.read(folder / events.NAME), of, model)
-    figures.check(folder / figures.NAME, history)
+    result_json.check(folder / result_json.NAME, history)
     return history
 
 

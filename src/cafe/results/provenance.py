@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from cafe._version import __version__
-from cafe.control import display_name
+from cafe.controllers import display_name
 from cafe.errors import FileError
 from cafe.files import explain_os_error, read_text
 from cafe.results import storage

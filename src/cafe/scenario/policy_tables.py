@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-from cafe.control import Controller
+from cafe.controllers import Controller
 from cafe.federation import Federation
 from cafe.rounds.policy import Policy
 from cafe.toml_tables.reading import TableLocation, validate_table

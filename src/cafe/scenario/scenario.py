@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cafe.control import Controller, identity_of
+from cafe.controllers import Controller, identity_of
 from cafe.errors import InputError, check_whole, did_you_mean
 from cafe.federation import Federation
 from cafe.federation_files.federation_table import csv_path, federation_from_table

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cafe.control import Fixed
+from cafe.controllers import Fixed
 from cafe.engine.run import Run
 from cafe.engine.snapshot import restore, save
 from cafe.federation import Federation

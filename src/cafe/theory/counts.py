@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cafe.errors import InputError
 from cafe.federation import Federation, total
 from cafe.latency.base import Floats
-from cafe.theory.tilted import Tilted, Trials
+from cafe.theory.poisson_binomial import Tilted, Trials
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from cafe.engine.chain_store import ChainStore
 from cafe.engine.job_chains import Link
+from cafe.engine.local_models import ChainStore
 from cafe.rounds.jobs import Running, Work
 
 NOBODY = np.empty(0, dtype=np.intp)

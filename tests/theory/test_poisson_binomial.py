@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cafe.latency.base import Floats
 from cafe.theory import tilted
-from cafe.theory.tilted import Tilted, Trials
+from cafe.theory.poisson_binomial import Tilted, Trials
 
 if TYPE_CHECKING:
     from tests.support.theory_oracles import Counter

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cafe.control import (
+from cafe.controllers import (
     Fixed,
     as_controller,
     ask_controller,

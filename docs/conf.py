@@ -25,10 +25,11 @@ nitpicky = True
 # Other packages have no page here to point to.
 nitpick_ignore_regex = [
     ("py:.*", r"(collections|flwr|np|numpy|pathlib|signal|torch)\..*|ArrayLike|NDArray"),
-    # Kinds of arrays.
+    # Names for types of arrays and of functions, and classes of other packages.
     (
         "py:class",
-        r"Codes|Column|Mask|Whole|Rows|Weights|Model|Fetching|Moments|Words|Tensor|nn\.Module",
+        r"Codes|Column|Mask|Whole|Rows|Weights|Model|Fetching|Moments|Words|Tensor|nn\.Module"
+        r"|Train|Evaluate|Behave|Tamper|Judge|ClientApp|.*HasLedger",
     ),
 ]
 # PyTorch and Flower are extras: pages are the same with them and without.
@@ -42,7 +43,6 @@ autodoc_type_aliases = {
     "Parameter": "cafe.latency.base.Parameter",
     "Size": "cafe.latency.base.Size",
     "Indices": "cafe.federation.Indices",
-    "Progress": "cafe.progress.ProgressCallback",
     "ProgressCallback": "cafe.progress.ProgressCallback",
 }
 python_use_unqualified_type_names = True

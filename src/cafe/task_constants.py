@@ -7,7 +7,6 @@ are those of these F_k.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,10 +17,9 @@ from cafe.latency.base import Floats
 from cafe.learn.base import Learner, Model
 from cafe.learn.convex import Convex, Spread
 from cafe.learn.threads import one_blas_thread
+from cafe.progress import ProgressCallback
 from cafe.task import Task
 from cafe.theory import Problem
-
-Progress = Callable[[float], object]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +104,7 @@ def measure(
     *,
     start: Model | None = None,
     scaled: bool = True,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> TaskConstants:
     """The constants of a convex task. Computes the minimum of each client and of all together.
 
@@ -171,7 +169,7 @@ def measure_at(
     scaled: bool = True,
     probes: int = 64,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> GradientStatistics:
     """Noise and dissimilarity of the gradients at one model, for any learner.
 
@@ -251,7 +249,7 @@ def _scales(shards: Shards, *, scaled: bool) -> Floats:
 class _ProgressReport:
     """Calls ``progress`` with the fraction of the work that is done."""
 
-    def __init__(self, progress: Progress | None, work: int) -> None:
+    def __init__(self, progress: ProgressCallback | None, work: int) -> None:
         self._progress, self._work, self._done = progress, work, 0
 
     def add(self, work: int) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cafe.latency.base import Floats
-from cafe.theory import tilted
+from cafe.theory import poisson_binomial
 from cafe.theory.poisson_binomial import Tilted, Trials
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def test_the_table_is_as_good_as_doing_all_kinds(
     middle = round(float(by_table.chance.sum()))
     reach = (middle, report.size) if theta > 0 else (0, middle)
     table = by_table.mass_without(*reach)
-    monkeypatch.setattr(tilted, "DIRECT", report.size)
+    monkeypatch.setattr(poisson_binomial, "DIRECT", report.size)
     np.testing.assert_allclose(table, Tilted(kinds, theta).mass_without(*reach), rtol=1e-12)
 
 
@@ -137,7 +137,7 @@ def test_the_table_of_a_side_zone_up_to_its_edge(
     kinds = Trials(1.0 - rare, rare, np.ones(406)) if mirrored else trials(rare)
     reach = (0, 404) if mirrored else (1, 405)
     table = Tilted(kinds, 0.0).mass_without(*reach)
-    monkeypatch.setattr(tilted, "DIRECT", 406)
+    monkeypatch.setattr(poisson_binomial, "DIRECT", 406)
     np.testing.assert_allclose(table, Tilted(kinds, 0.0).mass_without(*reach), rtol=1e-13)
 
 

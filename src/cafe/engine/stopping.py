@@ -10,7 +10,9 @@ from cafe.rounds.ledger import Ledger
 EXACT = 1e-9  # ten rounds of length 0.1 add up to a bit less than 1, and must count as 1
 
 
-class _HasLedger(Protocol):
+class HasLedger(Protocol):
+    """A run: anything with a ledger."""
+
     @property
     def ledger(self) -> Ledger: ...
 
@@ -34,7 +36,7 @@ class StoppingRule:
         time = None if time is None else check_positive("time", time)
         self.rounds, self.updates, self.time = rounds, updates, time
 
-    def share_done(self, run: _HasLedger) -> float:
+    def share_done(self, run: HasLedger) -> float:
         """The share of the run that is done, by the limit that is reached first; 1 at the end."""
         ledger = run.ledger
         pairs = (

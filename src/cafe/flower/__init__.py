@@ -1,7 +1,7 @@
 """CAFe on Flower: run a policy on a real federation.
 
-Flower is an optional dependency. It is imported only when :func:`server` or :func:`client` is
-first used.
+Flower is an optional dependency. It is imported only when ``server`` or ``client`` is first
+used.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Ledger:
         working: number of running jobs.
         absent: number of clients that are away.
         state: what the policy's ``observe`` returned last; None before.
-        score: the model's last :class:`ModelScore`, for a policy that needs scores.
+        score: the last :class:`~cafe.rounds.ledger.ModelScore`, for a policy that needs scores.
         rng: random generator of the current decision. Every decision has its own.
     """
 

@@ -172,7 +172,7 @@ class Policy:
         """Raise an error if a round might never end when a client is lost."""
         if self.deadline is None and self.target == "all":
             raise InputError(
-                "Without a deadline a round waits for everybody, and a client that is absent or "
+                "Without a deadline a round waits for all clients, and a client that is absent or "
                 "crashes would make it last for ever. Give the policy a deadline."
             )
 

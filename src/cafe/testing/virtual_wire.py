@@ -88,7 +88,7 @@ class VirtualWire:
         t: current virtual time.
         local_models: local models of the clients, by name.
         orders: all orders that were sent.
-        strays: replies to no order, which the next call of :meth:`receive` returns.
+        strays: replies to no order, which the next call of ``receive`` returns.
         polls: number of times that the server has asked which clients are present.
         on_poll: called before each of these polls.
         presence: when clients are present; None: always. It is set after the server has registered

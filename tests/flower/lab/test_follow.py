@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from cafe.flower.lab import Lab, follow, processes
-from cafe.results import figures
+from cafe.results import result_json
 from tests.support.flower.live_files import LIVE
 from tests.support.flower.waiting import wait_until
 
@@ -60,7 +60,7 @@ def test_a_run_is_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.usefixtures("quick")
 def test_a_run_that_was_finished_before(tmp_path: Path) -> None:
     keep(tmp_path, state="finished", run="0")
-    (tmp_path / figures.NAME).write_text("{}")
+    (tmp_path / result_json.NAME).write_text("{}")
     last = last_view(lab_that_says("finished:completed"), tmp_path)
     assert last.finished
     assert last.earlier

@@ -140,9 +140,9 @@ def test_age_alone_has_no_best_deadline() -> None:
 
 
 def test_prices_and_goals_are_asked_for() -> None:
-    with pytest.raises(InputError, match="prices"):
+    with pytest.raises(InputError, match="a waste price and a broadcast price"):
         plan(PAPER)
-    with pytest.raises(InputError, match="prices"):
+    with pytest.raises(InputError, match="a waste price and a broadcast price"):
         plan(PAPER, waste_price=1)
     with pytest.raises(InputError, match="not both"):
         plan(PAPER, waste_price=1, broadcast_price=1, goal=ToGap.from_ratio(1.0))

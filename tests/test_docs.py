@@ -386,7 +386,7 @@ def test_the_picture_has_every_package() -> None:
 
 def test_places_of_concepts_exist() -> None:
     page = text("design.md")
-    rows = page.partition("## Where do I find")[2].partition("\n## ")[0]
+    rows = page.partition("## Where do I find")[2].partition("\n##")[0]
     places = [row.split("|")[2] for row in rows.splitlines() if row.startswith("| ")][2:]
     assert len(places) >= 20
     for place in places:

@@ -9,7 +9,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-# How long an example takes on a busy machine says nothing about the code.
+# No time limit for examples: on a busy machine their time says nothing about the code.
 hypothesis.settings.register_profile("cafe", deadline=None)
 hypothesis.settings.load_profile("cafe")
 

@@ -1,4 +1,4 @@
-"""The benchmarks run; what they measure is for people to read, never a pass or a fail."""
+"""The benchmarks run without errors. Their measurements are not tested."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_everything_is_measured_and_written(tmp_path: Path) -> None:
 
 
 class Fake:
-    """A contestant whose clock is made up: two seconds to get going, then one per round."""
+    """A contestant with a fake clock: two seconds to start, then one second per round."""
 
     def __init__(self, name: str, breaks: int = 10**9) -> None:
         self.name, self.left, self.started = name, breaks, False

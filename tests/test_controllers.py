@@ -1,4 +1,4 @@
-"""Controllers: what is one, what it may return, and what identifies it."""
+"""Controllers: what counts as one, what it may return, and what identifies it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages show is what happens: code runs, output is real, lists are complete."""
+"""The documentation is correct: its code runs, its output is real, its lists are complete."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def appears(shown: str, printed: str) -> bool:
 
 
 def alike(shown: str, printed: str) -> bool:
-    """The same word, or the same but for the last digits of its figures."""
+    """Whether two words are equal, up to the last digits of numbers in them."""
     if shown == printed:
         return True
     ours, theirs = (

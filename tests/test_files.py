@@ -1,4 +1,4 @@
-"""Files: whole or as they were, and every refusal in a sentence."""
+"""Files are written completely or not at all, and every error is a clear message."""
 
 from __future__ import annotations
 
@@ -73,6 +73,6 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
         pass
     locked = tmp_path / "locked"
     locked.touch(0o400)
-    if not os.access(locked, os.W_OK):  # some may write anything
+    if not os.access(locked, os.W_OK):  # root may write to any file
         with pytest.raises(FileError, match="permission is denied"), writing(locked):
             pass

@@ -1,4 +1,4 @@
-"""Random numbers have an address: no past, no neighbours."""
+"""Random numbers depend only on their seed, name and index, not on other draws."""
 
 from __future__ import annotations
 

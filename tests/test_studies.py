@@ -1,4 +1,4 @@
-"""The studies' pages say what follows from their kept data."""
+"""The studies' pages follow from their stored data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task refuses what does not fit, and scales as the paper does."""
+"""A task raises errors for parts that do not fit, and scales objectives as the paper does."""
 
 from __future__ import annotations
 

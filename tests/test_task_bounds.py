@@ -75,7 +75,7 @@ def terms(clients: int) -> Variance:
 @pytest.mark.parametrize("far", [True, False])
 @pytest.mark.parametrize("name", ["quadratic", "ridge"])
 def test_measured_constants_bound_a_run(name: str, far: bool) -> None:
-    """MCU, equal clients, one step: both bounds, each with the schedule it asks for."""
+    """MCU, equal clients, one step: both bounds, each with its own learning-rate schedule."""
     learner = Quadratic(3, BEND) if name == "quadratic" else Ridge(3, 0.5)
     data, shards = world(name, (8,) * 6)
     optimum = measure(learner, data, shards).model.astype(np.float32)
@@ -92,7 +92,7 @@ def test_measured_constants_bound_a_run(name: str, far: bool) -> None:
 
 @pytest.mark.parametrize("cause", ["noise", "heterogeneity", "distance"])
 def test_each_constant_is_as_large_as_it_must_be(cause: str) -> None:
-    """With L = mu, and but one reason for a gap, a tenth of that constant is too little."""
+    """With L = mu and only one cause of a gap, the bound fails with a tenth of its constant."""
     data, shards = world("quadratic", (8,) * 6)
     if cause != "heterogeneity":
         shards = Shards.of([shards[0]] * 6)

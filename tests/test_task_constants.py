@@ -96,7 +96,7 @@ def test_clients_scaled_losses_average_to_the_pooled_mean(name: str) -> None:
 
 
 def test_unscaled_clients_count_alike(name: str) -> None:
-    """As if each had as many examples as any other: 2, 5, 5, 12 become 60 each."""
+    """The result is the same as with equal numbers of examples: 2, 5, 5, 12 become 60 each."""
     learner, (data, shards) = LEARNERS[name], world(name)
     alike = Shards.of([np.repeat(rows, 60 // len(rows)) for rows in each(shards)])
     one = measure(learner, data, shards, batch=3, scaled=False)
@@ -188,7 +188,7 @@ def test_a_client_with_just_a_batch_has_no_noise(name: str) -> None:
 
 
 def test_noise_at_the_end_may_be_the_larger_one() -> None:
-    """Where one client is at its best, and its gradients agree, the others have yet to pull."""
+    """If the start is the optimum of one client, the noise can be smaller there than at w*."""
     learner, (data, shards) = LEARNERS["ridge"], world("ridge")
     rows = shards[3]
     start = learner.minimum(data, rows, np.full(len(rows), 1 / len(rows))).model
@@ -204,7 +204,7 @@ def test_noise_is_the_noisiest_clients_at_the_noisier_end(name: str) -> None:
 
 
 def test_ridges_noise_is_convex_in_the_model() -> None:
-    """So that no model between the ends is noisier than both."""
+    """So no model between two models has more noise than both of them."""
     learner, (data, shards) = LEARNERS["ridge"], world("ridge")
     one, other = start_of(learner, 1), start_of(learner, 2)
     ends = [measure_at(learner, w, data, shards, batch=1).noises for w in (one, other)]

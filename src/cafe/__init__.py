@@ -1,6 +1,6 @@
 """CAFe: how long to wait, and for how many clients.
 
-The flat public surface. Everything is loaded when first asked for: ``import cafe`` costs nothing.
+The public interface. Each name is loaded at its first use, so ``import cafe`` is fast.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from importlib import import_module
 
 from cafe._version import __version__
 
-TYPE_CHECKING = False  # type checkers take it for true; importing typing would take 10 ms
+TYPE_CHECKING = False  # type checkers treat it as true; importing typing would take 10 ms
 if TYPE_CHECKING:
     from cafe import (
         data,

@@ -1,4 +1,4 @@
-"""Engine, reference and live stay equal under policies that nobody would write."""
+"""Engine, reference and live stay equal under randomly generated policies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLIENTS = 7
 
 
 def federation(timed: bool, ties: bool) -> cafe.Federation:
-    """Some fast, some slow; with ties, half of them always take as long."""
+    """Some clients are fast, some slow; with ties, three have the same constant latency."""
     slow = cafe.Federation.exponential(np.linspace(0.7, 4.0, CLIENTS - 3), None)
     last = cafe.Constant(0.25) if ties else cafe.Exponential(2.0)
     per_step = 0.07 if timed else 0.0

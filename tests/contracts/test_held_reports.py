@@ -87,7 +87,7 @@ def test_what_was_never_used_is_charged_when_it_is_dropped(engine: Any) -> None:
     """Held from round 0 to 2 by client 0; client 1's reports replace one another."""
     run = engine(WHO, table([], use=False, until=2))
     outcomes = [run.step() for _ in range(3)]
-    # Each job took 1 and was there at the close of its round: 1 is charged for it.
+    # Each job took 1 and had reported when its round closed: 1 is charged for it.
     assert [o.waste for o in outcomes] == [0.0, 0.0, 3.0]
     assert [o.fates.sum() for o in outcomes] == [0, 0, 3]
     assert run.history().fates["over"] == 3
@@ -103,6 +103,6 @@ def test_a_stale_report_that_is_held_has_the_fate_of_its_first_use(engine: Any) 
 
     run = engine(WHO, Policy("late", policy.invite, policy.close, merge, policy.carry))
     outcomes = [run.step() for _ in range(4)]
-    # Client 0 began from version 0. Rounds 0 and 1 moved the model by nothing, to version 2.
+    # Client 0 began from version 0. Rounds 0 and 1 made versions 1 and 2 without moving the model.
     assert [o.fates[1] for o in outcomes] == [0, 0, 1, 0]
     assert [o.reused for o in outcomes] == [0, 0, 0, 1]

@@ -1,4 +1,4 @@
-"""What every policy must keep to, recipes and asynchronous schemes alike."""
+"""The rules that every policy must keep: recipes and asynchronous schemes."""
 
 from __future__ import annotations
 
@@ -100,12 +100,12 @@ def test_time_is_accounted_for(policy: Policy) -> None:
 
 @every_policy
 def test_dropout_applies_once(policy: Policy) -> None:
-    """Each invited client is absent with its own probability, and crashes if it is not."""
+    """Each invited client is absent with a probability; if it is present, it may crash."""
     who = cafe.Federation(CLIENTS, cafe.Exponential(50.0), availability=0.7)
     history = cafe.simulate(who, policy, rounds=1000, seed=4, crash=0.2)
     jobs = history.jobs
     for fate, share in (("absent", 0.3), ("crashed", 0.7 * 0.2)):
-        # A policy that closes at once counts some that would crash later as cancelled.
+        # If a policy closes at once, some jobs that would crash later are cancelled instead.
         error = 5 * np.sqrt(share * (1 - share) / jobs)
         measured = history.fates[fate] / jobs
         assert measured < share + error

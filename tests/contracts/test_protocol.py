@@ -1,4 +1,4 @@
-"""What a run shows to a policy, and what it refuses."""
+"""What a run shows to a policy, and which answers are errors."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_work_may_differ_within_a_local_model() -> None:
 
 
 def test_updates_of_nobody_are_none() -> None:
-    """A policy that looks at updates may commit a round to which nobody has reported."""
+    """A policy that uses updates may commit a round without reports."""
 
     def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
         until = ledger.opened + 0.1
@@ -154,7 +154,7 @@ def test_updates_of_nobody_are_none() -> None:
 
 
 def test_a_commit_without_reports_while_a_local_job_runs() -> None:
-    """A job that goes on from a local model is open, and nobody has reported."""
+    """A job that continues from a local model is open, and no client has reported."""
 
     def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
         until = ledger.opened + (1.5 if ledger.round == 0 else 0.5)
@@ -197,7 +197,7 @@ def test_a_client_that_is_merged_twice_ends_what_it_kept_once() -> None:
 
 
 def test_forecasts_are_for_policies_that_need_them() -> None:
-    """A policy that does not say so sees none, and nobody leaves where no presence is given."""
+    """Other policies see no forecasts. Without a presence no client ever leaves."""
     seen = list[Any]()
 
     def invite(ledger: Ledger, rng: np.random.Generator) -> Invitation:

@@ -1,4 +1,4 @@
-"""Clients that are invited while a round is open: who reports when, by hand."""
+"""Clients that are invited while a round is open: when each reports, calculated by hand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ENGINES = pytest.mark.parametrize("engine", [Run, Reference])
 
 
 def refilling(goal: int, seen: list[Any]) -> Policy:
-    """FedBuff as published, with everybody at work: who has reported is invited again at once."""
+    """FedBuff as published, with all clients at work: a client that reports is invited again."""
 
     def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict | Invitation:
         if waiting.reports >= goal:

@@ -22,7 +22,7 @@ WHO = cafe.Federation(3, cafe.Constant(0.5), per_step=0.25)
 
 
 def looking(invite: Any, deadline: float, seen: list[Any], quorum: int = 1) -> Policy:
-    """Notes what its merges see."""
+    """A policy that records what its merges see."""
 
     def merge(ledger: Ledger, reports: Reports) -> Merge:
         rows = (reports.client, reports.arrived, reports.steps, reports.seconds, reports.note)
@@ -72,7 +72,7 @@ def test_partial_work_to_the_very_deadline(engine: Any) -> None:
 
 @ENGINES
 def test_seconds_of_work(engine: Any) -> None:
-    """In 0.6 seconds there are 2 steps of 0.25; in 0.1 there is one all the same."""
+    """In 0.6 seconds a client takes 2 steps of 0.25; in 0.1 seconds it still takes one."""
     for budget, steps in ((0.6, 2), (0.5, 2), (0.1, 1)):
         seen: list[Any] = []
         engine(WHO, looking(Everyone(Work(seconds=budget)), 9.0, seen)).step()
@@ -111,7 +111,7 @@ def test_bytes(engine: Any) -> None:
 
 @ENGINES
 def test_bytes_of_clients_that_get_lost(engine: Any) -> None:
-    """Who is absent is sent nothing; who is late has been sent the model and sends nothing back."""
+    """Absent clients are sent nothing; late clients are sent the model and send nothing back."""
     what = small_task(3)
     who = cafe.Federation.join(
         cafe.Federation(1, cafe.Constant(0.5)),

@@ -1,4 +1,4 @@
-"""The public surface: what is promised is there, and nothing else is."""
+"""The public interface: it has all documented names and no others."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Sight:
 
 @dataclass(eq=False)
 class Notebook:
-    """Decisions that write down what they see: two rounds, of which the second fails."""
+    """Decisions that record what they see in two rounds; the second round fails."""
 
     seen: list[Sight] = field(default_factory=list)
 
@@ -110,7 +110,7 @@ NEVER = [-1] * 5
 FIRST = [0, 0, -1, -1, -1]
 EXPECTED = [
     Sight("invite", 0.0, 0, 0, 0, [], [0, 1, 2, 3, 4], NEVER, None, drawn("policy", 0)),
-    # Asked at once: who was just invited is busy.
+    # Asked at once: the clients that were just invited are busy.
     Sight("close", 0.0, 0, 0, 1, [0, 1, 2, 3], [4], NEVER, None, drawn("policy close", 0),
           ((0, 4, 4), [])),
     # Client 0 has reported at 1.0 and is idle again. Client 4 is invited.

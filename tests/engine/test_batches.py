@@ -1,4 +1,4 @@
-"""Batches: uniform, addressed, and all of a small client's examples."""
+"""Batches: uniform, repeatable, and complete for clients with few examples."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PLAIN = Work(scaled=False)
 def steps_of(
     made: Batches, clients: np.ndarray, invitations: np.ndarray, rates: np.ndarray, work: Work
 ) -> LocalSteps:
-    """The local of jobs that do all their work."""
+    """The local steps of jobs that do all their work."""
     each = made.task.epoch_steps(clients) * work.epochs if work.epochs else work.steps
     steps = np.broadcast_to(np.reshape(each, (-1, 1)), invitations.shape)
     return made.local_steps(clients, invitations, rates, steps, work)
@@ -51,7 +51,7 @@ def test_rows_belong_to_their_client_and_weights_to_a_mean() -> None:
     for k in clients:
         used = local.rows[k][local.weight[k] > 0]
         assert np.isin(used, made.task.shards[k]).all()
-    for small in (0, 1):  # no more than a batch: all of it, once
+    for small in (0, 1):  # no more examples than a batch: each is used once
         used = local.rows[small][local.weight[small] > 0]
         assert sorted(used) == sorted(made.task.shards[small])
 

@@ -24,7 +24,7 @@ def test_links_may_differ() -> None:
 
 
 def test_clusters_count_by_their_examples() -> None:
-    """Two clients draw to 1, one to 4: 2/3 of 0.5 and 1/3 of 2, by the mean and by size alike."""
+    """Two clients hold the point 1, one holds 4: the model is 2/3 of 0.5 plus 1/3 of 2."""
     clusters = [
         Cluster(cafe.Federation(n, cafe.Constant(1.0)), mcu(quorum=1, deadline=1.0)) for n in (2, 1)
     ]

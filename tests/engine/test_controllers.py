@@ -1,4 +1,4 @@
-"""A controller chooses the policy of each round from what it has seen; nobody sees more."""
+"""A controller chooses the policy of each round from what the server has seen, and no more."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WHO = cafe.Federation.join(
 
 @dataclass(frozen=True)
 class Halving:
-    """Waits for 1 until response times have been seen, and for half of it afterwards."""
+    """The deadline is 1 until response times have been seen, and half of it afterwards."""
 
     def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
         return mcu(quorum=1, deadline=1.0 if seen is None else 0.5)
@@ -36,7 +36,7 @@ class Halving:
 
 @dataclass(frozen=True)
 class Following:
-    """Waits for twice the median of what has been seen; who was late counts as later."""
+    """The deadline is twice the median time seen; a late client counts as slower than that."""
 
     def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
         if seen is None:

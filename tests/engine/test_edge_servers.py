@@ -1,4 +1,4 @@
-"""Clusters that play the jobs of a cloud, and what becomes of their reports."""
+"""Clusters that do the jobs of a cloud, and how their reports are used."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.two_levels import everyone, model, points, slow_and_fast
 
 
 def test_a_late_cluster_finishes_first_and_has_worked_for_nothing() -> None:
-    """Its jobs last from 0 to 2, from 2 to 4, from 4 to 6, and the cloud closes each 1.75."""
+    """Its jobs last from 0 to 2, 2 to 4 and 4 to 6; the cloud closes a round every 1.75."""
     half = cafe.Constant(0.5)
     cloud = mcu(quorum=1, deadline=1.75)
     levels = two_levels(slow_and_fast(), cloud, points([1, 3]), link=half, rounds=3)
@@ -48,7 +48,7 @@ def test_a_late_cluster_may_run_on() -> None:
 
 
 def test_a_cluster_goes_on_from_its_own_model() -> None:
-    """The first round fails. Then 0.75 is reported after 0.5, and 1.5."""
+    """The first round fails. Then one cluster reports 0.75, reached from 0.5, the other 1.5."""
 
     def cloud(ledger: Ledger, seen: Any) -> Policy:
         return agu(quorum=2, deadline=2.0 if ledger.round == 0 else 3.0)
@@ -99,11 +99,11 @@ def test_the_cloud_may_look_at_updates() -> None:
     assert levels.discarded == 1.0  # of the other cluster, whose report had no weight
 
 
-# ---------------------------------------------------------------- giving up, getting lost
+# ---------------------------------------------------------------- lost jobs
 
 
 def test_a_cluster_that_gives_up_is_lost() -> None:
-    """Its deadline is too short for anybody: after 3 rounds, at 3, its job is over."""
+    """Its deadline is too short for all clients: after 3 rounds, at 3, its job is lost."""
     clusters = slow_and_fast()
     clusters[1] = replace(clusters[1], policy=mcu(quorum=1, deadline=1.0))
     cloud = mcu(quorum=1, deadline=5.0)
@@ -111,7 +111,7 @@ def test_a_cluster_that_gives_up_is_lost() -> None:
     assert levels.cloud.fates["crashed"] == 2
     assert levels.cloud.processing_waste == 6.0
     assert levels.clusters[1].rounds == 6
-    assert levels.discarded == 0  # its own books have it
+    assert levels.discarded == 0  # its own books contain the waste
     assert levels.waste == 6.0
     assert model(levels) == 0.75
 

@@ -61,9 +61,9 @@ def test_losses_are_of_the_first_batch() -> None:
 
 @pytest.mark.parametrize("needs", [(), ("updates",)])
 def test_models_may_be_mixed(needs: Sequence[str]) -> None:
-    """Half the old model and half of one that went half the way: a quarter of the way a round.
+    """The mean of the old model and one half of the way further: a quarter of the way per round.
 
-    Whether the policy looks at the updates makes no difference.
+    Whether the policy needs the updates makes no difference.
     """
 
     def merge(ledger: Ledger, reports: Reports) -> Merge:

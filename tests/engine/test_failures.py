@@ -60,14 +60,14 @@ def test_one_lost_client_does_not_stop_a_round_for_ever() -> None:
         cafe.simulate(absent, fedavg(fraction=1.0), rounds=50)
     safe = fedavg(fraction=1.0, deadline=5.0)
     assert cafe.simulate(absent, safe, rounds=50, crash=0.2).rounds == 50
-    # Nobody is lost: waiting for all is fine, and a round lasts as long as its slowest client.
+    # No job is lost: the policy may wait for all, and a round lasts as long as its slowest client.
     history = cafe.simulate(who, fedavg(fraction=1.0), rounds=50)
     assert history.updates == 50
     assert history.fates["fresh"] == 300
 
 
 def test_the_fastest_client_is_the_quickest_not_the_first_to_report() -> None:
-    """Client 0, begun at 0, would report at 2.5; client 1 at 3, but it was begun at 1."""
+    """Client 0 starts at 0 and would report at 2.5; client 1 starts at 1 and would report at 3."""
 
     def invite(ledger: Ledger, rng: np.random.Generator) -> Invitation:
         return Invitation(np.array([ledger.round]))

@@ -40,7 +40,7 @@ def test_nothing_is_computed_that_is_thrown_away() -> None:
 
 
 def test_a_rare_success_costs_what_it_trains() -> None:
-    """MCU at M=35, T=0.3 succeeds in 2.8 % of rounds, and trains so much less than M=1."""
+    """MCU at M=35, T=0.3 succeeds in 2.8 % of rounds, and trains accordingly less than M=1."""
     who = cafe.Federation(100, cafe.Exponential(1.0))
     counts = {}
     for quorum in (1, 35):
@@ -63,7 +63,7 @@ def test_carried_work_is_computed_once_it_counts() -> None:
     jobs = history.fates["fresh"]
     assert jobs > history.reports_used  # chains of several jobs were merged
     taken = learner.counted()
-    assert taken <= 5 * 14 * jobs  # plain loops pad short local to the longest
+    assert taken <= 5 * 14 * jobs  # plain loops pad clients with few steps to the longest
     plain = Counting(3, 2, l2=0.1)
     cafe.simulate(who, mcu(quorum=14, deadline=0.5), logistic_task(30, plain), rounds=200, seed=1)
     assert plain.counted() < taken

@@ -22,7 +22,7 @@ WHO = cafe.Federation.join(
 
 @dataclass(frozen=True)
 class Halving:
-    """Waits for 1 until response times have been seen, and for half of it afterwards."""
+    """The deadline is 1 until response times have been seen, and half of it afterwards."""
 
     def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
         return mcu(quorum=1, deadline=1.0 if seen is None else 0.5)
@@ -30,7 +30,7 @@ class Halving:
 
 @dataclass(frozen=True)
 class Following:
-    """Waits for twice the median of what has been seen; who was late counts as later."""
+    """The deadline is twice the median time seen; a late client counts as slower than that."""
 
     def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
         if seen is None:
@@ -40,7 +40,7 @@ class Following:
 
 
 def test_response_times_are_censored() -> None:
-    """Who takes 5 is not seen to: only that 1 was not enough."""
+    """Of a client that takes 5, a controller sees only that it took longer than 1."""
     shown: list[Any] = []
 
     def watching(ledger: Ledger, seen: Observations | None) -> Policy:
@@ -57,7 +57,7 @@ def test_response_times_are_censored() -> None:
 
 
 def test_a_round_of_no_length_tells_nothing() -> None:
-    """A policy that fails at once has not waited for anybody."""
+    """A policy that fails at once has not waited for any client."""
 
     def impatient(ledger: Ledger, seen: Observations | None) -> Policy:
         base = mcu(quorum=1, deadline=1.0)

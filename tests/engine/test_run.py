@@ -1,4 +1,4 @@
-"""What holds of every run: seeds, numbers, scores."""
+"""Properties of every run: seeds, numbers, scores."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_global_generator_is_neither_used_nor_touched() -> None:
 
 
 def test_policies_that_invite_everybody_meet_the_same_times() -> None:
-    """Paired comparisons: where all are invited, times depend on seed, round and client alone."""
+    """Paired comparisons: if all are invited, times depend only on seed, round and client."""
     who = cafe.Federation(20, cafe.Exponential(1.0), availability=0.8)
     kinds = (mcu(quorum=1, deadline=0.5), mcu(quorum=12, deadline=0.5), awu(deadline=0.5),
              agu(quorum=12, deadline=0.5))  # fmt: skip

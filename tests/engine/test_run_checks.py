@@ -22,7 +22,7 @@ from tests.support.small_tasks import logistic_task
 
 
 class ill:  # noqa: N801
-    """The functions without their types, to be called wrongly."""
+    """The functions without their types, so that tests can pass wrong arguments."""
 
     simulate: Any = staticmethod(cafe.simulate)
     mcu: Any = staticmethod(mcu)

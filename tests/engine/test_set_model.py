@@ -39,7 +39,7 @@ WHO = cafe.Federation(6, cafe.Exponential(1.0))
 
 
 def test_by_hand() -> None:
-    """The client draws the model half the way to 1: 0.5, then from 3 to 2."""
+    """A step moves the model half of the way to 1: from 0 to 0.5, then from 3 to 2."""
     data = Examples(np.ones((1, 1)), np.zeros(1))
     one = cafe.Task(data, Shards.of([np.array([0])]), Quadratic(1), rate=0.5)
     run = Run(cafe.Federation(1, cafe.Constant(1.0)), mcu(quorum=1, deadline=1.0), one)
@@ -57,7 +57,7 @@ def test_by_hand() -> None:
 
 
 def test_a_job_that_runs_on_began_from_the_old_model() -> None:
-    """It began from 0 and moves by 0.5 towards 1, whatever has become of the model meanwhile."""
+    """It started from 0 and moves by 0.5 towards 1, even if the model has changed meanwhile."""
     data = Examples(np.ones((1, 1)), np.zeros(1))
     one = cafe.Task(data, Shards.of([np.array([0])]), Quadratic(1), rate=0.5)
     policy = mcu(quorum=1, deadline=0.6, late="keep")
@@ -94,7 +94,7 @@ def test_the_engine_equals_the_reference(policy: Policy) -> None:
 
 
 def test_the_same_model_changes_nothing_but_the_version() -> None:
-    """A rate that decays per update counts updates alone."""
+    """A rate that decays per update counts only updates."""
     policy = POLICIES[0]
     plain = cafe.simulate(WHO, policy, task(), rounds=20, seed=3)
     run = Run(WHO, policy, task(), seed=3)
@@ -136,7 +136,7 @@ def test_it_is_saved() -> None:
 def test_a_report_that_came_before_its_round_opened_counts_from_then_on() -> None:
     """The second round waits for clients until 10. A job of the first has reported at 1.5.
 
-    The clock must not go back to it.
+    The clock must not go back to 1.5.
     """
     presence = Trace([[0, 0, 99], [1, 0, 1], [1, 10, 99]])
     who = cafe.Federation(2, cafe.Constant(np.array([1.5, 3.0])), presence=presence)

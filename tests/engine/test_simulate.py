@@ -13,7 +13,7 @@ from tests.support.small_tasks import drawn, taking
 
 
 def test_the_curve_counts_all_client_time() -> None:
-    """Used or not: two clients report after 1 and 2, and one works in vain up to the deadline."""
+    """Used or wasted: two clients report after 1 and 2; one works until the deadline in vain."""
     policy = mcu(quorum=1, deadline=2.5)
     what = drawn(1.0, clients=3)
     history = cafe.simulate(taking(1.0, 2.0, 3.0), policy, what, rounds=6, evaluate_every=2)

@@ -43,7 +43,7 @@ def test_a_run_put_down_and_taken_up_is_the_same_run(policy: Policy, after: int)
 
 
 def test_a_checkpoint_has_each_vector_once() -> None:
-    """14 clients, 10 rounds: 14 vectors of their own and one for all, whatever refers to them."""
+    """14 clients, 10 rounds: one vector per client and a common one, each stored once."""
     run = Run(federation(), everybody(CLIENTS), task(), seed=1)
     models(run, 10)
     assert run.training is not None

@@ -29,7 +29,7 @@ def test_a_diverging_task_ends_with_advice() -> None:
 
 
 def test_nothing_of_a_spoilt_round_is_kept() -> None:
-    """Round 1 multiplies by so much that the model overflows; later rounds go on from version 1."""
+    """Round 1 makes the model overflow; later rounds continue from version 1."""
 
     def merge(ledger: Ledger, reports: Reports) -> Merge:
         factor = 1e300 if ledger.round == 1 else 0.1
@@ -48,12 +48,12 @@ def test_nothing_of_a_spoilt_round_is_kept() -> None:
     assert [o.version for o in outcomes] == [1, 1, 2, 3]
     assert outcomes[1].fates[Fate.FAILED] == 3
     assert outcomes[1].used == 0
-    assert outcomes[2].reused == 0  # what round 0 had held is gone too
+    assert outcomes[2].reused == 0  # reports held since round 0 are dropped too
     assert np.isfinite(run.history().model).all()  # type: ignore[arg-type]
 
 
 def test_losses_of_a_model_that_diverges_are_seen_without_numeric_warnings() -> None:
-    """Its numbers are finite, and their squares in the penalty are not; see Logistic's l2."""
+    """The parameters are finite, but their squares in Logistic's l2 term are not."""
     seen = []
 
     def merge(ledger: Ledger, reports: Reports) -> Merge:

@@ -63,7 +63,7 @@ def test_rounds_that_close_early(target: int, quorum: int) -> None:
 
 @pytest.mark.parametrize(("quorum", "deadline"), [(1, 8.0), (20, 12.0), (35, 15.0)])
 def test_phones(quorum: int, deadline: float) -> None:
-    """Every phone's own age and participation too: as many misses as chance has."""
+    """The age and participation of every phone agree too, with as many outliers as expected."""
     who = cafe.phones(60, seed=3, examples=20)
     who = cafe.Federation(60, who.latency, 0.9, who.examples, who.kind)
     expected = cafe.expect(who, quorum=quorum, deadline=deadline)
@@ -102,10 +102,11 @@ def test_aggregated_gradients_waste_less(pool: str) -> None:
 
 
 def test_unbiased_weights_give_every_client_the_same_say() -> None:
-    """Q = rounds since, over N: coefficients add up to the rounds gone by, over N, at every merge.
+    """The weight is the number of rounds since a client was last merged, divided by N.
 
-    So each client's mean coefficient is 1/N in the long run, however seldom it reports; divided by
-    their sum they lean, to one side or the other.
+    At every merge, the sum of a client's coefficients is the number of rounds so far divided by N.
+    So its mean coefficient is 1/N in the long run, even if it reports rarely. If the coefficients
+    of a round are divided by their sum instead, they are biased.
     """
     rates = np.repeat([2.5, 0.15, 0.8], 4)
     who = cafe.Federation.exponential(rates, np.linspace(1.0, 0.6, 12))
@@ -123,7 +124,7 @@ def test_unbiased_weights_give_every_client_the_same_say() -> None:
 
 
 def test_unequal_clients_share_as_predicted() -> None:
-    """MCU leans to the fast ones, by the formula's amount."""
+    """MCU favours the fast clients, by the amount that the formula predicts."""
     who = cafe.Federation.exponential(np.array([3.0, 3.0, 0.3, 0.3, 0.3, 1.0]))
     histories = runs(who, mcu(quorum=2, deadline=0.6))
     expected = cafe.expect(who, quorum=2, deadline=0.6)

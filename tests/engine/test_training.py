@@ -1,4 +1,4 @@
-"""Training: the schemes reduce to each other and to plain descent where they should."""
+"""Training: in special cases the schemes equal each other and plain gradient descent."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def model(history: History) -> Any:
 
 
 def test_with_everyone_mcu_is_descent_on_the_pooled_data() -> None:
-    """Shards of different sizes included: that is what the factor N |D_k| / sum |D| is for."""
+    """Also with shards of different sizes, because of the factor N |D_k| / sum |D|."""
     what = task(7, batch=None, rate=LearningRate(4.0, 5.0))
     who = cafe.Federation(7, ALWAYS)
     history = cafe.simulate(who, mcu(quorum=7, deadline=1.0), what, rounds=30)
@@ -61,7 +61,7 @@ def test_agu_is_mcu_when_one_report_is_enough() -> None:
     what = task(9)
     ours = cafe.simulate(who, agu(quorum=1, deadline=0.2), what, rounds=80, seed=4)
     theirs = cafe.simulate(who, mcu(quorum=1, deadline=0.2), what, rounds=80, seed=4)
-    assert 0 < theirs.updates < 80  # rounds fail only when nobody reports: nothing to carry
+    assert 0 < theirs.updates < 80  # rounds fail only without reports: nothing to carry
     assert model(ours).tobytes() == model(theirs).tobytes()
     np.testing.assert_array_equal(ours.by_round["waste"], theirs.by_round["waste"])
 
@@ -80,7 +80,7 @@ def test_agu_with_a_union_accumulates_gradients() -> None:
 
 
 class Linear:
-    """Loss x[0] * w: the same gradient wherever one is."""
+    """Loss x[0] * w: the same gradient at every model."""
 
     def start(self, rng: np.random.Generator) -> Any:
         return np.zeros(1, dtype=np.float32)
@@ -108,7 +108,7 @@ class Linear:
 
 
 def test_unbiased_awu_moves_by_the_mean_gradient() -> None:
-    """On a constant gradient its expected step is the full one, however unequal the clients."""
+    """With a constant gradient its expected step is the full one, even if clients are unequal."""
     who = cafe.Federation.exponential(np.array([2.0, 1.0, 0.5, 0.2, 0.1, 3.0]))
     what = task(6, learner=Linear(), rate=1.0)
     history = cafe.simulate(who, awu(deadline=1.0, weight="unbiased"), what, rounds=3000, seed=3)
@@ -212,7 +212,7 @@ def test_learning_learns() -> None:
     ids=str,
 )
 def test_who_looks_on_makes_no_difference(policy: cafe.Policy) -> None:
-    """How often the model is evaluated makes no difference to a byte."""
+    """How often the model is evaluated does not change a byte of the result."""
     who = cafe.Federation(9, cafe.Exponential(1.0), availability=0.9)
     what = task(9, server=Momentum(momentum=0.5))
     alone = cafe.simulate(who, policy, what, rounds=60, evaluate_every=60)
@@ -231,7 +231,7 @@ def test_who_looks_on_makes_no_difference(policy: cafe.Policy) -> None:
     ids=str,
 )
 def test_only_the_models_that_jobs_refer_to_are_kept(policy: cafe.Policy, most: int) -> None:
-    """Jobs of 0.12 and 0.17 that run on over rounds of 0.05 refer to versions of their own."""
+    """Jobs of 0.12 and 0.17 run through several rounds of 0.05 and refer to old versions."""
     who = cafe.Federation(9, cafe.Constant(np.array([0.12, 0.17, 0.01])), kind=np.arange(9) % 3)
     run = Run(who, policy, task(9))
     assert run.training is not None

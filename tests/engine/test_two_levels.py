@@ -27,7 +27,7 @@ from tests.support.two_levels import INNER, everyone, examples, model, points, s
 
 
 def test_the_cloud_waits_for_both() -> None:
-    """From 0: 0.5 and 1.5 at 1.5 and 2.5, the mean is 1. From 1: 1 and 2, the mean is 1.5."""
+    """From 0, clusters report 0.5 and 1.5, with mean 1. From 1 they report 1 and 2, mean 1.5."""
     half = cafe.Constant(0.5)
     levels = two_levels(slow_and_fast(), everyone(), points([1, 3]), link=half, rounds=2)
     assert levels.cloud.by_round["closed"].tolist() == [2.5, 5.0]
@@ -42,7 +42,7 @@ def test_the_cloud_waits_for_both() -> None:
 
 
 def test_a_cluster_makes_several_updates_before_it_reports() -> None:
-    """0.5, 0.75 at 2.5 and 1.5, 2.25 at 4.5: the mean is 1.5."""
+    """One reports 0.75 (after 0.5) at 2.5, the other 2.25 (after 1.5) at 4.5: the mean is 1.5."""
     half = cafe.Constant(0.5)
     levels = two_levels(slow_and_fast(), everyone(2), points([1, 3]), link=half, rounds=1)
     assert levels.cloud.virtual_time == 4.5
@@ -112,7 +112,7 @@ def test_equals_a_plain_loop_over_the_reference(inner: Policy, per: Any) -> None
 @pytest.mark.parametrize("inner", INNER, ids=str)
 @pytest.mark.parametrize("steps", [1, 3])
 def test_one_cluster_is_its_own_plain_run(inner: Policy, steps: int) -> None:
-    """Everything but the version, which counts the models from the cloud too, to the bit."""
+    """All but the version is equal to the bit; the version also counts models from the cloud."""
     who, task = cafe.Federation(6, cafe.Exponential(1.0)), examples(6)
     levels = two_levels([Cluster(who, inner)], everyone(steps), task, rounds=12 // steps, seed=4)
     ours = levels.clusters[0]
@@ -163,7 +163,7 @@ def test_what_holds_of_every_run(cloud: Policy, seed: int, inner: Policy) -> Non
     assert -1e-9 <= levels.discarded <= used + 1e-9
     if not history.open_jobs and history.fates["fresh"] + history.fates["stale"] == history.jobs:
         assert levels.discarded == 0
-    # With a task and without, the books are the same; and again they are the same.
+    # The books are the same without a task, and in a second run.
     for other in (books, again):
         pairs = zip((history, *levels.clusters), (other.cloud, *other.clusters), strict=True)
         for mine, theirs in pairs:

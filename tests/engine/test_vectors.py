@@ -65,7 +65,7 @@ def test_two_rounds_by_hand(kind: Any) -> None:
 
 
 def test_control_variates_remove_the_drift() -> None:
-    """With 1 and 2 steps, averaging stands still where w / 2 = 3 (4 - w) / 4, at 2.4, not at 2."""
+    """With 1 and 2 steps, averaging converges to 2.4, where w / 2 = 3 (4 - w) / 4, not to 2."""
     invite, what = in_turn(2, np.array([1, 2])), points(0.0, 4.0)
     drifted = models(Run(steady(2), averaging(invite, 0.5), what), 40)[-1]
     corrected = models(Run(steady(2), scaffold(invite, 0.5), what), 40)[-1]
@@ -74,7 +74,7 @@ def test_control_variates_remove_the_drift() -> None:
 
 
 def test_scaffold_is_what_its_authors_wrote() -> None:
-    """Against a loop that knows nothing of this library; two of five clients at a time."""
+    """Compared with a loop that does not use this library; two of five clients at a time."""
     rng = np.random.default_rng(3)
     clients, size, cohort, rate, rounds = 5, 4, 2, 0.15, 40
     bend = np.array([0.5, 1.0, 2.0, 3.0])
@@ -184,7 +184,7 @@ def test_clients_that_never_begin_are_sent_nothing() -> None:
 
 @pytest.mark.parametrize("kind", [Run, Reference])
 def test_nothing_of_a_round_that_fails_is_kept(kind: Any) -> None:
-    """The first update is too large for float32; its vector goes with it."""
+    """The first update overflows float32; its vector is dropped too."""
 
     def merge(ledger: Ledger, reports: Reports) -> Merge:
         first = ledger.round == 0

@@ -71,7 +71,7 @@ def test_a_plateau_ends_where_longer_gains_nothing() -> None:
 
 @pytest.mark.parametrize("clients", [10**3, 10**6])
 def test_deadlines_longer_than_any_one_client_needs(clients: int) -> None:
-    """With everybody needed, the last of many decides, far in the tail of each."""
+    """If all clients are needed, the slowest of many decides, far in the tail of the latency."""
     who = Federation(clients, Exponential(1.0))
     search = DeadlineSearch(who, Prices(1, 1), quorum=clients)
     best, *_ = search.optima()

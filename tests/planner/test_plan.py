@@ -1,4 +1,4 @@
-"""Plans: global, honest about basins and broken models, and better than anything nearby."""
+"""Plans: the global optimum, warnings about other optima and bad models, no better neighbour."""
 
 from __future__ import annotations
 

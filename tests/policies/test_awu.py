@@ -26,7 +26,7 @@ from tests.support.federations import taking
     ],
 )
 def test_ages_weigh(options: dict[str, Any], before: float, last: tuple[float, float]) -> None:
-    """Client 0 is alone in two rounds; client 1, begun at 0, is with it in the third.
+    """Client 0 reports alone in two rounds; client 1, started at 0, also reports in the third.
 
     That closes at 12. Client 0 was last merged in the round before, from a job begun at 4: its age
     is 8, or 2 rounds. Client 1 was never merged: 12, or 4 rounds, with one more for its first.

@@ -78,7 +78,7 @@ def test_engine_and_reference_agree(name: str) -> None:
 @every_example
 def test_live_and_engine_agree(name: str) -> None:
     policy, what = made(name), task()
-    # A real server that waits for all learns who is lost, and need not wait for them.
+    # A real server that waits for all is told which jobs are lost, and does not wait for them.
     lossy = policy.target != "all"
     who, crash = federation(0.8 if lossy else 1.0), 0.1 if lossy else 0.0
     wire = VirtualWire(who, SEED, engine_trainer(what, SEED), crash, what)

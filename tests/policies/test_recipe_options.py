@@ -54,7 +54,7 @@ def test_when_a_round_closes(
 def test_who_is_late(
     recipe: Recipe, options: dict[str, Any], closed: list[float], reports: list[int]
 ) -> None:
-    """Client 1 misses the first deadline. Kept, it reports at 3.5, after the other does at 3."""
+    """Client 1 misses the first deadline. If it is kept, it reports at 3.5, after client 0 at 3."""
     history = cafe.simulate(taking(1.0, 3.5), recipe(quorum=1, deadline=2.0, **options), rounds=2)
     assert history.by_round["closed"].tolist() == closed
     assert history.by_round["reports"].tolist() == reports
@@ -85,7 +85,7 @@ def test_a_cohort_is_drawn_anew_each_round(recipe: Recipe) -> None:
     ids=str,
 )
 def test_a_report_takes_so_many_steps(policy: Policy, steps: int) -> None:
-    """Each goes half of the way that is left from 0 to the only example, at 1."""
+    """Each step goes half of the remaining way from 0 to the only example, at 1."""
     point = Examples(np.ones((1, 1)), np.zeros(1))
     what = cafe.Task(point, Shards.of([np.array([0])]), Quadratic(1), rate=0.5)
     history = cafe.simulate(taking(1.0), policy, what, rounds=1)

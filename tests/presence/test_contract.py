@@ -1,4 +1,4 @@
-"""Every presence through one set of properties: what simulators may rely on."""
+"""Properties of every presence that simulators rely on."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_the_page_shows_what_went_over_the_network(learned: list[Run], ledgers: 
     cells = run_cells.traffic(group_runs(ledgers))
     assert cells is not None
     assert cells.columns == ["", "models sent"]
-    # Logs of earlier versions did not count.
+    # Logs of earlier versions have no counts of bytes.
     none = {name: np.zeros(mcu.history.rounds) for name in TRAFFIC}
     old = replace(mcu.history, by_round=mcu.history.by_round | none)
     assert run_cells.traffic(group_runs([replace(mcu, history=old)])) is None

@@ -1,4 +1,4 @@
-"""The chi-square rule, on measurements of which the truth is known."""
+"""The chi-square rule, on measurements with known true values."""
 
 from __future__ import annotations
 

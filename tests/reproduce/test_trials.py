@@ -59,7 +59,7 @@ def test_missing_data_are_missed_before_processes_start(
 
 
 def test_scenarios_are_what_the_experiments_play() -> None:
-    """Those that an experiment does not vary itself, but sets up anew in Python."""
+    """Scenarios that an experiment does not vary, but builds again in Python."""
     assert load_scenario("fig-objective").federation.clients == objective_curve.CLIENTS
     assert load_scenario("fig-iid-rate").policy("mcu").parameters["deadline"] == iid_rate.DEADLINE
     unequal = load_scenario("corrections").federation

@@ -8,18 +8,18 @@ SEEDS = range(5)
 
 
 def learned(updates: float) -> float:
-    """An accuracy that only the number of updates decides."""
+    """An accuracy that depends only on the number of updates."""
     return 0.96 - 0.6 * float(np.exp(-np.sqrt(updates / 15)))
 
 
 def noise(seed: int, *place: float, size: float = 3e-4) -> float:
-    """Random, but the same for the same seed and place."""
+    """A random number that depends only on the seed and the position."""
     address = [seed, *(round(1000 * value) for value in place)]
     return size * float(np.random.default_rng(address).standard_normal())
 
 
 def lucky(updates: int, seed: int, *place: float) -> float:
-    """A run's accuracy. A run without a failed round is that of quorum 1, to the last bit."""
+    """A run's accuracy. Without failed rounds it equals that of quorum 1, to the last bit."""
     where = place if updates < 1000 else ()
     return learned(updates) + noise(seed, *where)
 

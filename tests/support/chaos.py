@@ -43,7 +43,7 @@ class Chaos:
         for name in list(wire.local_models):
             if rng.random() < self.share / 3:
                 del wire.local_models[name]
-        # Replies to old orders, and to none.
+        # Replies to old orders, and replies to no order.
         wire.strays = [Reply(f"{n:06d}", lost="long ago") for n in range(wire.polls * 3)]
         wire.strays += [Reply("nonsense", malformed="what?")]
 

@@ -74,7 +74,7 @@ def losses_of(learner: Learner, model: Any, data: Examples, shards: Shards) -> F
 
 
 class Plainer:
-    """A learner that has a gradient and no more, as a network has."""
+    """A learner that, like a network, has a gradient but no known minimum or curvature."""
 
     def __init__(self, inner: Learner) -> None:
         self._inner = inner

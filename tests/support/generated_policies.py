@@ -1,7 +1,7 @@
-"""Policies that answer at random, within what is allowed.
+"""Policies that give random but valid answers.
 
 Each answer is a function of a seed and of what the decision sees, so that a policy gives the same
-answers wherever it is asked the same.
+answers in every simulator.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Answers:
         return Work(**given)
 
     def some(self, ledger: Ledger, rng: np.random.Generator, least: int) -> Invitation:
-        """Some idle clients, at least so many."""
+        """Some idle clients, at least ``least`` of them."""
         idle, n = ledger.idle, len(ledger.idle)
         count = int(rng.integers(least, n + 1)) if n > least else n
         clients = np.sort(rng.choice(idle, count, replace=False)) if count else idle[:0]
@@ -86,7 +86,7 @@ class Answers:
         return Invitation(clients, local, work, amount, note)
 
     def invite(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
-        """Some, or nobody."""
+        """Some idle clients, or none."""
         mine = self.rng(1, ledger, ledger.invitations)
         if mine.random() < 0.1:
             return Invitation(np.empty(0, dtype=np.intp))
@@ -117,7 +117,7 @@ class Answers:
         return Merge(chosen, keep, "model" if mine.random() < 0.3 else "update")
 
     def carry(self, ledger: Ledger, closed: Closed) -> Carried:
-        """One code for all jobs or one for each; who keeps, likewise."""
+        """One code for all jobs or one for each job; one keep flag for all or one for each."""
         n, known = len(closed.jobs), int(np.count_nonzero(closed.reported))
         mine = self.rng(4, ledger, n, known, int(np.count_nonzero(closed.used)))
         most = int(RUN | HOLD | LOCAL)

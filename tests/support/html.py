@@ -14,7 +14,7 @@ MOST_BYTES = 2_000_000
 
 
 class Page(HTMLParser):
-    """Checks that what is opened is closed, and notes names and what points to them."""
+    """Checks that every tag is closed, and records ids and the links to them."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Page(HTMLParser):
 
 
 def check(text: str) -> None:
-    """Well-formed, self-contained, small, and readable where pictures cannot be seen."""
+    """Assert that a page is well-formed, self-contained, small, and has texts for its pictures."""
     page = Page(text)
     assert page.open == []
     assert len(page.names) == len(set(page.names))

@@ -32,7 +32,7 @@ steady = settings(derandomize=True, deadline=None, max_examples=25, database=Non
 
 @dataclass(frozen=True)
 class Example:
-    """How to make a latency, as often as wanted, and whether it has a density."""
+    """A function that makes a latency, and whether the latency has a density."""
 
     make: Callable[[], Latency]
     density: bool = True
@@ -132,7 +132,7 @@ shares = st.floats(1e-12, 1 - 1e-12)
 
 
 def wrong(value: Any) -> Any:
-    """A value of a type that a checker would not let pass."""
+    """A value typed as Any, so that the type checker accepts a wrong argument."""
     return value
 
 
@@ -141,7 +141,7 @@ def shape_of(latency: Latency) -> tuple[int, ...]:
 
 
 def bend_points(latency: Latency, start: float, end: float) -> Floats:
-    """A subdivision between two times, fine where F rises and beyond every place where it bends."""
+    """A subdivision between two times, fine where F rises and after each of its breaks."""
     bends = np.concatenate([[start], latency.breaks()])
     bends = bends[(bends >= start) & (bends < end)]
     steps = 0.5 ** np.arange(60)

@@ -32,9 +32,9 @@ def a_model(learner: Learner) -> NDArray[np.float32]:
 
 
 def ragged_steps(clients: int = 5, steps: int = 7, batch: int = 4, seed: int = 3) -> LocalSteps:
-    """Batches and local of many lengths.
+    """Batches and local steps of many lengths.
 
-    One client takes no step, one leaves its first one out, one has a step without an example.
+    One client takes no step, one skips its first step, and one has a step without an example.
     """
     rng = np.random.default_rng(seed)
     shape = (clients, steps, batch)
@@ -44,7 +44,7 @@ def ragged_steps(clients: int = 5, steps: int = 7, batch: int = 4, seed: int = 3
     rate[np.arange(steps) >= rng.integers(1, steps + 1, (clients, 1))] = 0.0
     rate[0], rate[0, 0] = 0.1, 0.0
     rate[-1] = 0.0
-    weight[0, steps // 2] = 0.0  # nothing but prox and offset, and a decay of nothing
+    weight[0, steps // 2] = 0.0  # a step with prox and offset only
     weight[0, -1] = 0.0
     return LocalSteps(rng.integers(0, ROWS, shape), weight, rate)
 

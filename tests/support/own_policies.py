@@ -83,7 +83,7 @@ rounds = 12
 
 
 def folder_with(folder: Path, **files: str) -> Path:
-    """A folder with the policies of this page, or with others."""
+    """A folder with the policies of this module, or with others."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in ({"own_rules": FEDBUFF, "helpers_of_mine": HELPERS} | files).items():
         (folder / f"{name}.py").write_text(text)

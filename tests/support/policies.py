@@ -50,7 +50,7 @@ class AtReports:
 
 
 def fedbuff(goal: int) -> Policy:
-    """Fill up when a round begins, commit at the goal-th report, let the others run."""
+    """Invite up to nine clients per round, commit at the goal-th report, let the others run."""
     return Policy("fedbuff", Sample(9), AtReports(goal), damped(goal), lambda *_: Carried(RUN))
 
 
@@ -90,7 +90,7 @@ def damped(goal: int) -> Callable[[Ledger, Reports], Merge]:
 
 
 def fedasync(share: float) -> Policy:
-    """Mix every model in as it comes."""
+    """Mix in every model when it arrives."""
 
     def merge(ledger: Ledger, reports: Reports) -> Merge:
         alpha = share / np.sqrt(1.0 + ledger.version - reports.version)
@@ -100,7 +100,7 @@ def fedasync(share: float) -> Policy:
 
 
 def memory(deadline: float) -> Policy:
-    """Everybody's last update counts, fresh or not (as in anarchic learning)."""
+    """The last update of every client counts, fresh or not (as in anarchic learning)."""
 
     def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
         over = ledger.now >= ledger.opened + deadline
@@ -113,7 +113,7 @@ def memory(deadline: float) -> Policy:
 
 
 def mixing() -> Policy:
-    """Mix in everybody's last model, fresh or not: old versions are still needed."""
+    """Mix in every client's last model, fresh or not: old versions are still needed."""
 
     def merge(ledger: Ledger, reports: Reports) -> Merge:
         share = np.full(len(reports), 0.5 / ledger.clients)
@@ -128,7 +128,7 @@ def _hold_all(ledger: Ledger, closed: Closed) -> Carried:
 
 
 def tolerant(deadline: float, lag: int) -> Policy:
-    """Clients go on from their own models until these are too old (as SAFA does)."""
+    """Clients continue from their own models until these are too old (as in SAFA)."""
 
     def carry(ledger: Ledger, closed: Closed) -> Carried:
         young = ledger.version - closed.jobs.version < lag
@@ -159,7 +159,7 @@ def counting(goal: int) -> Policy:
 
 
 def strict(lag: int) -> Policy:
-    """Asynchronous, and refuses what is too stale: some commits use nothing at all."""
+    """Asynchronous; drops reports that are too stale, so some commits use no report."""
 
     def merge(ledger: Ledger, reports: Reports) -> Merge:
         return Merge(np.where(ledger.version - reports.version > lag, 0.0, 0.5), keep=0.999)
@@ -202,7 +202,7 @@ def learning() -> Policy:
 
 
 def clipped(norm: float) -> Policy:
-    """Look at updates and shorten the long ones."""
+    """Clip updates to a norm."""
 
     def merge(ledger: Ledger, reports: Reports) -> Merge:
         assert reports.updates is not None
@@ -255,7 +255,7 @@ def forecasting() -> Policy:
 
 
 def unequal() -> Policy:
-    """Clients take different numbers of steps, and a note says how much each counts."""
+    """Clients take different numbers of steps; the note of a job is its weight per step."""
 
     def invite(ledger: Ledger, rng: np.random.Generator) -> Invitation:
         clients = ledger.idle
@@ -339,7 +339,7 @@ OTHERS = [
     hurried(steps=4, partial=True), coin(), watching(), forecasting(),
 ]  # fmt: skip
 EVERY = [policy for some in RECIPES.values() for policy in some] + OTHERS
-# What a task, or a federation that says how long a step takes, is needed for.
+# Policies that need a task, or a federation with a time per step.
 SEEING = [clipped(0.05), curious(), scored()]
 TIMED = [hurried(seconds=0.2), hurried(steps=9, partial=True), unequal(), refilling(6, 3)]
 
@@ -354,7 +354,7 @@ every_policy = over(EVERY)
 
 
 def federation(availability: float = 1.0) -> cafe.Federation:
-    """Some clients take as long as each other; they are present with a probability."""
+    """Some clients always take equally long; these are present with a probability."""
     slow = cafe.Federation.exponential(np.linspace(0.5, 3.0, CLIENTS - 4), None)
     steady = cafe.Federation(4, cafe.Constant(0.31), availability=availability)
     return cafe.Federation.join(slow, steady)

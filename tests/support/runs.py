@@ -57,7 +57,7 @@ POLICIES = (
 
 
 def made_up(policy: str, seed: int, rounds: int, clients: int, *, curve: bool = True) -> History:
-    """A history of any size, at once; its figures mean nothing."""
+    """A history of any size, made without a run; its numbers have no meaning."""
     rng = np.random.default_rng(seed)
     closed = np.cumsum(rng.uniform(0.5, 1.5, rounds))
     columns: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Whole runs in virtual time, stopped at will, and what their folders must hold."""
+"""Whole runs in virtual time that can be stopped, and what their folders must contain."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def no_number(word: str) -> float:
 
 
 def assert_sound(folder: Path) -> None:
-    """The files of a run agree with each other, whatever it has been through."""
+    """Assert that the files of a run agree with each other, even after crashes and restarts."""
     rounds, jobs = read_rounds(folder), read_jobs(folder)
     assert [outcome.round for outcome in rounds] == list(range(len(rounds)))
     versions = np.cumsum([outcome.succeeded for outcome in rounds])
@@ -65,11 +65,11 @@ def assert_sound(folder: Path) -> None:
 
 
 class Killed(BaseException):
-    """The process is no more."""
+    """Simulates that the process was killed."""
 
 
 def stopped_after(rounds: int, folder: Path, at: VirtualWire, given: ServerConfig) -> None:
-    """Serve, and stop as Ctrl-C would after so many rounds."""
+    """Serve, and stop after ``rounds`` rounds as Ctrl-C would."""
 
     def say(sentence: str) -> None:
         if sentence.startswith(f"Round {rounds - 1} "):

@@ -92,14 +92,14 @@ def some_steps(
 
 
 def ragged(local: LocalSteps, seed: int = 4) -> LocalSteps:
-    """The same local with batches and local of many lengths, one of them of no step at all."""
+    """The local steps with different batch sizes and numbers of steps; one client takes no step."""
     rng = np.random.default_rng(seed)
     clients, steps, batch = local.rows.shape
     weight, rate = local.weight.copy(), local.rate.copy()
     weight[np.arange(batch) >= rng.integers(1, batch + 1, (clients, steps, 1))] = 0.0
     rate[np.arange(steps) >= rng.integers(1, steps + 1, (clients, 1))] = 0.0
     rate[-1] = 0.0
-    rate[0, 0] = 0.0  # a step left out in the middle
+    rate[0, 0] = 0.0  # client 0 skips its first step
     return LocalSteps(local.rows, weight, rate)
 
 

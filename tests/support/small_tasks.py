@@ -28,7 +28,7 @@ def points(*at: float) -> Examples:
 
 
 def drawn(*at: float, clients: int = 1, **more: Any) -> cafe.Task:
-    """A model that begins at 0 and is drawn to the mean of the points; all clients hold all."""
+    """A model that starts at 0 and moves to the mean of the points; all clients hold all points."""
     given: dict[str, Any] = {"rate": 0.5} | more
     shards = Shards.of([np.arange(len(at))] * clients)
     return cafe.Task(points(*at), shards, Quadratic(1), **given)

@@ -127,7 +127,7 @@ def play(
         came = times <= deadline
         here, length, full = came, deadline, False
         if target is not None and came.sum() >= target:
-            # Ties at the target's time are broken by lot.
+            # Ties at the target's time are broken at random.
             first = np.lexsort((rng.random(clients), times))[:target]
             here, length, full = np.zeros(clients, dtype=bool), float(times[first[-1]]), True
             here[first] = True
@@ -201,12 +201,12 @@ class Game:
         return np.ones(self.rounds)
 
     def agree(self, claim: ArrayLike, top: ArrayLike, bottom: ArrayLike | None = None) -> None:
-        """Hold a claim against the ratio of two sums over rounds, within 4.5 standard errors.
+        """Assert that a claim is the ratio of two sums over rounds, within 4.5 standard errors.
 
         The standard error is the delta method's over batches of rounds, which also serves sums
-        that depend on earlier rounds. What is so rare that it was seen in few rounds, or none, has
-        no standard error: ten rounds' worth is allowed. Rounds that are NaN, before a client's
-        first use, are left out.
+        that depend on earlier rounds. An event seen in few rounds, or none, has no usable standard
+        error, so a tolerance of ten rounds is added. Rounds that are NaN, before a client's first
+        use, are left out.
         """
         above = np.asarray(top, dtype=float).reshape(self.rounds, -1)
         below = np.broadcast_to(

@@ -128,7 +128,7 @@ every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
 
 def ragged_steps(steps: int = 3, clients: int = 6) -> LocalSteps:
-    """Batches of 1 to 4 examples with weights of their own, and clients that stop early."""
+    """Batches of 1 to 4 examples, each with its own weight, and clients that stop early."""
     rng = np.random.default_rng(3)
     rows = rng.integers(40, size=(clients, steps, 4))
     weight = rng.uniform(0.1, 0.4, size=rows.shape).astype(np.float32)
@@ -146,7 +146,7 @@ def coefficients(clients: int = 6) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 def module_of(learner: TorchLearner, model: Tensor) -> nn.Module:
-    """A module of its own with the model's parameters."""
+    """A new module with the model's parameters."""
     module = copy.deepcopy(learner._module)
     trained = [p for p in module.parameters() if p.requires_grad]
     nn.utils.vector_to_parameters(model.clone(), trained)

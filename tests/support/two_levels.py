@@ -18,7 +18,7 @@ from cafe.rounds import Policy, Work
 
 
 def everyone(steps: int = 1, **changes: Any) -> Policy:
-    """Waits for all."""
+    """A policy that waits for all clients."""
     work = Work(steps, **changes)
     return Policy(
         "everyone", Everyone(work), merge=Mean(), carry=DropAll(), **closing(1, None, all_in=True)
@@ -26,7 +26,7 @@ def everyone(steps: int = 1, **changes: Any) -> Policy:
 
 
 def points(by_client: Sequence[float], **changes: Any) -> cafe.Task:
-    """One example each: a client draws the model half the way to its own point."""
+    """One example per client: a step moves the model half of the way to the client's point."""
     data = Examples(np.array(by_client, dtype=float)[:, None], np.zeros(len(by_client)))
     shards = Shards.of([np.array([k]) for k in range(len(by_client))])
     given: dict[str, Any] = {"batch": None, "rate": 0.5} | changes
@@ -46,7 +46,7 @@ def model(levels: Levels) -> float:
     return float(levels.model[0])
 
 
-# ---------------------------------------------------------------- the slow twin
+# ---------------------------------------------------------------- a slow reference
 
 
 def examples(clients: int, seed: int = 3) -> cafe.Task:

@@ -55,7 +55,7 @@ def scaffold(invite: Any, rate: float, **close: Any) -> Policy:
 
 
 def averaging(invite: Any, rate: float) -> Policy:
-    """The same without control variates."""
+    """Local steps as in :func:`scaffold`, without control variates."""
     return replace(scaffold(invite, rate), name="averaging", merge=Mean())
 
 
@@ -70,7 +70,7 @@ def in_turn(cohort: int, amounts: NDArray[np.int64]) -> Any:
 
 
 def points(*where: Any, bend: Any = 1.0) -> cafe.Task:
-    """Each client holds one point, which its model is drawn to; every step uses it."""
+    """Each client holds one point; every step moves its model towards the point."""
     x = np.array(where, dtype=np.float32).reshape(len(where), -1)
     shards = Shards.of([np.array([k]) for k in range(len(where))])
     learner = Quadratic(x.shape[1], bend)
@@ -91,9 +91,9 @@ def models(run: Any, rounds: int) -> list[Any]:
 
 
 def pushing(late: bool = False, held: bool = False, masks: bool = True) -> Policy:
-    """Answers a common vector and a mask now and then, and does not look at updates.
+    """Answers a common vector and a mask in some rounds, and does not use updates.
 
-    Jobs that run on over several rounds, or are held, use older ones.
+    Jobs that run for several rounds, or are held, use older vectors.
     """
 
     def merge(ledger: Ledger, reports: Reports) -> Merge:
@@ -136,7 +136,7 @@ POLICIES = [everybody(5), everybody(CLIENTS), pushing(), pushing(late=True),
 
 
 def sized(policy: Policy, size: int) -> Policy:
-    """The same for a model of other size."""
+    """A copy of the policy for a model of ``size`` parameters."""
 
     def merge(ledger: Ledger, reports: Reports) -> Merge:
         answer = policy.merge(ledger, reports)
@@ -161,7 +161,7 @@ def freezing(threshold: float) -> Policy:
 
 
 def once(**vectors: Any) -> Policy:
-    """Everybody takes a step; the first merge answers vectors, and no other does."""
+    """All clients take a step; only the first merge answers vectors."""
 
     def merge(ledger: Ledger, reports: Reports) -> Merge:
         given = vectors if ledger.version == 0 else {}

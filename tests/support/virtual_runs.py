@@ -17,7 +17,7 @@ __all__ = ["WAYS", "VirtualWire", "exponential", "live", "random_step", "start"]
 
 
 def exponential(clients: int = 6, rate: float = 1.0) -> cafe.Federation:
-    """Alike and memoryless."""
+    """Equal clients with exponential response times."""
     return cafe.Federation(clients, cafe.Exponential(rate))
 
 

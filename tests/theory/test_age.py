@@ -18,7 +18,7 @@ steady = settings(derandomize=True, deadline=None, max_examples=100, database=No
 
 
 def test_age_of_every_client(game: Game) -> None:
-    """Integrated over continuous time, client by client, whatever a round's length tells of it."""
+    """The age, integrated over continuous time for each client, is the expected one."""
     played, found = game.played, game.expected
     never = found.participation_by_client == 0
     np.testing.assert_array_equal(np.isinf(found.age_by_client), never)
@@ -44,9 +44,9 @@ def test_length_and_use_are_correlated_and_it_cancels() -> None:
     length = np.minimum(np.sort(times, axis=1)[:, 1], 1.5)
     used = times <= length[:, None]
     given_used = (length[:, None] * used).sum(axis=0) / used.sum(axis=0)
-    # The correlation is real: when the slow client is in, the round was a short one.
+    # The correlation is real: a round in which the slow client is used is shorter on average.
     assert given_used[0] < 0.9 * length.mean()
-    # The renewal argument with the correlation kept: a used round, then unused ones to the next.
+    # The renewal argument with the correlation: a used round, then unused rounds until the next.
     r = used.mean(axis=0)
     unused = (length[:, None] * ~used).sum(axis=0) / (~used).sum(axis=0)
     at_start = given_used + unused * (1 - r) / r
@@ -76,7 +76,7 @@ def test_known_values(clients: int, quorum: int, deadline: float, wanted: float)
 
 @pytest.mark.parametrize("target", [None, 12])
 def test_corollary_2(target: int | None) -> None:
-    """More quorum, older clients: every one of them, equal or not."""
+    """A larger quorum makes every client older, equal or not."""
     rates = np.random.default_rng(1).lognormal(0.0, 1.0, 12)
     for federation in (Federation(12, Exponential(1.0)), Federation.exponential(rates)):
         ages = np.array(
@@ -86,7 +86,7 @@ def test_corollary_2(target: int | None) -> None:
 
 
 def test_closing_early_makes_clients_younger() -> None:
-    """At the paper's own optimum, 50 clients and T = 8.52, everybody is there long before."""
+    """At the paper's own optimum, 50 clients and T = 8.52, all clients report long before T."""
     federation = Federation(50, Exponential(1.0))
     wait = age_by_kind(Setting(federation, 1, 8.52))[0]
     close = age_by_kind(Setting(federation, 1, 8.52, 50))[0]
@@ -104,7 +104,7 @@ def test_a_client_that_is_never_used_is_infinitely_old() -> None:
 @pytest.mark.parametrize("quorum", [1, 2, 3])
 @pytest.mark.parametrize("target", [None, 3])
 def test_age_is_never_minus_infinity(quorum: int, target: int | None) -> None:
-    """A chance of minus zero would make the oldest client the youngest."""
+    """A probability of -0.0 would give the age -inf, which would count as the best."""
     setting = Setting(Federation(3, Uniform(2.0, 3.0)), quorum, 1.0, target)
     assert np.all(age_by_kind(setting) == np.inf)
     assert age_as_printed(1000, 1.0, 1000, 1e-5) == np.inf

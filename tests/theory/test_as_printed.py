@@ -40,7 +40,7 @@ def test_the_report_probability() -> None:
 def test_the_mean_share_is_success_over_clients(
     clients: int, rate: float, report: float, place: float
 ) -> None:
-    """The paper's sum for S~ is (1 - q) / N, and so it is for the general code."""
+    """The paper's sum for S~ equals (1 - q) / N, and so does the result of the general code."""
     quorum = 1 + round(place * (clients - 1))
     exact = expect(Federation(clients, Exponential(rate)), quorum=quorum, deadline=report / rate)
     if exact.success_probability > 1e-250:
@@ -89,7 +89,7 @@ def test_the_objective(
 
 
 def test_the_objective_has_two_valleys() -> None:
-    """Fig. 4's own setting: N = 50, prices 20 and 100; the better valley is the far one."""
+    """Fig. 3: N = 50, prices 20 and 100; the minimum at the longer deadline is the better one."""
     x = np.geomspace(0.005, 50, 4000)
     values = np.array([objective_as_printed(50, 1.0, t, 20.0, 100.0) for t in x])
     inner = np.flatnonzero((values[1:-1] < values[:-2]) & (values[1:-1] < values[2:])) + 1

@@ -122,7 +122,7 @@ SETTINGS = [(1, 0.1), (1, 0.7), (1, 4.0), (4, 0.5), (8, 0.7), (10, 2.0)]
 def test_both_bounds_hold_and_the_corrected_is_the_better(
     counted: Counter, quorum: int, deadline: float, noise: float
 ) -> None:
-    """Each with the schedule its theorem asks for; failed rounds count as rounds."""
+    """Each bound with the schedule of its theorem; failed rounds count as rounds."""
     world, rounds = quadratics(1, noise=noise), 1500
     t = np.arange(1, rounds + 1)
     p = 1 - np.exp(-deadline)
@@ -149,7 +149,7 @@ def test_both_bounds_hold_and_the_corrected_is_the_better(
 def test_the_moment_recursion_is_what_training_does(
     counted: Counter, quorum: int, deadline: float
 ) -> None:
-    """Federated SGD played out 4000 times, with failed rounds and noise."""
+    """Federated SGD simulated 4000 times, with failed rounds and noise."""
     world, runs, rounds = quadratics(2), 4000, 25
     p = 1 - np.exp(-deadline)
     masses = counted([p], [1 - p], [10], quorum).masses
@@ -208,7 +208,7 @@ def test_the_factors(game: Game) -> None:
 
 @pytest.mark.parametrize("clients", [1, 2, 3, 7, 11, 50])
 def test_when_everybody_reports_nothing_is_sampled(clients: int) -> None:
-    """The mean gradient is then exact but for its noise, sigma^2 / N."""
+    """The mean gradient is then exact, except for its noise sigma^2 / N."""
     for quorum in {1, clients}:
         setting = Setting(Federation(clients, Exponential(1.0)), quorum, 60.0)
         found = Variance.of(setting)

@@ -1,4 +1,4 @@
-"""Every expected quantity through one set of properties: units, order, limits, and what is a kind.
+"""Properties of every expected quantity: units, order of clients, limits, and grouping into kinds.
 
 A new scalar of :class:`cafe.theory.Expectation` must be given a unit here.
 """
@@ -90,7 +90,7 @@ def same(
         assert (a is None) == (b is None), name
         if a is not None and b is not None:
             unit = time if name in TIMES else 1.0
-            # The bias of equal clients is 0 but for rounding.
+            # The bias of equal clients is 0 up to rounding.
             assert a == pytest.approx(b * unit, rel=rtol, abs=1e-13 * unit), name
     for name in BY_CLIENT:
         values = getattr(wanted, name) * (time if name == "age_by_client" else 1.0)
@@ -163,7 +163,7 @@ def test_order_among_quantities(make: Make, target: int | None, deadline: float)
 
 @pytest.mark.parametrize("quorum", [1, 5, 9])
 def test_a_long_deadline(quorum: int) -> None:
-    """Everybody reports: nothing fails, nobody is favoured, all waits."""
+    """All clients report: no round fails, no client is favoured, rounds last until the deadline."""
     found = expect(equal(), quorum=quorum, deadline=1000.0)
     assert found.success_probability == 1.0
     assert found.broadcasts == 1.0
@@ -181,7 +181,7 @@ def test_a_long_deadline(quorum: int) -> None:
 
 @pytest.mark.parametrize("quorum", [1, 3])
 def test_a_short_deadline(quorum: int) -> None:
-    """At M = 1: N p rounds in a unit of time see a report, from a client alone."""
+    """At M = 1: a share N p of the rounds has a report, from a single client."""
     short = 1e-7
     found = expect(equal(), quorum=quorum, deadline=short)
     p = 0.8 * short
@@ -197,7 +197,7 @@ def test_a_short_deadline(quorum: int) -> None:
 @pytest.mark.parametrize("target", [None, 5, 3])
 @pytest.mark.parametrize("quorum", [1, 2, 3])
 def test_where_no_round_can_succeed(quorum: int, target: int | None) -> None:
-    """Infinities, not errors or warnings; and never minus infinity, which would be the best."""
+    """Infinite values, not errors or warnings, and never -inf, which would count as the best."""
     found = expect(Federation(5, Uniform(2.0, 3.0)), quorum=quorum, deadline=1.0, target=target)
     assert found.success_probability == 0.0
     for name in ("waste", "processing_waste", "broadcasts", "age", "worst_age", "normalised_age",
@@ -215,7 +215,7 @@ def test_where_no_round_can_succeed(quorum: int, target: int | None) -> None:
 @pytest.mark.parametrize("rate", [1e-60, 1e-62, 1e-64, 1e-100])
 @pytest.mark.parametrize("target", [None, 5])
 def test_where_success_is_all_but_impossible(rate: float, target: int | None) -> None:
-    """Down to chances that are no longer numbers, without a warning."""
+    """Even if probabilities underflow to 0, there is no warning."""
     found = expect(Federation(5, Exponential(rate)), quorum=5, deadline=1.0, target=target)
     assert found.broadcasts >= 1e299
     assert found.age >= 1e299

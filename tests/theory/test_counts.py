@@ -70,7 +70,7 @@ def check(
     assert whole[slow.masses.size :].sum() <= 2e-14
 
 
-# ----------------------------------------------------------------------------- the oracle's oracle
+# ------------------------------------------------------------------------- tests of the oracle
 
 
 @pytest.mark.parametrize("quorum", [1, 2, 4, 6])
@@ -111,7 +111,7 @@ def test_the_oracle_is_exact_in_fractions(counted: Counter, quorum: int) -> None
 
 # ------------------------------------------------------------------------- against the slow oracle
 
-# (report, miss): where one rounds to 1 only the other says how far from certain a client is.
+# (report, miss): if one rounds to 1, only the other tells how far it is from 1.
 CHANCES = [
     (0.5, 0.5),
     (0.3, 0.7),
@@ -178,7 +178,7 @@ def rows(name: str, size: int, rng: np.random.Generator) -> tuple[Floats, Floats
     ],
 )
 def test_many_kinds(counted: Counter, sorts: tuple[str, ...], size: int, spread: int) -> None:
-    """More kinds than are done one by one: the table, in one zone and in three."""
+    """With many kinds a table is used instead of direct evaluation, in one zone or in three."""
     rng = np.random.default_rng(7)
     parts = [rows(sort, size, rng) for sort in sorts]
     report = np.concatenate([p for p, _ in parts])
@@ -203,7 +203,7 @@ def test_groups(counted: Counter, quorum: int) -> None:
 
 @pytest.mark.parametrize(("small", "quorum"), [(1e-5, 40), (1e-2, 60), (0.3, 59), (1e-30, 9)])
 def test_far_tails(counted: Counter, small: float, quorum: int) -> None:
-    """As one kind, as equal and as unequal clients, and counted by those who miss."""
+    """With one kind, with equal and unequal clients, and with misses instead of reports."""
     shaken = small * np.random.default_rng(3).uniform(0.5, 1.5, 60)
     for rare in (np.array([small]), np.full(60, small), shaken):
         number = np.full(rare.size, 60 // rare.size)
@@ -221,7 +221,7 @@ def test_a_tail_of_1e_200_has_all_its_digits(counted: Counter) -> None:
 
 
 def test_steps_between_depths(counted: Counter) -> None:
-    """Between far-apart depths the tilted sum hardly varies, and one client less is far away."""
+    """Very different chances: the tilted sum varies little, and one client fewer matters."""
     number = [5, 3, 2, 2]
     for depths in [(1e-10, 1e-34, 1e-57), (1e-4, 1e-17, 1e-60), (1e-12, 1e-12, 1e-80)]:
         report, miss = [1.0, *depths], [1e-10, *(1.0 - d for d in depths)]
@@ -231,7 +231,7 @@ def test_steps_between_depths(counted: Counter) -> None:
 
 
 def test_what_is_impossible_is_exactly_zero(counted: Counter) -> None:
-    """Noise instead of 0 would be a finite age for a client whose report is never used."""
+    """Rounding noise instead of 0 would give a finite age to a client that is never used."""
     for quorum in range(1, 6):
         check(counted, [0.0, 0.54], [1.0, 0.46], [3, 2], quorum)
         check(counted, [1.0, 0.54], [0.0, 0.46], [3, 2], quorum)
@@ -261,7 +261,7 @@ def test_sums_over_a_large_federation(clients: int, spread: float) -> None:
     quorum = round(float(large.sum() + spread * (large @ miss) ** 0.5))
     found = turnout(large, miss, np.ones(clients), quorum)
     used = found.mean - found.reports_when_failed
-    if spread < 10:  # else the difference has no digits
+    if spread < 10:  # otherwise cancellation leaves no digits of the difference
         assert found.participation.sum() == pytest.approx(used, rel=1e-11)
     else:  # far out, n is hardly above M
         assert 1 < found.used / (found.success * quorum) < 1.01
@@ -279,7 +279,7 @@ def test_equal_clients_are_binomial(clients: int, chance: float, spread: float) 
     mean, sd = clients * chance, (clients * chance * (1 - chance)) ** 0.5
     quorum = int(np.clip(round(mean + spread * sd), 1, clients))
     kind = turnout([chance], [1 - chance], [clients], quorum)
-    # Quorum as a float keeps scipy from its 32-bit integers; its own accuracy is the looser one.
+    # A float quorum avoids scipy's 32-bit integers; scipy is less accurate than the code tested.
     np.testing.assert_allclose(kind.success, bdtrc(quorum - 1.0, clients, chance), rtol=1e-8)
     np.testing.assert_allclose(kind.failure, bdtr(quorum - 1.0, clients, chance), rtol=1e-8)
     if clients > 1:

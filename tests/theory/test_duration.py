@@ -52,7 +52,7 @@ def harmonic(n: int) -> float:
     [(1, 1e3), (10, 1e3), (10, 1e14), (10, 1e60), (1000, 1e3), (1000, 1e14), (100_000, 1e3)],
 )
 def test_without_a_deadline_it_is_the_order_statistic(clients: int, deadline: float) -> None:
-    """The K-th of N exponential times; a deadline that is never met is no limit however long."""
+    """The K-th of N exponential times; a deadline that is never reached has no effect."""
     for target in {clients, (clients + 1) // 2}:
         federation = Federation(clients, Exponential(2.0))
         duration, work = early_close(federation, target, deadline)
@@ -62,7 +62,7 @@ def test_without_a_deadline_it_is_the_order_statistic(clients: int, deadline: fl
         assert duration.mean == pytest.approx(mean, rel=1e-9)
         assert duration.second == pytest.approx(variance + mean**2, rel=1e-9)
         assert duration.mean_when_full == pytest.approx(mean, rel=1e-9)
-        # Memoryless: each of the reports costs 1 / rate of somebody's work.
+        # Memoryless: each report costs 1 / rate of client time on average.
         assert work == pytest.approx(target / 2, rel=1e-9)
 
 
@@ -102,7 +102,7 @@ MANY_BREAKS = {
 @pytest.mark.parametrize("name", MANY_BREAKS)
 @pytest.mark.parametrize("everybody", [True, False])
 def test_latencies_with_breaks(name: str, everybody: bool) -> None:
-    """Until all: Pr(open at t) is 1 - prod F; until the first: prod (1 - F)."""
+    """Waiting for all: Pr(open at t) = 1 - prod F; for the first: prod (1 - F)."""
     federation, deadline = MANY_BREAKS[name], 25.0
     target = federation.clients if everybody else 1
     breaks = federation.latency.breaks()
@@ -172,7 +172,7 @@ def test_overtaken_adds_up() -> None:
 
 
 def test_the_slow_are_overtaken_long_after_the_round_has_closed() -> None:
-    """A round that closes within seconds; of the slow, almost all come in the hours thereafter."""
+    """A round closes within seconds; almost all slow clients report in the hours after it."""
     federation = Federation.join(
         Federation(30, Exponential(1.0)), Federation(10, ShiftedExponential(30.0, 0.01))
     )

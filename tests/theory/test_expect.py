@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_the_rest(game: Game) -> None:
-    """What has no file of its own."""
+    """Quantities that have no test file of their own."""
     played, found = game.played, game.expected
     came = played.came.sum(axis=1)
     game.agree(found.success_probability, played.success)

@@ -28,7 +28,7 @@ def some(clients: int, seed: int = 1) -> Floats:
 @pytest.mark.parametrize("theta", [-0.5, -1e-3, 0.0, 1e-6, 0.5])
 @pytest.mark.parametrize(("first", "last"), [(0, 30), (4, 9), (11, 11), (0, 0), (12, 40), (9, 4)])
 def test_any_tilt_gives_the_same_sum(counted: Counter, theta: float, first: int, last: int) -> None:
-    """A tilt is only a matter of digits: a small one costs few, whatever the range."""
+    """A tilt changes only the rounding error; a small tilt loses few digits in any range."""
     report = some(30)
     masses = counted(report, 1 - report, np.ones(30), 1).masses
     n = np.arange(31.0)
@@ -54,7 +54,7 @@ def test_without_one_of_each_kind(counted: Counter, theta: float) -> None:
 
 
 def test_without_one_there_is_one_less() -> None:
-    """All of the trials' own number cannot be reached by one fewer."""
+    """With one trial left out, the sum cannot reach the number of trials."""
     assert np.all(Tilted(trials(some(6)), 0.5).mass_without(6, 6) == 0.0)
 
 
@@ -82,7 +82,7 @@ def test_the_characteristic_function(clients: int) -> None:
 
 
 def test_few_angles_carry_all() -> None:
-    """What is left out of the inversion is negligible; what is kept does not grow with N."""
+    """The angles left out are negligible; the number of angles kept does not grow with N."""
     for clients in (100, 10_000, 1_000_000):
         sums = Tilted(Trials(np.array([0.3]), np.array([0.7]), np.array([float(clients)])), 0.0)
         assert sums.angles.size < 100
@@ -114,7 +114,7 @@ def test_the_saddle_is_near_its_target(
 def test_the_table_is_as_good_as_doing_all_kinds(
     monkeypatch: pytest.MonkeyPatch, variance: float, theta: float
 ) -> None:
-    """From a variance of 30 on one table serves all kinds, below it there are three zones."""
+    """From variance 30 up one table covers all kinds; below there are three zones."""
     spread = np.linspace(0.01, 0.99, int(5 * variance))
     rest = np.linspace(0.0, 1.0, 601)[1:] * (variance - spread @ (1 - spread)) / 600
     report = np.concatenate([spread, rest, 1 - rest])
@@ -142,7 +142,7 @@ def test_the_table_of_a_side_zone_up_to_its_edge(
 
 
 def test_equal_kinds_beyond_the_table() -> None:
-    """A table over an interval of no width is one value."""
+    """A table over an interval of width 0 is one value."""
     report = np.full(1000, 0.3)
     found = Tilted(trials(report), 0.0).mass_without(0, 300)
     assert np.all(found == found[0])

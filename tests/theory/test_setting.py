@@ -59,7 +59,7 @@ def test_a_round_lasts_until_the_deadline_unless_there_is_a_target() -> None:
 
 
 def test_a_target_of_everybody_changes_no_count() -> None:
-    """All reports are used either way; only time is saved."""
+    """All reports are used with and without the target; only time is saved."""
     wait, close = Setting(FEDERATION, 2, 0.7), Setting(FEDERATION, 2, 0.7, 5)
     assert close.target_turnout is None
     np.testing.assert_array_equal(wait.participation, close.participation)

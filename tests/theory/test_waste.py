@@ -89,7 +89,7 @@ def test_aggregated_gradients_have_no_early_close() -> None:
 def test_theorem_1_is_exact(
     clients: int, rate: float, report: float, low: float, high: float
 ) -> None:
-    """As printed equals the general form; the quorum is anywhere that rounds can succeed."""
+    """The printed formula equals the general form, for any quorum that rounds can reach."""
     deadline = report / rate
     quorum = 1 + round(low * high * (clients - 1))
     setting = equal(clients, rate, quorum, deadline)
@@ -170,7 +170,7 @@ def test_without_a_target_useful_time_has_a_closed_form() -> None:
 
 
 def test_as_printed_where_hardly_a_round_succeeds() -> None:
-    """1 - q is a sum of its own, not 1 minus a number that rounds to 1."""
+    """1 - q is summed directly, because q rounds to 1."""
     for clients, quorum, deadline in ((100, 40, 0.1), (100, 60, 0.1), (100, 100, 0.01)):
         setting = equal(clients, 1.0, quorum, deadline)
         found = waste_per_round(setting) / setting.turnout.success

@@ -63,9 +63,9 @@ def load(
     every fifth image is for testing (360) and the others for training (1,437).
 
     ``mnist`` and ``fashion-mnist`` have 60,000 training and 10,000 test images of 28 x 28 pixels,
-    in four files. They are searched in the folder (or in a folder in it with the dataset's name),
-    then in the cache (``$XDG_CACHE_HOME/cafe`` or ``~/.cache/cafe``), else fetched and cached. The
-    SHA-256 of every file is checked. An interrupted download leaves no incomplete file.
+    in four files. They are read from the folder (or from a folder in it with the dataset's name),
+    else from the cache (``$XDG_CACHE_HOME/cafe`` or ``~/.cache/cafe``), else they are fetched and
+    cached. The SHA-256 of every file is checked. An interrupted download leaves no incomplete file.
 
     Args:
         name: ``digits``, ``mnist`` or ``fashion-mnist``.

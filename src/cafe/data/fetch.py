@@ -102,9 +102,8 @@ class OpenML:
         from sklearn.datasets import fetch_openml
 
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # about retries, and about values that fail the checksum later
+            # The warnings are about retries, and about values, which the checksum tests later.
+            warnings.simplefilter("ignore")
             # liac-arff is the slower parser, but the other one needs pandas.
             got = fetch_openml(
                 self.table, version=1, as_frame=False, cache=False, n_retries=1, parser="liac-arff"

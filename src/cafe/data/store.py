@@ -90,7 +90,7 @@ def _read(source: Source, paths: Mapping[str, Path]) -> Arrays:
 
 
 def _uncompressed(path: Path) -> bytes:
-    """The bytes of a file. Its first two, not its name, decide whether it is uncompressed first."""
+    """The bytes of a file, uncompressed if its first two bytes (not its name) are those of gzip."""
     try:
         data = path.read_bytes()
     except OSError as error:

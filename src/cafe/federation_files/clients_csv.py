@@ -241,7 +241,7 @@ def _filled(rows: _Rows, column: str) -> Floats | None:
 
 
 def _checked(values: Any, **named: Any) -> Federation:
-    """A federation with these values, only to have them checked."""
+    """Build a federation with these values, whose checks then apply to them."""
     return Federation(np.size(values), Constant(1.0), **named)
 
 

@@ -1,6 +1,6 @@
 """Maximum likelihood estimates of every family from right-censored times.
 
-Of a client that missed its deadline only one thing is known: its time is longer. So the
+If a client missed its deadline, only one thing is known: its time is longer. So the
 log-likelihood is the sum of logpdf over the reports plus the sum of logsf over the missed
 deadlines. Without the missed deadlines every client would look faster than it is.
 """

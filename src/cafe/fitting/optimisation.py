@@ -17,7 +17,7 @@ Objective = Callable[[Floats], float]
 
 
 def minus_inf_on_error(height: Objective) -> Objective:
-    """The objective with -inf instead of an error or NaN, as where parameters overflow."""
+    """The objective with -inf instead of an error or NaN, for example if parameters overflow."""
 
     def safe(z: Floats) -> float:
         try:

@@ -2,9 +2,9 @@
 
 Client k takes s_k times as long as the pool, and log s_k is normal around 0. The spread of log s_k
 and the parameters of the pool maximise the marginal likelihood in Laplace's approximation. Then
-s_k is its most probable value. So a client with many observations keeps its own speed, a client
-with few observations is pulled towards the pool, and if clients do not differ, all get the same
-speed.
+each s_k is set to its most probable value. So a client with many observations keeps its own speed,
+a client with few observations is pulled towards the pool, and if clients do not differ, all get the
+same speed.
 
 The shape of the pool is estimated together with the spread. The shape of all clients' times taken
 together would be too wide, because it includes the differences between clients, which the s_k

@@ -136,7 +136,7 @@ def _check_size(name: str, value: float) -> None:
             f"phones: {name} must be a positive, finite number. Got {value!r}. "
             "Correct it, or leave it out for the default."
         )
-    plain = value.item() if isinstance(value, np.generic) else value  # a float32 has no 1e50
+    plain = value.item() if isinstance(value, np.generic) else value  # 1e50 overflows float32
     if not 1 / LARGEST <= plain <= LARGEST:
         raise InputError(
             f"phones: {name} must lie between {1 / LARGEST:g} and {LARGEST:g}. Got {value!r}: "

@@ -242,7 +242,7 @@ class MLP:
         return x
 
     def _labels(self, data: Examples, rows: Rows | slice) -> Labels:
-        """The labels of the rows. Both are checked: NumPy would accept wrong ones silently."""
+        """The labels of the rows. Wrong rows or labels, which NumPy would accept, are errors."""
         if not 0 < data.classes <= self.classes:
             raise InputError(
                 f"This MLP has {self.classes} classes: labels must be whole numbers from 0 to "

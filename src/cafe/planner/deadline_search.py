@@ -99,7 +99,7 @@ class DeadlineSearch:
         return min([low, *longest]), min([high, *longest])
 
     def _narrowed(self, low: float, high: float) -> tuple[float, float]:
-        """The range without deadlines that cannot beat the best of a few tries, by goal.bounds."""
+        """The range without deadlines that ``goal.bounds`` shows to be worse than a trial."""
         tries = [self.at(t) for t in np.geomspace(low, high, 12)]
         cost = min((o.cost for o in tries if o is not None), default=np.inf)
         if not np.isfinite(cost):

@@ -177,7 +177,7 @@ class Plan:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings, where the model behind the plan fits badly."""
+        """Warnings about the ways in which the model behind the plan fits badly."""
         from cafe.planner.explain import plan_warnings
 
         return plan_warnings(self)

@@ -174,7 +174,10 @@ class Scenario:
             return {"name": table["name"], "parameters": given, "identity": policy.identity}
 
     def _table_of(self, label: str) -> tuple[Table, TableLocation]:
-        """The table and location of a policy; without a table, what it knows of ``[policy]``."""
+        """The table and location of a policy.
+
+        For a policy without a table, these are the keys of ``[policy]`` that are its parameters.
+        """
         from cafe.policies import recipes, resolve
 
         location = TableLocation(self.path, f"policies.{label}")

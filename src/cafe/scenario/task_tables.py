@@ -37,7 +37,7 @@ _THREADS = "threads"  # a parameter that depends on the machine, so a scenario d
 
 @dataclass(frozen=True, eq=False)
 class Learning:
-    """What is learned. A seed turns it into a task, because it determines who has which examples.
+    """What is learned. It becomes a task with a seed, which determines the clients' examples.
 
     Attributes:
         source: the name of the scenario file, for error messages.

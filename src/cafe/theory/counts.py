@@ -213,19 +213,19 @@ class Turnout:
 
     @cached_property
     def _upper(self) -> Tilted:
-        """Tilted towards n >= M, which also serves n >= M - 1 with one client left out."""
+        """The sum tilted towards n >= M; also used for n >= M - 1 with one client left out."""
         trials = self._some_trials
         return Tilted(trials, max(trials.saddle(self._needed - 0.5), 0.0))
 
     @cached_property
     def _lower(self) -> Tilted:
-        """Tilted towards n < M, which also serves n < M - 1 with one client left out."""
+        """The sum tilted towards n < M; also used for n < M - 1 with one client left out."""
         trials = self._some_trials
         return Tilted(trials, min(trials.saddle(self._needed - 1.5), 0.0))
 
     @cached_property
     def _centred(self) -> Tilted:
-        """Tilted towards the bulk of n >= M; not tilted if M is at most the mean."""
+        """The sum tilted towards the bulk of n >= M; not tilted if M is at most the mean."""
         return self._upper if self._upper_is_small else Tilted(self._some_trials, 0.0)
 
     @property

@@ -47,7 +47,7 @@ def early_close(federation: Federation, target: int, deadline: float) -> tuple[D
 
     def integrand(t: float) -> Floats:
         turnout = Turnout.of(federation, target, t)
-        # Each lies between 0 and 2 in any unit of time, since one tolerance applies to all three.
+        # One tolerance applies to all three, so each is scaled to lie between 0 and 2.
         share = turnout.missing_when_failed / federation.clients
         return np.array([turnout.failure, 2.0 * t / end * turnout.failure, share])
 
@@ -93,9 +93,11 @@ def overtaken_probability(federation: Federation, target: int, deadline: float) 
 
 
 def _transition(federation: Federation, target: int, deadline: float) -> tuple[float, float]:
-    """The part of [0, deadline] in which the target can be reached: never before, surely after.
+    """The part of [0, deadline] in which the target is reached, if it is reached at all.
 
-    By Chernoff's bounds for sums of independent trials.
+    By Chernoff's bounds for sums of independent trials, the probability that the target is reached
+    before this part, or is not reached by its end, is negligible. If the part ends at the deadline,
+    the target may also be missed.
     """
     number, short = federation.number, federation.clients - target + 1
 

@@ -167,7 +167,11 @@ class Expectation:
 
     @cached_property
     def agu_waste_union(self) -> float | None:
-        """Waste per update if every gradient since the last update is used; None as agu_waste."""
+        """Waste per update if every gradient since the last update is used.
+
+        This is the scheme AGU with the option ``pool="union"``. None in the same cases as
+        :attr:`agu_waste`.
+        """
         return self._agu_waste("union")
 
     def _agu_waste(self, pool: Literal["round", "union"]) -> float | None:

@@ -173,7 +173,10 @@ class Tilted:
         return np.asarray(result * np.exp(-1j * self.angles * anchor))
 
     def _inverted(self, kernel: Complexes, phi: Complexes) -> Floats:
-        """The sum that the kernel describes, by the trapezoidal rule; conjugates count twice."""
+        """The sum that the kernel describes, by the trapezoidal rule.
+
+        Only angles >= 0 are stored, so each positive one counts twice, for its conjugate too.
+        """
         weight = np.where(self.angles == 0.0, 1.0, 2.0)
         # Not a BLAS product: see `cafe.federation.total`.
         return np.asarray(np.einsum("...j,j->...", phi, weight * kernel).real / self.window[1])
@@ -227,7 +230,7 @@ class Tilted:
         return np.asarray(scale * np.maximum(self._tabulated(without), 0.0))
 
     def _tabulated(self, function: Callable[[Floats], Floats]) -> Floats:
-        """A smooth function at every kind's chance, by a Chebyshev table if kinds are many.
+        """A smooth function at every kind's chance, by a Chebyshev table if there are many kinds.
 
         The function's singularities lie at Re = 1/2, above and below the real axis by
         cot(t / 2) / 2. If only small angles count (a large variance), they are far from [0, 1], and

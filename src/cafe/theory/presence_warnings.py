@@ -8,7 +8,7 @@ from cafe.federation import Federation
 
 
 def presence_warnings(federation: Federation) -> tuple[str, ...]:
-    """Warnings about what the theory does not account for; empty for clients always present."""
+    """Warnings about what the theory does not account for; empty if clients are always present."""
     if federation.presence is None:
         return ()
     share = float(np.mean(federation.presence.long_run(federation.clients)))

@@ -13,7 +13,7 @@ from cafe.toml_tables.reading import TableLocation, look_up_name, validate_table
 from cafe.toml_tables.shapes import REQUIRED, Shape, Table
 
 T = TypeVar("T")
-NONE = "none"  # TOML has no None: if it is not the default, this text stands for it
+NONE = "none"  # TOML has no None; this text stands for it where None is not the default
 
 
 def shape_of(called: Callable[..., Any], without: Collection[str] = ()) -> Shape:

@@ -12,7 +12,7 @@ from tests.support.reproductions import JITTER, verdict_texts
 
 
 def phases(lead: Callable[[float, float], float]) -> list[Row]:
-    """Runs in which MCU is best at a total step of 100, and AWU is ahead by so much."""
+    """Runs in which MCU is best at a total step of 100, and AWU is ahead by ``lead``."""
     return [
         {"steps": steps, "total": total, "share": share, "policy": policy, "seed": seed}
         | {"accuracy": 0.9 - abs(total - 100) / 1000 + ahead + noise}

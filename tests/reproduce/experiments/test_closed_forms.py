@@ -24,7 +24,7 @@ def test_expectations_are_in_the_rows() -> None:
 
 
 def test_places_have_seeds_of_their_own() -> None:
-    """Else their errors would not be independent, as the chi-square test has them."""
+    """The chi-square test assumes independent errors."""
     by_seed: dict[int, set[closed_forms.Setting]] = {}
     for row in quick_rows("theory"):
         by_seed.setdefault(row["seed"], set()).add(tuple(row[key] for key in closed_forms.SETTING))
@@ -41,7 +41,7 @@ def test_places_have_seeds_of_their_own() -> None:
     ],
 )
 def test_a_formula_that_is_off_does_not_hold(part: str, column: str) -> None:
-    """By 5 %, with errors as small as those of a full run."""
+    """A formula that is wrong by 5 %, with errors as small as those of a full run."""
     expected = {"rounds": "expected_broadcasts"}.get(column, f"expected_{column}")
 
     def exact(row: Row, off: float = 0.0) -> Row:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("small_images")
 
 
 def test_bounds_are_judged_by_what_was_measured() -> None:
-    """On small images, where runs are quick: valid as they are, and not where gaps were larger."""
+    """On small images, where runs are quick: bounds are valid, but not for larger gaps."""
     rows = convergence_bound._constants(convergence_bound.L2)
     for t in (0.1, 0.5):
         for seed in range(2):

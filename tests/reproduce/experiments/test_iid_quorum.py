@@ -30,7 +30,7 @@ def updates_of(quorum: int, seed: int) -> int:
 
 def test_iid_data_where_updates_decide() -> None:
     found = conclude_kept(iid_quorum, iid())
-    # What these data lose up to quorum 40 is beyond chance, and not much.
+    # The loss up to quorum 40 in these data is significant, but small.
     assert [claim.verdict for claim in found.claims] == [FAILS, HOLDS, IN_PART, IN_PART, HOLDS]
     lower = [{**row, "accuracy": row["accuracy"] - 0.02 * (row["quorum"] == 40)} for row in iid()]
     assert verdicts(iid_quorum, lower)[2] is HOLDS

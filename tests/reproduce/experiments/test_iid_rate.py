@@ -39,7 +39,7 @@ def test_the_exact_figure_of_merit() -> None:
 
 
 def _as_g(row: Row) -> Row:
-    """An exact figure that goes with g."""
+    """An exact figure of merit that follows g."""
     return row | ({"gain": row["g"] - 1, "error": 0.0258 / row["g"]} if "g" in row else {})
 
 

@@ -39,7 +39,7 @@ def test_corollary_1_fails_where_quorum_1_wastes_most() -> None:
 def test_efficiency_depends_on_the_denominator(
     used: Callable[[Row], float], expected: ClaimVerdict
 ) -> None:
-    """Were all three alike the claim would hold."""
+    """The claim would hold if all three measures agreed."""
 
     def doctor(row: Row) -> Row:
         if used(row) == 1:

@@ -74,7 +74,7 @@ def _line(out: Path, version: int) -> str:
 
 
 def chaos() -> Any:
-    """The module ``task`` of the app of the tests."""
+    """The module ``task`` of the tests' app."""
     sys.path.insert(0, str(APP))
     try:
         return importlib.import_module("chaos.task")

@@ -191,7 +191,7 @@ class Attacker:
     def upload(self, answer: Message, session: str, pieces: list[str]) -> int:
         """Upload pieces of a reply; how many of them the SuperLink has stored.
 
-        It answers that it has not stored a piece also when its database was busy: ask some times.
+        The SuperLink also answers "not stored" if its database was busy, so the upload is repeated.
         """
         every = get_all_nested_objects(answer)
         taken = 0

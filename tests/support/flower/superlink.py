@@ -28,17 +28,17 @@ def made(content: RecordDict) -> Message:
 
 
 class Link:
-    """The SuperLink as Flower's client sees it: announced replies, and pieces that are there."""
+    """The SuperLink as Flower's client sees it: announced replies and stored pieces."""
 
     def __init__(self) -> None:
         self.announced: dict[str, tuple[Any, Any]] = {}
-        self.pieces: dict[str, bytes | None] = {}  # None: not there yet
+        self.pieces: dict[str, bytes | None] = {}  # None: not stored yet
         self.pulled: list[str] = []
         self.confirmed: list[str] = []
         self.asked: list[list[str]] = []
 
     def put(self, ticket: str, number: float, model: Any = MODEL) -> dict[str, bytes]:
-        """A good reply, all of it; what its pieces are."""
+        """Store a complete valid reply, and return its pieces."""
         update = array_records.pack_arrays(
             {name: a + np.float32(number) for name, a in model.items()}
         )
@@ -80,7 +80,7 @@ def grid(link: Link) -> Any:
 
 
 class BusyError(Exception):
-    """What a library raises where the other side answers with an error."""
+    """The error of a library if the server answers with an error."""
 
     def __init__(self, status: int) -> None:
         self.response = SimpleNamespace(status_code=status)

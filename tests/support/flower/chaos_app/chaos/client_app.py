@@ -21,7 +21,7 @@ app = ClientApp()
 
 
 def told(context, round_=0):
-    """What the script says for a round, line by line; a word, and a number where it needs one."""
+    """The script's command for a round: a word, and a number if the word needs one."""
     return read_script(context.run_config["script"], context.node_config["name"], round_)
 
 

@@ -1,4 +1,4 @@
-"""Softmax regression on the handwritten digits, dealt to clients by their partition."""
+"""Softmax regression on the handwritten digits, distributed to clients by partition."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import numpy as np
 from cafe.data import load_digits
 
 RATE, BATCH = 0.1, 32
-PARTITIONS = (
-    16  # more than there are ever nodes, so that a new node does not change the others' shares
-)
+PARTITIONS = 16  # above any number of nodes, so that a new node does not change the others' shares
 
 
 def start():

@@ -1,1 +1,1 @@
-"""Messages there and back."""
+"""An app that only sends messages and replies."""

@@ -1,4 +1,4 @@
-"""Say when it began, in which process, what that had cost by then, and a random number."""
+"""Reply with the start time, the process, its cost until then, and a random number."""
 
 from __future__ import annotations
 

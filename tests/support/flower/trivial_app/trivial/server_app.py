@@ -1,4 +1,4 @@
-"""Send each node some messages, one after the other, and write down what comes back."""
+"""Send each node some messages, one after the other, and write the replies to a file."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def main(grid: Grid, context: Context) -> None:
                 said = {} if reply.has_error() else dict(reply.content["c"])
                 rows.append({**said, "sent": sent, "pulled": time.time()})
             time.sleep(0.05)
-        # A node that has nothing to do asks every three seconds: come at any moment of them.
+        # An idle node polls every three seconds: send at a random moment between two polls.
         time.sleep(random.uniform(0.0, float(config["pause"])))
     (Path(str(config["folder"])) / "rows.json").write_text(json.dumps(rows))

@@ -23,7 +23,8 @@ class Controller(Protocol):
     def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
         """Return the policy for the round that is about to open.
 
-        While the server waits for enough clients, it is called again whenever one comes or goes.
+        While the server waits for enough clients, the controller is called again whenever a client
+        joins or leaves.
 
         Args:
             ledger: what the server knows.
@@ -98,7 +99,7 @@ def display_name(thing: object) -> str:
 
 
 def identity_of(controller: Controller) -> str:
-    """The identity of a controller. A saved run is resumed only with an equal one.
+    """The identity of a controller. A saved run is resumed only if the identity is equal.
 
     If a part of a controller cannot be identified, its own ``__str__`` is the identity.
 

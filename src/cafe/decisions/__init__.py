@@ -1,4 +1,4 @@
-"""Pieces that policies share: whom to invite, when to close, how to weigh, what to carry over."""
+"""Decisions that policies share, for ``invite``, ``close``, ``merge`` and ``carry``."""
 
 from cafe.decisions.build import closing
 from cafe.decisions.carry import DropAll, FailedReports, KeepRunning

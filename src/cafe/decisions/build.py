@@ -1,4 +1,4 @@
-"""From the arguments that recipes share to the decisions of a policy."""
+"""Build the decisions of a policy from the arguments that recipes share."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ class ByAge:
     Attributes:
         weight: the paper's Q, from an array of ages to an array of weights.
         unit: the unit of the age. "time": the latency's unit. "rounds since": R, the number of
-            rounds since the client was last merged. "rounds": R + 1, which is the age over T if all
-            rounds last T, and one more than that before the client's first merge.
+            rounds since the client was last merged. "rounds": R + 1, which is the age divided by
+            T if all rounds last T, and one more than that before the client's first merge.
         divisor: what the weights are divided by: their "sum", as in the paper, or the number of
             "clients".
     """

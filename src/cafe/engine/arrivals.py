@@ -1,4 +1,4 @@
-"""The jobs of an open round, and their reports in order of time and then of client."""
+"""The jobs of an open round, and their reports, sorted by time and then by client."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FEW = 64  # the jobs of an invitation go into the heap if there are at most thi
 def end_of_wait(jobs: Running, wait: Wait) -> tuple[float, Mask]:
     """When a wait ends, and which jobs have reported by then.
 
-    Of reports that arrive at the same time, that of the client with the smaller number comes first.
+    If reports arrive at the same time, the client with the smaller number comes first.
     """
     if wait.reports is not None and wait.reports <= len(jobs):
         count = max(wait.reports, 1)
@@ -54,9 +54,9 @@ class Arrivals:
     def __init__(self, running: Running, new: Running) -> None:
         self._parts = [running.then(new)]
         self._rows = len(self._parts[0])
-        self._base = self._parts[0]  # the jobs whose order is known by arrays
+        self._base = self._parts[0]  # the jobs that are sorted as arrays, not by the heap
         self._mask = np.zeros(self._rows, dtype=bool)
-        self._later: list[int] = []  # rows after those of the base that have reported
+        self._later: list[int] = []  # rows of reported jobs that are not in the base
         self._heap: list[tuple[float, int, int]] = []
         self._order: Indices | None = None  # rows of the base that have not reported, in order
         self._times: Floats = np.empty(0)

@@ -8,7 +8,7 @@ from cafe.errors import InfeasibleError
 from cafe.presence import PresenceState
 from cafe.rounds.ledger import Ledger
 
-CHANGES = 20_000  # a round waits for this many changes of presence, and 10 more per client
+CHANGES = 20_000  # a round waits for at most this many changes of presence, plus 10 per client
 
 
 def mark_absent(ledger: Ledger, presence: PresenceState) -> None:
@@ -17,7 +17,7 @@ def mark_absent(ledger: Ledger, presence: PresenceState) -> None:
 
 
 def wait_for_clients(ledger: Ledger, presence: PresenceState, quorum: int) -> None:
-    """Advance the clock until as many clients are present as a round needs."""
+    """Advance the clock until at least ``quorum`` clients are present."""
     began, left = ledger.now, CHANGES + 10 * ledger.clients
     while ledger.clients - ledger.absent < quorum:
         moment, left = presence.next_change(ledger.now), left - 1

@@ -1,4 +1,4 @@
-"""The examples of each job, which depend on seed, invitation and client alone."""
+"""The batches of each job, which depend only on the seed, the invitation and the client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from cafe.randomness import Words, integers_below, mix, stream_key
 from cafe.rounds.jobs import Whole, Work
 from cafe.task import Task
 
-Picked = tuple[Rows, Floats, Floats]  # rows and weights by step and place, rates by step
+# Row and weight of each example in each step, and the rate of each step.
+Picked = tuple[Rows, Floats, Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +29,12 @@ class Batches:
     def local_steps(
         self, clients: Indices, invitations: Whole, rates: Floats, steps: Whole, work: Work
     ) -> LocalSteps:
-        """The local steps of clients, each through its own jobs.
+        """The local steps of clients, over all jobs of each client.
 
         Args:
             clients: one per row of the arrays below.
-            invitations: of shape (clients, jobs), the number of the invitation that started each
-                job; -1 where a client has fewer jobs.
+            invitations: the number of the invitation that started each job, in an array of shape
+                (clients, jobs); -1 where a client has fewer jobs.
             rates: the learning rate of each job, same shape; 0 where a client has fewer jobs.
             steps: how many steps each job takes, same shape.
             work: what each job does.
@@ -83,7 +84,7 @@ class Batches:
         return self.task.shards.rows[first[:, None, None] + index], weight, rate
 
     def _epochs(self, clients: Indices, words: Words, rates: Floats, steps: Whole) -> Picked:
-        """Passes over all examples of a client, in a new order in each; the last batch is smaller.
+        """Passes over all examples of a client, each in a new order; the last batch may be smaller.
 
         The last pass ends after the job's last step.
         """
@@ -95,7 +96,7 @@ class Batches:
         rate = np.zeros(rows.shape[:2])
         for k, client in enumerate(clients):
             mine = self.task.shards[int(client)]
-            rows[k] = mine[0]  # padding: a row of the client's own, with weight 0
+            rows[k] = mine[0]  # padding: the client's first row, with weight 0
             at = 0
             for job in np.flatnonzero(steps[k]):
                 end = at + steps[k, job]

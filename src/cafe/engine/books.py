@@ -91,11 +91,12 @@ class Books:
 
         Args:
             policy: the text of the policy.
-            seed: of the run.
+            seed: the seed of the run.
             by_round: its rounds, as an array per field.
             running: the jobs that run on.
-            scores: of its model, each with the number of rounds before it; None without a task.
-            model: the last one; None without a task.
+            scores: the scores of its model, each with the number of rounds before it; None without
+                a task.
+            model: the parameters of its last model; None without a task.
         """
         return History(
             policy=policy,
@@ -113,7 +114,7 @@ class Books:
         """What a merge is offered: the reports of some jobs, followed by held reports.
 
         Args:
-            jobs: of the round.
+            jobs: the jobs of the round.
             index: those of them that have reported.
 
         Returns:
@@ -169,8 +170,8 @@ class Books:
     def _since(self, clients: Indices | slice, now: float) -> Floats:
         """The integral of the age since ``settled``, the area of a trapezium.
 
-        (now - settled) ((now + settled) / 2 - last start), computed in place, because the vectors
-        may be long.
+        It is (now - settled) ((now + settled) / 2 - last start), computed in place, because the
+        vectors may be long.
         """
         before = self.settled[clients]
         height = now + before

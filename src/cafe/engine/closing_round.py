@@ -25,12 +25,12 @@ class ClosingRound:
     """A round that has closed and is being booked.
 
     Attributes:
-        outcome: of the round. It has the time of the close and whether the round succeeded; the
-            books fill in the rest.
-        jobs: all that were open, a client's older job before its newer ones.
+        outcome: the outcome of the round. It has the time of the close and whether the round
+            succeeded; the books fill in the rest.
+        jobs: all jobs that were open; a client's older job comes before its newer ones.
         reported: which of them have reported.
         used: the reports in the update.
-        carried: the policy's answer to what outlives the round.
+        carried: the policy's answer in ``carry``: what is kept after the round.
         unfinished: the fate of jobs that the close cuts off.
         repeats: whether a client may have several of the jobs.
     """
@@ -43,8 +43,8 @@ class ClosingRound:
     unfinished: Fate
     repeats: bool = False
 
-    # The next three are None if there is no such job. Most rounds have none, and None saves passes
-    # over all clients.
+    # The next three properties are None if there is no such job. Most rounds have none, and None
+    # saves passes over all clients.
 
     @cached_property
     def lost(self) -> Mask | None:
@@ -78,7 +78,7 @@ class ClosingRound:
             return False
         if not self.jobs.all_expected or not self.used.all_or_none(self.outcome):
             return False
-        # A report that arrives together with the last one of a target is not used.
+        # A report that arrives at the same time as the one that reaches the target is not used.
         came = int(np.count_nonzero(self.jobs.arrival <= self.outcome.closed))
         return came == self.outcome.reports
 
@@ -128,7 +128,7 @@ def _may_run(jobs: Running, reported: Mask, lost: Mask | None) -> Mask:
 
 
 def _asked_for(carried: Carried, what: Carry, among: Callable[[], Mask]) -> Mask | None:
-    """Which jobs ``among`` some the policy asked this for; None if there are none."""
+    """The jobs in the mask ``among()`` for which the policy answered ``what``; None if none."""
     if isinstance(carried.jobs, np.ndarray):
         asked = among() & (np.bitwise_and(carried.jobs, int(what)) != 0)
         return asked if asked.any() else None
@@ -150,7 +150,7 @@ def each_once(clients: Indices) -> Indices:
 
 
 def fate_counts(fate: Codes) -> Whole:
-    """How many jobs met each fate."""
+    """The number of jobs with each fate."""
     if len(fate) < _MANY:
         return np.bincount(fate + 1, minlength=len(Fate) + 1)[1:]
     return np.array([np.count_nonzero(fate == each) for each in Fate])

@@ -1,4 +1,4 @@
-"""Clusters of clients, and what their runs and the cloud's run are made of."""
+"""Clusters of clients: how their runs, and the federation and task of the cloud, are made."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_TIME = Constant(TINY)  # so short that adding it to a time does not change t
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """Clients with a server of their own, at the edge of the network.
+    """Clients with their own server, at the edge of the network.
 
     Attributes:
         federation: the cluster's clients.

@@ -1,4 +1,4 @@
-"""The edge servers of clusters: they play the cloud's jobs, and keep what they report."""
+"""The edge servers of clusters: they simulate the cloud's jobs, and store the reported models."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class EdgeServers:
     """The servers of a cloud's clusters.
 
     Args:
-        cloud: the run whose clients are the clusters. It is connected to the servers.
+        cloud: the run whose clients are the clusters. The constructor connects it to the servers.
         runs: each cluster's run.
         patience: a cluster gives up its job after this many failed rounds in a row.
 
     Attributes:
-        models: where jobs have ended, for those that the cloud may still merge.
-        used: client time in the updates of jobs that have no fate yet.
-        kept: the jobs of a cluster whose report is kept unused.
+        models: the model at the end of each job that the cloud may still merge, by job.
+        used: client time in the updates of jobs that have no fate yet, by job.
+        kept: the jobs whose reports are kept and not used yet, by cluster.
         discarded: client time in the updates of jobs whose report the cloud has discarded.
     """
 
@@ -125,7 +125,7 @@ class EdgeServers:
         return found
 
     def end_round(self, jobs: Running, fates: JobFates) -> None:
-        """Count what a round of the cloud has discarded, and drop the models of jobs that ended."""
+        """Add up the time that a round of the cloud discarded, and drop models of ended jobs."""
         for clusters, earlier in fates.earlier:
             for cluster, fate in zip(clusters.tolist(), earlier.tolist(), strict=True):
                 for job in self.kept.pop(cluster, []):

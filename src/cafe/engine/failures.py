@@ -42,7 +42,7 @@ class Failures:
             self.fastest, self.client = min((self.fastest, self.client), found)
 
     def check(self, patience: int, policy: Policy, last: Outcome) -> None:
-        """Raise an error if there are at least ``patience`` of them."""
+        """Raise an error if at least ``patience`` rounds in a row have failed."""
         if self.count < patience:
             return
         advice = "Lengthen the deadline, lower the quorum, or raise patience."

@@ -25,7 +25,7 @@ class UsedReports:
     Attributes:
         jobs: the rows of the round's jobs whose reports are used.
         held: the clients whose held reports are used.
-        coefficient: of these reports, in this order.
+        coefficient: the coefficients of these reports: first of the jobs, then of the held ones.
     """
 
     jobs: Indices
@@ -43,7 +43,13 @@ class UsedReports:
 
     @classmethod
     def by(cls, merge: Merge, index: Indices, held: Indices) -> UsedReports:
-        """The reports with a coefficient other than 0: jobs at ``index``, and clients ``held``."""
+        """The reports to which a merge gave a coefficient other than 0.
+
+        Args:
+            merge: the policy's answer.
+            index: the rows of the jobs whose reports were offered.
+            held: the clients whose held reports were offered.
+        """
         counted = merge.coefficient != 0
         if np.count_nonzero(counted) == len(counted):
             return cls(index, held, merge.coefficient)
@@ -52,7 +58,7 @@ class UsedReports:
 
 
 class JobFates:
-    """What became of the jobs of a closed round.
+    """The fates of the jobs of a closed round, and the jobs that run on.
 
     Args:
         compute: returns :attr:`by_job`. It is called when :attr:`by_job` is first read.
@@ -60,8 +66,8 @@ class JobFates:
     Attributes:
         running: the jobs that run on.
         kept: the rows of the jobs whose report or local model is kept.
-        earlier: the fates of jobs of earlier rounds whose reports were kept: arrays of clients, and
-            of the fate of all jobs in what each client had kept.
+        earlier: the fates of jobs of earlier rounds whose reports were kept, as pairs of arrays:
+            clients, and for each client the fate of all jobs in its kept report.
     """
 
     def __init__(self, compute: Callable[[], Codes]) -> None:

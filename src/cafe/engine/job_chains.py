@@ -11,7 +11,7 @@ from cafe.rounds.jobs import Whole, Work
 
 
 class Link(NamedTuple):
-    """One job of a chain: its invitation, the global model's version then, and its steps."""
+    """One job of a chain: its invitation, the model's version when it began, and its steps."""
 
     invitation: int
     version: int
@@ -36,10 +36,12 @@ class JobChains:
     Most chains have one job. A client that continued from its local model has a longer chain.
 
     Attributes:
-        client: of each report.
-        invitations: which started each job; -1 where a chain has fewer jobs than others.
-        versions: of the global model when each job began. A chain begins from the first.
-        steps: that each job takes.
+        client: the client of each report.
+        invitations: the invitation that started each job; -1 where a chain has fewer jobs than
+            others.
+        versions: the version of the global model when each job began. A chain starts from the
+            first of them.
+        steps: the number of steps of each job.
     """
 
     client: Indices
@@ -58,12 +60,12 @@ class JobChains:
 
     @property
     def one_job(self) -> bool:
-        """Whether all chains are one job of one invitation, whose number is stored only once."""
+        """Whether all chains have one job, with one invitation and version that are stored once."""
         columns = (self.invitations, self.versions)
         return all(column.shape[1] == 1 and column.strides[0] == 0 for column in columns)
 
     def chain(self, row: int) -> Chain:
-        """One chain as numbers."""
+        """The chain in one row, as a tuple of links."""
         columns = (self.invitations[row], self.versions[row], self.steps[row])
         links = map(Link, *(column.tolist() for column in columns))
         return tuple(link for link in links if link.invitation >= 0)

@@ -33,12 +33,12 @@ class KeptReports:
         spent: the processing waste of these jobs if the report is dropped.
         start: when the last job in the report started.
         version: the version of the model that the first job in the report began from.
-        round: of the last job in the report.
-        invitation: of the last job in the report.
-        steps: of all jobs in the report.
-        note: of the last job in the report.
+        round: the round of the last job in the report.
+        invitation: the invitation of the last job in the report.
+        steps: the steps of all jobs in the report.
+        note: the note of the last job in the report.
         arrived: when the report arrived.
-        seconds: of training, of all jobs in the report.
+        seconds: the seconds of training of all jobs in the report.
     """
 
     held: Mask

@@ -1,4 +1,4 @@
-"""The chains of jobs that later merges may need, instead of the models that the jobs lead to."""
+"""The chains of jobs that later merges may need. They are stored instead of local models."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ChainStore:
         """The chains of some jobs that reported, followed by those of clients' held reports.
 
         Args:
-            jobs: of the round.
+            jobs: the jobs of the round.
             index: the jobs that reported.
             held: the clients whose held reports are offered.
         """

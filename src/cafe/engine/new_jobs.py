@@ -1,4 +1,4 @@
-"""The jobs that an invitation starts: how many steps, how long they take, which are lost."""
+"""The jobs that an invitation starts: their steps, their duration, and which are lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EXPECTED = np.int8(Status.EXPECTED)
 
 
 class SimulatedJobs(NamedTuple):
-    """The results of jobs that clients have played in runs of their own.
+    """The results of jobs whose clients are clusters, each simulated in its own run.
 
     Attributes:
         end: when each client has finished. Its report arrives later, by the latency that is drawn
@@ -45,11 +45,11 @@ class JobStarter:
     Attributes:
         federation: the clients.
         task: what is learned; None: no model is trained.
-        seed: of response times and crashes.
+        seed: the seed of response times and crashes.
         crash: the probability that a client which has begun a job never reports.
         presence: which clients are present when; None: all clients, always.
-        simulate_jobs: plays the jobs of the invited clients that begin, if that is how the time of
-            a job is found; None: the federation says how long a job takes.
+        simulate_jobs: simulates the jobs of the invited clients that begin, if the clients are
+            clusters; None: the duration of a job is drawn from the federation.
     """
 
     federation: Federation

@@ -22,8 +22,8 @@ from cafe.rounds.outcome import Outcome
 from cafe.rounds.policy import Policy
 from cafe.rounds.round_views import Closed, Waiting
 
-# The stream of random numbers of each decision. Its index is the round, and for close the number of
-# calls.
+# The stream of random numbers of each decision. The index in the stream is the round; for close it
+# is the number of earlier calls.
 _STREAMS = {
     "invite": "policy",
     "close": "policy close",
@@ -34,11 +34,11 @@ _STREAMS = {
 
 
 class PolicyCalls:
-    """Calls the decisions of the policy that holds in a round.
+    """Calls the decisions of the policy of a round.
 
     Args:
         ledger: what the decisions see.
-        seed: of the decisions' random numbers.
+        seed: the seed of the decisions' random numbers.
         secure_aggregation: raise an error if a policy holds single reports.
 
     Attributes:
@@ -64,7 +64,7 @@ class PolicyCalls:
         """What to do next in an open round.
 
         Args:
-            policy: of the round.
+            policy: the policy of the round.
             waiting: what the policy may see of the open round.
             open_clients: returns the clients of all jobs of the round.
         """
@@ -89,15 +89,15 @@ class PolicyCalls:
         self.waits -= 1
 
     def merge(self, policy: Policy, reports: Reports, parameters: int | None) -> Merge:
-        """How the reports move the model with this many parameters; None: there is no model."""
+        """How the reports change the model. ``parameters`` is its size; None: there is no model."""
         self._ledger.seed_decision(self._streams["merge"], self._ledger.round)
         return answer_checks.ask_merge(policy, self._ledger, reports, parameters)
 
     def carry(self, policy: Policy, closed: Closed, jobs: int, spoilt: bool) -> Carried:
-        """What outlives a round.
+        """What is kept after a round.
 
         Args:
-            policy: of the round.
+            policy: the policy of the round.
             closed: what the policy may see of the closed round.
             jobs: the number of jobs in the round.
             spoilt: whether the update contained NaN or infinity. Then no report is kept.

@@ -11,18 +11,25 @@ from cafe.fitting.observations import Observations
 from cafe.rounds.jobs import Mask, Running
 from cafe.rounds.outcome import OPEN, Fate
 
-MAX_RESPONSES = 20_000  # the controller sees this many response times, the last ones
+MAX_RESPONSES = 20_000  # the controller sees at most this many response times, the latest ones
 _LOST = (Fate.CRASHED, Fate.REFUSED, Fate.ABSENT)
 
 
 class ResponseTimes(deque[tuple[int, float, float]]):
-    """The last response times: client, time (NaN if it was missed), and how long it was awaited."""
+    """The last response times.
+
+    Each entry is a client, its response time (NaN if it did not report before the round closed),
+    and how long the server waited for it.
+    """
 
     def __init__(self) -> None:
         super().__init__(maxlen=MAX_RESPONSES)
 
     def add_round(self, jobs: Running, reported: Mask, fates: JobFates, now: float) -> None:
-        """Add those of a round that closes now. A job that runs on is added when it ends."""
+        """Add the response times of a round that closes now.
+
+        A job that runs on is added when it ends.
+        """
         ended = ~np.isin(fates.by_job, _LOST) & (reported | (fates.by_job != OPEN))
         ended &= jobs.start < now  # a round of zero length carries no information
         for row in np.flatnonzero(ended).tolist():

@@ -42,7 +42,7 @@ class _Merged(NamedTuple):
     Attributes:
         succeeded: whether the model moved.
         used: the reports in the update.
-        reports: what the policy was offered; None if it was not asked.
+        reports: the reports that the policy was offered; None if there was no update.
         spoilt: whether the update failed because it would have put NaN or infinity in the model.
     """
 
@@ -63,7 +63,7 @@ class Run:
         federation: the clients.
         policy: how the server runs its rounds, or a controller that chooses a policy for each.
         task: what is learned; without a task no model is trained.
-        seed: of all random numbers.
+        seed: the seed of all random numbers.
         crash: the probability that a client which has begun a job never reports.
         patience: the number of failed rounds in a row after which :meth:`step` raises an error.
         secure_aggregation: raise an error for policies that need single updates or losses.
@@ -155,7 +155,7 @@ class Run:
         return outcome
 
     def _open(self) -> Outcome:
-        """Find out which clients are present and which policy holds, and open the round."""
+        """Find out which clients are present and which policy applies, and open the round."""
         ledger = self.ledger
         if self.presence is not None:
             attendance.mark_absent(ledger, self.presence)
@@ -169,7 +169,7 @@ class Run:
         return Outcome(ledger.round, ledger.opened, ledger.now, False)
 
     def _invite(self, outcome: Outcome) -> Arrivals:
-        """Ask the policy whom to invite, and start their jobs."""
+        """Ask the policy which clients to invite, and start their jobs."""
         return Arrivals(self.running, self._start(self.calls.invite(self.policy), outcome))
 
     def _start(self, invitation: Invitation, outcome: Outcome) -> Running:
@@ -231,7 +231,7 @@ class Run:
     def _settle(
         self, outcome: Outcome, arrivals: Arrivals, merged: _Merged, unfinished: Fate
     ) -> None:
-        """Ask the policy what outlives the round, book the round, and forget the rest."""
+        """Ask the policy what to keep after the round, book the round, and drop the rest."""
         policy, jobs, reported = self.policy, arrivals.jobs, arrivals.reported
         outcome.closed, outcome.succeeded = self.ledger.now, merged.succeeded
         outcome.invited = arrivals.invited
@@ -255,7 +255,7 @@ class Run:
         self.failures.check(self.patience, policy, outcome)
 
     def _forecast(self, clients: Indices, until: float) -> Floats:
-        """The probability of each client to stay present until a time."""
+        """The probability that each client stays present until a time."""
         if self.presence is None:
             return np.ones(len(clients))
         return self.presence.forecast(clients, self.ledger.now, until)

@@ -46,7 +46,7 @@ def simulate(
         rounds: the maximum number of rounds, including failed ones.
         updates: the maximum number of successful rounds.
         time: stop after the first round that closes at this virtual time or later.
-        seed: of all random numbers. The same seed gives the same history.
+        seed: the seed of all random numbers. The same seed gives the same history.
         crash: the probability that a client which has begun a job never reports.
         evaluate_every: the number of rounds between two evaluations of the model. By default, the
             model is evaluated about 100 times. It is always evaluated at the end.

@@ -27,10 +27,10 @@ class Traffic:
         """Count what is sent to the clients of an invitation.
 
         Args:
-            outcome: of the round.
+            outcome: the outcome of the round.
             new: the jobs that the invitation starts.
-            work: of the jobs.
-            vectors: how many of the clients are sent a vector besides the model.
+            work: the work of the jobs.
+            vectors: how many of the clients are sent a vector in addition to the model.
         """
         sent = len(new)
         if not new.all_expected:
@@ -45,8 +45,8 @@ class Traffic:
         """Count the bytes of a closed round's reports.
 
         Args:
-            outcome: of the round, booked.
-            jobs: of the round.
+            outcome: the outcome of the round, after the round was booked.
+            jobs: the jobs of the round.
             reported: which of them have reported.
             running: the jobs that run on.
         """

@@ -39,9 +39,9 @@ class Training:
 
     Attributes:
         task: what is learned.
-        seed: of the batches and the initial model.
+        seed: the seed of the batches and the initial model.
         models: by version, the global models that jobs started from and later merges may need.
-        version: of the global model.
+        version: the version of the global model.
         chains: the jobs whose models later merges may need.
         moments: the state of the server optimiser.
         given: the versions that :meth:`set_model` set, and no update made.
@@ -131,7 +131,7 @@ class Training:
         """Compute the updates that the policy has given a coefficient, and move the global model.
 
         Args:
-            chains: of all reports.
+            chains: the chains of all reports.
             reports: what the policy has seen.
             merge: what the policy decided.
 
@@ -230,8 +230,8 @@ class Training:
         """Chains that can be computed together: those from one version with the same work.
 
         Returns:
-            For each group its version, its works and its rows. There is one work for all jobs of a
-            chain, or one for each.
+            For each group its version, its works and its rows. The works are one for
+            all jobs of a chain, or one for each job.
         """
         if not len(chains):
             return []
@@ -252,7 +252,7 @@ class Training:
         return [(version, each, np.array(some)) for (version, each), some in kinds.items()]
 
     def _steps_with_vectors(self, chains: JobChains, works: tuple[Work, ...]) -> LocalSteps:
-        """The local steps of a group of chains, with the vectors in force when they began."""
+        """The local steps of a group of chains, with the vectors that applied when they began."""
         local, vectors = self._local_steps(chains, works), self.vectors
         if not vectors.begun:
             return local
@@ -307,7 +307,7 @@ class Training:
         """Remember the chains of what is kept, and drop what no later merge can need.
 
         Args:
-            jobs: of the closed round.
+            jobs: the jobs of the closed round.
             kept: those of them whose report or local model is kept.
             running: the jobs that run on.
             keeps: which clients keep a report or a local model.
@@ -319,7 +319,7 @@ class Training:
         self.models = {v: m for v, m in self.models.items() if v in versions}
 
     def score(self) -> Score:
-        """The score of the global model on the test examples; without any, on the clients'."""
+        """The global model's score on the test examples, or on the clients' if there are none."""
         test = self.task.held if self.task.test is None else self.task.test
         with np.errstate(all="ignore"):  # a diverged model has an infinite loss
             return self.task.learner.score(self.model, test)

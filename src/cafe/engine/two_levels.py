@@ -1,6 +1,6 @@
 """Two levels: a cloud's clients are clusters, and each cluster runs rounds with its own clients.
 
-The cloud and every cluster have a ``Run`` of their own. A job of a cluster starts from the cloud's
+The cloud and every cluster have their own ``Run``. A job of a cluster starts from the cloud's
 model, and is played when it starts: the cluster makes updates by its own policy and on its own
 clock. It reports its model minus the cloud's. Its response time is the time that has passed on its
 clock, plus the time of its link.
@@ -131,7 +131,7 @@ def two_levels(
         rounds: the maximum number of rounds of the cloud, including failed ones.
         updates: the maximum number of successful rounds of the cloud.
         time: stop after the first round of the cloud that closes at this virtual time or later.
-        seed: of all random numbers. Each cluster has its own seed, which is derived from it.
+        seed: the seed of all random numbers. Each cluster has its own seed, derived from it.
         crash: the probability that a client which has begun a job never reports.
         evaluate_every: the number of rounds of the cloud between two evaluations of its model. By
             default, the model is evaluated about 100 times.

@@ -167,7 +167,7 @@ def _parse(ticket: str, download: _Download, max_bytes: int) -> RawReply:
 
 
 def _inflated_size(objects: dict[str, bytes]) -> int:
-    """Bytes of all arrays once inflated: an array may refer to the same chunk many times."""
+    """Bytes of all assembled arrays: an array may refer to the same chunk many times."""
     from flwr.supercore.inflatable.inflatable_object import (
         get_object_body,
         get_object_head_values_from_object_content,

@@ -17,7 +17,7 @@ from cafe.rounds.jobs import Work
 MODEL, ORDER, UPDATE, REPORT, STOPPED = "model", "order", "update", "report", "stopped"
 VECTORS = ("offset", "frozen")  # fields of an order that are arrays, each sent in its own record
 NONCE = "nonce"
-_LOCAL_MODEL = "cafe.memory."  # what the names of a client's stored records begin with
+_LOCAL_MODEL = "cafe.memory."  # prefix of the names of records in a client's state
 _MAX_COUNTS = 100_000  # classes
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-MAX_OUTAGE = 60.0  # seconds of nothing but errors after which the error is raised
+MAX_OUTAGE = 60.0  # seconds without a success after which the error is raised
 PAUSE = 1.0  # seconds between two attempts
 
 T = TypeVar("T")

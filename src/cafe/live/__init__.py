@@ -8,9 +8,9 @@
     validation     which reports are accepted
     aggregation    how updates are combined, and how the global model moves
     job_records    the jobs of the open round, and the fate of every job
-    dispatch       the clients' names, orders out, replies in
+    dispatch       the clients' names; sends orders and receives replies
     live_run       one round after another
-    evaluation     how good the model is, within a time limit
+    evaluation     evaluation of the model within a time limit
     snapshot       a run as arrays and back: its checkpoint
     run_log        the files of a run
     status_file    live.json, the present state of a run

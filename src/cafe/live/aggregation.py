@@ -20,7 +20,7 @@ from cafe.learn.server_optimisers import Moments, ServerOptimiser
 from cafe.live.model_layout import Arrays, Layout, Vector
 from cafe.rounds.answers import Merge
 
-_COLUMNS = 1 << 16  # sorted at a time: memory stays at this many columns times reports
+_COLUMNS = 1 << 16  # columns that are sorted at once, to limit memory
 
 
 class Combine(Protocol):
@@ -50,7 +50,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Clip:
-    """The sum after long updates are shortened: no client moves the model further than is usual.
+    """The sum of coefficient times update, after updates with a large norm are scaled down.
 
     Attributes:
         times: the largest norm of an update, as a multiple of the median norm of its round.
@@ -76,13 +76,13 @@ class Clip:
 
 @dataclass(frozen=True)
 class Trimmed:
-    """In every coordinate the mean without the largest and smallest values (Yin et al., 2018).
+    """The mean of each coordinate without its largest and smallest values (Yin et al., 2018).
 
     The mean is weighted by the coefficients of the updates that remain.
 
     Attributes:
         share: the share of the reports that is left out at each end; at least the share of
-            malicious clients to withstand.
+            malicious clients that you expect.
 
     Example:
         >>> import numpy as np
@@ -108,7 +108,7 @@ class Trimmed:
 
 @dataclass(frozen=True)
 class Median:
-    """In every coordinate the median, times the sum of all coefficients (Yin et al., 2018).
+    """The median of each coordinate, times the sum of all coefficients (Yin et al., 2018).
 
     Example:
         >>> import numpy as np

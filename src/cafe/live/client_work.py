@@ -25,7 +25,7 @@ class TooLateError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class ClientContext:
-    """What is the same for all jobs of a client.
+    """The values that all jobs of a client share.
 
     Attributes:
         run: an identifier of the run. A client does not continue from a local model of another run.
@@ -49,7 +49,7 @@ class ClientContext:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What a training function is given beside the model.
+    """What a training function is given in addition to the model.
 
     Attributes:
         client: the client's name at the server.

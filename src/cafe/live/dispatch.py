@@ -1,4 +1,4 @@
-"""Orders out, replies in: the clients of a run, their orders, and one answer to each ticket."""
+"""Sends orders and receives replies: the clients of a run, their orders, one reply per ticket."""
 
 from __future__ import annotations
 
@@ -36,7 +36,12 @@ class ClientRegistry:
     refusals: list[int] = field(default_factory=list)
 
     def update(self, present: Sequence[str], books: Books) -> tuple[list[str], list[str]]:
-        """Note who is present: return who has joined, and who has left, since the last call."""
+        """Record which clients are present.
+
+        Returns:
+            The names of the clients that have joined, and of those that have left, since the last
+            call.
+        """
         known = set(self.names)
         new = [name for name in dict.fromkeys(present) if name not in known]
         if new:
@@ -60,7 +65,7 @@ class ClientRegistry:
 
 
 class Dispatcher:
-    """Sends orders, and notes what becomes of them.
+    """Sends orders, and records the reply to each.
 
     Args:
         wire: the connection to the clients.
@@ -106,7 +111,7 @@ class Dispatcher:
 
         Args:
             policy: the policy of the round.
-            invitation: who is invited, and to do what.
+            invitation: which clients are invited, and for which work.
             local: which of the clients continue from their local models.
             open_: the round.
         """
@@ -183,7 +188,7 @@ class Dispatcher:
         model: Vector,
         needs: frozenset[str],
     ) -> None:
-        """Note what a reply says about its job. Unknown and repeated tickets are ignored.
+        """Record the reply to a job. Replies with unknown or repeated tickets are ignored.
 
         Args:
             open_: the round.

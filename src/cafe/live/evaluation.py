@@ -24,7 +24,7 @@ class Evaluator(Protocol):
 
 
 class ServerEvaluator:
-    """Runs your function in a thread. A function that hangs costs its time limit once.
+    """Runs your function in a thread. If it hangs, the server waits its time limit only once.
 
     Args:
         evaluate: from the model's arrays to its loss and accuracy.
@@ -58,12 +58,12 @@ def _evaluate(evaluate: Evaluate, model: Arrays, answers: queue.Queue[Any]) -> N
     try:
         loss, accuracy = evaluate(model)
         answers.put(_score(float(loss), None if accuracy is None else float(accuracy)))
-    except Exception as error:  # an error of the user's function is logged, and ends nothing
+    except Exception as error:  # an error of the user's function is logged; the run continues
         answers.put(error)
 
 
 class ClientEvaluator:
-    """The mean of the clients' results on their own examples, weighted by how many they have.
+    """The mean of the clients' results on their own examples, weighted by numbers of examples.
 
     Args:
         seconds: how long they may take.
@@ -74,7 +74,7 @@ class ClientEvaluator:
 
     def __call__(self, run: LiveRun) -> tuple[Score | None, str]:
         asked, until = self._idle(run), run.now() + self._seconds
-        while not asked and run.now() < until:  # as after a restart of all processes
+        while not asked and run.now() < until:  # as after a restart, with no client yet
             run.wire.sleep(POLL)
             asked = self._idle(run)
         tickets = run.wire.request_scores(asked, run.arrays, max(until - run.now(), POLL))

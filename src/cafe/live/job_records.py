@@ -126,7 +126,7 @@ class OpenRound:
             infinite until a report is accepted; ``arrived`` says for which jobs one is.
         records: one for each job.
         arrived: the jobs whose report has been accepted.
-        reported: the jobs whose report the policy has been told of.
+        reported: the jobs whose report the policy has seen.
         invited: how many jobs were started in this round.
         invitations: how many invitations there were in this round.
         until: when the policy's present wait ends; infinite if it has no deadline.
@@ -199,7 +199,7 @@ class OpenRound:
         return found
 
     def look(self) -> tuple[Jobs, Floats]:
-        """The jobs that have reported, as decisions may see them, and when they did."""
+        """The jobs that have reported, as decisions may see them, and their arrival times."""
         jobs = self.jobs.take(np.flatnonzero(self.reported))
         return jobs.visible(), jobs.arrival
 
@@ -220,7 +220,10 @@ class OpenRound:
         return int(np.count_nonzero(self.jobs.status != Status.EXPECTED))
 
     def responses(self, fates: JobFates, now: float) -> list[Response]:
-        """The response times of the round, which closes now; of a job that runs on when it ends."""
+        """The response times of the round, which closes now.
+
+        The response time of a job that runs on is included when the job ends.
+        """
         found = []
         for row, record in enumerate(self.records):
             runs = fates.by_job[row] == OPEN and not self.reported[row]
@@ -312,7 +315,7 @@ def changed_fields(work: Work) -> dict[str, Any]:
 
 
 def digest(vector: Vector) -> str:
-    """A short hash of an update or a model: equal if and only if all bits are, in practice."""
+    """A short hash of an update or a model. In practice it is equal only if all bits are equal."""
     return hashlib.sha256(np.ascontiguousarray(vector).tobytes()).hexdigest()[:16]
 
 
@@ -326,5 +329,5 @@ def count_fates(records: Sequence[JobRecord]) -> Mapping[str, int]:
 
 
 def _microseconds(seconds: float) -> float:
-    """A duration rounded to the microsecond, as in the file; never 0, which no latency explains."""
+    """A duration rounded to the microsecond, as in the file; at least one microsecond."""
     return max(round(seconds, 6), 1e-6)

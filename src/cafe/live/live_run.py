@@ -1,4 +1,4 @@
-"""The rounds on real clients: the engine's books, and a wire where the engine draws latencies."""
+"""Rounds on real clients: with the engine's books, and a wire instead of drawn latencies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from cafe.rounds.policy import Policy
 from cafe.rounds.round_views import Closed, Waiting
 
 POLL = 0.15  # seconds between two polls for replies
-SLOW = 2.0  # seconds a poll may take: a poll at the deadline returns what arrived before it
+SLOW = 2.0  # seconds that a poll at the deadline may take; its replies count as in time
 
 
 class LiveRun:
@@ -98,7 +98,7 @@ class LiveRun:
 
     @property
     def title(self) -> str:
-        """The policy, as it is written."""
+        """The policy or controller as text."""
         return display_name(self.controller)
 
     @property
@@ -130,7 +130,12 @@ class LiveRun:
         self._zero = self.wire.clock() - now
 
     def refresh_clients(self) -> tuple[list[str], list[str]]:
-        """Check who is present: return who has joined, and who has left, since the last call."""
+        """Check which clients are present.
+
+        Returns:
+            The names of the clients that have joined, and of those that have left, since the last
+            call.
+        """
         present = self.wire.present()
         self.ledger.now = self.now()
         return self.clients.update(present, self.books)
@@ -163,13 +168,13 @@ class LiveRun:
         """Choose the policy, and open a round with the jobs that run on from earlier rounds."""
         ledger = self.ledger
         self.choose_policy()
-        ledger.now = ledger.opened = self.now()  # the controller's time is not the round's
+        ledger.now = ledger.opened = self.now()  # the controller may have taken time
         outcome = Outcome(ledger.round, ledger.opened, ledger.now, False)
         self.open = OpenRound(outcome, self.running, [*self.records])
         return self.open
 
     def _invite(self, open_: OpenRound) -> None:
-        """Ask the policy whom to invite, and start their jobs."""
+        """Ask the policy which clients to invite, and start their jobs."""
         self._start(open_, self.calls.invite(self.policy))
 
     def _start(self, open_: OpenRound, invitation: Invitation) -> None:

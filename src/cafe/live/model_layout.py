@@ -63,7 +63,7 @@ class Layout:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The data type of the flat vector: float32, or float64 if an array has more than that."""
+        """The data type of the flat vector: float32, or float64 if an array has a wider type."""
         widest = max(np.dtype(self.kinds[name]).itemsize for name in self.learned)
         return np.dtype(np.float64 if widest > 4 else np.float32)
 

@@ -1,7 +1,7 @@
 """Replay: compute the model again from the log, with every job trained and merged again.
 
 If the training function returns the same arrays for the same job, as it does if it draws from
-``job.rng()`` and sums in a fixed order, the replayed model equals the served one to the bit. It
+``job.rng()`` and sums in a fixed order, the replayed model equals that of the run bit for bit. It
 differs if a round, a report or a coefficient is missing in the log.
 """
 
@@ -162,7 +162,7 @@ class _Jobs:
         return self.model.layout.flat(update)
 
     def _work(self, record: JobRecord) -> Work:
-        """The work of a job; if time limited it, with the steps that its client reported."""
+        """The work of a job; if time limited the job, with the steps that its client reported."""
         if not record.work:
             return self.work_done
         asked = Work(**record.work)

@@ -1,4 +1,4 @@
-"""The files of a live run: rounds, jobs, response times, and a checkpoint that counts them.
+"""The files of a live run: rounds, jobs, response times, and a checkpoint with their lengths.
 
 Beside the files of any run there are ``jobs.jsonl``, a line per job when its fate is known;
 ``responses.csv``, the clients' response times, for ``cafe fit``; and ``arrays.npz``, the model by
@@ -28,11 +28,11 @@ JOBS, RESPONSES, ARRAYS = "jobs.jsonl", "responses.csv", "arrays.npz"
 HEADER = "client,seconds,deadline"
 REMEDY = "Copy it here again, or start the run over (--overwrite, or another folder)."
 
-_FILES = (STATUS, JOBS, RESPONSES, ARRAYS)  # that only live runs have
+_FILES = (STATUS, JOBS, RESPONSES, ARRAYS)  # files that only live runs have
 
 
 def prepare_folder(folder: Path, run: LiveRun, *, evaluates: bool, overwrite: bool) -> None:
-    """Write where a new run comes from, or check that an existing run has the same settings.
+    """Write a new run's provenance, or check that an existing run has the same settings.
 
     Args:
         folder: the run's folder.

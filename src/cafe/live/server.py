@@ -46,13 +46,13 @@ class ServerConfig:
     Attributes:
         policy: how it runs its rounds, or a controller that chooses a policy for each.
         model: the initial arrays, by name, or a function that returns them.
-        rounds: the most rounds, failed ones included.
-        updates: the most successful rounds.
+        rounds: the maximum number of rounds, failed ones included.
+        updates: the maximum number of successful rounds.
         time: stop after the first round that closes after this many seconds.
         seed: the seed of all random numbers of the server.
         evaluate: a function from the model's arrays to its loss and accuracy; "clients": let the
             clients evaluate; None: do not evaluate.
-        evaluate_every: how many updates apart.
+        evaluate_every: the number of updates between two evaluations.
         evaluate_seconds: how long an evaluation may take.
         report_limits: limits on what clients may report.
         combine: how updates are combined; None adds them up.
@@ -215,7 +215,7 @@ class _Server:
 
     def play(self) -> None:
         """Play rounds until the run ends."""
-        self.evaluate()  # if an earlier server was stopped before it could
+        self.evaluate()  # an earlier server may have been stopped before it could evaluate
         while self.stopping.share_done(self.run) < 1:
             self.wait_for_clients()
             self.status.show("open", self.trouble if self.run.failures else "")

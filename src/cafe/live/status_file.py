@@ -22,12 +22,12 @@ _APART = 0.2  # seconds between two writes while a round is open
 
 
 class StatusFile:
-    """Keeps ``live.json`` up to date. If the disk rejects the file, the run continues without it.
+    """Keeps ``live.json`` up to date. If the file cannot be written, the run continues.
 
     Args:
         path: the path of the file.
         run: the run.
-        rounds: the most rounds of the run; None if they are not limited.
+        rounds: the maximum number of rounds of the run; None if there is no limit.
         name: the run's name in the file.
     """
 

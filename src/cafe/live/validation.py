@@ -1,4 +1,4 @@
-"""Validation of reports. Each report is checked alone, and a bad one costs no other client."""
+"""Validation of reports. Each is checked alone, and a bad report does not affect other clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cafe.live.wire import Order, Report
 
 MAX_STEPS = 10**9  # in one report
 MAX_CLASSES = 100_000
-_ENOUGH = 3  # norms that must be known before their median counts
+_ENOUGH = 3  # norms that must be known before their median is used
 
 
 class RejectedReportError(Exception):
@@ -29,7 +29,7 @@ class ReportLimits:
     Attributes:
         norm: the largest norm of an update; None: only ``times`` counts.
         times: the largest norm of an update as a multiple of the median norm of the last updates;
-            before there are three of them, of the model's own norm plus one.
+            until there are three of them, as a multiple of the model's own norm plus one.
         examples: the most examples that a client may claim to hold. Policies that weigh by size
             trust this number.
 
@@ -61,8 +61,8 @@ class ReportValidator:
     Attributes:
         layout: the layout of the model.
         limits: the limits on what a client may report.
-        norms: the norms of the last updates that are not 0. That of an update above the limit
-            counts as the limit.
+        norms: the norms of the last updates that are not 0. A norm above the limit is stored as
+            the limit.
         classes: the number of classes in the first accepted report with label counts.
     """
 
@@ -109,7 +109,7 @@ class ReportValidator:
         )
 
     def _check_norm(self, report: Report, model: Vector) -> None:
-        # Added up in float64, where no float32 overflows.
+        # Summed in float64, where the square of a float32 cannot overflow.
         squares = (float(np.vdot(a, a)) for a in map(_as_float64, report.update.values()))
         norm = float(np.sqrt(sum(squares)))
         if not np.isfinite(norm):
@@ -135,7 +135,7 @@ class ReportValidator:
         return relative if self.limits.norm is None else min(relative, self.limits.norm)
 
     def _wrong_claim(self, report: Report, order: Order) -> str | None:
-        """What does not fit the order."""
+        """What in a report does not fit its order; None if everything fits."""
         if report.invitation != order.invitation:
             return f"it answers invitation {report.invitation} instead of {order.invitation}"
         version = order.began if report.carried else order.version
@@ -165,7 +165,7 @@ class ReportValidator:
         return None
 
     def _missing(self, report: Report, needs: frozenset[str]) -> str | None:
-        """What the policy needs and the report does not have."""
+        """What the policy needs and the report does not have; None if nothing is missing."""
         contents = {
             "sizes": ("number of examples held", report.examples),
             "losses": ("loss", report.loss),
@@ -179,7 +179,7 @@ class ReportValidator:
 
 
 def _moved_frozen(report: Report, order: Order) -> str | None:
-    """Whether a report changes parameters that the order has frozen."""
+    """Why a report is rejected that changes frozen parameters; None if it changes none."""
     for name, mask in (order.frozen or {}).items():
         if report.update[name][mask].any():
             return f"it changes parameters of {name} that are frozen"

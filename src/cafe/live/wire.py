@@ -33,7 +33,7 @@ class Order:
         began: the version of the global model that this local model started from.
         invitation: the number of the invitation, which identifies the job; the round if omitted.
         offset: what to add to each gradient, by array, for all arrays that are learned; None:
-            nothing. A wire sends it beside the order, and once if several orders share it.
+            nothing. A wire sends it separately, and only once if several orders share it.
         frozen: which parameters must not change, sent in the same way; None: all may change.
         keeps: the invitations whose local models the server may still refer to. The client
             deletes all others.

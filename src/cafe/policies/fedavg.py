@@ -29,7 +29,7 @@ def fedavg(
         steps: local gradient steps instead of epochs.
         divisor: divide by the examples of the clients that "reported", or of "all" clients, as if
             the others had sent the model back unchanged. Versions of the original paper differ in
-            this. "all" is a server step of about ``fraction``.
+            this. "all" acts like a server step size of about ``fraction``.
         deadline: how long a round waits; None waits for all invited clients.
         quorum: reports needed for a round to succeed.
 

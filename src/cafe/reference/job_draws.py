@@ -16,11 +16,11 @@ from cafe.task import Task
 
 @dataclass(frozen=True)
 class JobDraw:
-    """What will become of one job.
+    """The steps and times of one job, and whether it is lost.
 
     Attributes:
         steps: gradient steps that it takes.
-        seconds: of training.
+        seconds: the seconds of training.
         arrival: when its report comes; infinite if it never does.
         stop: when the client stops working on it.
         absent: whether it never began.
@@ -42,7 +42,7 @@ class JobDraws:
     Attributes:
         federation: the clients.
         task: what is learned; None: no model is trained.
-        seed: of response times and crashes.
+        seed: the seed of response times and crashes.
         crash: the probability that a client which has begun a job never reports.
         presence: which clients are present when; None: all clients, always.
     """
@@ -59,10 +59,11 @@ class JobDraws:
         """The jobs of an invitation, in the order of its clients.
 
         Args:
-            number: of the invitation: the address of its random numbers.
-            invitation: whom to invite, and for which work.
+            number: the number of the invitation, which is the index of its random numbers.
+            invitation: which clients are invited, and for which work.
             now: when the jobs start.
-            until: when clients must have reported, if they can do less work to be in time.
+            until: the time by which clients must report, if they may do less work to be in time;
+                None: they do all of their work.
         """
         clients = invitation.clients
         delays = self.federation.draw(Stream(self.seed, "latency").at(number), clients)

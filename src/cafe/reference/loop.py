@@ -31,7 +31,7 @@ from cafe.task import Task
 class _Merged(NamedTuple):
     """The jobs in an update with their coefficients, and what ``merge`` was given.
 
-    ``spoilt`` says that there is no update, because it would have put NaN or infinity in the model.
+    ``spoilt`` is True if there is no update because it would have put NaN or infinity in the model.
     """
 
     used: dict[ReferenceJob, float]
@@ -94,7 +94,7 @@ class Reference:
         Args:
             working: the jobs that have not reported.
             decision: the name of its stream of random numbers; empty for a controller.
-            at: the place in the stream.
+            at: the index in the stream.
         """
         columns = LedgerColumns.new(self.examples)
         self.books.show(columns)
@@ -112,7 +112,7 @@ class Reference:
         return ledger
 
     def forecast(self, clients: Any, until: float) -> Any:
-        """The probability of each client to stay present until a time."""
+        """The probability that each client stays present until a time."""
         if self.presence is None:
             return np.ones(len(clients))
         return self.presence.forecast(clients, self.now, until)
@@ -138,7 +138,7 @@ class Reference:
         return outcome
 
     def open(self) -> Outcome:
-        """Find out which clients are present and which policy holds, and open the round."""
+        """Find out which clients are present and which policy applies, and open the round."""
         if self.presence is not None:
             self.away = self.presence.away(self.now)
         policy = self.policy = self.choose()
@@ -159,7 +159,7 @@ class Reference:
             self.score = ModelScore(found.loss, accuracy, self.version)
 
     def invite(self, outcome: Outcome) -> list[ReferenceJob]:
-        """Ask the policy whom to invite, and start their jobs."""
+        """Ask the policy which clients to invite, and start their jobs."""
         ledger = self.ledger(self.running, "policy", self.round)
         answer = self.policy.invite(ledger, ledger.rng)
         first = answer_checks.check_invitation(self.policy, "invite", ledger, answer)
@@ -171,9 +171,9 @@ class Reference:
         """Start the jobs of an invitation.
 
         Args:
-            invitation: whom to invite, and for which work.
+            invitation: which clients are invited, and for which work.
             jobs: the other jobs of the round, if it is already open.
-            outcome: of the round.
+            outcome: the outcome of the round.
         """
         policy, trainer = self.policy, self.trainer
         number, until = self.invitations, None
@@ -218,8 +218,8 @@ class Reference:
         """Collect reports, in order of time and then of client, for as long as the policy waits.
 
         Args:
-            jobs: that are open. Jobs that are invited during the wait are added.
-            outcome: of the round.
+            jobs: the open jobs. Jobs that are invited during the wait are added.
+            outcome: the outcome of the round.
 
         Returns:
             The jobs that have reported, the verdict, and the fate of jobs that the close cuts off.
@@ -295,7 +295,7 @@ class Reference:
         merged: _Merged,
         unfinished: Fate,
     ) -> None:
-        """Ask the policy what outlives the round, give jobs their fate, and book the round."""
+        """Ask the policy what to keep after the round, give jobs their fate, and book the round."""
         policy, used, spoilt = self.policy, merged.used, merged.spoilt
         closed = Closed(
             outcome.succeeded,
@@ -315,7 +315,7 @@ class Reference:
         stays = np.broadcast_to(np.asarray(carried.kept) & (not spoilt), self.clients)
 
         running, keeping, wasted, ended, absent = [], [], [], [], []
-        last = {job.client: job for job in jobs if job in reported}  # of a client's reports
+        last = {job.client: job for job in jobs if job in reported}  # each client's last report
         for job, code in zip(jobs, codes.tolist(), strict=True):
             lost = job not in reported and (job.absent or (job.crashes and job.stop <= self.now))
             runs = job not in reported and not lost and code & RUN
@@ -335,7 +335,7 @@ class Reference:
                 elif lost:
                     outcome.fates[Fate.ABSENT if job.absent else Fate.CRASHED] += 1
                     absent += [job] if job.absent else []
-                elif job.arrival <= self.now:  # it came with the last report of a target
+                elif job.arrival <= self.now:  # it came with the target's last report
                     outcome.fates[Fate.OVER] += 1
                 else:
                     outcome.fates[unfinished] += 1

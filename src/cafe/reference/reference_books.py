@@ -55,9 +55,9 @@ class ReferenceBooks:
         """Reset the ages of clients in the update, and give the jobs in it their fate.
 
         Args:
-            outcome: of the round.
+            outcome: the outcome of the round.
             used: the jobs in the update, with their coefficients.
-            version: of the model before the update.
+            version: the version of the model before the update.
         """
         now = outcome.closed
         outcome.used = len(used)
@@ -90,7 +90,7 @@ class ReferenceBooks:
         """Keep a client's report, its local model, or both.
 
         Args:
-            outcome: of the round.
+            outcome: the outcome of the round.
             job: whose report or local model is kept.
             code: what the policy answered for the job: ``HOLD``, ``LOCAL`` or both.
             used: whether the job is in the update.
@@ -108,7 +108,7 @@ class ReferenceBooks:
         )
 
     def drop(self, outcome: Outcome, clients: list[int]) -> None:
-        """Discard what clients have kept: jobs in it that have no fate yet are wasted."""
+        """Discard what clients have kept: jobs in it that have no fate yet count as waste."""
         kept = [self.kept.pop(client) for client in clients if client in self.kept]
         lost = [k for k in kept if k.pending]
         outcome.waste += float(np.sum([k.charge for k in lost]))

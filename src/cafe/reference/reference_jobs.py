@@ -1,4 +1,4 @@
-"""The reference's jobs: one object for each, with all that will become of it."""
+"""The reference's jobs: one object for each job, with its times and its later fate."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class ReferenceJob:
 
 @dataclass(eq=False)
 class KeptJob:
-    """What a client keeps from earlier rounds, and the jobs in it whose fate is open."""
+    """What a client keeps from earlier rounds, and the jobs in it that have no fate yet."""
 
-    job: ReferenceJob  # the last one
+    job: ReferenceJob  # the last job in it
     held: bool
     local: bool
     pending: int
@@ -84,7 +84,7 @@ def reported_jobs(seen: list[ReferenceJob]) -> tuple[Jobs, Floats]:
 
 
 def total(seconds: list[float]) -> float:
-    """The sum from the first to the last number, in the order of the engine's books."""
+    """The sum of the numbers, added from first to last, as in the engine's books."""
     total = 0.0
     for each in seconds:
         total += each

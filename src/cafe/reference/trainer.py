@@ -19,7 +19,7 @@ class Trainer:
 
     Args:
         task: what is learned.
-        seed: of the initial model and the batches.
+        seed: the seed of the initial model and the batches.
     """
 
     def __init__(self, task: Task, seed: int) -> None:
@@ -28,8 +28,8 @@ class Trainer:
         self.given: list[int] = []  # versions that set_model added
         self.moments: tuple[Any, ...] = ()
         self.common: Any = None  # what every client adds to its gradients
-        self.own: dict[int, Any] = {}  # what single clients add besides
-        self.frozen: Any = None  # which parameters no client moves
+        self.own: dict[int, Any] = {}  # what single clients add as well
+        self.frozen: Any = None  # which parameters no client changes
 
     @property
     def parameters(self) -> int:
@@ -42,7 +42,7 @@ class Trainer:
         return bool(self.own) or self.common is not None or self.frozen is not None
 
     def set_model(self, model: Any) -> None:
-        """Add a version that no update made."""
+        """Add a version that was not made by an update."""
         self.models.append(model)
         self.given.append(len(self.models) - 1)
 
@@ -95,7 +95,7 @@ class Trainer:
         """Make the next version of the model.
 
         Args:
-            jobs: of all reports.
+            jobs: the jobs of all reports.
             used: the jobs with a coefficient that is not 0.
             merge: what the policy answered.
 

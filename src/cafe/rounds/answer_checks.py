@@ -30,7 +30,7 @@ def answer_error(
     """The error for an answer that cannot be used.
 
     Args:
-        policy: that answered.
+        policy: the policy that answered.
         decision: the name of its decision, such as "close".
         allowed: what the decision may answer, to follow "must answer".
         got: the answer.
@@ -158,7 +158,7 @@ def ask_merge(policy: Policy, ledger: Ledger, reports: Reports, parameters: int 
     """Call ``merge`` and check its answer: a coefficient per report, vectors that fit the model.
 
     Args:
-        policy: whose ``merge`` is called.
+        policy: the policy whose ``merge`` is called.
         ledger: its first argument.
         reports: its second argument.
         parameters: the number of parameters of the model; None without a task.
@@ -235,7 +235,7 @@ def check_carry(policy: Policy, answer: Any, jobs: int, clients: int) -> Carried
     """Check what ``carry`` answered: codes for the round's jobs, and which clients keep reports.
 
     Args:
-        policy: that answered.
+        policy: the policy that answered.
         answer: what ``carry`` returned.
         jobs: the number of open jobs of the round.
         clients: the number of clients of the federation.

@@ -238,7 +238,7 @@ class RoundColumns:
         self._known, self._count = outcome_columns([]), 0
 
     def of(self, outcomes: Sequence[Outcome]) -> dict[str, Column]:
-        """The columns of all rounds; earlier calls must have been given the first of them."""
+        """The columns of all rounds; they must begin with the rounds of the last call."""
         more = outcome_columns(outcomes[self._count :])
         if self._count == 0:
             self._known = more

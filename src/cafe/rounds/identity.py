@@ -215,9 +215,7 @@ class _Walk:
             return f"logger({value.name!r})"  # logging does not affect decisions
         if is_dataclass(value):
             return self.instance(value, where)
-        if is_importable(
-            value
-        ):  # such as NumPy's functions, which are objects of a class of theirs
+        if is_importable(value):  # such as NumPy's functions, which are objects of a class of NumPy
             return full_name(value)
         return self.opaque(value, where)
 

@@ -266,7 +266,7 @@ def _joined(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def elapsed(now: float, start: Floats) -> Floats:
-    """``now - start``; a column that repeats one value stays one."""
+    """``now - start``; if ``start`` repeats one value, so does the result, stored once."""
     return (
         constant_column(now - start[0], len(start))
         if start.strides == (0,) and len(start)

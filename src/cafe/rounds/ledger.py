@@ -73,7 +73,7 @@ class Ledger:
         merged: number of times that each client was merged.
         busy: mask of clients with a running job: those that were invited and have not reported.
         away: mask of clients that could not be reached when the round opened. Clients that come or
-            go later are noticed when the next round opens, live as in a simulation.
+            go later are noticed when the next round opens, in live runs and in simulations.
         local: mask of clients that have a local model to continue from.
         working: number of running jobs.
         absent: number of clients that are away.
@@ -165,7 +165,7 @@ class Ledger:
         return busy_now
 
     def mark(self, clients: Indices, mask: Mask | None, busy: bool) -> None:
-        """Mark clients (those of the mask) as busy or idle; applied when ``busy`` is next read."""
+        """Mark clients, or those in ``mask``, as busy or idle when ``busy`` is next read."""
         self._changes.append((clients, mask, busy))
 
     def forget_marks(self) -> None:

@@ -28,7 +28,7 @@ OPEN = -1  # instead of a fate: the job is still running, or its report is held
 
 
 def no_fates() -> Whole:
-    """A zero for each fate."""
+    """An array with a zero for each fate."""
     return np.zeros(len(Fate), dtype=np.int64)
 
 

@@ -64,14 +64,14 @@ class Closed:
     Args:
         succeeded: whether the round succeeded, so that the model has a new version.
         reported: a mask over the jobs: those that have reported.
-        reports: the reports that ``merge`` was given; None if it was not called.
+        reports: the reports that ``merge`` was given; None if the round failed.
         load: returns :attr:`jobs`, :attr:`used` and :attr:`arrived`; called when one of them is
             first read.
 
     Attributes:
         succeeded: whether the round succeeded, so that the model has a new version.
         reported: a mask over the jobs: those that have reported.
-        reports: the reports that ``merge`` was given, held ones too; None if it was not called.
+        reports: the reports that ``merge`` was given, held ones too; None if the round failed.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Closed:
             jobs: all jobs that were open in the round.
             reported: a mask over the jobs: those that have reported.
             used: the rows of the jobs that are in the update.
-            reports: the reports that ``merge`` was given; None if it was not called.
+            reports: the reports that ``merge`` was given; None if the round failed.
         """
 
         def load() -> tuple[Jobs, Mask, Floats]:

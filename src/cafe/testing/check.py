@@ -31,7 +31,7 @@ def check_policy(
     rounds: int = 40,
     seed: int = 0,
 ) -> None:
-    """Check that a policy keeps to the contract of all policies; an error is raised if not.
+    """Check that a policy meets the contract of all policies; raise an error if it does not.
 
     The policy is run in the engine, in the slow reference, and live on a virtual wire. Clients are
     absent, crash, or come and go in some runs. Step times, saving and restoring are checked too.

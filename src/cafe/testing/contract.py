@@ -27,7 +27,7 @@ from cafe.testing.comparison import ROUNDING, WRITES, Check
 from cafe.testing.virtual_wire import VirtualWire
 
 TRAINING = 1e-5  # allowed relative difference of models that were trained in another order
-SEEN = 1e-3  # the same, if coefficients depend on updates or losses
+SEEN = 1e-3  # allowed relative difference if coefficients depend on updates or losses
 _CLOSED = ("succeeded", "reported", "reports", "jobs", "used", "arrived")
 _DECISIONS = ("invite", "close", "merge", "carry", "observe")
 

@@ -29,7 +29,7 @@ Judge = Callable[[str, Arrays], tuple[float, float | None, int] | None]
 
 
 def random_step(model: Arrays, job: Job) -> Trained:
-    """A training function that takes a random step; it depends on the client and the invitation.
+    """A training function that takes a random step, which depends on client and invitation.
 
     Example:
         >>> import cafe
@@ -88,7 +88,7 @@ class VirtualWire:
         t: current virtual time.
         local_models: local models of the clients, by name.
         orders: all orders that were sent.
-        strays: replies to no order, which the next call of ``receive`` returns.
+        strays: replies that answer no order, which the next call of ``receive`` returns.
         polls: number of times that the server has asked which clients are present.
         on_poll: called before each of these polls.
         presence: when clients are present; None: always. It is set after the server has registered

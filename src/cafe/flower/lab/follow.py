@@ -19,7 +19,7 @@ from cafe.results.loading import is_finished
 POLL = 0.3  # seconds between two reads of the file
 STATUS_POLL = 5.0  # seconds between two requests to the SuperLink while the file does not change
 QUIET = 20.0  # seconds without a change after which the SuperLink is asked
-STOP_LIMIT = 30.0  # seconds to wait for a stopped server; it needs some
+STOP_LIMIT = 30.0  # seconds to wait until the process of a stopped server has ended
 FINAL = ("finished", "stopped")  # states of live.json after which it does not change
 LOG_LINES, SHOWN_LINES = 1000, 25  # the end of a log: to search for the reason, and to show
 NO_SUPERLINK = "the SuperLink has ended"
@@ -71,7 +71,7 @@ def server_is_alive(live: dict[str, Any]) -> bool:
 
 
 def follow(lab: Lab, run: str, folder: Path) -> Iterator[RunView]:
-    """Yield the state of a run again and again; the last one tells how the run ended.
+    """Yield the state of a run repeatedly; the last one contains how the run ended.
 
     Args:
         lab: the federation.

@@ -18,8 +18,9 @@ class Lab:
     """A SuperLink and SuperNodes on loopback for the app in a folder.
 
     The processes are named ``superlink``, ``node-1``, ``node-2`` and so on; ``node-1-tasks`` is the
-    task runner of the first node, which runs its tasks in warm processes. The processes outlive
-    this object: everything known about them is stored in the folder's ``.federation``.
+    task runner of the first node, which runs its tasks in warm processes. The processes keep
+    running after this object is deleted: everything known about them is stored in the folder's
+    ``.federation``.
 
     Args:
         folder: the folder of a Flower app.

@@ -1,4 +1,4 @@
-"""Processes that outlive the command that started them, and are never mistaken for others.
+"""Processes that keep running after the command that started them, and how to identify them.
 
 A process is identified by its pid and its start time, because a pid can be reused. Its environment
 contains a mark that all its descendants inherit. So descendants are found even after the process

@@ -17,7 +17,7 @@ from cafe.errors import InputError
 from cafe.flower.lab import commands, processes
 from cafe.flower.lab.paths import LabPaths, LabState, Node, free_ports
 
-NODES = 4  # by default
+NODES = 4  # the default number of nodes
 TASKS = "-tasks"  # node-1-tasks is the task runner of node-1
 START_LIMIT = 180.0  # seconds in which the SuperLink must listen and nodes must be online
 OFFLINE_LIMIT = 90.0  # seconds in which the SuperLink must notice a dead node; Flower needs 60
@@ -27,7 +27,7 @@ Say = Callable[[str], None]
 
 
 def plan(paths: LabPaths, nodes: int | None, insecure: bool, cold: bool) -> LabState:
-    """The state that the federation shall have, given its stored state and these options."""
+    """The state that the federation is to have, given its stored state and these options."""
     state = paths.load_state()
     running = paths.running()
     if state and running:
@@ -136,7 +136,10 @@ def _wait_until_offline(paths: LabPaths, state: LabState, names: list[str]) -> N
 
 
 def _spawn(paths: LabPaths, name: str, command: list[str], restart: bool = False) -> bool:
-    """Start a process unless it is running, or in any case; return whether it was started."""
+    """Start a process; return whether it was started.
+
+    A process that is already running is replaced only with ``restart``.
+    """
     recorded = paths.load_processes()
     before = [each for each in recorded if each.name == name]
     if not restart and any(each.alive for each in processes.refresh(before)):

@@ -50,7 +50,10 @@ class WarmExecutor:
         self._cold = SubprocessExecutor()
 
     def launch(self, spec: ExecutionSpec) -> LaunchResult:
-        """Start a client's task in the helper; other tasks, or if it has ended, as Flower does."""
+        """Start a client's task in the helper.
+
+        Other tasks, and all tasks after the helper has ended, are started as Flower does.
+        """
         from flwr.supercore.constant import TaskType
         from flwr.supercore.superexec.executor import LaunchResult
 

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.workloads import Workload
 
 THREADS = 2
-SIDES = (384, 512, 768, 1024)  # of square matrices
+SIDES = (384, 512, 768, 1024)  # sizes of the square matrices
 
 
 class Peak:

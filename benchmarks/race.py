@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.workloads import Workload
 
-Rates = dict[str, dict[str, list[float]]]  # by workload and contestant, one per repetition
+Rates = dict[str, dict[str, list[float]]]  # by workload and contestant: one rate per repetition
 
 
 class DropsOutError(Exception):

@@ -1,11 +1,11 @@
-"""Other simulators, each a process in an environment of its own that plays rounds when asked."""
+"""Other simulators. Each is a process in its own environment that runs rounds on request."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Exactly this version, named to pip together with whatever asks for torch: left the choice, it
-# would fetch another one, with gigabytes of CUDA.
+# Passed to pip together with every package that requires torch. Otherwise pip would install another
+# version, with gigabytes of CUDA libraries.
 TORCH = "torch==2.13.0"
 
 
@@ -14,9 +14,9 @@ class Peer:
     """A simulator.
 
     Attributes:
-        name: in the tables.
-        module: in this package; what it runs.
-        requires: what pip installs for it; nothing: it runs in the environment of the benchmark.
+        name: its name in tables.
+        module: the module in this package that it runs.
+        requires: what pip installs; if empty, it runs in the environment of the benchmark.
         launcher: arguments of Python before ``-m module``.
     """
 
@@ -32,7 +32,7 @@ PEERS = (
         "pfl-research 0.6",
         "pfl_research",
         (TORCH, "pfl==0.6.*"),
-        ("-m", "torch.distributed.run", "--nproc-per-node=2"),  # it gives each one thread
+        ("-m", "torch.distributed.run", "--nproc-per-node=2"),  # each process gets one thread
     ),
     Peer("FedLab 1.3", "fedlab_", (TORCH, "fedlab==1.3.*")),
     # Newer versions of jax have no jax.tree_map, which FedJAX calls.

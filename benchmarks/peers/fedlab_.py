@@ -8,8 +8,8 @@ import logging
 import sys
 from unittest.mock import MagicMock
 
-# FedLab's own datasets, which are not used here, ask for torchvision, and its wheel does not load
-# beside a torch that was built without CUDA.
+# FedLab's own datasets, which are not used here, import torchvision. Its wheel cannot be imported
+# with a torch that was built without CUDA.
 sys.modules |= {"torchvision": MagicMock(), "torchvision.transforms": MagicMock()}
 
 import torch
@@ -23,9 +23,9 @@ from benchmarks.workloads import RATE, Workload
 
 
 class Batches:
-    """What FedLab asks a dataset for: an iterable of a client's batches.
+    """A dataset with the method that FedLab calls, which yields a client's batches.
 
-    A plain one: torch's DataLoader, which would fetch example by example, is a lot slower.
+    It does not use torch's DataLoader, which fetches single examples and is much slower.
     """
 
     def __init__(self, workload: Workload) -> None:
@@ -41,14 +41,14 @@ class Batches:
 
 
 class Timed(StandalonePipeline):
-    """The pipeline, which ends every round with a call to ``evaluate``."""
+    """The pipeline with times: it calls ``evaluate`` at the end of every round."""
 
     def __init__(self, handler, trainer) -> None:
         super().__init__(handler, trainer)
         self.laps = Laps()
 
     def evaluate(self) -> None:
-        """A round has ended."""
+        """Record the end of a round."""
         self.laps.end()
 
 

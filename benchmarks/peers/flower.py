@@ -22,7 +22,7 @@ from benchmarks.workloads import RATE, Workload
 
 
 def client(workload: Workload) -> ClientApp:
-    """A client that takes its steps; what an actor has made ready it keeps."""
+    """A client app that takes a workload's steps; each actor prepares data and model once."""
     app = ClientApp()
 
     @app.train()
@@ -47,7 +47,7 @@ def client(workload: Workload) -> ClientApp:
 
 @cache
 def ready(workload: Workload):
-    """The data and a model, in each actor."""
+    """The data and a model, cached in each actor."""
     torch.set_num_threads(1)
     return tensors(workload), perceptron(workload)
 
@@ -58,7 +58,7 @@ def prepare(workload: Workload) -> Play:
 
         @server.main()
         def main(grid, context) -> None:
-            # A share that counts as none of the nodes: the least number of them decides.
+            # The fraction rounds to 0 nodes, so that min_train_nodes decides.
             strategy = FedAvg(
                 fraction_train=1e-9,
                 fraction_evaluate=0.0,
@@ -85,6 +85,6 @@ def prepare(workload: Workload) -> Play:
 
 
 if __name__ == "__main__":
-    from benchmarks.peers import flower  # by its name: actors must find ``ready`` in a module
+    from benchmarks.peers import flower  # not __main__: actors must be able to import ``ready``
 
     serve(flower.prepare)

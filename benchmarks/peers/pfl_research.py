@@ -25,29 +25,29 @@ from benchmarks.workloads import RATE, Workload
 
 
 class Net(torch.nn.Module):
-    """The perceptron, as pfl asks for it."""
+    """The perceptron with the methods that pfl requires."""
 
     def __init__(self, workload: Workload) -> None:
         super().__init__()
         self.layers = perceptron(workload)
 
     def loss(self, x, y):
-        """What is minimised."""
+        """The loss, which training minimises."""
         return cross_entropy(self.layers(x), y)
 
     def metrics(self, x, y):
-        """What is measured in the first round."""
+        """The metrics, which pfl evaluates in the first round."""
         return {"loss": Weighted(float(self.loss(x, y)), len(x))}
 
 
 class AtRoundEnd(TrainingProcessCallback):
-    """Tells when rounds end."""
+    """Records the times at which rounds end."""
 
     def __init__(self, laps: Laps) -> None:
         self._laps = laps
 
     def after_central_iteration(self, aggregate_metrics, model, *, central_iteration):
-        """A round has ended; go on."""
+        """Record the end of a round; False means that training continues."""
         self._laps.end()
         return False, Metrics()
 
@@ -85,7 +85,7 @@ def prepare(workload: Workload) -> Play:
 
 
 def questions(rank: int) -> Iterator[str]:
-    """The first process reads them and tells the others; nothing is the end."""
+    """Requests, which the first process reads and sends to the others; an empty line ends them."""
     while True:
         told = [sys.stdin.readline() if rank == 0 else None]
         torch.distributed.broadcast_object_list(told)
@@ -95,6 +95,6 @@ def questions(rank: int) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    rank = torch.distributed.get_rank()  # pfl has made the group when it was imported
+    rank = torch.distributed.get_rank()  # importing pfl has created the process group
     serve(prepare, questions(rank), silent=rank > 0)
     torch.distributed.destroy_process_group()

@@ -1,4 +1,4 @@
-"""No framework: client after client, torch as it comes."""
+"""No framework: one client after another, with torch's defaults."""
 # mypy: ignore-errors
 
 from __future__ import annotations

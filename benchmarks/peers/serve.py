@@ -11,7 +11,7 @@ from time import perf_counter
 
 from benchmarks.workloads import Workload
 
-Play = Callable[[int], float]  # from how many rounds to how many seconds they took
+Play = Callable[[int], float]  # runs this many rounds and returns the seconds they took
 
 
 def serve(
@@ -20,12 +20,12 @@ def serve(
     """Answer every question: ``{"workload": ..., "rounds": 3}`` with ``{"seconds": 1.2}``.
 
     Args:
-        prepare: gets a workload ready, once, and returns what plays its rounds.
-        questions: one per line.
-        silent: do the work and leave the answer to another process.
+        prepare: prepares a workload, once, and returns the function that runs its rounds.
+        questions: requests, one per line.
+        silent: do the work, but print no answer, because another process does.
     """
     with os.fdopen(os.dup(1), "w", buffering=1) as answers:
-        os.dup2(2, 1)  # what a framework prints is no answer
+        os.dup2(2, 1)  # output of a framework goes to stderr, not among the answers
         prepared = cache(prepare)
         for question in questions:
             asked = json.loads(question)
@@ -39,18 +39,18 @@ def serve(
 
 
 class Laps:
-    """Times at the ends of rounds, where a framework owns the loop.
+    """Times at the ends of rounds, for frameworks that run the loop themselves.
 
-    Ask it for a round more than is to be timed: the first one is when it gets going.
+    Run one more round than is timed: the first round includes the start of the framework.
     """
 
     def __init__(self) -> None:
         self._ends: list[float] = []
 
     def end(self) -> None:
-        """A round has ended."""
+        """Record the end of a round."""
         self._ends.append(perf_counter())
 
     def seconds(self) -> float:
-        """From the end of the first round to the end of the last."""
+        """Seconds from the end of the first round to the end of the last."""
         return self._ends[-1] - self._ends[0]

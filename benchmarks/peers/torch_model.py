@@ -20,7 +20,7 @@ def perceptron(workload: Workload) -> nn.Sequential:
 
 
 def tensors(workload: Workload) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Every client's examples."""
+    """The examples of each client, as tensors."""
     x, y = map(torch.from_numpy, workload.data())
     parts = (workload.part(client) for client in range(workload.clients))
     return [(x[part], y[part]) for part in parts]

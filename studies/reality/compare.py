@@ -4,8 +4,8 @@
 
 Families of latencies are fitted to the response times of a run, right-censored at its deadline.
 The federation is then simulated many times, each as long as the real run was. A figure of the real
-run is predicted if it lies among the middle 95 % of the simulated ones: the spread is what chance
-alone does to a run of that length.
+run counts as predicted if it is within the middle 95 % of the simulated values, which differ from
+each other only by chance.
 """
 
 from __future__ import annotations
@@ -131,9 +131,10 @@ def reported_within(name: str, seconds: float) -> float:
 def overheads(name: str) -> dict[str, float]:
     """The time of reports beyond training, and the part that is a node's polling interval.
 
-    A node looks for work when it has reported, and then every 3 s. So what an order waits can be
-    told from when its client reported last. Slow jobs are seen only where the rest was quick: the
-    mean is over those with a second of training or less, which nearly all come in time.
+    A node polls for work when it has reported, and then every 3 s. So the time that an order waits
+    can be calculated from the client's last report. A slow job reports in time only if its overhead
+    is short. So the mean is over jobs with at most one second of training, nearly all of which
+    report in time.
     """
     jobs = [job for job in read_jobs(HERE / name) if job.arrived is not None]
     wait, rest, quick = [], [], []

@@ -2,10 +2,11 @@
 
     python -m studies.reality.measure
 
-Six SuperNodes on this machine. Training takes half a second plus an exponential time, spent
-asleep: two cores could not train six models at once, and real clients do not share a processor.
-All else is real: Flower's polling, its processes, the network of this machine, the server's clock.
-The first run waits long, so that most response times are seen. The second waits short.
+Six SuperNodes on this machine. Training takes half a second plus an exponential time, in
+which the client sleeps: two cores cannot train six models at once, and real clients do not share a
+processor. All else is real: Flower's polling and processes, the machine's network, the server's
+clock. The first run has a long deadline, so that most response times are observed. The second has a
+short one.
 """
 
 from __future__ import annotations

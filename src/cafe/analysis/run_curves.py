@@ -11,7 +11,7 @@ from cafe.analysis.run_costs import amounts_by_round
 from cafe.latency.base import Floats
 from cafe.rounds import History
 
-POINTS = 160  # of a curve: enough for a screen, and small files
+POINTS = 160  # points of a curve: enough for a screen, and files stay small
 
 
 class MeanCurve(NamedTuple):

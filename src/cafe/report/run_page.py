@@ -17,7 +17,7 @@ from cafe.report.page import bullets, paragraphs, picture, table
 from cafe.report.run_sentences import best_policies, count_runs, explain_errors
 from cafe.wording import format_count
 
-MOST_TEXT = 20_000  # characters of a scenario or a provenance
+MOST_TEXT = 20_000  # maximum number of characters of a scenario or a provenance
 
 
 def write(

@@ -88,7 +88,7 @@ class Agreement:
         )
 
     def verdict(self, family: int) -> ClaimVerdict:
-        """Holds where chance explains the differences, in part where they are too small to matter.
+        """Holds if chance explains the differences, in part if they are too small to matter.
 
         Args:
             family: the number of formulas tested together, which share the significance level.

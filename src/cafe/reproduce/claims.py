@@ -38,27 +38,27 @@ class Claim:
 
 
 def judge(holds: bool, in_part: bool = False) -> ClaimVerdict:
-    """The verdict from two conditions; the second matters only where the first is false."""
+    """The verdict from two conditions; the second matters only if the first is false."""
     if holds:
         return HOLDS
     return IN_PART if in_part else FAILS
 
 
 def judge_all(conditions: Sequence[bool]) -> ClaimVerdict:
-    """Holds where all conditions are true, and in part where some are."""
+    """Holds if all conditions are true, and in part if some are."""
     return judge(all(conditions), any(conditions))
 
 
 def judge_at_most(value: float, limit: float, limit_in_part: float) -> ClaimVerdict:
-    """Holds where the value is at most the limit, and in part where at most the second limit."""
+    """Holds if the value is at most the limit, and in part if it is at most the second limit."""
     return judge(value <= limit, value <= limit_in_part)
 
 
 def judge_differences(differences: Sequence[Estimate]) -> ClaimVerdict:
     """Whether all differences are positive.
 
-    The claim holds where all means are positive and more than half of the differences are
-    significant, and holds in part where at least one is positive and significant.
+    The claim holds if all means are positive and more than half of the differences are
+    significant, and holds in part if at least one is positive and significant.
     """
     significant = [is_positive(difference) for difference in differences]
     positive = all(difference.mean > 0 for difference in differences)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TRAINED = 0.9  # accuracy of a model that has learned
-OUTLIER = 0.02  # of accuracy below the median: more than seeds usually differ
+OUTLIER = 0.02  # accuracy below the median: more than seeds usually differ
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Finding:
     """What follows from an experiment's rows, and from nothing else.
 
     Attributes:
-        claims: with their verdicts.
-        tables: for people.
+        claims: claims with their verdicts.
+        tables: tables for the page.
         pictures: functions that draw a picture, by its name.
         notes: what the paper leaves open, what was chosen, what to keep in mind.
     """
@@ -42,7 +42,7 @@ class Experiment:
 
     Attributes:
         name: also the name of its folder.
-        source: where in the paper it is.
+        source: its place in the paper, such as a figure.
         title: what it shows.
         run: runs its trials and returns their rows, which are kept as ``runs.csv``.
         conclude: the finding from rows. Kept rows give the same finding as new ones.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PRINTED, PRINTED_AGE = "Theorem 3 as printed", "Corollary 3 as printed, by age"
 CORRECTED = "corrected theorem"
-FORMULAS = {  # and the first words of a claim about each
+FORMULAS = {  # formulas, and the first words of the claim about each
     PRINTED: "Theorem 3 as printed",
     PRINTED_AGE: "Corollary 3 as printed, which uses the age,",
     CORRECTED: "Beyond the paper: the corrected theorem",
@@ -40,7 +40,7 @@ def worst_factor(ratios: Iterable[float]) -> float:
 
 
 def judge_factor(factor: float) -> ClaimVerdict:
-    """The verdict on a prediction that is off by a factor: a quarter holds, twofold in part."""
+    """Holds if a prediction is off by a factor of at most 1.25, in part if at most 2."""
     return judge_at_most(factor, 1.25, 2.0)
 
 

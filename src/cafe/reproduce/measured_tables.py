@@ -14,8 +14,8 @@ def with_error(estimate: Estimate, digits: int | None = 3) -> str:
 
     Args:
         estimate: the mean.
-        digits: after the decimal point; None: three significant digits of the mean, one of the
-            error.
+        digits: digits after the decimal point; None: three significant digits of the mean, one of
+            the error.
     """
     mean_format, error_format = (".3g", ".1g") if digits is None else (f".{digits}f",) * 2
     if not estimate.error >= 0:
@@ -37,9 +37,9 @@ def table(title: str, lines: Iterable[Mapping[str, str]], words: Iterable[int] =
     """A table from its lines, each a text by column name.
 
     Args:
-        title: of the table.
-        lines: all with the same columns.
-        words: the numbers of the columns that hold words instead of figures.
+        title: the title of the table.
+        lines: the rows; all have the same columns.
+        words: the indices of columns with words instead of numbers.
     """
     listed = [*lines]
     columns = [*listed[0]] if listed else []

@@ -1,4 +1,4 @@
-"""Two schemes compared along an axis, on the same seeds, beside what the paper prints of them."""
+"""Two schemes compared along an axis, on the same seeds, beside the paper's values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cafe.reproduce.rows import Rows, column, levels, select
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-CLOSE, CLOSE_IN_PART = 0.03, 0.1  # of accuracy: how near a mean must be to the printed value
+CLOSE, CLOSE_IN_PART = 0.03, 0.1  # largest difference in accuracy from the printed value
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class PairedComparison:
     """A table of the paper, and the runs that reproduce it.
 
     Attributes:
-        rows: of the runs.
-        printed: of the paper.
+        rows: the rows of the runs.
+        printed: the rows of the paper.
         axis: the column along which the schemes are compared.
         schemes: the labels of the two policies.
         label: formats a value of the axis.

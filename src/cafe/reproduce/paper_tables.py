@@ -1,4 +1,4 @@
-"""The numbers that the paper prints (Tables I and II). Of its figures there are only pictures."""
+"""The numbers that the paper prints (Tables I and II). Its figures give no numbers."""
 
 from __future__ import annotations
 

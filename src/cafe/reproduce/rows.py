@@ -11,7 +11,7 @@ from cafe.analysis.statistics import Estimate, mean, ratio
 
 Row = dict[str, Any]  # numbers and texts by column
 Rows = Sequence[Row]
-SIGNIFICANT_DIGITS = 7  # of a float in a CSV file: more than any standard error leaves
+SIGNIFICANT_DIGITS = 7  # of a float in a CSV file: more than standard errors require
 
 
 def select(rows: Rows, **where: Any) -> list[Row]:

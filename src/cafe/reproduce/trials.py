@@ -33,7 +33,7 @@ class Effort:
     """How much is run: everything, or just enough to test that everything works.
 
     Attributes:
-        quick: whether to run just enough.
+        quick: True to run just enough for a test.
     """
 
     quick: bool = False
@@ -65,10 +65,10 @@ class Trial:
     Attributes:
         scenario: the experiment whose scenario it is.
         point: its place in the experiment's grid: the first columns of its rows.
-        seed: of all random numbers.
+        seed: the seed of all random numbers.
         policy: the label of its policy in the scenario; None: that of ``[policy]``.
         changes: other values in the scenario's tables, by dotted key.
-        rounds: how many; None: as many as the scenario says.
+        rounds: the number of rounds; None: that of the scenario.
     """
 
     scenario: str

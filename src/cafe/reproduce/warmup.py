@@ -17,7 +17,7 @@ INTERVALS = 10  # length of the warm-up, in mean times between two uses of a cli
 def warmup_rounds(e: Expectation) -> int:
     """Rounds after which the ages no longer depend on their start at 0.
 
-    One round where some client is never used: its age has no steady state to wait for.
+    It is 1 if some client is never used, because its age has no steady state.
     """
     return ceil(INTERVALS / float(e.participation_by_client.min())) if e.age < inf else 1
 
@@ -37,7 +37,7 @@ def steady_totals(trial: Trial, history: History) -> list[Row]:
     """The totals of a run over the rounds after its warm-up, as one row."""
     by, first = history.by_round, trial.point["warmup"]
     lengths = (by["closed"] - by["opened"])[first:]
-    # A client's age grows with time through a round and falls at its close only.
+    # A client's age grows during a round and falls only at its close.
     ages = by["age"][first - 1 : -1] + lengths / 2
     totals = {
         "rounds": len(lengths),

@@ -102,7 +102,7 @@ def execute(
         return result
     make_folder(folder)
     with lock_folder(folder):
-        # Again, now that no other process can change the folder.
+        # Check again, now that no other process can change the folder.
         check_free([folder], resume=resume, overwrite=overwrite)
         continues = resume and provenance.exists(folder)
         if continues:

@@ -1,1 +1,1 @@
-"""One experiment a file: its trials, the paper's own numbers, and what follows from the rows."""
+"""One experiment per file: its trials, the paper's numbers, and the conclusions from the rows."""

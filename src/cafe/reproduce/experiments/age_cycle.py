@@ -22,7 +22,7 @@ from cafe.reproduce.trials import Effort, TrialProgress, grid, load_scenario, ru
 from cafe.reproduce.warmup import steady_totals, steady_trials, warmup_rounds
 
 NAME, SEEDS, ROUNDS = "fig-age-cycle", 10, 2000
-CLIENT, DRAWN = 0, 40  # whose age is drawn, and for how many rounds
+CLIENT, DRAWN = 0, 40  # the client whose age is drawn, and the number of rounds
 # Quorums at which rounds succeed with a probability from 1 to 0.3, at each deadline.
 QUORUMS = {0.5: (1, 33, 36, 39, 42), 1.0: (1, 58, 62, 66), 2.0: (1, 82, 85, 88)}
 # Rounds that close once all clients have reported, where N is far above 2M and where it is not.
@@ -40,7 +40,7 @@ def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     ]
     trials = []
     for point in [*fixed, *LENGTHS]:
-        # The same seeds at every quorum: the same clients report, and differences are paired.
+        # All quorums use the same seeds: the same clients report, so differences can be paired.
         seeds = [round(1000 * point["deadline"]) + seed for seed in effort.seeds(SEEDS)]
         changes = {"policy.close_when_all": True} if point["kind"] == "early" else {}
         rounds = effort.choose(ROUNDS, quick=300)
@@ -49,7 +49,7 @@ def run(effort: Effort, progress: TrialProgress) -> list[Row]:
 
 
 def _expected(point: Mapping[str, Any]) -> dict[str, Any]:
-    """What theory says of rounds that last T, or of those that close early."""
+    """What theory expects of rounds that last T, or of rounds that close early."""
     federation, quorum, deadline = (
         load_scenario(NAME).federation,
         point["quorum"],
@@ -120,7 +120,7 @@ def conclude(rows: Rows) -> Finding:
 
 
 def _path_claim(walk: Rows) -> Claim:
-    """Up by T in a round that does not use the client, down to T in one that does."""
+    """The age grows by T in a round that does not use the client, else it falls to T."""
     used = [now["merged"] > last["merged"] for last, now in pairwise(walk)]
     right = [
         np.isclose(now["after"], now["deadline"] if use else last["after"] + now["deadline"])
@@ -176,7 +176,7 @@ def _length_claim(full: Mapping[Any, Estimate]) -> Claim:
 
 
 def _reason_claim(early: Settings, full: Mapping[Any, Estimate]) -> Claim:
-    """By the paper's reason the share is small wherever N is far above 2M, and grows with M."""
+    """By the paper's reason, rounds with all reports are rare if N >> 2M, less rare as M grows."""
     low, high = min(m for m, _ in early), max(m for m, _ in early)
     apart = [
         paired(*(_full_shares(early[m, t]) for m in (high, low))) for m, t in early if m == low
@@ -263,7 +263,7 @@ def _draw(walk: Rows, fixed: Settings, ages: Mapping[Any, Estimate]) -> pictures
 
 
 def _draw_path(axes: pictures.Axes, walk: Rows) -> None:
-    """Straight up through each round, straight down at its close, with a dot where it fell."""
+    """Draw the age: it rises in each round; at the close it may fall, which a dot marks."""
     time, age = [walk[0]["opened"]], [0.0]
     for row in walk:
         time += [row["closed"]] * 2

@@ -1,4 +1,4 @@
-"""Where AWU is ahead of MCU: over the share of biased clients, the total step and local work."""
+"""AWU minus MCU in accuracy, by the share of biased clients, the total step and local steps."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ PLACES = {
 }
 SCHEMES = ("mcu", "awu")
 At = tuple[float, float, float]  # steps, total, share
-EXAMPLES = 10  # of a report, whether in one step or in several: the work is the same
+EXAMPLES = 10  # per report, in one step or divided among several: the work is the same
 SHORT = 10.0  # a total step at which the model has not yet converged
-LEAD = 0.02  # of accuracy: less does not count as a lead
+LEAD = 0.02  # smaller differences in accuracy do not count as a lead
 
 
 def run(effort: Effort, progress: TrialProgress) -> list[Row]:

@@ -18,7 +18,7 @@ from cafe.policies import mcu
 from cafe.reproduce.rows import Row, Rows, column, group, ratio_of
 from cafe.theory import Expectation
 
-NAME = "books"  # of these rows in the column "part"
+NAME = "books"  # value of the column "part" in these rows
 CLIENTS, DEADLINE = 100, 0.5
 SMALL = (10, 9, 1.0)  # few clients, nearly all of them required: most rounds fail
 Setting = tuple[int, int, float]  # clients, quorum, deadline
@@ -89,13 +89,13 @@ class Counts:
 
 
 def exact_merit(quorum: int) -> float:
-    """E[1/n; n >= M] / (1-q)^2: up to constants, the error of a run in which noise is all."""
+    """E[1/n; n >= M] / (1-q)^2: up to a constant, the error if it is caused by noise alone."""
     e = expected((CLIENTS, quorum, DEADLINE))
     return e.noise_factor / e.success_probability**2
 
 
 def printed_merit(quorum: int) -> float:
-    """The same by Remark 4: 1 / (M Pr(n~ >= M-1))."""
+    """The error up to a constant by Remark 4: 1 / (M Pr(n~ >= M-1))."""
     return 1 / theory.merit_as_printed(CLIENTS, 1.0, quorum, DEADLINE)
 
 

@@ -40,7 +40,7 @@ def bounds(constants: Row, deadline: float, rounds: Sequence[int]) -> dict[str, 
 def recursion(problem: theory.Problem, variance: theory.Variance, rounds: Sequence[int]) -> Floats:
     """The corrected inequality (32), followed round by round instead of bounded by v/(gamma + t).
 
-    In a closed form the start's part must decrease as 1/t. Followed exactly it decreases as 1/t^2.
+    In the closed form the part of the initial distance decreases only as 1/t; here as 1/t^2.
     """
     rate = theory.learning_rate(problem, variance)(np.arange(1, max(rounds) + 1))
     a = problem.convexity * float(variance.success)
@@ -62,7 +62,7 @@ def variance_at_optimum(constants: Row, deadline: float) -> float:
 
 
 def start_share(constants: Row, deadline: float) -> float:
-    """The start's part of the corrected bound; it is the same after any number of rounds."""
+    """The share of the initial distance in the corrected bound, the same after any round."""
     far = problem(constants)
     variance = cafe.expect(equal_clients(), quorum=1, deadline=deadline).variance
     near = replace(far, distance=0.0)

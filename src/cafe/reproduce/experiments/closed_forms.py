@@ -28,7 +28,7 @@ FLEETS: dict[str, dict[str, Any]] = {
     PHONES: {"preset": "phones", "examples": 10},
     SLOW: {"preset": "phones", "examples": 500},
 }
-# Fleet, clients, deadline: quorums. Those of T = 0.3 are Table II's.
+# Fleet, number of clients, deadline, and quorums. Those of T = 0.3 are Table II's.
 GRID: list[tuple[str, int, float, tuple[int, ...]]] = [
     (EQUAL, 10, 0.2, (1,)),
     (EQUAL, 10, 0.5, (3, 5)),
@@ -49,7 +49,7 @@ GRID: list[tuple[str, int, float, tuple[int, ...]]] = [
     (SLOW, 100, 30.0, (44, 46)),
 ]
 SETTING = ("fleet", "clients", "quorum", "deadline")
-Setting = tuple[Any, ...]  # the values of these
+Setting = tuple[Any, ...]  # the values of the columns SETTING
 QUANTITIES = {  # what is compared: its name in theory and in words
     "waste": ("waste", "waste"),
     "processing": ("processing_waste", "processing waste"),

@@ -13,8 +13,8 @@ from cafe.reproduce.findings import Experiment, Finding
 from cafe.reproduce.rows import Row, Rows
 from cafe.reproduce.trials import Effort, TrialProgress, run_parallel
 
-COUNTED = (corrections_books, corrections_waste)  # from the same runs
-PARTS = (corrections_books, corrections_age, corrections_bias)  # with runs of their own
+COUNTED = (corrections_books, corrections_waste)  # parts that use the same runs
+PARTS = (corrections_books, corrections_age, corrections_bias)  # parts that have their own runs
 
 
 def run(effort: Effort, progress: TrialProgress) -> list[Row]:

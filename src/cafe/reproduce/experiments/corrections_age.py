@@ -1,4 +1,4 @@
-"""Age in the constant, not in the rate: a task whose optimum and constants are known exactly."""
+"""The gap over deadlines and quorums, on a task with exactly known optimum and constants."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _measured(apart: bool) -> TaskConstants:
 
 
 def runs(effort: Effort) -> list[RunFunction]:
-    """The task's constants, runs over deadlines, and runs with noise alone over quorums."""
+    """The task's constants, runs over deadlines, and runs over quorums with only gradient noise."""
     seeds, rounds = effort.seeds(SEEDS), effort.choose(ROUNDS, quick=100)
     deadlines = [(NAME, True, 1, t) for t in effort.thin(DEADLINES)]
     quorums = [(QUORUM, False, m, HALF) for m in QUORUMS]
@@ -99,7 +99,7 @@ def _run(part: str, apart: bool, quorum: int, deadline: float, seed: int, rounds
         rounds=rounds, seed=seed, evaluate_every=rounds,
     )  # fmt: skip
     assert history.model is not None
-    # From the model, because the difference of two nearly equal losses would be rounding.
+    # From the model, because the difference of two nearly equal losses is mostly rounding error.
     gap = float(_curvature() @ (history.model - measured.model) ** 2) / 2
     return [{"part": part, "quorum": quorum, "deadline": deadline, "seed": seed, "rounds": rounds,
              "gap": gap}]  # fmt: skip
@@ -163,7 +163,7 @@ def _bounds(
 
 
 def _validity_claim(gaps: Gaps, bounds: Formulas) -> Claim:
-    """No bound is below what was measured."""
+    """Check that no bound is below the measured gap."""
     spans, valid = [], True
     for name in (PRINTED, PRINTED_AGE, CORRECTED):
         times = [bounds[name][t] / gap.mean for t, gap in gaps.items()]
@@ -185,7 +185,7 @@ def _relative_gaps(rows: Rows) -> dict[int, Estimate]:
 
 
 def _quorum_claim(quorums: Mapping[int, Estimate]) -> Claim:
-    """Remark 4 reads the best quorum for noisy gradients off the peak of M Pr(n~ >= M-1)."""
+    """Remark 4 takes the peak of M Pr(n~ >= M-1) as the best quorum for noisy gradients."""
     peak, merit = quorums[PEAK], relative_merits(PEAK)
     return Claim(
         f"Remark 4: where noise is large, a quorum of {PEAK} converges best (N={CLIENTS}, "

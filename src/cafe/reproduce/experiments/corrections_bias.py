@@ -21,7 +21,7 @@ from cafe.reproduce.rows import Rows, column, group, mean_of, select
 from cafe.reproduce.trials import Effort, RunFunction
 
 SEEDS, TOY_SEEDS, ROUNDS = 5, 20, 1000
-LIMIT = 0.02  # of weight: a share within this of a half treats both sides alike
+LIMIT = 0.02  # a share of weight this close to a half treats both sides equally
 QUORUMS = (1, 25, 50, 60)  # at which theory gives the slow clients' weight
 
 

@@ -57,7 +57,7 @@ def conclude(rows: Rows) -> Finding:
 
 
 def _share_claim(counts: Counts) -> Claim:
-    """The printed sum S~ against (1 - q) / N, and against the weights that were given."""
+    """Compare the printed sum S~ with (1 - q) / N, and with the weights in simulated rounds."""
     success = {at: expected(at).success_probability for at in counts.settings}
     apart = max(
         abs(theory.mean_share_as_printed(at[0], 1.0, *at[1:]) / (one / at[0]) - 1)
@@ -76,7 +76,7 @@ def _share_claim(counts: Counts) -> Claim:
 
 
 def _rate_claim(counts: Counts) -> Claim:
-    """Corollary 3 puts p Pr(n~ >= M-1) for N S~; the age comes from what that loses."""
+    """Corollary 3 uses p Pr(n~ >= M-1) as a bound for N S~; age appears because it is loose."""
     lost = {t: _looseness((CLIENTS, 1, t)) for t in counts.deadlines}
     worst, half = max(lost, key=lambda t: lost[t]), lost[DEADLINE]
     return Claim(

@@ -1,4 +1,4 @@
-"""Fig. 8: waste, broadcasts, age and accuracy against the deadline, one class to a client."""
+"""Fig. 8: waste, broadcasts, age and accuracy against the deadline; a client has one class."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from cafe.theory import Expectation
 NAME, SEEDS = "fig-deadline", 5
 DEADLINES = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 NEAR = 0.01  # broadcasts above 1 that are still near it
-SIMILAR = 0.01  # of accuracy
-ALIKE = 1.25  # times as much waste is still similar
+SIMILAR = 0.01  # largest difference of similar accuracies
+ALIKE = 1.25  # largest ratio of similar wastes
 
 # Quantities of a run that theory has under the same name, and what they are called here.
 WASTES = {
@@ -139,7 +139,7 @@ def _steps(values: Values) -> dict[tuple[float, float], Estimate]:
 
 
 def _accuracy_claim(accuracy: Values) -> Claim:
-    """Up significantly from end to end; in part if some step goes down."""
+    """Holds if the last is significantly above the first and no step falls; else in part."""
     steps = _steps(accuracy)
     first, last = min(accuracy), max(accuracy)
     whole = paired(accuracy[last], accuracy[first])
@@ -167,7 +167,7 @@ def _age_claim(age: Values) -> Claim:
 
 
 def _waste_claim(waste: Values) -> Claim:
-    """A peak inside, with significantly less waste on either side."""
+    """Holds if waste at both ends is significantly below its peak."""
     first, last = min(waste), max(waste)
     top = max(waste, key=lambda t: mean(waste[t]).mean)
     sides = [is_positive(paired(waste[top], waste[end])) for end in (first, last)]
@@ -180,7 +180,7 @@ def _waste_claim(waste: Values) -> Claim:
 
 
 def _similar_claim(by: Mapping[str, Values]) -> Claim:
-    """T=0.5 beside T=2: in accuracy, and in waste by three denominators."""
+    """Compare T=0.5 with T=2 in accuracy, and in waste with three denominators."""
     gain = paired(by["accuracy"][LONG], by["accuracy"][SHORT])
     ratios = {name: mean(by[name][SHORT]).mean / mean(by[name][LONG]).mean for name in WASTES}
     alike = {name: 1 / ALIKE <= ratio <= ALIKE for name, ratio in ratios.items()}

@@ -1,4 +1,4 @@
-"""Fig. 7: accuracy against the quorum where every client holds all classes alike."""
+"""Fig. 7: accuracy against the quorum where every client holds all classes equally."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from cafe.reproduce.trials import Effort, TrialProgress
 NAME, SEEDS = "fig-iid-quorum", 10
 DEADLINE = 0.5
 QUORUMS = (1, 10, 20, 25, 30, 33, 35, 37, 40)
-INNER = 30  # up to this quorum the paper has accuracy rise
-SMALL = 0.01  # of accuracy: what the paper may have called very small
-SHARP = 0.02  # of accuracy: a sharp fall
+INNER = 30  # up to this quorum, accuracy rises in the paper
+SMALL = 0.01  # a difference in accuracy that the paper may call very small
+SHARP = 0.02  # a difference in accuracy that is a sharp fall
 
 Accuracies = Mapping[int, Sequence[float]]  # by quorum: one per seed
 Estimates = Mapping[int, Estimate]  # by quorum
@@ -87,7 +87,7 @@ def _merit(quorum: int) -> float:
 def _rise_claim(values: Accuracies, gains: Estimates) -> Claim:
     """Holds if some gain is significant at a shared level; in part if only at the plain level.
 
-    One of several gains is above 0 by chance more often than one alone.
+    The level is shared because one of several gains is above 0 by chance more often.
     """
     inner = {m: gain for m, gain in gains.items() if m <= INNER}
     same = [str(m) for m in gains if values[m] == values[min(values)]]
@@ -123,7 +123,7 @@ def _upper_end(gain: Estimate) -> float:
 
 
 def _fall_claim(values: Accuracies, gains: Estimates) -> Claim:
-    """The fall to the last quorum, beside the changes up to the inner ones."""
+    """Judge the fall to the last quorum, and list the largest change up to ``INNER``."""
     last, kept = max(values), max(m for m in values if m <= INNER)
     fall = paired(values[kept], values[last])
     before = max((abs(gain.mean) for m, gain in gains.items() if m <= INNER), default=0.0)
@@ -141,7 +141,7 @@ def judge_sharp_fall(fall: Estimate) -> ClaimVerdict:
 
 
 def _peak_claim(values: Accuracies, merit: Values, updates: Values) -> Claim:
-    """Up to the peak of g(M), and down from there: one of the two holds in part."""
+    """Holds if accuracy rises up to the peak of g(M) and falls after it; in part if only one."""
     first, last, top = min(values), max(values), max(merit, key=lambda m: merit[m])
     rise, fall = paired(values[top], values[first]), paired(values[top], values[last])
     return Claim(

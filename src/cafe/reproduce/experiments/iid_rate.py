@@ -22,12 +22,12 @@ from cafe.theory import merit_as_printed
 NAME, SEEDS, ROUNDS = "fig-iid-rate", 5, 2000
 CLIENTS, RATE, DEADLINE = 100, 1.0, 0.5  # as in the figure
 DEADLINES = (0.1, 0.3, 0.5, 1.0, 2.0)
-PEAK, END = 33, 40  # where the text sees the peak, and the end of a rapid fall
+PEAK, END = 33, 40  # the peak, and the end of a rapid fall, according to the text
 LISTED = (1, 10, 20, 25, 30, 33, 36, 40, 45)  # quorums in the table
-LEAST_SUCCESS = 1e-9  # of rounds; quorums with less are left out
-RAPID = 0.25  # of the peak, lost from the peak to the end
+LEAST_SUCCESS = 1e-9  # quorums with a lower probability of success are left out
+RAPID = 0.25  # share of the peak that a rapid fall loses
 ROUNDING = 1e-9  # a gain over quorum 1 that may be rounding
-WORSE = 0.01  # of the figure of merit: more is a loss
+WORSE = 0.01  # a larger relative decrease of the figure of merit is a loss
 Curve = Mapping[int, Row]  # by quorum
 
 
@@ -174,7 +174,7 @@ def _ranking_claim(curve: Curve, merit: Mapping[int, Estimate]) -> Claim:
 
 
 def _rank_correlation(curve: Curve) -> float:
-    """Spearman's correlation of g and the exact figure, up to where g is back at g(1)."""
+    """Spearman's correlation of g and the exact figure, over quorums with g >= g(1)."""
     quorums = [m for m in curve if curve[m]["g"] >= curve[1]["g"]]
     g, merit = (
         np.argsort(np.argsort([curve[m][name] for m in quorums])) for name in ("g", "merit")
@@ -183,7 +183,7 @@ def _rank_correlation(curve: Curve) -> float:
 
 
 def _indication_claim(curve: Curve) -> Claim:
-    """Sec. 8.1's weaker reading: where g has fallen, accuracy will have fallen."""
+    """The weaker statement of Sec. 8.1: where g has fallen, accuracy has fallen too."""
     top = _best(curve, "g")
     g, merit = (
         min(m for m in curve if m > top and curve[m][name] < peak / 2)
@@ -200,7 +200,7 @@ def _indication_claim(curve: Curve) -> Claim:
 
 
 def _simulation_claim(runs: Rows, curve: Curve) -> Claim:
-    """E[1/n; n >= M] and the success of rounds, each quorum tested over the seeds."""
+    """Test E[1/n; n >= M] and the success probability at each quorum, over the seeds."""
     tests = {
         (quorum, name): mean([row[name] for row in own]).chance(curve[quorum][name])
         for (quorum,), own in group(runs, "quorum").items()

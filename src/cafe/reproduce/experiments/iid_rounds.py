@@ -1,4 +1,4 @@
-"""Fig. 5: accuracy over the rounds for several quorums, every client holding all classes alike."""
+"""Fig. 5: accuracy over the rounds for several quorums; each client has all classes equally."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cafe.rounds import History
 
 NAME, SEEDS = "fig-iid-rounds", 5
 QUORUMS = (1, 10, 20, 30, 35, 40)
-LISTED = 5  # rounds in the table
+LISTED = 5  # number of rounds in the table
 
 Curves = Mapping[int, Mapping[str, Floats]]  # by quorum: a row per seed, a column per round
 
@@ -112,7 +112,7 @@ def _average(curves: Curves, quorum: int) -> Floats:
 
 
 def _order_claim(curves: Curves, inner: int) -> Claim:
-    """The highest and the lowest curve of the picture, over the whole run."""
+    """Judge which quorums have the highest and the lowest accuracy, averaged over the run."""
     first, last = min(curves), max(curves)
     gain = paired(_average(curves, inner), _average(curves, first))
     falls = [paired(_average(curves, m), _average(curves, last)) for m in curves if m != last]
@@ -129,7 +129,7 @@ def _order_claim(curves: Curves, inner: int) -> Claim:
 
 
 def _updates_claim(curves: Curves) -> Claim:
-    """The gap to quorum 1 at equal rounds, and what is left of it at equal updates."""
+    """Compare the gap to quorum 1 at equal updates with that at equal rounds."""
     first, last = min(curves), max(curves)
     at_rounds, at_updates = (mean(_gaps(curves, last, by)) for by in ("round", "updates"))
     left = abs(at_updates.mean) / at_rounds.mean if at_rounds.mean > 0 else float("nan")

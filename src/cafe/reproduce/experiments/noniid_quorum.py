@@ -29,14 +29,14 @@ from cafe.reproduce.rows import Row, Rows, column, levels, mean_of, select
 from cafe.reproduce.trials import Effort, Point, TrialProgress
 
 NAME, SEEDS = "fig-noniid-quorum", 5
-# Quorums at which rounds succeed this often, or close to it, at each deadline.
+# Success probabilities, and for each deadline the quorums that have approximately these.
 SUCCESS = (1.0, 0.99, 0.9, 0.7, 0.5, 0.2, 0.05)
 QUORUMS = {
     0.3: (1, 16, 21, 24, 26, 30, 34),
     0.5: (1, 28, 34, 37, 40, 44, 48),
     1.0: (1, 52, 57, 61, 64, 68, 72),
 }
-SHARES = (0.8, 0.6, 0.4, 0.2, 0.1)  # of successful rounds, at which deadlines are compared
+SHARES = (0.8, 0.6, 0.4, 0.2, 0.1)  # shares of successful rounds at which deadlines are compared
 At = tuple[float, float]  # deadline, share of rounds that should succeed
 Leads = Mapping[At, Estimate]
 
@@ -170,7 +170,7 @@ def _growing_claim(rows: Rows, leads: Leads) -> Claim:
 
 
 def _compare_at_equal_quorums(rows: Rows, leads: Leads, short: float, long: float) -> str:
-    """The comparison at equal quorums instead of equal updates, which theory alone decides."""
+    """A sentence that compares at equal quorums instead of equal updates, partly by theory."""
     most = max(levels(select(rows, deadline=short), "quorum"))
     expected = cafe.expect(trials.load_scenario(NAME).federation, quorum=most, deadline=long)
     failure = max(1 - expected.success_probability, 0.0)
@@ -183,7 +183,7 @@ def _compare_at_equal_quorums(rows: Rows, leads: Leads, short: float, long: floa
 
 
 def _updates_claim(rows: Rows, accuracy: Mapping[At, Estimate]) -> Claim:
-    """Whether deadlines matter little at equal numbers of updates, beside the updates."""
+    """Whether the deadline matters little, compared with the number of updates."""
     deadlines = sorted({at[0] for at in accuracy})
     there = {at: float(values.mean()) for at, values in _at_equal_updates(rows).items()}
     apart = max(

@@ -30,7 +30,7 @@ SHORT = 0.05  # share of rounds that may be shorter than T where a round "lasts 
 
 
 def run(effort: Effort, progress: TrialProgress) -> list[Row]:
-    """Calculate the curve and what is on it, and simulate rounds at its minima."""
+    """Calculate the curve and its turning points, and simulate rounds at its minima."""
     rows = curve_rows()
     simulations = [
         partial(_simulate, row["x"], close, seed, effort.choose(ROUNDS, quick=300))
@@ -108,7 +108,7 @@ def _curvature(row: Row) -> float:
 
 
 def _terms_claim(rows: Rows) -> Claim:
-    """Convex up to rounding: a difference of figures of about 100 over a thousandth of x."""
+    """Second derivatives, by finite differences, may be slightly below 0 because of rounding."""
     curve = select(rows, kind="curve")
     bends = [
         row[f"bend_{part}"] * row["x"] ** 2 / row[part]
@@ -168,7 +168,7 @@ def _descent_claim(rows: Rows, best: Row) -> Claim:
 
 
 def _length_claim(rows: Rows, best: Row) -> Claim:
-    """The round of Sec. 4.3 against what happens at the optimum of Sec. 6."""
+    """Compare the length of a round in Sec. 4.3 with that at the optimum of Sec. 6."""
     closing = select(rows, kind="simulated", x=best["x"], close=1)
     share, length = (ratio_of(closing, name, "rounds") for name in ("all_in", "time"))
     least = min(row["early"] for row in select(rows, kind="curve"))
@@ -234,7 +234,7 @@ def _search_table(rows: Rows, best: Row) -> Cells:
 
 
 def _simulated_table(rows: Rows) -> Cells:
-    """J by simulation, at both minima."""
+    """J from simulated rounds, at both minima."""
     minima = {row["x"]: row for row in select(rows, kind="minimum")}
     return table(
         "Simulated rounds at the minima",

@@ -20,10 +20,10 @@ from cafe.theory import (
 
 CLIENTS, RATE, WASTE_PRICE, BROADCAST_PRICE = 50, 1.0, 20.0, 100.0  # as in the figure
 X = (1e-3, 40.0)
-POINTS = 181  # of the curve
-WEIGHTS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0)  # of waste
-STARTS = (0.01, 0.1, 0.5, 0.9, 1.1, 2.0, 5.0, 20.0)  # of a descent
-RANGES = (1.0, 2.0, 4.0, 5.0, 10.0, 20.0, 40.0)  # the ends of exhaustive searches
+POINTS = 181  # number of points of the curve
+WEIGHTS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0)  # weights of waste
+STARTS = (0.01, 0.1, 0.5, 0.9, 1.1, 2.0, 5.0, 20.0)  # starting points of descents
+RANGES = (1.0, 2.0, 4.0, 5.0, 10.0, 20.0, 40.0)  # upper ends of exhaustive searches
 PARTS = ("waste", "broadcasts", "age")
 
 
@@ -114,7 +114,7 @@ def _minima(weight: float) -> list[float]:
 
 
 def _basins(weight: float) -> Row:
-    """The first and the last minimum at a weight of waste; no last one where there is only one."""
+    """The first and the last minimum at a weight of waste; no last one if there is only one."""
     minima = _minima(weight)
     first, last = minima[0], minima[-1]
     row = {"kind": "basins", "weight": weight, "x": first, "J": objective(first, weight)}
@@ -133,7 +133,7 @@ def tie() -> float:
 
 
 def descents() -> list[tuple[float, float]]:
-    """The start and the end of walks downhill, in steps of a hundredth, then refined."""
+    """The start and the end of each descent, in steps of 1 %, then refined."""
     walks = []
     for start in STARTS:
         x = start
@@ -145,7 +145,7 @@ def descents() -> list[tuple[float, float]]:
 
 
 def crossing(first: float, top: float) -> float:
-    """The x beyond the maximum from which on J is below its first minimum."""
+    """The x above the maximum at which J falls below its first minimum."""
     from scipy.optimize import brentq
 
     return float(brentq(lambda x: objective(x) - objective(first), top, X[1] / 4))

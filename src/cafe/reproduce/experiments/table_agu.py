@@ -19,8 +19,8 @@ NAME, SEEDS = "table-agu", 5
 QUORUMS = (27, 29, 31, 33, 35)
 SCHEMES = ("mcu", "agu")
 DEADLINE = 0.3
-MANY = 31  # from this quorum on the paper has AGU ahead
-AGU_RATE = 0.1  # fixed; the scenario has MCU's, which decays
+MANY = 31  # from this quorum on, AGU is more accurate in the paper
+AGU_RATE = 0.1  # AGU's fixed rate; the scenario contains MCU's, which decays
 
 
 def run(effort: Effort, progress: TrialProgress) -> list[Row]:

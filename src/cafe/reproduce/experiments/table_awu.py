@@ -15,9 +15,9 @@ from cafe.reproduce.trials import Effort, TrialProgress, grid, repeat_trials, ru
 NAME, SEEDS = "table-awu", 5
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.3)
 SCHEMES = ("mcu", "awu")
-MANY = 0.15  # from this share on the paper has AWU ahead
+MANY = 0.15  # from this share on, AWU is more accurate in the paper
 GUESSING = 0.2  # accuracy below which a model has learned next to nothing
-KEPT, KEPT_IN_PART = 0.2, 0.5  # the part of MCU's loss that AWU may lose at most
+KEPT, KEPT_IN_PART = 0.2, 0.5  # AWU's loss may be at most this part of MCU's
 
 
 def run(effort: Effort, progress: TrialProgress) -> list[Row]:

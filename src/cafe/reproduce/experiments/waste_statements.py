@@ -51,7 +51,7 @@ def _name(at: tuple[int, int, float]) -> str:
 
 
 def _compare(settings: Settings, over: str, under: str) -> dict[str, Comparison]:
-    """A ratio beside Theorem 1 in every setting, by the setting's name."""
+    """A measured ratio and the value of Theorem 1 in every setting, by the setting's name."""
     return {
         _name(at): Comparison(ratio_of(own, over, under), own[0]["expected_waste"])
         for at, own in settings.items()
@@ -59,7 +59,7 @@ def _compare(settings: Settings, over: str, under: str) -> dict[str, Comparison]
 
 
 def _differing(compared: dict[str, Comparison]) -> list[str]:
-    """Where a ratio differs from Theorem 1 significantly and by more than a little."""
+    """Settings in which a ratio differs from Theorem 1 significantly and by more than 1 %."""
     return [
         at for at, one in compared.items() if abs(one.difference) > CLOSE and not abs(one.z) <= 2
     ]
@@ -93,7 +93,7 @@ def _processing_claim(settings: Settings) -> Claim:
 
 
 def _least_claim(settings: Settings) -> Claim:
-    """Corollary 1, at every deadline with a quorum of 1 and larger ones."""
+    """Judge Corollary 1 at every deadline that has runs with quorum 1 and with larger quorums."""
     waste = {at: ratio_of(own, "waste", "updates") for at, own in settings.items()}
     leads = {
         at: independent_difference(found, waste[at[0], 1, at[2]])

@@ -24,7 +24,7 @@ from tests.support.runs import Kept, Run, federation, kept, played
 @pytest.mark.parametrize("target", [None, 7, 20])
 @pytest.mark.parametrize("rounds", [1, 5, 40])
 def test_the_age_expected_of_a_run_that_begins_at_age_0(rounds: int, target: int | None) -> None:
-    # Slow clients are hardly ever heard: the long run's age is far away.
+    # Slow clients rarely report, so their ages are still far below the long-run age.
     who, deadline = federation(), 0.3
     theory = expect(who, quorum=6, deadline=deadline, target=target)
     found = expected_age(theory, [rounds, rounds])

@@ -30,7 +30,7 @@ from tests.support.runs import (
     played,
 )
 
-# What a history calls the quantities that reports name as theory does.
+# Names of quantities in a history, by their names in the theory and in reports.
 SAME = {
     "broadcasts": "broadcasts_per_update",
     "waste": "waste_per_update",

@@ -1,4 +1,4 @@
-"""Means and errors against what many repetitions show."""
+"""Means and errors, compared with many repetitions."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_pairs_take_out_what_both_share() -> None:
 def test_few_or_equal_values_have_no_error_to_speak_of() -> None:
     assert np.isnan(mean([2.0]).error)
     assert np.isnan(mean([]).mean)
-    assert mean([0.1 + 0.2, 0.3]).error == 0.0  # rounding is no spread
+    assert mean([0.1 + 0.2, 0.3]).error == 0.0  # a rounding error does not count as spread
     assert np.isnan(mean([0.3, 0.3]).off_by(0.4))
     assert mean([1.0, np.inf]).mean == np.inf
     assert mean([1.0, 3.0]).off_by(4.0) == pytest.approx(-2.0)

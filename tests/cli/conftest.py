@@ -40,7 +40,7 @@ seeds = [0, 1]
 
 @pytest.fixture
 def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A scenario in the present folder."""
+    """A scenario in the current folder."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "small.toml"
     path.write_text(SCENARIO)

@@ -42,7 +42,7 @@ def test_an_interrupt_says_how_to_go_on(scenario: Path, verb: str) -> None:
         while not list(Path("results").rglob("checkpoint.npz")):
             assert time.monotonic() - began < 60
             time.sleep(0.05)
-        # A terminal tells every process of the group.
+        # A terminal sends the signal to every process of the group.
         subprocess.run(["kill", "-INT", "--", f"-{process.pid}"], check=True)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGINT

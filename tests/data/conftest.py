@@ -1,4 +1,4 @@
-"""A dataset of a few pixels in MNIST's form, and a place without network, npm or a home's cache."""
+"""A tiny dataset in MNIST's format, and an environment without network, npm or cache."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Fill = Callable[..., Path]
 
 @dataclass
 class Shelf:
-    """A way to files that counts how often it is taken, or leads nowhere."""
+    """A fetcher that counts its calls, and may fail."""
 
     files: Files | None
     taken: int = field(default=0)
@@ -61,7 +61,7 @@ def files() -> Files:
 
 @pytest.fixture
 def shelf(files: Files, monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    """The only way to fetch mnist, which is the tiny dataset for the test."""
+    """The only fetcher of mnist, which is the tiny dataset during the test."""
     shelf = Shelf(files)
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     monkeypatch.setitem(SOURCES, "mnist", Source("mnist", sums, (shelf,)))
@@ -70,7 +70,7 @@ def shelf(files: Files, monkeypatch: pytest.MonkeyPatch) -> Shelf:
 
 @pytest.fixture
 def fill(files: Files, tmp_path: Path) -> Fill:
-    """Put the files into a folder, compressed and spelled as asked."""
+    """Write the files to a folder, compressed or not, with names in either spelling."""
 
     def put(inside: str = "", *, compressed: bool = True, dotted: bool = False) -> Path:
         folder = tmp_path / "mine"

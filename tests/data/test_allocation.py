@@ -16,7 +16,7 @@ steady = settings(derandomize=True, deadline=None, max_examples=50, database=Non
 
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[Any, Any]:
-    """Labels, and a table of counts that they can serve, some rows shared."""
+    """Labels, and a table of counts that they allow, possibly with shared rows."""
     sizes = draw(st.lists(st.integers(0, 8), min_size=1, max_size=4).filter(lambda s: s[-1] > 0))
     labels = draw(st.permutations(np.repeat(np.arange(len(sizes)), sizes).tolist()))
     clients = draw(st.integers(1, 6))
@@ -48,7 +48,7 @@ def test_rows_are_shared_only_when_there_are_too_few(table: tuple[Any, Any], see
 
 
 def test_every_row_is_as_likely_as_any_other() -> None:
-    """Clients 0 and 1 share a deck of 5, client 2 cannot be served from it: all the same."""
+    """One of 5 rows is left for client 2, which needs 2; still all rows are equally likely."""
     rng = np.random.default_rng(0)
     counts = [[2], [2], [2]]
     dealt = [allocate(np.zeros(5, dtype=int), counts, rng) for _ in range(4000)]

@@ -10,7 +10,7 @@ from cafe.data.class_draws import draw_combinations, fill_up
 
 @pytest.mark.parametrize("clients", [20, 4])
 def test_any_combination_may_be_anyones(clients: int) -> None:
-    """Whether all 20 combinations of 3 in 6 are wanted or a few, none is favoured."""
+    """All combinations of 3 of 6 classes are equally likely, for few clients and for 20."""
     rng = np.random.default_rng(1)
     first = [draw_combinations(6, 3, clients, rng)[0] for _ in range(4000)]
     times = np.unique(np.array(first), axis=0, return_counts=True)[1]

@@ -12,7 +12,7 @@ from cafe.errors import InputError
 
 
 def tagged(rows: int) -> Dataset:
-    """Examples that can be told apart, those for testing by a negative number."""
+    """Distinguishable examples; those for testing have a negative number."""
     train = np.arange(rows, dtype=np.float32)[:, np.newaxis]
     return Dataset(
         "tagged", Examples(train, train[:, 0]), Examples(-train - 1, train[:, 0]), (1, 1)

@@ -23,7 +23,7 @@ NPM = Npm("tiny@1.0.0")
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where temporary files go, so that a test sees which are left."""
+    """The folder of temporary files, so that a test sees which ones remain."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -31,7 +31,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def npm(tmp_path: Path, does: str) -> None:
-    """Install an npm that does this in the folder where it is called."""
+    """Install a fake npm that runs ``does`` in the folder where it is called."""
     script = tmp_path / "bin" / "npm"
     script.write_text(f"#!{sys.executable}\nimport json, os, pathlib, shutil, sys, time\n{does}\n")
     script.chmod(0o755)
@@ -126,7 +126,7 @@ def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
 
 
 def openml(monkeypatch: pytest.MonkeyPatch, answer: Any) -> dict[str, Any]:
-    """Let scikit-learn answer so; what it was asked is in the dictionary afterwards."""
+    """Replace scikit-learn's answer; the arguments of its call are stored in the dictionary."""
     datasets = pytest.importorskip("sklearn.datasets")
     asked: dict[str, Any] = {}
 

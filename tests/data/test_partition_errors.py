@@ -1,4 +1,4 @@
-"""Partitions raise errors for options and numbers of clients that cannot be."""
+"""Partitions raise errors for impossible options and numbers of clients."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ OWN_ROWS = [IID(), Classes(), Single(), Random(), Dirichlet(), Dirichlet(0.05, 4
 
 
 def doubles(shards: Shards) -> int:
-    """How many rows are held more than once, by whomever."""
+    """How many rows are held more than once, by one client or by several."""
     return len(shards.rows) - len(np.unique(shards.rows))
 
 
@@ -167,7 +167,7 @@ def test_classes_are_never_the_same_for_two(labels: Labels, each: int, data: st.
 
 
 def test_what_does_not_divide_goes_to_any_class() -> None:
-    """Of three classes one has an example more: the first, second and third alike often."""
+    """One of three classes has one more example; each class equally often."""
     counts = class_counts(TEN, spread(Classes(each=3, per_client=4), TEN, 120))
     held = counts[counts > 0].reshape(120, 3)
     times = np.count_nonzero(held == 2, axis=0)
@@ -176,7 +176,7 @@ def test_what_does_not_divide_goes_to_any_class() -> None:
 
 
 def test_classes_of_the_paper() -> None:
-    """100 clients with 3 of 10 classes each (Sec. 8.1): as many rows as there are for all."""
+    """100 clients with 3 of 10 classes each (Sec. 8.1) hold the most rows without sharing."""
     labels = labels_of(*range(900, 1000, 10))
     shards = spread(Classes(), labels, 100)
     holders = np.count_nonzero(class_counts(labels, shards), axis=0)
@@ -217,7 +217,7 @@ def test_single_takes_every_number_in_its_range() -> None:
 
 
 def test_random_draws_a_number_for_every_class() -> None:
-    """Two numbers of a client's out of 1 to 20 are the same one time in 20."""
+    """Two numbers of a client, each from 1 to 20, are equal with probability 1/20."""
     counts = class_counts(TEN, spread(Random(least=1, most=20), TEN, 400))
     several = [row[row > 0] for row in counts if np.count_nonzero(row) > 1]
     same = np.array([row[0] == row[1] for row in several])

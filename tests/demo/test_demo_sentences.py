@@ -1,4 +1,4 @@
-"""The first sentence is measured, and honest if nothing is saved."""
+"""The first sentence is based on measurements, and says so if nothing is saved."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.runs import Run, made_up
 
 
 def group(label: str, accuracy: float, slowness: float, seeds: int = 2) -> RunGroup:
-    """Runs that reach an accuracy in equal steps, the slower the longer."""
+    """Runs whose accuracy rises in equal steps; slower runs take longer."""
     found = []
     for seed in range(seeds):
         history = made_up(label, seed, 100, 5)

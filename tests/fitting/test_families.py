@@ -157,7 +157,7 @@ def test_the_uniforms_end_by_hand() -> None:
     # 2 reports from 1 on, 2 misses at 3: (high - 3)^2 / (high - 1)^4 is largest at 5.
     found = fit_one("uniform", np.array([1.0, 2.0, NAN, NAN]), 3.0)
     assert found.parameters == pytest.approx({"low": 1.0, "high": 5.0})
-    # A report beyond the stationary point holds the end.
+    # If a report is beyond the stationary point, it is the upper end.
     held = fit_one("uniform", np.array([1.0, 9.0, NAN, NAN]), [INF, INF, 3.0, 3.0])
     assert held.parameters == {"low": 1.0, "high": 9.0}
     assert np.isnan(held.standard_errors["high"])
@@ -204,7 +204,7 @@ def test_a_constant_cannot_explain_a_later_miss() -> None:
 
 
 def test_a_part_that_never_reports_is_no_mixture() -> None:
-    # The slow part lies beyond every deadline: any would do, so there is no most likely one.
+    # The slow component lies beyond every deadline, so its parameters are not determined.
     rng = np.random.default_rng(0)
     times = np.concatenate([LogNormal(0.0, 0.2).sample(rng, 60), np.full(40, NAN)])
     found = fit(times, deadline=10.0)

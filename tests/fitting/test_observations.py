@@ -1,4 +1,4 @@
-"""Observations: what is accepted, and which line is at fault."""
+"""Observations: what is accepted, and which line an error names."""
 
 from __future__ import annotations
 

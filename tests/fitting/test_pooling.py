@@ -1,4 +1,4 @@
-"""Partial pooling: between everyone alike and everyone alone, and better than both."""
+"""Partial pooling: between one fit for all and one fit per client, and better than both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SMOOTH = list(POOLS)
 def fleet(
     pool: Latency, clients: int, each: int, spread: float, seed: int, deadline: float = 1e9
 ) -> tuple[Floats, Floats, ClientFits]:
-    """True log s, the times, and what pooling makes of them."""
+    """The true log s, the times, and the result of pooling."""
     rng = np.random.default_rng(seed)
     log_s = spread * rng.standard_normal(clients)
     times = pool.sample(rng, (clients, each)) * np.exp(log_s)[:, None]
@@ -80,7 +80,8 @@ def test_beats_both_extremes() -> None:
         log_s, seen, found = fleet(Exponential(1.0), 150, 3, 0.5, 100 + seed, 2.0)
         reports = np.sum(~np.isnan(seen), axis=1)
         waited = np.sum(np.where(np.isnan(seen), 2.0, seen), axis=1)
-        own = np.log(waited / np.maximum(reports, 0.5))  # its own maximum, were it to have one
+        # The estimate of each client alone, with half a report for clients without reports.
+        own = np.log(waited / np.maximum(reports, 0.5))
         errors.append([np.mean((x - log_s) ** 2) for x in (np.log(found.scale), own, 0 * own)])
     pooled, alone, alike = np.mean(errors, axis=0)
     assert pooled < 0.85 * alike
@@ -111,7 +112,7 @@ def test_the_fewer_the_observations_the_closer_to_the_pool() -> None:
     assert np.all(np.diff(slow) > 0)
     assert 0 < slow[0] < slow[4] < limit
     assert np.all(np.diff(found.standard_error[:5]) < 0)
-    # The log-normal's own answer: a mean weighted by precisions.
+    # The exact result for a log-normal: a mean weighted by precisions.
     n, tau, sigma = 2.0 ** np.arange(5), found.spread, estimated_parameters(found.pooled)["sigma"]
     np.testing.assert_allclose(slow, limit * n / (n + sigma**2 / tau**2), rtol=1e-4)
     np.testing.assert_allclose(

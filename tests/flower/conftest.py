@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session", autouse=True)
 def patience() -> Iterator[None]:
-    """Processes and the SuperLink have minutes to start and to answer."""
+    """Longer time limits: processes and the SuperLink have minutes to start and to answer."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cafe.flower.lab.commands.ANSWER_LIMIT", LIMIT)
         patch.setattr("cafe.flower.lab.startup.START_LIMIT", LIMIT)
@@ -25,7 +25,7 @@ def patience() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared() -> Iterator[Lab]:
-    """Nodes with keys and TLS, started once: that takes as long as some tests together."""
+    """Nodes with keys and TLS, started once because the start is slow."""
     from tests.support.flower.trial import NODES, federation
 
     with federation(NODES) as made:
@@ -34,7 +34,7 @@ def shared() -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def lab(shared: Lab) -> Lab:
-    """That federation with all its nodes, whatever another file has done to it."""
+    """The shared federation with all its nodes restored."""
     from tests.support.flower.trial import NODES
 
     shared.up(nodes=NODES)

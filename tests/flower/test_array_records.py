@@ -41,7 +41,7 @@ arrays = kinds.flatmap(
 
 @contextmanager
 def little_memory() -> Iterator[None]:
-    """No more than a megabyte may be taken inside, whatever a header claims."""
+    """Assert that the block allocates at most a megabyte, whatever size a header claims."""
     tracemalloc.start()
     try:
         yield
@@ -100,9 +100,9 @@ def test_models_arrive_though_nobody_can_foresee_them(model: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_no_piece_of_a_large_model_can_be_foreseen(value: float) -> None:
-    """Not even where all of its numbers are equal."""
+    """Not even if all numbers of the model are equal."""
     model = {"w": np.full((2, 2_000_000), value, np.float32)}  # 16 MB: Flower makes four pieces
-    assert len(names_of(array_records.pack_arrays(model))) < 6  # some of which have one name
+    assert len(names_of(array_records.pack_arrays(model))) < 6  # equal pieces have the same name
     seen: set[str] = set()
     for _ in range(3):
         record = array_records.pack_parts(model)

@@ -1,4 +1,4 @@
-"""A ClientApp does what its orders say."""
+"""A ClientApp carries out its orders."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_the_server_is_killed_and_goes_on_with_the_same_ages(lab: Lab) -> None:
     assert load(trial.out).history.rounds == 5
     following = read_rounds(trial.out)[meta["round"]]
     assert following.opened >= meta["now"]
-    # The run's clock stood still while no server ran: less time passed on it than in reality.
+    # The run's clock stops while no server runs, so it shows less than the real time.
     end = read_live(trial.out)
     assert end["now"] - killed["now"] < end["wrote"] - killed["wrote"] - 0.5
     again = {job.client for job in read_jobs(trial.out) if job.booked >= meta["round"]}
@@ -258,8 +258,8 @@ def test_deadlines_do_not_depend_on_clocks(
 ) -> None:
     """A node four minutes behind, and apps whose replies are dated hours ahead and behind.
 
-    Flower itself turns a SuperNode away whose clock is more than five minutes behind, or five
-    seconds ahead.
+    Flower itself rejects a SuperNode whose clock is more than five minutes behind or five seconds
+    ahead.
     """
     shifted(lab, "node-1", -240)
     trial = Trial(lab, "skewed", rounds=2, quorum=NODES, deadline=PATIENT)
@@ -290,9 +290,9 @@ def test_one_liar_in_six_can_neither_stop_nor_destroy_training(lab: Lab) -> None
     trial.finish()
     trial.conserved()
     history = load(trial.out).history
-    assert history.updates == history.rounds  # it stopped nothing
+    assert history.updates == history.rounds  # no round failed
     assert history.accuracy is not None
-    assert history.accuracy > 0.85  # it destroyed nothing
+    assert history.accuracy > 0.85  # the model is still good
     lied = {job.round: job for job in trial.jobs("node-6")}
     for at, (word, reason) in enumerate(FORGED.items()):
         assert lied[at].fate == "refused", (word, lied[at])

@@ -53,11 +53,11 @@ def attackers(lab: Lab) -> Iterator[list[Attacker]]:
     yield made
     for each in made:
         each.leave()
-    lab.down()  # no later file needs it, and others need the machine
+    lab.down()  # no later test file needs this federation
 
 
 def lie(order: Message, value: float) -> RecordDict:
-    """A report in the right form, that answers an order, with one number everywhere."""
+    """A valid report for an order, with the same number in all arrays."""
     asked, _ = messages.read_order(order.content.config_records["order"])
     model = array_records.join_parts(order.content.array_records["model"])
     update = {name: np.full_like(array, value) for name, array in model.items()}
@@ -84,21 +84,21 @@ def test_attackers_on_the_fleet_api_harm_nobody_else(lab: Lab, attackers: list[A
     deadline = unhurried(20.0)
     trial = Trial(lab, "fleet", rounds=4, quorum=2, deadline=deadline)
     for victim in ("node-1", "node-2"):
-        trial.tell(victim, "-", "hold", "-", "-")  # so that others can answer for it
+        trial.tell(victim, "-", "hold", "-", "-")  # so that attackers can answer in its place
     trial.submit()
 
-    # Round 0. The same answer twice, and another one; a lie first, and then the truth.
+    # Round 0. The same answer twice, then another one; a false report, then the true one.
     first, second = one.order(), two.order()
     truth, twice = one.honest(first), forged(first, lie(first, 0.01))
     session, wanted = one.announce(truth)
     renewed, again = one.announce(truth)
-    assert again in (wanted, [])  # nothing, once the server has heard of it
+    assert again in (wanted, [])  # nothing, once the server has received it
     assert not one.push(twice)
     assert one.upload(truth, renewed if again else session, wanted) == len(wanted) > 1
     assert not one.push(twice)
     two.deliver(forged(second, lie(second, np.nan)))
     assert not two.push(two.honest(second))
-    # What it will be asked next, as far as it can tell: registered beforehand, with false content.
+    # The predictable parts of the next order, registered in advance with false content.
     asked = dict(second.content.config_records["order"]) | {
         "round": 1,
         "invitation": 1,
@@ -107,7 +107,7 @@ def test_attackers_on_the_fleet_api_harm_nobody_else(lab: Lab, attackers: list[A
     expected = ConfigRecord(asked).object_id
     assert expected in two.spoil(second, expected)
 
-    # Round 1. Answers to what others were asked: under the own name, and under theirs.
+    # Round 1. Answers to orders of other clients: under its own name, and under theirs.
     first, second = one.order(), two.order()
     run = first.metadata.run_id
     theirs, hers = (id_of_order(lab, node, run) for node in ("node-1", "node-2"))
@@ -120,7 +120,7 @@ def test_attackers_on_the_fleet_api_harm_nobody_else(lab: Lab, attackers: list[A
     one.deliver(one.honest(first))
     two.deliver(two.honest(second))
 
-    # Round 2. An answer that is announced and comes in part; one that comes after the deadline.
+    # Round 2. An answer that is announced and only partly uploaded; one after the deadline.
     first, second = one.order(), two.order()
     slow, late = one.honest(first), two.honest(second)
     session, wanted = one.announce(slow)
@@ -144,7 +144,7 @@ def test_attackers_on_the_fleet_api_harm_nobody_else(lab: Lab, attackers: list[A
     rounds = read_rounds(trial.out)
     assert [outcome.succeeded for outcome in rounds] == [True] * 4
     assert [outcome.used for outcome in rounds] == [3, 3, 2, 4]
-    assert rounds[2].closed - rounds[2].opened < 1.5 * deadline  # nothing held it up
+    assert rounds[2].closed - rounds[2].opened < 1.5 * deadline  # no attack delayed it
     fates = {f"node-{k}": [job.fate for job in trial.jobs(f"node-{k}")] for k in range(1, 5)}
     assert fates == {
         "node-1": ["fresh"] * 4,

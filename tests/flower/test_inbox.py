@@ -63,7 +63,7 @@ def test_who_uploads_slowly_holds_up_nobody_and_is_taken_when_done(link: Link) -
     assert fetched(inbox, "slow")["slow"].message is not None
     known = [name for name in slow if name != late and name not in good]
     assert all(link.pulled.count(name) == 1 for name in known)  # nothing is fetched twice
-    assert link.asked == [["good", "slow"]]  # nor asked for
+    assert link.asked == [["good", "slow"]]  # and not requested again
 
 
 def test_one_that_is_not_waited_for_any_more_is_forgotten(link: Link) -> None:
@@ -119,7 +119,7 @@ def test_one_that_is_too_large_is_not_taken_in(link: Link) -> None:
 
 
 def test_a_little_data_named_many_times_is_not_unfolded(link: Link) -> None:
-    """An array says which pieces of data it is made of, and may name one again and again."""
+    """An array lists its pieces of data, and may list one piece many times."""
     pieces = link.put("bomb", 1)
     name, content = next((n, c) for n, c in pieces.items() if b"arraychunk_ids" in c)
     head, body = content.split(b"\x00", 1)
@@ -173,7 +173,7 @@ def test_a_model_of_many_small_arrays_is_no_flood(link: Link) -> None:
 
 
 def test_one_reply_that_cannot_be_had_keeps_nobody_from_theirs(link: Link) -> None:
-    """Whose pieces the SuperLink cannot give, whatever the reason."""
+    """A reply whose pieces the SuperLink cannot return, for any reason."""
     broken = set(link.put("a", 1)) - set(link.put("b", 2))
     original = link.PullObject
 

@@ -30,7 +30,7 @@ SCRIPTS = sysconfig.get_path("scripts")
 NGINX = shutil.which("nginx") or os.environ.get("CAFE_TEST_NGINX")
 ADDRESS = "10.213.7.1"  # of the server's machine
 CLIENTS = ("one", "two", "stranger")
-# Carries bytes from a port of the machine to the SuperLink, where there is no nginx to do it.
+# Forwards bytes from a port of the machine to the SuperLink, if nginx is not installed.
 FORWARD = """
 import asyncio
 async def pipe(source, sink):

@@ -101,7 +101,7 @@ def test_reports_there_and_back(report: Report) -> None:
 
 def test_who_gave_up_says_so() -> None:
     assert messages.read_report(messages.report_content(None), MOST) is None
-    # A word that only looks like it is a report without the rest.
+    # With any other value, the message counts as a report, and its values are missing.
     with pytest.raises(MalformedError):
         messages.read_report(RecordDict({REPORT: ConfigRecord({STOPPED: "yes"})}), MOST)
 

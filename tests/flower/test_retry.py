@@ -27,7 +27,7 @@ def link() -> Link:
 
 
 class BusyGrid:
-    """A SuperLink that a client keeps busy for some requests."""
+    """A SuperLink that answers some requests with an error, as if it were busy."""
 
     def __init__(self, link: Link, errors: list[int]) -> None:
         self.errors, self.link, self.pushed = errors, link, list[list[str]]()
@@ -123,7 +123,7 @@ def test_a_superlink_that_refuses_is_not_asked_again(
 
 
 def test_a_superlink_that_stays_broken_ends_the_run(link: Link, waited: Waited) -> None:
-    """Also one that can say who is there, and nothing else: no round is burnt on it."""
+    """Also a SuperLink that can only list its nodes: no round is wasted on it."""
     busy: Any = BusyGrid(link, [])
     wire = GridWire(busy, Layout.of(MODEL), "run")
     assert wire.present() == ["3", "4"]

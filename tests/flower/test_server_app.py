@@ -1,4 +1,4 @@
-"""The ServerApp takes what a brief has, and what the app's configuration says."""
+"""The ServerApp takes the options of ``ServerConfig`` and the values of the app's configuration."""
 
 from __future__ import annotations
 
@@ -65,5 +65,5 @@ def test_two_levels_are_for_simulation() -> None:
 
 
 def patient(seconds: float = 9.0) -> cafe.Policy:
-    """A policy of an app's own."""
+    """A custom policy of an app."""
     return cafe.policies.mcu(quorum=1, deadline=seconds)

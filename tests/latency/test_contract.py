@@ -1,4 +1,4 @@
-"""Every latency through one set of properties that the rest of CAFe relies on.
+"""Properties of every latency that the rest of CAFe relies on.
 
 A latency's *shape* is () for one kind of client and (kinds,) for several; its results have the
 shape of t broadcast against it.
@@ -112,7 +112,7 @@ def test_log_sf_falls_by_the_integral_of_the_hazard(example: Example) -> None:
     latency = example.make()
 
     def hazard(t: Floats) -> Floats:
-        held = np.isfinite(latency.logsf(t))  # of a uniform, nothing is left after its end
+        held = np.isfinite(latency.logsf(t))  # sf of a uniform is 0 after its end
         with np.errstate(invalid="ignore"):
             return np.where(held, np.exp(latency.logpdf(t) - latency.logsf(t)), 0.0)
 

@@ -1,4 +1,4 @@
-"""Several kinds in one latency: each is what it is alone, and times broadcast against them."""
+"""Several kinds in one latency: each gives the same results as alone, and times broadcast."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_kinds_are_scaled_each_by_its_own_factor(example: Example) -> None:
     latency = example.make()
     factor = np.arange(2.0, 2.0 + latency.kinds)
     if isinstance(latency, Empirical) or (latency.kinds > 1 and not example.density):
-        return  # one empirical distribution for all kinds: it says so, below
+        return  # one empirical distribution for all kinds takes only one factor
     scaled = latency.scaled(factor if shape_of(latency) else factor[0])
     np.testing.assert_allclose(scaled.mean(), factor.reshape(shape_of(latency)) * latency.mean())
 

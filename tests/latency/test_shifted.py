@@ -85,7 +85,7 @@ def test_a_family_with_a_shift_keeps_its_class() -> None:
 
 
 def test_a_uniform_too_narrow_for_its_shift_is_still_a_latency() -> None:
-    later = shifted(Uniform(1.0, 2.0), 1e20)  # where 1 and 2 are nothing
+    later = shifted(Uniform(1.0, 2.0), 1e20)  # so large that 1 and 2 are lost in rounding
     assert later == Shifted(Uniform(1.0, 2.0), 1e20)
     assert later.mean() == 1e20
 

@@ -194,7 +194,7 @@ def test_blocks_of_rows_change_nothing(learner: Linear, monkeypatch: pytest.Monk
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
-# ------------------------------------------------------------------------- what a bound has to know
+# --------------------------------------------------------------- constants that the bounds need
 
 
 @pytest.mark.parametrize("each", LEARNERS.values(), ids=LEARNERS)
@@ -221,7 +221,7 @@ def test_curvature_holds_everywhere(learner: Linear, number: int) -> None:
 
 
 def test_half_bounds_the_hessian_of_a_softmax() -> None:
-    """It is reached where two of many classes share all probability."""
+    """The bound is attained if two of many classes share all the probability."""
     rng = np.random.default_rng(0)
     for p in [*rng.dirichlet([0.3] * 5, 200), np.array([0.5, 0.5, 0, 0, 0])]:
         largest = np.linalg.eigvalsh(np.diag(p) - np.outer(p, p))[-1]
@@ -320,9 +320,9 @@ def test_an_optimum_that_is_not_found_is_not_returned(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(("classes", "l2"), [(2, 1e-1), (2, 1e-3), (10, 1e-2)])
 def test_logistic_agrees_with_scikit_learn(classes: int, l2: float) -> None:
-    """Its sum has C = 1/(n l2), and no l2 on its own bias: ours becomes a column of ones.
+    """Scikit-learn uses C = 1/(n l2) and no l2 on its bias: ours becomes a column of ones.
 
-    For two classes it has one vector w, where we have w/2 and -w/2: half the penalty.
+    For two classes it has one vector w, where CAFe has w/2 and -w/2: half the penalty.
     """
     datasets = pytest.importorskip("sklearn.datasets")
     model = pytest.importorskip("sklearn.linear_model").LogisticRegression

@@ -66,7 +66,7 @@ def learner(request: pytest.FixtureRequest) -> Learner:
 
 
 def agrees(learner: Learner, local: LocalSteps, tolerance: float = 3e-5) -> None:
-    """Update and updates are those of the plain loop, and frozen parameters stay to the byte."""
+    """Assert that update and updates equal the plain loop, and frozen parameters do not change."""
     data, model = examples(), a_model(learner)
     coefficient = np.random.default_rng(6).standard_normal(len(local)).astype(np.float32)
     coefficient[1 % len(local)] = 0.0
@@ -101,7 +101,7 @@ def test_every_learner_takes_the_steps_of_a_plain_loop(
 
 
 def test_the_terms_change_the_result(learner: Learner) -> None:
-    """So that the comparison above compares something."""
+    """This shows that the comparison above is not trivial."""
     data, model, local = examples(), a_model(learner), ragged_steps()
     plain = slow_updates(learner, model, data, local)
     for term in ("prox", "offset", "frozen"):
@@ -147,7 +147,7 @@ def test_mlps_in_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def by_hand(steps: int, inputs: int = 1, **terms: Any) -> NDArray[np.float32]:
-    """Where a client ends that takes ``steps`` steps from 0 on (w - 1)^2 / 2."""
+    """The model of a client after ``steps`` steps from 0 on the loss (w - 1)^2 / 2."""
     learner, data = Quadratic(inputs), Examples(np.ones((1, inputs)), np.zeros(1))
     local = LocalSteps(
         np.zeros((1, steps, 1), dtype=np.intp),

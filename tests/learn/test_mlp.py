@@ -135,7 +135,8 @@ def test_changes_nothing_it_is_given() -> None:
     kept = [result.copy() for result in results]
     net.update(model, data, local, 2 * coefficient)
     net.gradient(model, data, rows, 2 * weight)
-    for result, copy in zip(results, kept, strict=True):  # nor does it hand out its own arrays
+    # The results are not its own arrays, which it reuses.
+    for result, copy in zip(results, kept, strict=True):
         assert result.flags.writeable
         np.testing.assert_array_equal(result, copy)
 

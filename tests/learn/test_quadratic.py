@@ -20,7 +20,7 @@ def points(number: int = 20, seed: int = 0) -> Examples:
 
 
 def loss(model: Any, data: Examples, rows: Rows, weight: Any) -> float:
-    """Straight from the definition, in float64."""
+    """The loss by its definition, in float64."""
     away = model - data.x[rows].astype(float)
     return float(weight @ np.einsum("ij,j,ij->i", away, BEND, away)) / 2
 

@@ -1,4 +1,4 @@
-"""What every learner refuses alike: rows and labels that NumPy would take in silence."""
+"""Errors that every learner raises: rows and labels that NumPy would accept silently."""
 
 from __future__ import annotations
 

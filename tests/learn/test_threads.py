@@ -64,7 +64,7 @@ def test_jobs_are_done_in_threads_and_answered_in_order() -> None:
     meet = threading.Barrier(2, timeout=30)
 
     def work(job: int) -> tuple[int, int]:
-        meet.wait()  # passes only if both are at it at once
+        meet.wait()  # passes only if both run at the same time
         return job, threading.get_ident()
 
     (first, one), (second, other) = parallel_map(work, [1, 2])
@@ -122,7 +122,7 @@ def test_one_blas_thread_inside_and_as_before_outside() -> None:
 
 
 def elsewhere(work: Callable[[], Result]) -> Result:
-    """What some work comes to in a thread of its own."""
+    """The result of some work in a separate thread."""
     found = []
     thread = threading.Thread(target=lambda: found.append(work()))
     thread.start()
@@ -230,7 +230,7 @@ def child() -> None:
 )
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # newer Pythons warn of forks
 def test_a_forked_child_has_threads_of_its_own() -> None:
-    parallel_map(abs, [1, 2])  # so that the pool is there, and its threads are not in the child
+    parallel_map(abs, [1, 2])  # creates the pool, whose threads do not exist in the child
     process = multiprocessing.get_context("fork").Process(target=child)
     entered, leave = threading.Event(), threading.Event()
 
@@ -239,7 +239,7 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
             entered.set()
             leave.wait(30)
 
-    holder = threading.Thread(target=hold)  # which is not in the child either
+    holder = threading.Thread(target=hold)  # this thread does not exist in the child either
     holder.start()
     assert entered.wait(30)
     process.start()

@@ -1,4 +1,4 @@
-"""Against a plain loop over clients with copies of the module and PyTorch's own SGD."""
+"""The learner equals a plain loop over clients with copies of the module and PyTorch's SGD."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_an_error_that_is_not_of_stacking_is_the_users_to_see() -> None:
 
 
 def watched() -> tuple[TorchLearner, Tensor, Examples, list[int]]:
-    """A learner that has been tried out, and how many examples are in each pass from now on."""
+    """A learner after its first use, and a list of the number of examples in each later pass."""
     passes: list[int] = []
 
     def noted(output: Tensor, y: Tensor) -> Tensor:
@@ -155,7 +155,7 @@ def test_memory_bounds_change_nothing(case: Case, monkeypatch: pytest.MonkeyPatc
 
     whole = all_of_it()
     each = 4 * len(model) + 4 * learner._row_floats
-    for floats in (1, 4 * each):  # one at a time; four local at a time, then two
+    for floats in (1, 4 * each):  # one client at a time; four clients at a time, then two
         monkeypatch.setattr(under_test, "FLOATS_AT_ONCE", floats)
         for found, expected in zip(all_of_it(), whole, strict=True):
             close(torch.as_tensor(found), torch.as_tensor(expected))

@@ -1,4 +1,4 @@
-"""Nothing here waits: time is virtual, and disks are believed."""
+"""No test here waits: time is virtual, and fsync does nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to put updates together: all are the plain sum among the honest, and bounded by them."""
+"""Ways to combine updates: with honest clients a plain sum; with malicious ones, bounded."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_order_of_reports_does_not_matter(
     combine: Combine, given_rows: tuple[Any, Any], data: st.DataObject
 ) -> None:
     updates, coefficient = given_rows
-    # Entries that are equal are common: what a client never saw does not move.
+    # Equal entries are common: a parameter without data at a client does not change.
     updates = np.round(updates / 50)
     order = np.array(data.draw(st.permutations(range(len(updates)))))
     np.testing.assert_allclose(
@@ -92,7 +92,7 @@ lies = st.one_of(st.floats(-1e30, 1e30), st.sampled_from([1e300, -1e300]))
 def test_liars_do_not_move_it_beyond_the_honest(
     combine: Combine, share: float, data: st.DataObject
 ) -> None:
-    """In every coordinate the result is a mean of honest values, if fewer than a share lie."""
+    """If fewer than ``share`` of the clients are malicious, the result is within honest values."""
     count = data.draw(st.integers(2, 11))
     false = data.draw(st.integers(0, count))
     assume(false < share * count)
@@ -107,7 +107,7 @@ def test_liars_do_not_move_it_beyond_the_honest(
 
 
 def test_a_plain_sum_is_moved_by_one_liar() -> None:
-    """What the others are for."""
+    """This is why the other ways exist."""
     updates = np.array([[1.0], [1.0], [1e9]])
     even = np.full(3, 1 / 3)
     assert Sum()(updates, even)[0] > 1e8
@@ -122,7 +122,7 @@ def test_clip_bounds_what_one_can_do(given_rows: tuple[Any, Any], times: float) 
     result = Clip(times)(updates, coefficient)
     limit = times * np.median(norms)
     assert np.linalg.norm(result) <= limit * coefficient.sum() * (1 + 1e-9) + 1e-12
-    # Who is not longer than that is taken in full.
+    # Updates within the limit are not clipped.
     short = np.where(norms[:, None] <= limit, updates, 0.0)
     cut = coefficient[norms > limit].sum() * limit
     assert np.linalg.norm(result - coefficient @ short) <= cut * (1 + 1e-9) + 1e-9
@@ -147,7 +147,7 @@ def test_trimmed_leaves_out_the_share_at_each_end() -> None:
     assert Trimmed(0.2)(updates, weight)[0] == pytest.approx(kept * weight.sum())
     assert Trimmed(0.0)(updates, weight)[0] == pytest.approx((weight @ updates)[0])
     assert Median()(updates, weight)[0] == pytest.approx(5.0 * weight.sum())
-    # The mean of the two in the middle where they are even in number, however they are weighed.
+    # With an even number, the mean of the two in the middle, for any weights.
     assert Median()(updates[:4], weight[:4])[0] == pytest.approx(3.0 * weight[:4].sum())
 
 

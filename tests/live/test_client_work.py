@@ -115,7 +115,7 @@ def test_the_deadline_is_a_duration_on_its_own_clock(
 
 def test_the_clock_on_the_wall_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     for step in (1e6, -1e6):
-        walls = itertools.count(1e9, step)  # it is set whenever somebody looks
+        walls = itertools.count(1e9, step)  # the wall clock changes at every reading
         monkeypatch.setattr(time, "time", lambda walls=walls: next(walls))
         assert work(plus(1), ORDER, GLOBAL, CONTEXT)[0] is not None
 
@@ -165,7 +165,7 @@ def test_who_is_too_late_keeps_what_it_had() -> None:
 
 
 def test_carrying_on_adds_up() -> None:
-    """10 + 1, then + 2 though the global model has moved, then + 4: exactly."""
+    """10 + 1, then + 2 although the global model has changed, then + 4: exactly."""
     _, kept = work(plus(1), CARRY, GLOBAL, CONTEXT)
     assert [(m.invitation, m.began) for m in kept] == [(9, 3)]
     moved = {"w": np.array([500.0, 600.0], np.float32), "n": np.array(9)}
@@ -176,7 +176,7 @@ def test_carrying_on_adds_up() -> None:
     assert two.update["w"].tolist() == [3.0, 3.0]
     assert [(m.invitation, m.began) for m in two_kept] == [(9, 3), (10, 3)]
     assert two_kept[1].model["w"].tolist() == [13.0, 23.0]
-    # The server may name the newest, or the one before, if it did not hear the last report.
+    # The server may name the newest, or the one before if it did not get the last report.
     for after, expected in ((10, 7.0), (9, 5.0)):
         order = replace(CARRY, round=9, invitation=11, version=4, after=after, began=3)
         three, three_kept = work(plus(4), order, moved, CONTEXT, local_models=two_kept)
@@ -254,7 +254,7 @@ def test_other_kinds_of_numbers_are_held_to_the_model() -> None:
 
 
 def test_a_report_that_comes_late_unknown_to_its_client() -> None:
-    """The server did not hear round 1: it names round 0's model, and the arithmetic is exact."""
+    """The server did not get round 1's report: it names round 0's model, and sums are exact."""
     wire = VirtualWire(
         cafe.Federation(2, cafe.Constant(0.2)),
         train=lambda model, job: {n: a + np.float32(2.0**job.round) for n, a in model.items()},
@@ -280,7 +280,7 @@ def test_a_report_that_comes_late_unknown_to_its_client() -> None:
 
 
 def test_partial_work_stops_early_enough_and_is_handed_in() -> None:
-    """10 s are waited, 3 of them are for the way: a step of 2 s is begun at 0, 2, 4 and 6."""
+    """The server waits 10 s, 3 of them for transfers: steps of 2 s start at 0, 2, 4 and 6."""
     clock = Watch(100.0)
 
     def train(model: Arrays, job: Job) -> Trained:

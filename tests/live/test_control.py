@@ -1,4 +1,4 @@
-"""A controller chooses the policy of each round, and hears the same after a stop."""
+"""A controller chooses the policy of each round, and gets the same inputs after a restart."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from cafe.rounds.policy import Policy
 from tests.support.serving import MCU, config, stopped_after, wire
 from tests.support.virtual_runs import VirtualWire
 
-LOG = logging.getLogger("tests.controller")  # what is logged is no part of what a run is told by
+LOG = logging.getLogger("tests.controller")  # a logger is not part of a run's identity
 
 
 @dataclass(frozen=True)
 class Doubling:
-    """A controller: the deadline doubles until somebody is late no more."""
+    """A controller: the deadline doubles in each of the first rounds."""
 
     first: float = 0.1
 
@@ -41,7 +41,7 @@ class Doubling:
 
 @pytest.fixture
 def asked(caplog: pytest.LogCaptureFixture) -> Callable[[], list[tuple[int, Any]]]:
-    """What controllers were asked since the last look: rounds, and what was seen before them."""
+    """The calls of controllers since the last check: rounds, and what was seen before them."""
     caplog.set_level(logging.INFO, LOG.name)
 
     def look() -> list[tuple[int, Any]]:
@@ -59,14 +59,14 @@ def test_a_controller_chooses_every_deadline(tmp_path: Path, asked: Asked) -> No
     history = serve(wire(), config(Doubling(), rounds=6, patience=50), tmp_path)
     lasted = history.by_round["closed"] - history.by_round["opened"]
     np.testing.assert_allclose(lasted, [0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
-    first = asked()[1:]  # the first time is to see whether it has a policy at all
+    first = asked()[1:]  # the first call only checks that it returns a policy
     assert [round_ for round_, _ in first] == list(range(6))
     assert [seen[0] for _, seen in first] == [6 * k for k in range(6)]
     late = np.cumsum([0, *history.by_round["fates"][:, 3]])[:-1]
     assert [seen[1] for _, seen in first] == late.tolist()
     assert late[-1] > 0
     seen = read_observations(tmp_path / RESPONSES)
-    # Who missed a deadline is known to have taken longer than that.
+    # A client that missed a deadline is known to have taken longer.
     np.testing.assert_allclose(np.unique(seen.deadline), lasted, atol=1e-6)
 
 
@@ -126,7 +126,7 @@ def test_a_policy_of_a_controller_must_end_its_rounds(tmp_path: Path) -> None:
 
 
 def test_a_controller_may_ask_for_fewer_when_clients_have_gone(tmp_path: Path) -> None:
-    """The round waits for the quorum that will hold, not for that of the round before."""
+    """The round waits for the quorum of its own policy, not of the policy of the round before."""
 
     def everybody(ledger: Ledger, seen: Any) -> Policy:
         here = int((~ledger.away).sum())
@@ -147,14 +147,14 @@ def test_a_controller_may_ask_for_fewer_when_clients_have_gone(tmp_path: Path) -
 def test_a_controller_is_shown_the_last_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Asked
 ) -> None:
-    """However long a run lasts, asking takes no longer."""
+    """In a long run, a call takes no longer than in a short one."""
     monkeypatch.setattr("cafe.live.live_run.MAX_RESPONSES", 10)
     serve(wire(), config(Doubling(), rounds=6, patience=50), tmp_path)
     assert [seen[0] for _, seen in asked()[1:]] == [0, 6, 10, 10, 10, 10]
 
 
 def test_no_response_is_too_quick_to_be_written_down(tmp_path: Path) -> None:
-    """Microseconds are written: what rounds to 0 would be no response time, and end the run."""
+    """Times are written in microseconds; one that rounds to 0 would be invalid and end the run."""
     at = VirtualWire(cafe.Federation(4, cafe.Constant(1e-8)))
     policy = mcu(quorum=1, deadline=0.5, target=2)
     history = serve(at, config(policy), tmp_path)

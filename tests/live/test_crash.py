@@ -1,4 +1,4 @@
-"""The server dies at any step, or the power fails: what was told is kept, and the run goes on."""
+"""The server dies at any step, or the power fails: announced rounds are kept, the run resumes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def given(policy: Policy, rounds: int = 3) -> ServerConfig:
 
 @dataclass(eq=False)
 class Picture:
-    """All that is left when the server dies: its files, its clients, and what it has told."""
+    """What is left when the server dies: its files, its clients, and its printed lines."""
 
     files: dict[str, bytes]
     wire: VirtualWire
@@ -60,7 +60,7 @@ class Picture:
 
 @dataclass(eq=False)
 class Camera:
-    """Takes a picture before every step that touches the disk."""
+    """Stores a :class:`Picture` before every step that writes to the disk."""
 
     folder: Path
     wire: VirtualWire
@@ -68,8 +68,8 @@ class Camera:
     pictures: list[Picture] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.synced: dict[str, bytes] = {}  # what is safe of each file, by its name now
-        self.named: dict[str, bytes] = {}  # files under names that are safe
+        self.synced: dict[str, bytes] = {}  # the synced content of each file, by its current name
+        self.named: dict[str, bytes] = {}  # files whose names are synced too
 
     def on(self, patch: pytest.MonkeyPatch) -> None:
         for owner, name in STEPS:
@@ -105,7 +105,7 @@ class Camera:
         for name, data in files.items():
             kept = self.named.get(name, b"")
             if name.endswith((".jsonl", ".csv")) and name in self.synced:
-                kept = self.synced[name]  # it was there before, and has only grown
+                kept = self.synced[name]  # it existed before, and was only appended to
                 kept += data[len(kept) : (len(kept) + len(data)) // 2]
             if kept or name in self.named:
                 safe[name] = kept
@@ -245,7 +245,7 @@ def test_a_server_that_dies_while_it_overwrites(
 def test_an_interrupt_at_any_step(
     tmp_path: Path, policy: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As Ctrl-C, after which the process still tidies up."""
+    """As with Ctrl-C, after which the process still cleans up."""
     for n in itertools.count(1, 2):
         left = n
 
@@ -280,7 +280,7 @@ def test_an_interrupt_at_any_step(
 
 
 def test_ages_go_on_from_the_checkpoint(tmp_path: Path) -> None:
-    """Time during which no server ran is nobody's age."""
+    """Time during which no server ran does not count towards ages."""
     policy = POLICIES[0]
     at = wire()
 

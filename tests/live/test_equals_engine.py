@@ -17,9 +17,9 @@ from cafe.testing import VirtualWire, contract
 from tests.support.policies import EVERY, SEEING, federation, over, task
 from tests.support.virtual_runs import live
 
-# Nobody gives a real server forecasts, and it evaluates by itself.
+# A real server has no forecasts, and it evaluates by itself.
 LIVE = [policy for policy in EVERY if "forecasts" not in policy.needs]
-# A real server learns who is lost, and need not wait for them where it waits for all.
+# A real server is told which jobs are lost, and does not wait for them if it waits for all.
 WAITING = [policy for policy in LIVE if policy.target != "all"]
 LEARNERS = [*LIVE, *(policy for policy in SEEING if "scores" not in policy.needs)]
 SERVERS = [None, Adam(rate=0.05), Momentum(0.5, 0.5)]
@@ -41,7 +41,7 @@ def test_same_books_where_clients_are_absent_and_crash(policy: Policy) -> None:
     contract.check_live(setting(policy, federation=federation(0.7), seed=5, crash=0.25), 0.0)
 
 
-# One that waits for more than can come ends with a sentence.
+# A policy that waits for more reports than can arrive ends with an error message.
 COMING_AND_GOING = [
     policy
     for policy in WAITING

@@ -1,4 +1,4 @@
-"""Evaluation: within a time limit, by the server or by its clients, whatever these say."""
+"""Evaluation: within a time limit, by the server or by its clients, even malicious ones."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_an_evaluation_that_hangs_costs_its_limit_once(tmp_path: Path) -> None:
     ]
     assert evaluate.calls == 3
     assert history.curve is not None
-    # What the one that hung found in the end was about a model of long ago: it is not used.
+    # The result of the evaluation that hung is about an old model: it is not used.
     assert history.curve.updates.tolist() == [4, 5]
     assert history.curve.loss.tolist() == [2.0, 2.0]
 
@@ -124,7 +124,7 @@ def test_evaluation_by_clients(tmp_path: Path) -> None:
     assert history.curve is not None
     np.testing.assert_allclose(history.curve.loss, (1.0 * 10 + 4.0 * 30) / 40)
     np.testing.assert_allclose(history.curve.accuracy, 0.5)
-    assert at.t >= 10.0  # who does not answer is waited for, but not for ever
+    assert at.t >= 10.0  # the wait for a client that does not answer is limited
     assert at.t < 20.0
 
 
@@ -163,7 +163,7 @@ def test_nobody_has_an_opinion(tmp_path: Path) -> None:
 
 
 def test_a_score_that_a_killed_server_owed_is_made_up(tmp_path: Path) -> None:
-    """It was killed after the checkpoint of its last round, and before the evaluation."""
+    """The server was killed after the checkpoint of its last round and before the evaluation."""
     at, evaluate = wire(), Evaluations((1.0, 0.5))
     given = config(evaluate=evaluate, updates=3, evaluate_every=2)
     stopped_after(3, tmp_path, at, given)
@@ -185,7 +185,7 @@ def test_the_last_model_is_evaluated_though_the_last_round_failed(tmp_path: Path
 
 
 def test_clients_that_are_not_back_yet_are_waited_for(tmp_path: Path) -> None:
-    """After a restart of everything, the score that is owed is theirs to give."""
+    """After a restart of everything, the missing score must come from the clients."""
     at = wire(judge=lambda name, model: (2.0, 0.5, 1))
     given = config(evaluate="clients", evaluate_seconds=30.0, updates=2)
     stopped_after(2, tmp_path, at, given)

@@ -131,7 +131,7 @@ def test_what_a_client_does_is_its_fate(way: str) -> None:
     assert record.fate in FATES[way]
     others = run.outcomes[0].fates[Fate.FRESH]
     assert others == (4 if way in ("report", "twice") else 3)
-    # The whole round is lost for whoever is not merged, and only for them.
+    # A job that is not merged is charged the whole round; no other job is charged.
     assert run.outcomes[0].waste == pytest.approx(0.5 * (4 - others))
     assert run.outcomes[0].absent_waste == pytest.approx(0.5 * (record.fate == "absent"))
 
@@ -183,7 +183,7 @@ def test_a_second_answer_does_not_take_back_the_first() -> None:
     "policy", [mcu(quorum=1, deadline=0.5, late="keep"), awu(deadline=0.5, late="keep")], ids=str
 )
 def test_who_gives_up_is_not_waited_for_for_ever(policy: Policy) -> None:
-    """A client may say that it has stopped though nobody had asked it to."""
+    """A client may report that it has stopped although it was not asked to."""
     wire = VirtualWire(cafe.Federation(3, cafe.Uniform(0.1, 0.4)))
     wire.behave = lambda order: "stopped" if order.round == 0 and order.number else "report"
     run = live(wire, policy)
@@ -195,7 +195,7 @@ def test_who_gives_up_is_not_waited_for_for_ever(policy: Policy) -> None:
 
 
 def test_a_lost_local_model_is_noticed_and_the_rest_goes_on() -> None:
-    """Who was to carry on and cannot begins from the global model; its earlier job is failed."""
+    """A client that lost its local model starts from the global one; its earlier job fails."""
     wire = VirtualWire(cafe.Federation(3, cafe.Uniform(0.1, 0.4)))
     wire.behave = lambda order: "silent" if order.round == 0 and order.number == 2 else "report"
     run = live(wire, agu(quorum=3, deadline=0.5))

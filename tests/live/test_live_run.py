@@ -25,7 +25,7 @@ from tests.support.virtual_runs import VirtualWire, exponential, live, start
 
 
 def held_up() -> VirtualWire:
-    """Whose first look takes 20 s, in which all report."""
+    """A wire whose first poll takes 20 s, during which all clients report."""
     at = VirtualWire(cafe.Federation(3, cafe.Constant(5.0)))
     original, first = at.receive, [True]
 
@@ -40,7 +40,7 @@ def held_up() -> VirtualWire:
 
 
 def test_a_look_that_is_held_up_does_not_bring_what_came_too_late(tmp_path: Path) -> None:
-    """Nor are quick answers made of it: the response times would be wrong."""
+    """Late reports do not count as quick ones either: the response times would be wrong."""
     serve(held_up(), config(mcu(quorum=1, deadline=1.0), rounds=1), tmp_path)
     assert {job.fate for job in read_jobs(tmp_path)} == {"late"}
     assert_sound(tmp_path)

@@ -38,7 +38,7 @@ SEED = 4
 
 
 def seeing(base: Policy, seen: list[Any], **changes: Any) -> Policy:
-    """A policy that notes the losses which it is given, with their clients."""
+    """A policy that records the losses that it is given, with their clients."""
 
     def merge(ledger: Ledger, reports: Reports) -> Merge:
         assert reports.losses is not None
@@ -102,7 +102,7 @@ def test_who_has_not_said_how_much_it_holds_counts_as_the_mean_of_the_others() -
 
 
 def at(goal: int) -> Policy:
-    """A policy without parameters, as one would write it."""
+    """A policy without parameters, as a user may write it."""
 
     def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
         return COMMIT if waiting.reports >= goal else Wait(reports=goal)

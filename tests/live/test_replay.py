@@ -1,4 +1,4 @@
-"""The log holds all that the model is made of: replayed, it gives the same model to the bit."""
+"""The log determines the model: a replay gives the same model to the bit."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def again(folder: Path, **given: Any) -> Replayed:
     ids=str,
 )
 def test_the_log_gives_the_model_again(tmp_path: Path, policy: Policy, combine: Combine) -> None:
-    """Through misbehaving clients, lost memories, and a server that was stopped twice."""
+    """With misbehaving clients, lost local models, and a server that was stopped twice."""
     chaos = Chaos(2, 0.3)
     at = wire(seed=2, behave=chaos, on_poll=chaos.look)
     given = config(policy, rounds=14, seed=2, combine=combine)
@@ -77,7 +77,7 @@ def test_a_log_that_was_changed_is_noticed(tmp_path: Path) -> None:
 
 
 def test_the_log_says_how_much_each_client_was_asked_to_do(tmp_path: Path) -> None:
-    """Clients take 1 to 4 steps, and held reports are used again: both come back from the log."""
+    """Clients take 1 to 4 steps, and held reports are used again: the log contains both."""
 
     def train(model: Arrays, job: Job) -> Trained:
         step = np.float32(job.work.steps + job.number / 8)

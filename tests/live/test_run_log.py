@@ -1,4 +1,4 @@
-"""Files that are lost, a disk that is full: a sentence, and the run goes on later."""
+"""Lost files and a full disk: a clear error message, and the run can be resumed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_whatever_ends_a_run_is_on_the_board(tmp_path: Path) -> None:
 
 
 class Full:
-    """A disk that is full from the n-th time on that something is to be safe on it."""
+    """A disk that is full from the n-th call of fsync or replace on."""
 
     def __init__(self, patch: pytest.MonkeyPatch, after: int) -> None:
         self.left, self.calls = after, 0
@@ -80,7 +80,7 @@ def complaint(at: VirtualWire, folder: Path, said: list[str]) -> str:
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whenever the disk is full: a sentence, what was saved is kept, and the run goes on later."""
+    """At any step: an error message, saved data are kept, and the run can be resumed."""
     for after in itertools.count(0, 3):
         folder, at, said = tmp_path / f"{after}", wire(seed=1), list[str]()
         with monkeypatch.context() as patch:
@@ -89,7 +89,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if trouble:
             assert "the disk is full; free some space. What was saved before is kept." in trouble
             assert not said or said[-1] == f"Stopped: {trouble}"
-        else:  # there was room for all but the picture
+        else:  # there was space for everything but live.json
             assert load(folder).finished
             if disk.left:
                 assert after > 30
@@ -102,7 +102,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_full_disk_is_on_the_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The picture needs no room of its own once it is there: here only checkpoints fail."""
+    """``live.json`` can still be replaced: here only writing a checkpoint fails."""
     original = storage.write_arrays
     writes = 0
 

@@ -1,4 +1,4 @@
-"""A whole run: it waits for clients, goes on where it stopped, and says what is the matter."""
+"""A whole run: it waits for clients, resumes where it stopped, and reports problems."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_run_that_is_stopped_every_round_goes_on(tmp_path: Path, policy: Polic
     for rounds in range(1, 8):
         stopped_after(rounds, tmp_path, at, given)
         clock.append(read_status(tmp_path)["now"])
-        at.t += 1000.0  # nobody was there meanwhile, and no client grew older
+        at.t += 1000.0  # no server ran meanwhile, so no age grew
     history = serve(at, given, tmp_path)
     assert history.rounds == 8
     assert history.virtual_time < 10.0
@@ -160,7 +160,7 @@ def test_a_run_that_is_stopped_every_round_goes_on(tmp_path: Path, policy: Polic
 
 
 def test_it_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
-    """Where no job runs on, a stop between rounds changes nothing at all."""
+    """If no job runs beyond its round, a stop between rounds changes nothing."""
     for policy in (MCU, agu(quorum=5, deadline=0.4, pool="union")):
         given = config(policy, rounds=9, optimiser=Momentum())
         whole = serve(wire(seed=2), given, tmp_path / f"{policy.name}-whole")
@@ -223,7 +223,7 @@ def test_patience(tmp_path: Path) -> None:
     assert len(read_rounds(tmp_path)) == 5
     state = read_status(tmp_path)
     assert (state["state"], state["why"]) == ("stopped", str(error.value))
-    # It does not begin to count anew, but one success is enough to go on.
+    # The count of failed rounds is kept after a restart, but one success resets it.
     with pytest.raises(InfeasibleError, match="4 rounds in a row"):
         serve(at, config(patience=3, rounds=50), tmp_path)
     at.behave = lambda order: "report"
@@ -346,7 +346,7 @@ def test_a_lost_carry_is_told(tmp_path: Path) -> None:
 
 
 def test_reports_weigh_by_what_they_claim(tmp_path: Path) -> None:
-    """FedAvg on what clients say they hold."""
+    """FedAvg weighs by the numbers of examples that clients report."""
 
     def tamper(report: Report, order: Order) -> Report:
         bias = np.full(2, order.number, np.float32)

@@ -1,4 +1,4 @@
-"""A run as arrays and back: all that the rest of it depends on."""
+"""A run is saved as arrays and restored, with everything that later rounds depend on."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_all_of_it_comes_back(policy: Policy, rounds: int) -> None:
     assert {k: v for k, v in meta.items() if k != "running"} == {
         k: v for k, v in later.items() if k != "running"
     }
-    # What is not learned belongs to the run that was saved, and is not that of the new one.
+    # Values that are not learned are those of the saved run, not of the new one.
     assert again.arrays["steps"] == 4
     assert again.now() == pytest.approx(run.ledger.now)
     assert again.validator.limit(again.model) == run.validator.limit(run.model)

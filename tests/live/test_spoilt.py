@@ -1,4 +1,4 @@
-"""Updates that would leave numbers in the model that are not finite."""
+"""Updates that would make the model contain NaN or infinity."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.serving import assert_sound, config, read_status, wire
 
 
 def training(bad: float | None = None) -> Any:
-    """Adds one number everywhere; another in round 1, if there is a bad one."""
+    """Training that adds 0.001 everywhere; in round 1 it adds ``bad`` instead, if given."""
 
     def train(model: Arrays, job: Any) -> Trained:
         size = np.float32(bad if bad is not None and job.round == 1 else 1e-3)
@@ -32,7 +32,7 @@ def training(bad: float | None = None) -> Any:
 
 
 def test_an_update_that_would_spoil_the_model_is_thrown_away(tmp_path: Path) -> None:
-    """A round fails by it; the run goes on, and no optimiser remembers it."""
+    """The round fails, the run continues, and the server optimiser is not affected."""
     policy, said = fedavg(fraction=1.0, deadline=9.0), list[str]()
     given = config(
         policy, report_limits=ReportLimits(times=1e300), rounds=4, optimiser=Momentum(rate=9.0)
@@ -60,7 +60,7 @@ def test_an_update_that_would_spoil_the_model_is_thrown_away(tmp_path: Path) -> 
     ids=str,
 )
 def test_nothing_is_kept_of_what_would_spoil_the_model(tmp_path: Path, policy: Policy) -> None:
-    """Reports and local models that a policy keeps from failed rounds would do so again."""
+    """Reports and local models kept from the failed round would make the model overflow again."""
     given = config(
         policy, report_limits=ReportLimits(times=1e300), rounds=8, optimiser=Momentum(rate=9.0)
     )
@@ -70,7 +70,7 @@ def test_nothing_is_kept_of_what_would_spoil_the_model(tmp_path: Path, policy: P
 
 
 def test_a_model_that_would_always_be_spoilt_ends_the_run(tmp_path: Path) -> None:
-    """The server adds up in float32; what it sends must be finite in the model's own kind."""
+    """The server sums in float32; the model must also be finite in its own dtype."""
     given = replace(
         config(report_limits=ReportLimits(times=1e300)), model={"w": np.zeros(2, np.float16)}
     )

@@ -1,4 +1,4 @@
-"""``live.json``: how a run stands."""
+"""``live.json``: the state of a run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_board_costs_nothing_but_the_picture(
 def test_the_board_while_a_round_is_open(
     tmp_path: Path, apart: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However seldom it is written, a round that opens is seen at once."""
+    """The file is written at once when a round opens, even if it is otherwise written rarely."""
     monkeypatch.setattr("cafe.live.status_file._APART", apart)
     at = VirtualWire(cafe.Federation(4, cafe.Constant(0.2)))
     at.tamper = lambda r, o: replace(r, examples=0) if o.number == 0 else r

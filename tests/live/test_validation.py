@@ -1,4 +1,4 @@
-"""Reports are judged one by one: a bad one is refused with a reason and costs nobody else."""
+"""Reports are validated one by one: a bad one is rejected with a reason; others still count."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def assert_matches(pattern: str, text: str) -> None:
 def test_what_is_carried_names_what_it_goes_back_to() -> None:
     validator().validate(CARRIED, CARRY, ZERO)
     assert "from version 3 of the model instead of 2" in refused(replace(CARRIED, version=3), CARRY)
-    # Who has lost its local model begins from the global one, and says so.
+    # A client that has lost its local model starts from the global one, and reports that.
     honest = validator().validate(GOOD, CARRY, ZERO)
     assert not honest.carried
     assert "from version 2 of the model instead of 3" in refused(replace(GOOD, version=2), CARRY)
@@ -151,7 +151,7 @@ def test_an_absolute_limit_holds_from_the_first_report_on() -> None:
     for _ in range(5):
         assert rejected(at, replace(GOOD, update=update(1.6)), ORDER, ZERO)
         at.validate(GOOD, ORDER, ZERO)
-    assert validator(norm=1e9).limit(ZERO) < 1e9  # and does not lift the other
+    assert validator(norm=1e9).limit(ZERO) < 1e9  # and does not raise the other limit
 
 
 @given(
@@ -166,12 +166,12 @@ def test_a_minority_does_not_move_the_limit(
     sizes = [*honest, *lies]
     order.shuffle(sizes)
     at = validator(times=50.0)
-    at.norms.extend(sizes)  # as if all had been let in
+    at.norms.extend(sizes)  # as if all had been accepted
     assert 50.0 * min(honest) * 0.999 <= at.limit(ZERO) <= 50.0 * max(honest) * 1.001
 
 
 def test_liars_cannot_raise_the_limit_step_by_step() -> None:
-    """Two of five send the most that is let in, first in every round, for a hundred rounds."""
+    """Two of five clients send the largest accepted update, first in each of 100 rounds."""
     at = validator(times=3.0)
     for _ in range(100):
         for lie in (True, True, False, False, False):
@@ -181,7 +181,7 @@ def test_liars_cannot_raise_the_limit_step_by_step() -> None:
 
 
 def test_a_model_that_rests_may_move_again() -> None:
-    """Rounds without a change do not make every later change an outrage."""
+    """After rounds without a change, later changes are not rejected as too large."""
     at = validator()
     for _ in range(200):
         at.validate(replace(GOOD, update=update(0.0)), ORDER, ZERO)
@@ -225,7 +225,7 @@ def test_who_does_not_say_how_much_it_holds_cannot_be_weighed_by_it() -> None:
     played = run.step()
     assert (played.outcome.used, played.outcome.fates[Fate.REFUSED]) == (3, 1)
     assert run.ledger.examples.tolist() == [5, UNKNOWN, 5, 5]
-    # A policy that does not need it takes the report, and the ledger says that it does not know.
+    # Without a need for example counts the report is used; the count stays unknown.
     wire = replace(wire, orders=[], names=[])
     run = live(wire, mcu(quorum=1, deadline=0.5))
     assert run.step().outcome.used == 4
@@ -339,7 +339,7 @@ def test_what_clients_say_of_themselves_cannot_forge_a_log(way: str) -> None:
 
 
 def test_the_limit_follows_where_all_go_further() -> None:
-    """A learning rate that is raised a thousandfold costs some rounds, and not the run."""
+    """If the learning rate rises a thousandfold, some rounds fail, but the run continues."""
     at = validator(times=10.0)
     for _ in range(64):
         at.validate(replace(GOOD, update=update(1.0)), ORDER, ZERO)

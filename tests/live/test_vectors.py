@@ -145,7 +145,7 @@ def test_pull_adds_prox_and_offset() -> None:
 
 
 def test_frozen_parameters_are_reported_as_unmoved() -> None:
-    """Whatever a training function makes of them."""
+    """Even if the training function changes them."""
     order = replace(ORDER, frozen={"w": np.array([True, False])}, carry=True)
     report, kept = work(lambda model, job: {**model, "w": model["w"] + 9}, order, MODEL, CONTEXT)
     assert report is not None

@@ -48,7 +48,7 @@ class Lab:
         self.folder = folder
 
     def scenario(self, *swaps: tuple[str, str], learning: bool = False) -> Scenario:
-        """A scenario in which some words are replaced by others."""
+        """A scenario with some text replaced."""
         text = LEDGER + LEARNING * learning
         for old, new in swaps:
             assert old in text
@@ -58,7 +58,7 @@ class Lab:
         return load_scenario(path)
 
     def stop_after(self, rounds: int, scenario: Scenario, folder: Path) -> None:
-        """Execute a run, and stop it after so many rounds as Ctrl-C would."""
+        """Execute a run, and stop it after ``rounds`` rounds as Ctrl-C would."""
 
         def progress(moment: RunProgress) -> None:
             if moment.rounds == rounds:
@@ -68,7 +68,7 @@ class Lab:
             execute(scenario, scenario.label, 0, folder, progress=progress)
 
     def contents(self, folder: Path) -> dict[str, bytes]:
-        """All that a run has left, but for when it began."""
+        """All files of a run, without its start time."""
         found = {path.name: path.read_bytes() for path in folder.iterdir()}
         begun = json.loads(found["run.json"])
         del begun["started"]

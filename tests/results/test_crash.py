@@ -1,4 +1,4 @@
-"""``kill -9`` at any moment: the run goes on, and ends with the bytes of one that was let be."""
+"""``kill -9`` at any moment: the resumed run ends with the same bytes as one without a kill."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def simulate(folder: Path, *options: str) -> subprocess.Popen[bytes]:
 
 
 def killed_at(size: int, folder: Path, *options: str) -> bytes:
-    """Start the command, and kill it as soon as its log is so long; what it said."""
+    """Start the command, kill it when its log has ``size`` bytes, and return its output."""
     log, began = folder / "broken" / "agu-seed-0" / "events.jsonl", time.monotonic()
     with simulate(folder, *options) as process:
         while not (log.exists() and log.stat().st_size >= size):

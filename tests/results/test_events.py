@@ -1,4 +1,4 @@
-"""The log: what is written is read, a torn end is dropped, anything else that is wrong is named."""
+"""The log: it is read as written, an incomplete last line is dropped, other damage is an error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ counts = st.integers(0, 2**62)
 
 @st.composite
 def outcomes(draw: st.DrawFn) -> list[Outcome]:
-    """Rounds that follow each other, with any figures."""
+    """Consecutive rounds with arbitrary numbers."""
     return [
         Outcome(
             n,

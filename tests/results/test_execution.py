@@ -102,7 +102,7 @@ def test_what_came_after_the_checkpoint_is_played_again(
         patch.setattr(execution, "CHECKPOINT_SECONDS", 0.0)
         lab.stop_after(10, scenario, broken)
     log = broken / "events.jsonl"
-    with log.open("ab") as file:  # rounds that no checkpoint knows of, the last one torn
+    with log.open("ab") as file:  # rounds after the last checkpoint, the last one incomplete
         file.write((whole / "events.jsonl").read_bytes()[log.stat().st_size :][:1234])
     execute(scenario, "agu", 0, broken, resume=True)
     assert lab.contents(broken) == lab.contents(whole)
@@ -152,7 +152,7 @@ def test_a_finished_run_is_left_alone(
 
 
 def test_files_of_nobody_are_not_overwritten(lab: Lab, tmp_path: Path) -> None:
-    """Not even if asked to overwrite: that is about results."""
+    """Not even with ``overwrite``, which applies only to results of runs."""
     scenario = lab.scenario()
     (tmp_path / "model.npz").write_text("mine")
     for overwrite in (False, True):
@@ -197,14 +197,15 @@ def test_a_run_that_gives_up_says_why_and_keeps_its_events(lab: Lab, tmp_path: P
 
 
 def test_nothing_is_written_for_a_run_that_cannot_begin(lab: Lab, tmp_path: Path) -> None:
-    scenario = lab.scenario(("each = 3", "each = 11"), learning=True)  # the data tell: there are 10
+    # The error appears only when the data are loaded: there are 10 classes.
+    scenario = lab.scenario(("each = 3", "each = 11"), learning=True)
     with pytest.raises(InputError, match="11"):
         execute(scenario, "agu", 0, tmp_path / "run")
     assert not (tmp_path / "run" / "run.json").exists()
 
 
 def test_a_run_without_a_success_says_what_was_needed(tmp_path: Path) -> None:
-    """A deadline below every latency, and fewer rounds than anybody's patience."""
+    """A deadline below every latency, and fewer rounds than the patience."""
     path = tmp_path / "hopeless.toml"
     path.write_text(
         "[federation]\nclients = 9\nrate = 1.0\n"

@@ -1,4 +1,4 @@
-"""Files are whole or not there, one process works in a folder, and refusals are sentences."""
+"""Files are complete or missing, one process works in a folder, errors have clear messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def failing(function: Callable[..., Any], after: int, code: int) -> Callable[..., Any]:
-    """The function, until it has been called so often; then it fails as a full disk does."""
+    """The function; after ``after`` calls it fails as with a full disk."""
     calls = 0
 
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -106,7 +106,7 @@ def test_a_disk_that_fails_loses_nothing_that_was_saved(
 
 
 def test_a_log_on_a_full_disk_is_taken_up_again(lab: Lab, tmp_path: Path) -> None:
-    """The kernel itself refuses to let the log grow, in the middle of a line."""
+    """The kernel limits the file size, so that writing stops in the middle of a line."""
     scenario = lab.scenario(("rounds = 60", "rounds = 400"))
     execute(scenario, "agu", 0, tmp_path / "whole")
     code = (

@@ -29,7 +29,7 @@ def test_runs_side_by_side_are_the_same_runs(lab: Lab, tmp_path: Path, jobs: int
     names = ["agu-seed-0", "agu-seed-1", "mcu-seed-0", "mcu-seed-1"]
     assert [run.folder.name for run in runs] == names
     done: list[int] = []
-    # The file may change while runs are under way: they are told its text.
+    # The file may change during the runs: they get the text, not the path.
     scenario.path.write_text("")
     results = sweep(scenario, runs, jobs=jobs, progress=done.append)
     assert done == [1, 2, 3, 4]
@@ -88,7 +88,7 @@ except CafeError as error:
 
 
 def children(process: int) -> set[int]:
-    """The runs' processes, not the one that keeps count of what they share."""
+    """The processes of the runs, without the resource tracker."""
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it may have ended meanwhile
@@ -99,7 +99,7 @@ def children(process: int) -> set[int]:
 
 
 def alive(process: int) -> bool:
-    """Whether it runs; one that has ended may wait for somebody to take note."""
+    """Whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
@@ -135,7 +135,7 @@ def test_processes_end_with_the_one_that_is_killed(
     long.kill()
     wait_until(lambda: not any(map(alive, workers)))
     scenario = lab.scenario().with_run(rounds=10**7)
-    with pytest.raises(KeyboardInterrupt):  # and not refused: nobody is at work there any more
+    with pytest.raises(KeyboardInterrupt):  # not an error: no process works in the folder any more
         execute(scenario, "agu", 0, tmp_path / "out" / "agu-seed-0", resume=True, progress=stop)
 
 

@@ -1,4 +1,4 @@
-"""Wrong answers: the sentence names the policy, the decision, what was got, what is allowed."""
+"""Wrong answers: the message names the policy, the decision, the answer and what is allowed."""
 
 from __future__ import annotations
 

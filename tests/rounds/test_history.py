@@ -1,4 +1,4 @@
-"""Totals and means of a run, from rounds that are written down by hand."""
+"""Totals and means of a run, from rounds that are written by hand."""
 
 from __future__ import annotations
 

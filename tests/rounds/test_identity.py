@@ -1,4 +1,4 @@
-"""What identifies a value: the same in every process, and never the same for different ones."""
+"""The identity of a value: the same in every process, different for different values."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Rule:
 
 
 class Words(set[str]):
-    """A container with something of its own."""
+    """A container with an additional attribute."""
 
     def __init__(self, words: set[str], least: int) -> None:
         super().__init__(words)
@@ -98,7 +98,7 @@ FOUR: Any = ("four", Sample(3), DeadlineQuorum(1, 1.0), Mean(), DropAll())
 
 
 def strictly(value: object) -> str:
-    """A value's shape with types: 1, 1.0 and True are different."""
+    """A value with its types, so that 1, 1.0 and True are different."""
     if isinstance(value, list | tuple):
         return f"{type(value).__name__}{[strictly(v) for v in value]}"
     if isinstance(value, dict):

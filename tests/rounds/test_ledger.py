@@ -1,4 +1,4 @@
-"""The ledger: who is idle, ages, marks, and what only a run may read."""
+"""The ledger: idle clients, ages, marks, and what only a run may read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies as values: what they accept, what identifies them, and who may resume their runs."""
+"""Policies as values: what they accept, what identifies them, and which may resume a run."""
 
 from __future__ import annotations
 

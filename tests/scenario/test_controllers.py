@@ -1,4 +1,4 @@
-"""A scenario that names a controller: it runs, it is resumed, and mistakes are sentences."""
+"""A scenario with a controller: it runs, it is resumed, and mistakes give clear messages."""
 
 from __future__ import annotations
 

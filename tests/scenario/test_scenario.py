@@ -129,7 +129,7 @@ def test_clients_from_a_file_beside_the_scenario(tmp_path: Path) -> None:
 
 
 BAD: dict[str, tuple[str, str]] = {
-    # table: what takes its place, what is said
+    # table: its replacement, the error message
     "[policy]": ("[polcy]", "the key polcy is not known. Did you mean 'policy'?"),
     POLICY: ("", "policy is missing: add a table, such as [policy] and the lines"),
     RUN: ("", "run is missing: add a table, such as [run] and the lines"),

@@ -1,4 +1,4 @@
-"""check_policy finds the mistakes that it is for, and says which they are."""
+"""check_policy finds mistakes in policies, and names them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def counter() -> Policy:
 
 
 def test_state_in_a_closure() -> None:
-    """Of one policy a second run shows it; of policies made anew, a restored one does."""
+    """A second run reveals it; if each run has a new policy, a restored run reveals it."""
     assert "same seed, same run" in failure(counter())
     text = failure(counter)
     assert "The policy counter failed the check 'save and restore'" in text
@@ -112,7 +112,7 @@ def test_arrays_that_are_written() -> None:
 
 
 def test_a_column_that_all_jobs_share_cannot_be_written() -> None:
-    """It is stored once, and other runs have it too."""
+    """The column is stored once and shared with other runs."""
 
     def merge(ledger: Ledger, reports: Reports) -> Merge:
         reports.note[:] = 7.0
@@ -129,7 +129,7 @@ def test_an_error_is_told_without_a_guess_at_its_cause() -> None:
 
 
 def test_a_policy_without_time() -> None:
-    """All its rounds fail at once: nobody has an age then, and there is no update."""
+    """All its rounds fail at once: ages stay 0, and there is no update."""
     with pytest.raises(InfeasibleError, match="No round"):
         check_policy(replace(BASE, close=lambda *_: FAIL), rounds=3)
 

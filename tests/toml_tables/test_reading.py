@@ -26,7 +26,7 @@ from cafe.toml_tables.signatures import shape_of
 
 
 def test_no_parameter_looks_like_the_name_of_what_it_belongs_to() -> None:
-    """A key that looks like ``name`` is taken for it, before it is known what else there may be."""
+    """A key that looks like ``name`` is treated as a misspelling, before other keys are known."""
     others: list[Any] = [Adam, Momentum, MLP, Logistic, Ridge]
     named = [*recipes().values(), *PARTITIONS.values(), *others]
     parameters = {key for called in named for key in shape_of(called)}

@@ -34,7 +34,7 @@ def keep(folder: Path, **changed: Any) -> None:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SuperLink is asked all the time."""
+    """Poll the SuperLink without pauses."""
     monkeypatch.setattr(follow, "POLL", 0.0)
     monkeypatch.setattr(follow, "STATUS_POLL", 0.0)
 
@@ -45,7 +45,7 @@ def last_view(lab: Lab, folder: Path) -> follow.RunView:
 
 def test_a_run_is_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follow, "POLL", 0.0)
-    keep(tmp_path, state="finished", run="0")  # another one, be it before or at the same time
+    keep(tmp_path, state="finished", run="0")  # another run, earlier or at the same time
     views = follow.follow(lab_that_says("running"), "1", tmp_path)
     assert next(views) == follow.RunView()
     keep(tmp_path)
@@ -101,7 +101,7 @@ ERROR :     Exit Code: 201
 
 @pytest.mark.usefixtures("quick")
 def test_a_run_that_is_refused_says_why_and_no_more(tmp_path: Path) -> None:
-    keep(tmp_path, run="0")  # that one is at work in the folder
+    keep(tmp_path, run="0")  # another run is active in the folder
     last = last_view(lab_that_says("finished:failed", log=REJECTED), tmp_path)
     assert last.finished is False
     assert last.why == ("live: another process is using this folder. Wait until it has ended.")

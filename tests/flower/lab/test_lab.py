@@ -1,4 +1,4 @@
-"""A federation of real processes: who is accepted, who comes back, and that all are ended."""
+"""A federation of real processes: which nodes are accepted, restarted and ended."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_a_node_that_was_killed_comes_back_as_the_same(lab: Lab) -> None:
     lab.kill("node-1", signal.SIGKILL)
     assert not any(each.alive or each.tasks for each in lab.processes() if "node-1" in each.name)
     with sqlite3.connect(lab.paths.database, timeout=LIMIT) as database:
-        # As if the minute had passed after which the SuperLink misses it.
+        # As if the minute after which the SuperLink counts it as offline had passed.
         database.execute("UPDATE node SET online_until = ? WHERE status = 'online'", (time.time(),))
     database.close()
     lab.start("node-1")
@@ -223,7 +223,7 @@ def test_what_cannot_be_is_refused(lab: Lab, tmp_path: Path) -> None:
 
 
 def test_down_ends_everything_and_only_that(lab: Lab) -> None:
-    """Even a frozen node, and what a killed SuperLink left behind; never who has an old pid."""
+    """Even a frozen node and children of a killed SuperLink, but no new process with an old pid."""
     state = lab.paths.load_state()
     assert state is not None
     stranger = subprocess.Popen(["sleep", "3600"])

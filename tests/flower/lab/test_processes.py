@@ -19,7 +19,7 @@ def test_a_process_of_an_earlier_start_of_the_machine_is_gone() -> None:
 
 
 def test_what_was_never_recorded_is_found_and_ended(tmp_path: Path) -> None:
-    """As if the command that started it had been killed before it could write it down."""
+    """As if the command that started it had been killed before it recorded the process."""
     pytest.importorskip("flwr", reason="a real federation needs Flower")
     lab, other = Lab(tmp_path / "app"), Lab(tmp_path / "application")
     script = "sleep 3600 & sleep 3600"

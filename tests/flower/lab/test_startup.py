@@ -11,7 +11,7 @@ from cafe.flower.lab import commands, paths, startup
 
 
 def test_half_a_database_is_made_anew(tmp_path: Path) -> None:
-    """Flower would reject the database of a SuperLink that was ended while it created it."""
+    """Flower rejects a database whose SuperLink was ended while creating it."""
     kept = paths.LabPaths(tmp_path)
     kept.create()
     for file in (kept.database, kept.database.with_name("superlink.db-wal")):
@@ -27,7 +27,7 @@ def test_half_a_database_is_made_anew(tmp_path: Path) -> None:
 
 
 def test_a_key_that_is_taken_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that was killed may have left a tool at work, which registers the same file."""
+    """A killed command may have left a process running that registers the same key."""
     pytest.importorskip("cryptography", reason="comes with Flower")
     kept = paths.LabPaths(tmp_path)
     kept.create()

@@ -108,7 +108,7 @@ def test_without_its_helper_tasks_start_cold(
 
 
 def test_hundreds_of_tasks(tmp_path: Path) -> None:
-    """Each in a process and group of its own, with its own numbers; none stays behind."""
+    """Each in its own process and group, with its own random numbers; no process remains."""
     ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
     with ours:
         with theirs:

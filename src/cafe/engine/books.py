@@ -93,7 +93,7 @@ class Books:
             policy: the text of the policy.
             seed: the seed of the run.
             by_round: its rounds, as an array per field.
-            running: the jobs that run on.
+            running: the jobs that are still running.
             scores: the scores of its model, each with the number of rounds before it; None without
                 a task.
             model: the parameters of its last model; None without a task.

@@ -53,7 +53,7 @@ class ClosingRound:
 
     @cached_property
     def runs(self) -> Mask | None:
-        """Which jobs run on after the close."""
+        """Which jobs keep running after the close."""
         return _asked_for(self.carried, RUN, lambda: _may_run(self.jobs, self.reported, self.lost))
 
     @cached_property
@@ -120,7 +120,7 @@ def _lost(now: float, jobs: Running, reported: Mask) -> Mask | None:
 
 
 def _may_run(jobs: Running, reported: Mask, lost: Mask | None) -> Mask:
-    """Which jobs can run on after the close."""
+    """Which jobs can keep running after the close."""
     over = reported if lost is None else reported | lost
     if not jobs.all_expected:
         over = over | (jobs.status == Status.STOPPED)

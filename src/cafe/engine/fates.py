@@ -58,13 +58,13 @@ class UsedReports:
 
 
 class JobFates:
-    """The fates of the jobs of a closed round, and the jobs that run on.
+    """The fates of the jobs of a closed round, and the jobs that keep running.
 
     Args:
         compute: returns :attr:`by_job`. It is called when :attr:`by_job` is first read.
 
     Attributes:
-        running: the jobs that run on.
+        running: the jobs that keep running after the round.
         kept: the rows of the jobs whose report or local model is kept.
         earlier: the fates of jobs of earlier rounds whose reports were kept, as pairs of arrays:
             clients, and for each client the fate of all jobs in its kept report.
@@ -78,7 +78,7 @@ class JobFates:
 
     @cached_property
     def by_job(self) -> Codes:
-        """Each job's fate; ``OPEN`` for jobs that run on or whose report is kept unused."""
+        """Each job's fate; ``OPEN`` for jobs that keep running or whose report is kept unused."""
         return self._compute()
 
 

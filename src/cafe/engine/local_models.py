@@ -69,7 +69,7 @@ class ChainStore:
         """Drop chains and invitations that no later merge can need.
 
         Args:
-            running: the jobs that run on.
+            running: the jobs that keep running after the round.
             keeps: which clients keep a report or a local model.
 
         Returns:

@@ -28,7 +28,7 @@ class ResponseTimes(deque[tuple[int, float, float]]):
     def add_round(self, jobs: Running, reported: Mask, fates: JobFates, now: float) -> None:
         """Add the response times of a round that closes now.
 
-        A job that runs on is added when it ends.
+        A job that keeps running is added when it ends.
         """
         ended = ~np.isin(fates.by_job, _LOST) & (reported | (fates.by_job != OPEN))
         ended &= jobs.start < now  # a round of zero length carries no information

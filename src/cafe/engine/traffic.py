@@ -48,7 +48,7 @@ class Traffic:
             outcome: the outcome of the round, after the round was booked.
             jobs: the jobs of the round.
             reported: which of them have reported.
-            running: the jobs that run on.
+            running: the jobs that keep running after the round.
         """
         weight = float(outcome.reports)
         if self.uploads:

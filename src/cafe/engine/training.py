@@ -309,7 +309,7 @@ class Training:
         Args:
             jobs: the jobs of the closed round.
             kept: those of them whose report or local model is kept.
-            running: the jobs that run on.
+            running: the jobs that keep running after the round.
             keeps: which clients keep a report or a local model.
         """
         if len(kept):

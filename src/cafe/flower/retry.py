@@ -30,7 +30,7 @@ class Retry:
     def tolerate(self, error: Exception) -> None:
         """Return if a request may be repeated after this error; otherwise raise the error.
 
-        Connection failures do not come here: Flower itself repeats such requests for ever.
+        Connection failures are not passed to this method: Flower repeats such requests for ever.
         """
         # Read from the error, not its type: it does not matter which HTTP library Flower uses.
         status = getattr(getattr(error, "response", None), "status_code", 0)

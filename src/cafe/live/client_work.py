@@ -188,10 +188,10 @@ def work(
     Args:
         train: your training function, from a model and a :class:`Job` to the model after training.
         order: what the server asked for.
-        model: the global model that came with the order.
+        model: the global model that was sent with the order.
         context: the client's settings.
         local_models: the local models that the client's earlier jobs left.
-        received: when the order came, on the context's clock; None: now.
+        received: when the order arrived, on the context's clock; None: now.
 
     Returns:
         The report, None if the job missed its deadline; and the local models to keep. A client
@@ -297,7 +297,7 @@ def _base(start: Arrays, previous: LocalModel | None, layout: Layout) -> Arrays:
 
 
 def _check_vectors(layout: Layout, offset: Arrays, frozen: Arrays) -> None:
-    """Raise an error if the vectors of an order do not fit the model that came with them."""
+    """Raise an error if the vectors of an order do not fit the model that was sent with them."""
     expected = {name: layout.shapes[name] for name in layout.learned}
     for what, given, kinds in (("offset", offset, "f"), ("frozen", frozen, "b")):
         found = {name: array.shape for name, array in given.items()}

@@ -237,7 +237,7 @@ class Dispatcher:
         return self._orders[record.key].work.upload
 
     def forget(self, running: set[Key]) -> None:
-        """Delete all but the jobs that run on after a round."""
+        """Delete all jobs except those that keep running after a round."""
         self._orders = {key: order for key, order in self._orders.items() if key in running}
         self.accepted = {key: report for key, report in self.accepted.items() if key in running}
         self.tickets = {ticket: key for ticket, key in self.tickets.items() if key in running}

@@ -222,7 +222,7 @@ class OpenRound:
     def responses(self, fates: JobFates, now: float) -> list[Response]:
         """The response times of the round, which closes now.
 
-        The response time of a job that runs on is included when the job ends.
+        The response time of a job that keeps running is included when the job ends.
         """
         found = []
         for row, record in enumerate(self.records):

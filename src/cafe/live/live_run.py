@@ -141,7 +141,7 @@ class LiveRun:
         return self.clients.update(present, self.books)
 
     def choose_policy(self) -> Policy:
-        """The policy of the next round; the controller is asked again if clients came or went."""
+        """The policy of the next round; the controller is called again if clients join or leave."""
         ledger = self.ledger
         chosen_for = (ledger.round, ledger.away.tobytes())
         if chosen_for != self._chosen_for:
@@ -165,7 +165,7 @@ class LiveRun:
         return self._settle(open_, merged, spoilt=verdict is COMMIT and merged is None)
 
     def _open(self) -> OpenRound:
-        """Choose the policy, and open a round with the jobs that run on from earlier rounds."""
+        """Choose the policy, and open a round with the jobs of earlier rounds that still run."""
         ledger = self.ledger
         self.choose_policy()
         ledger.now = ledger.opened = self.now()  # the controller may have taken time

@@ -147,7 +147,7 @@ class Wire(Protocol):
         """Ask clients to evaluate a model within a number of seconds: a ticket for each."""
 
     def receive_scores(self, tickets: Collection[str]) -> Iterable[ClientScore | Reply]:
-        """Evaluation results received so far, and a reply for each that will not come."""
+        """Evaluation results received so far, and a reply for each result that will not arrive."""
 
     def sleep(self, seconds: float) -> None:
         """Wait for a number of seconds."""

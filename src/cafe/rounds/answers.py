@@ -20,7 +20,7 @@ class Wait:
 
     Attributes:
         until: a time on the ledger's clock at which ``close`` is called again.
-        reports: ``close`` is called earlier, as soon as this many reports have come in this round.
+        reports: ``close`` is called earlier, as soon as this many reports arrived in this round.
     """
 
     until: float = float("inf")

@@ -149,7 +149,7 @@ _VISIBLE = tuple(field.name for field in fields(Jobs))
 class Status(IntEnum):
     """Whether the report of a job is expected."""
 
-    EXPECTED = 0  # its report comes at ``arrival``, which is infinite while it is not known
+    EXPECTED = 0  # its report arrives at ``arrival``, which is infinite while it is not known
     CRASHED = 1  # it started, and its client is lost at ``stop``
     ABSENT = 2  # its client was invited and did not start
     REFUSED = 3  # its report was rejected

@@ -17,13 +17,13 @@ class Waiting:
     """An open round at the moment when ``close`` is called.
 
     Args:
-        reports: number of reports that have come in this round.
+        reports: number of reports that have arrived in this round.
         invited: number of jobs started in this round.
         outstanding: number of jobs, of this round or older, that have not reported.
         load: returns :attr:`jobs` and :attr:`arrived`; called when one of them is first read.
 
     Attributes:
-        reports: number of reports that have come in this round.
+        reports: number of reports that have arrived in this round.
         invited: number of jobs started in this round.
         outstanding: number of jobs, of this round or older, that have not reported.
     """

@@ -98,8 +98,8 @@ class Lab:
     def kill(self, name: str, signum: signal.Signals = signal.SIGKILL) -> None:
         """Send a signal to a process and all its descendants, as if its machine had failed.
 
-        The SuperLink notices only after a minute that a node was killed. The node cannot come back
-        before.
+        The SuperLink notices only after a minute that a node was killed. Until then the node cannot
+        be started again.
         """
         self._check(name, self._load_state())
         chosen = [each for each in self.processes() if each.name in (name, name + TASKS)]

@@ -91,4 +91,4 @@ class Process:
     def _last_words(self) -> str:
         self._said.seek(0)
         lines = [line.strip() for line in self._said if line.strip()]
-        return lines[-1] if lines else "it ended without a word"
+        return lines[-1] if lines else "it ended without an answer"

@@ -85,10 +85,10 @@ def test_time_does_not_run_backwards(answer: Wait) -> None:
         return Wait(reports=4) if asked == 1 else answer
 
     policy = replace(mcu(quorum=1, deadline=0.5), close=close)
-    with pytest.raises(InputError, match="must wait for something that is still to come"):
+    with pytest.raises(InputError, match="must wait for a later time or for more reports"):
         cafe.simulate(federation(), policy, rounds=2)
     asked = 0
-    with pytest.raises(InputError, match="must wait for something that is still to come"):
+    with pytest.raises(InputError, match="must wait for a later time or for more reports"):
         reference.simulate(federation(), policy, rounds=2)
 
 

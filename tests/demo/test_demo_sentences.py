@@ -50,6 +50,6 @@ def test_what_may_be_chance_is_called_so() -> None:
         return describe_savings([replace(g, runs=[*g.runs, Run(h)]) for g, h in (
             (guess, guess.runs[0].history), (planned, slower))], 0.9)  # fmt: skip
 
-    doubt = "(less than two standard errors: no difference yet)"
+    doubt = "(less than two standard errors: not significant)"
     assert apart(5.0).count(doubt) == 2
     assert doubt not in apart(3.1)

@@ -77,7 +77,7 @@ def test_a_policy_must_not_wait_for_what_has_passed(answer: Wait) -> None:
         return Wait(reports=2) if asked <= 2 else answer
 
     policy = replace(mcu(quorum=1, deadline=0.5), close=close)
-    with pytest.raises(InputError, match="must wait for something that is still to come"):
+    with pytest.raises(InputError, match="must wait for a later time or for more reports"):
         live(VirtualWire(exponential()), policy).step()
 
 

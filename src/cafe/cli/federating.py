@@ -54,7 +54,10 @@ def up(
     ] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="Use no TLS and no keys.")] = False,
     cold: Annotated[
-        bool, typer.Option("--cold", help="Start Python anew for every message, as Flower does.")
+        bool,
+        typer.Option(
+            "--cold", help="Start a new Python process for every message, as Flower does."
+        ),
     ] = False,
 ) -> None:
     """Start a SuperLink and nodes, or those that are not running."""

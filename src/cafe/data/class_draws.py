@@ -40,7 +40,7 @@ def largest_unshared(sizes: Counts, held: Mask, option: str, least: int = 1) -> 
         raise InputError(
             f"There are too few examples for every client to have its own: {holders[scarce]} "
             f"clients are to hold a class that has {sizes[scarce]}, at least {least} each. Use "
-            f"fewer clients, or set {option}, and clients share rows."
+            f"fewer clients, or set {option}; clients then share rows."
         )
     return int(each[scarce])
 

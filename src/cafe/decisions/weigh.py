@@ -87,7 +87,7 @@ class ByAge:
         weight = np.asarray(self.weight(age), dtype=float)
         if weight.shape != age.shape or not np.all(np.isfinite(weight) & (weight >= 0)):
             raise InputError(
-                "The weight function must return a finite weight from 0 up for each age. Got "
+                "The weight function must return a finite weight >= 0 for each age. Got "
                 f"{weight!r} for ages {age!r}."
             )
         whole = weight.sum() if self.divisor == "sum" else float(ledger.clients)

@@ -83,7 +83,7 @@ def run_demo(
 
     begins = [
         describe_savings(groups),
-        f"The story: {CLIENTS} phones on Wi-Fi learn to read digits. Each holds {EXAMPLES} images "
+        f"Setting: {CLIENTS} phones on Wi-Fi learn to read digits. Each holds {EXAMPLES} images "
         f"of only {CLASSES} digits. Response times are those of a 5 MB model. The operator guessed "
         f"a timeout of {GUESS:g} s and counts a round only if {QUORUM} phones report: of {ROUNDS} "
         f"rounds in the log, {failed} failed.",

@@ -76,6 +76,6 @@ def _change(now: RunGroup, before: RunGroup, goal: float, name: str) -> str:
     if not np.isfinite(found.mean) or found.mean == 1:
         return f"as much {name}"
     apart = abs(1 - found.mean)
-    doubt = " (less than two standard errors: no difference yet)" if apart < 2 * found.error else ""
+    doubt = " (less than two standard errors: not significant)" if apart < 2 * found.error else ""
     more = "less" if found.mean < 1 else "more"
     return f"{format_share(apart, found.error)} {more} {name}{doubt}"

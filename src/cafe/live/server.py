@@ -255,8 +255,8 @@ class _Server:
             sentence = f"{present} of {need} required clients are present"
             if waited >= self.config.wait:
                 raise InfeasibleError(
-                    f"{sentence}: no more came within {waited:.0f} s. Start more clients and "
-                    "submit the run again, which resumes it; or lower the quorum."
+                    f"{sentence}: no more clients joined within {waited:.0f} s. Start more clients "
+                    "and submit the run again, which resumes it; or lower the quorum."
                 )
             self.status.show("waiting for clients", sentence)
             if waited - said >= REMIND:

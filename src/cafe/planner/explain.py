@@ -88,7 +88,10 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
         )
     longer = plan.search.at(2 * plan.deadline)
     if longer is not None and longer.cost <= (1 + FLAT) * plan.cost:
-        found.append("The cost hardly depends on the deadline here: twice as long is as good.")
+        found.append(
+            "The cost hardly depends on the deadline here: twice the deadline costs nearly the "
+            "same."
+        )
     if e.success_probability < 0.5:
         found.append(f"Most rounds fail: only {e.success_probability:.2%} succeed.")
     if e.reports_per_update < 3 and plan.federation.clients >= 10:

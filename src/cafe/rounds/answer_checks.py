@@ -147,10 +147,10 @@ def check_close(policy: Policy, answer: Any) -> Wait | Verdict | Invitation:
 def past_wait_error(policy: Policy, now: float, wait: Wait) -> InputError:
     """The error for a wait that ends at or before the present time."""
     return InputError(
-        f"The policy {policy.name} must wait for something that is still to come. Got {wait} from "
-        f"close at time {now:g}: that time has passed, or this many reports have come. `until` is "
-        "a time on the ledger's clock, such as ledger.opened + 5, and `reports` counts all reports "
-        "of the round. To end the round, answer COMMIT or FAIL."
+        f"The policy {policy.name} must wait for a later time or for more reports. Got {wait} from "
+        f"close at time {now:g}: that time has passed, or this many reports have arrived. "
+        "`until` is a time on the ledger's clock, such as ledger.opened + 5, and `reports` counts "
+        "all reports of the round. To end the round, answer COMMIT or FAIL."
     )
 
 

@@ -65,7 +65,7 @@ class Work:
         for name in ("prox", "download", "upload"):
             value = getattr(self, name)
             if isinstance(value, bool) or not is_finite_number(value) or value < 0:
-                raise InputError(f"{name} must be a number from 0 up. Got {value!r}.")
+                raise InputError(f"{name} must be a number >= 0. Got {value!r}.")
             object.__setattr__(self, name, float(value))
 
 

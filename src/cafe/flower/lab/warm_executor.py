@@ -62,7 +62,10 @@ class WarmExecutor:
                 self._helper.send(json.dumps(asdict(spec)).encode())
                 return LaunchResult.accepted()
             except OSError:
-                print("The warm helper has ended: this task starts cold.", flush=True)
+                print(
+                    "The warm helper has ended: this task starts in a new Python process.",
+                    flush=True,
+                )
         return self._cold.launch(spec)
 
     def get_eligible_capacity(

@@ -26,8 +26,8 @@ torch: $(READY)  ## add PyTorch, for its learner, its tests and examples/cnn.py
 demo: $(READY)  ## plan for a fleet of phones, train under the plan and three policies, write a report
 	@$(BIN)/cafe demo --output demo-report
 
-# One worker more than cores: the worker that runs the real federations mostly waits.
-WORKERS = $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
+# Two workers more than cores: the two that run the real federations mostly wait.
+WORKERS = $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 2)')
 
 test: $(READY)  ## run every test
 	$(BIN)/python -m pytest -n $(WORKERS)

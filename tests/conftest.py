@@ -43,14 +43,16 @@ def mnist() -> Path:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One worker has all tests of real federations, one after the other; others share the rest.
+    """Two workers run the tests of real federations, each one after the other; others the rest.
 
-    Several federations at once would be slower than their deadlines.
+    More federations at once would be slower than their deadlines.
     """
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
+            if nodeid.startswith("tests/flower/test_faults.py"):
+                return "federations with faults"
             return "federations" if nodeid.startswith("tests/flower/") else nodeid
 
     return Scheduling(config, log)

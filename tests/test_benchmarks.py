@@ -17,6 +17,7 @@ ONE = Workload("one step", 8, batch=4, widths=(6, 5, 3), examples=240)
 SOME = Workload("some steps", 8, steps=3, batch=4, widths=(6, 5, 3), examples=240)
 
 
+@pytest.mark.slow
 def test_everything_is_measured_and_written(tmp_path: Path) -> None:
     sizes = simulate.Sizes((ONE, SOME), 2, 0.001, (100, 2), (1000, 2), (5, 10))
     nobody = Peer("nobody", "nobody")

@@ -73,6 +73,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=quantity_label
 )
+@pytest.mark.slow
 def test_code_runs_and_prints_what_is_shown(
     page: Path, run: Cafe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,7 @@ def tracked() -> set[str]:
     return {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
 
 
+@pytest.mark.slow
 def test_the_sdist_has_all_that_tests_read(built: Path) -> None:
     (archive,) = built.glob("*.tar.gz")
     with tarfile.open(archive) as sdist:
@@ -42,6 +43,7 @@ def test_the_sdist_has_all_that_tests_read(built: Path) -> None:
     assert not missing
 
 
+@pytest.mark.slow
 def test_the_wheel_has_the_package_and_its_licences(built: Path) -> None:
     (archive,) = built.glob("*.whl")
     with zipfile.ZipFile(archive) as wheel:

@@ -36,6 +36,7 @@ def test_the_page_on_reality_follows_from_its_figures(compare: ModuleType) -> No
 
 
 @pytest.mark.parametrize("pair", range(3))
+@pytest.mark.slow
 def test_the_comparison_comes_out_again(
     compare: ModuleType, pair: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

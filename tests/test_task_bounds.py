@@ -74,6 +74,7 @@ def terms(clients: int) -> Variance:
 
 @pytest.mark.parametrize("far", [True, False])
 @pytest.mark.parametrize("name", ["quadratic", "ridge"])
+@pytest.mark.slow
 def test_measured_constants_bound_a_run(name: str, far: bool) -> None:
     """MCU, equal clients, one step: both bounds, each with its own learning-rate schedule."""
     learner = Quadratic(3, BEND) if name == "quadratic" else Ridge(3, 0.5)

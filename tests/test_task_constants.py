@@ -155,6 +155,7 @@ def test_round_quadratics_attain_the_limit_of_dissimilarity() -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 7])
+@pytest.mark.slow
 def test_noise_is_the_variance_of_batches(name: str, batch: int) -> None:
     """Batches as a run draws them, through the learner's own gradient."""
     learner, (data, shards) = LEARNERS[name], world(name)

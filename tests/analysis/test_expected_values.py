@@ -23,6 +23,7 @@ from tests.support.runs import Kept, Run, federation, kept, played
 
 @pytest.mark.parametrize("target", [None, 7, 20])
 @pytest.mark.parametrize("rounds", [1, 5, 40])
+@pytest.mark.slow
 def test_the_age_expected_of_a_run_that_begins_at_age_0(rounds: int, target: int | None) -> None:
     # Slow clients rarely report, so their ages are still far below the long-run age.
     who, deadline = federation(), 0.3
@@ -55,6 +56,7 @@ def test_the_age_expected_of_a_long_run_is_theorys() -> None:
     ],
     ids=str,
 )
+@pytest.mark.slow
 def test_theory_agrees_with_long_runs(policy: Any) -> None:
     (group,) = group_runs([played(policy, seed=s, rounds=700) for s in range(4)])
     assert len(group.expected) >= 5
@@ -118,6 +120,7 @@ def test_each_scenario_has_its_own_theory() -> None:
     assert group_runs(results[1:])[0].expected == other.expected
 
 
+@pytest.mark.slow
 def test_where_theory_cannot_calculate_the_page_says_why(tmp_path: Path) -> None:
     who = Federation.join(Federation(3, Constant(1e-6)), Federation(17, Exponential(1.0)))
     made = played(mcu(quorum=5, deadline=0.7, target=9), rounds=20)

@@ -11,6 +11,7 @@ from tests.support.runs import made_up, played
 
 
 @pytest.mark.parametrize("rounds", [1, 3, 500, 5000])
+@pytest.mark.slow
 def test_thinned_ages_keep_their_mean(rounds: int) -> None:
     history = played(mcu(quorum=11, deadline=0.7), rounds=rounds).history
     line = run_curves.age_curve([history])

@@ -122,6 +122,7 @@ def test_a_run_without_rounds_is_no_mistake() -> None:
     assert group.unfinished == 1
 
 
+@pytest.mark.slow
 def test_the_same_run_counts_once(tmp_path: Path) -> None:
     both = [kept(policy=policy, seed=seed) for policy in (MCU, AWU) for seed in (0, 1)]
     again = [kept("again", seed=1), *both]

@@ -48,6 +48,7 @@ def test_policies_are_in_the_order_of_their_scenario() -> None:
     assert sort_runs(blank) == blank
 
 
+@pytest.mark.slow
 def test_a_file_that_says_who_takes_part_is_used_as_long_as_it_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

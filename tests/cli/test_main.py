@@ -15,6 +15,8 @@ from cafe.results import find
 from tests.cli.conftest import SCENARIO
 from tests.support.command_line import Run
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_installed_command() -> None:
     command = [sys.executable, "-m", "cafe", "--version"]
@@ -24,6 +26,7 @@ def test_the_installed_command() -> None:
 
 
 @pytest.mark.parametrize("verb", ["simulate", "compare"])
+@pytest.mark.slow
 def test_an_interrupt_says_how_to_go_on(scenario: Path, verb: str) -> None:
     scenario.write_text(SCENARIO.partition("[task]")[0] + "[run]\nrounds = 10_000_000\n")
     options = {"simulate": ["--seed", "0"], "compare": ["--jobs", "2"]}[verb]

@@ -49,6 +49,7 @@ def test_tables_for_people(run: Run) -> None:
     assert "none is better" in run("frontier --clients 20 --rate 1").out
 
 
+@pytest.mark.slow
 def test_options_reach_the_planner(run: Run) -> None:
     made = run.json(PLAN + " --at-most deadline=2 --at-least success-probability=0.5")
     assert made["deadline"] <= 2
@@ -65,6 +66,7 @@ def test_options_reach_the_planner(run: Run) -> None:
     assert early["agu_waste"] is None
 
 
+@pytest.mark.slow
 def test_steps_reach_the_planner(run: Run, tmp_path: Path) -> None:
     fleet = tmp_path / "fleet.toml"
     fleet.write_text("[federation]\nclients = 10\nrate = 1\nper_step = 0.1\n")
@@ -93,6 +95,7 @@ def test_a_model_beyond_all_sizes_is_refused(run: Run, tmp_path: Path, size: str
     assert "model_kbytes must lie between 1e-50 and 1e+50" in ran.err
 
 
+@pytest.mark.slow
 def test_pictures_and_reports(run: Run, tmp_path: Path) -> None:
     picture, page = tmp_path / "plan.svg", tmp_path / "plan.html"
     ran = run(f"{PLAN} --plot {picture} --report {page}")
@@ -105,6 +108,7 @@ def test_pictures_and_reports(run: Run, tmp_path: Path) -> None:
     assert front.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_fit_then_plan(run: Run, tmp_path: Path) -> None:
     log, clients = responses(tmp_path / "responses.csv"), tmp_path / "federation.csv"
     ran = run(f"fit {log} --output {clients} --plot {tmp_path / 'fit.svg'} --per-client")

@@ -13,6 +13,8 @@ from cafe import cli
 from cafe.results import execute
 from cafe.scenario import scenario_from_text
 
+pytestmark = pytest.mark.slow
+
 TEXT = """
 [federation]
 clients = 6

@@ -13,6 +13,8 @@ from cafe.policies import recipes
 from cafe.results import find, parquet, parquet_possible
 from tests.support.command_line import Run
 
+pytestmark = pytest.mark.slow
+
 
 def test_simulate_is_what_python_simulates(run: Run, scenario: Path) -> None:
     made = run.json("simulate small.toml")

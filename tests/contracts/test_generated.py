@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ def federation(timed: bool, ties: bool) -> cafe.Federation:
     observes=st.booleans(),
 )
 @settings(max_examples=100, deadline=None, derandomize=True)
+@pytest.mark.slow
 def test_engine_reference_and_live_stay_equal(
     seed: int, late: bool, timed: bool, ties: bool, observes: bool
 ) -> None:
@@ -55,6 +57,7 @@ def test_engine_reference_and_live_stay_equal(
 
 @given(seed=st.integers(0, 2**32), late=st.booleans(), timed=st.booleans())
 @settings(max_examples=25, deadline=None, derandomize=True)
+@pytest.mark.slow
 def test_a_run_that_is_saved_and_restored_is_the_same_run(
     seed: int, late: bool, timed: bool
 ) -> None:

@@ -29,6 +29,8 @@ from tests.support.policies import (
     task,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def setting(policy: Policy, what: cafe.Task | None = None, **given: Any) -> contract.CheckSetup:
     whole: dict[str, Any] = {"federation": federation(), "rounds": 30, "seed": 3} | given
@@ -69,6 +71,7 @@ def test_engine_and_reference_agree_on_clients_that_come_and_go(policy: Policy) 
     ],
     ids=["plain", "yogi", "momentum"],
 )
+@pytest.mark.slow
 def test_engine_and_reference_learn_the_same(policy: Policy, changes: dict[str, Any]) -> None:
     who, what = federation(0.8), task(**changes)
     contract.check_reference(setting(policy, what, federation=who, crash=0.1, seed=11))

@@ -9,6 +9,7 @@ from cafe.data.class_draws import draw_combinations, fill_up
 
 
 @pytest.mark.parametrize("clients", [20, 4])
+@pytest.mark.slow
 def test_any_combination_may_be_anyones(clients: int) -> None:
     """All combinations of 3 of 6 classes are equally likely, for few clients and for 20."""
     rng = np.random.default_rng(1)

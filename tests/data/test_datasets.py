@@ -72,6 +72,7 @@ def test_an_unknown_name_is_refused() -> None:
     assert set(DATASETS) == {"digits", "fashion-mnist", "mnist"}
 
 
+@pytest.mark.slow
 def test_mnist_is_mnist(mnist: Path) -> None:
     dataset = load("mnist", mnist)
     assert dataset.shape == (28, 28)

@@ -20,6 +20,7 @@ from cafe.report import (
 from tests.support.terminal import text_of
 
 
+@pytest.mark.slow
 def test_the_demo_tells_its_story(tmp_path: Path) -> None:
     lines: list[Any] = []
     stages: dict[str, list[float]] = {}

@@ -39,6 +39,7 @@ def test_nothing_is_computed_that_is_thrown_away() -> None:
     assert learner.counted() == history.reports_used * 5
 
 
+@pytest.mark.slow
 def test_a_rare_success_costs_what_it_trains() -> None:
     """MCU at M=35, T=0.3 succeeds in 2.8 % of rounds, and trains accordingly less than M=1."""
     who = cafe.Federation(100, cafe.Exponential(1.0))

@@ -74,6 +74,7 @@ def test_a_run_without_success_has_infinite_costs() -> None:
     assert history.mean_age == pytest.approx(5.0)  # half of the ten time units that went by
 
 
+@pytest.mark.slow
 def test_numbers_of_numpy_are_numbers() -> None:
     who = cafe.Federation(5, cafe.Exponential(1.0))
     plain = cafe.simulate(who, mcu(quorum=2, deadline=0.1), rounds=200, seed=3)

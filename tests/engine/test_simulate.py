@@ -31,6 +31,7 @@ def test_the_curve_counts_all_client_time() -> None:
         ({"rounds": 30}, 30),
     ],
 )
+@pytest.mark.slow
 def test_a_run_is_scored_about_a_hundred_times(limit: dict[str, Any], scores: int) -> None:
     history = cafe.simulate(taking(1.0), mcu(quorum=1, deadline=2.0), drawn(1.0), **limit)
     assert history.curve is not None

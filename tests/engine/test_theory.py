@@ -45,6 +45,7 @@ def check_all(histories: Sequence[History], expected: cafe.theory.Expectation) -
     [(100, 1, 0.5), (100, 39, 0.5), (100, 30, 0.3), (50, 1, 0.05), (10, 9, 2.0), (2, 2, 1.0),
      (7, 3, 0.4), (1, 1, 0.7), (30, 29, 4.0)],
 )  # fmt: skip
+@pytest.mark.slow
 def test_equal_clients(clients: int, quorum: int, deadline: float) -> None:
     who = cafe.Federation(clients, cafe.Exponential(1.0))
     histories = runs(who, mcu(quorum=quorum, deadline=deadline))
@@ -52,6 +53,7 @@ def test_equal_clients(clients: int, quorum: int, deadline: float) -> None:
 
 
 @pytest.mark.parametrize(("target", "quorum"), [(20, 10), (12, 12), (20, 1)])
+@pytest.mark.slow
 def test_rounds_that_close_early(target: int, quorum: int) -> None:
     who = cafe.Federation(20, cafe.Gamma(shape=2.0, scale=0.5))
     histories = runs(who, mcu(quorum=quorum, deadline=1.2, target=target))
@@ -62,6 +64,7 @@ def test_rounds_that_close_early(target: int, quorum: int) -> None:
 
 
 @pytest.mark.parametrize(("quorum", "deadline"), [(1, 8.0), (20, 12.0), (35, 15.0)])
+@pytest.mark.slow
 def test_phones(quorum: int, deadline: float) -> None:
     """The age and participation of every phone agree too, with as many outliers as expected."""
     who = cafe.phones(60, seed=3, examples=20)
@@ -89,6 +92,7 @@ def test_phones(quorum: int, deadline: float) -> None:
 
 
 @pytest.mark.parametrize("pool", ["round", "union"])
+@pytest.mark.slow
 def test_aggregated_gradients_waste_less(pool: str) -> None:
     who = cafe.Federation(40, cafe.Exponential(1.0))
     histories = runs(who, agu(quorum=16, deadline=0.4, pool=pool))  # type: ignore[arg-type]
@@ -101,6 +105,7 @@ def test_aggregated_gradients_waste_less(pool: str) -> None:
         check([h.mean_age for h in histories], expected.age)
 
 
+@pytest.mark.slow
 def test_unbiased_weights_give_every_client_the_same_say() -> None:
     """The weight is the number of rounds since a client was last merged, divided by N.
 
@@ -123,6 +128,7 @@ def test_unbiased_weights_give_every_client_the_same_say() -> None:
     assert lean["paper"] > 0.3
 
 
+@pytest.mark.slow
 def test_unequal_clients_share_as_predicted() -> None:
     """MCU favours the fast clients, by the amount that the formula predicts."""
     who = cafe.Federation.exponential(np.array([3.0, 3.0, 0.3, 0.3, 0.3, 1.0]))
@@ -135,6 +141,7 @@ def test_unequal_clients_share_as_predicted() -> None:
         )
 
 
+@pytest.mark.slow
 def test_cohorts_thin_out_participation() -> None:
     """A cohort of c out of N is like an availability of c / N for one client's chances."""
     who = cafe.Federation(50, cafe.Exponential(1.0))
@@ -144,6 +151,7 @@ def test_cohorts_thin_out_participation() -> None:
     assert merged.std() < 3 * np.sqrt(merged.mean())
 
 
+@pytest.mark.slow
 def test_late_jobs_that_are_kept_are_merged_in_the_end() -> None:
     who = cafe.Federation(30, cafe.Exponential(1.0))
     dropped, kept = (

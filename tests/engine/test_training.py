@@ -107,6 +107,7 @@ class Linear:
         return saved
 
 
+@pytest.mark.slow
 def test_unbiased_awu_moves_by_the_mean_gradient() -> None:
     """With a constant gradient its expected step is the full one, even if clients are unequal."""
     who = cafe.Federation.exponential(np.array([2.0, 1.0, 0.5, 0.2, 0.1, 3.0]))

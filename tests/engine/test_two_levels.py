@@ -23,6 +23,8 @@ from cafe.reference import Reference
 from cafe.rounds import Policy
 from tests.support.two_levels import INNER, everyone, examples, model, points, slow_and_fast
 
+pytestmark = pytest.mark.slow
+
 # ---------------------------------------------------------------- by hand
 
 

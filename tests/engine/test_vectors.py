@@ -37,6 +37,8 @@ from tests.support.vectors import (
     steady,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("kind", [Run, Reference])
 def test_two_rounds_by_hand(kind: Any) -> None:

@@ -22,6 +22,8 @@ from cafe.latency import (
 )
 from tests.support.fitting import INF, NAN, SMOOTH, TWO, deviations, draw, fit_one
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("missed", [0.0, 0.4, 0.8])
 @pytest.mark.parametrize("family", SMOOTH)

@@ -22,6 +22,8 @@ from cafe.latency import (
 )
 from tests.support.fitting import INF, NAN, SMOOTH, TWO, draw
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("family", "truth"),
@@ -98,6 +100,7 @@ def test_families_with_too_few_reports_are_skipped() -> None:
         lambda rows: any(time <= deadline for time, deadline in rows)
     )
 )
+@pytest.mark.slow
 def test_any_observations_can_be_fitted(rows: list[tuple[float, float]]) -> None:
     times, deadline = np.array(rows).T
     found = fit(np.where(times <= deadline, times, NAN), deadline)

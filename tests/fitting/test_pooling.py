@@ -11,6 +11,8 @@ from cafe.fitting.pooling import ClientFits
 from cafe.latency import Constant, Exponential, Gamma, Latency, LogNormal, Uniform, Weibull
 from cafe.latency.base import Floats
 
+pytestmark = pytest.mark.slow
+
 NAN = float("nan")
 
 POOLS: dict[str, Latency] = {

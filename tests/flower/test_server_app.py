@@ -17,7 +17,7 @@ from cafe.flower.server_app import _read_config
 
 def test_mistakes_are_refused_where_the_app_is_written() -> None:
     policy, model = cafe.policies.mcu(quorum=1, deadline=1.0), {"w": np.zeros(2)}
-    with pytest.raises(InputError, match="when to stop"):
+    with pytest.raises(InputError, match="rounds, updates and time"):
         server(policy, model)
     with pytest.raises(InputError, match="'clients'"):
         server(policy, model, rounds=1, evaluate="nodes")

@@ -31,6 +31,8 @@ from tests.support.local_terms import (
     with_terms,
 )
 
+pytestmark = pytest.mark.slow
+
 steady = settings(derandomize=True, deadline=None, max_examples=40, database=None)
 
 
@@ -93,6 +95,7 @@ TERMS = [
 
 @pytest.mark.parametrize("steps", [1, 2, 7])
 @pytest.mark.parametrize("terms", TERMS, ids="+".join)
+@pytest.mark.slow
 def test_every_learner_takes_the_steps_of_a_plain_loop(
     learner: Learner, terms: tuple[str, ...], steps: int
 ) -> None:

@@ -42,6 +42,8 @@ from tests.support.torch_cases import (
     vector_of,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @every_case
 def test_updates_are_those_of_a_plain_loop(case: Case) -> None:

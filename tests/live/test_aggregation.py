@@ -17,6 +17,8 @@ from cafe.live.aggregation import Clip, Combine, Median, Sum, Trimmed
 from cafe.policies import mcu
 from tests.support.virtual_runs import VirtualWire, live
 
+pytestmark = pytest.mark.slow
+
 EVERY: list[Combine] = [Sum(), Clip(), Clip(2.5), Trimmed(), Trimmed(0.0), Trimmed(0.49), Median()]
 every_way = pytest.mark.parametrize("combine", EVERY, ids=str)
 

@@ -202,6 +202,7 @@ def picture_is_finished(picture: Picture, power: bool) -> bool:
     [(POLICIES[0], False), (POLICIES[1], False), (POLICIES[0], True)],
     ids=["killed-agu", "killed-mcu", "power-cut-agu"],
 )
+@pytest.mark.slow
 def test_a_server_that_dies_at_any_step(
     tmp_path: Path,
     policy: Policy,
@@ -217,6 +218,7 @@ def test_a_server_that_dies_at_any_step(
         assert_goes_on(picture, tmp_path / f"{n}", policy, power, ages, runs)
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_while_it_overwrites(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +244,7 @@ def test_a_server_that_dies_while_it_overwrites(
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
+@pytest.mark.slow
 def test_an_interrupt_at_any_step(
     tmp_path: Path, policy: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

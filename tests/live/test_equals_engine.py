@@ -17,6 +17,8 @@ from cafe.testing import VirtualWire, contract
 from tests.support.policies import EVERY, SEEING, federation, over, task
 from tests.support.virtual_runs import live
 
+pytestmark = pytest.mark.slow
+
 # A real server has no forecasts, and it evaluates by itself.
 LIVE = [policy for policy in EVERY if "forecasts" not in policy.needs]
 # A real server is told which jobs are lost, and does not wait for them if it waits for all.
@@ -78,6 +80,7 @@ latencies = st.one_of(
     notices=st.floats(0, 1),
 )
 @settings(max_examples=40, deadline=None)
+@pytest.mark.slow
 def test_same_books_whatever_the_latency(
     policy: Policy, latency: Any, clients: int, seed: int, notices: float
 ) -> None:

@@ -89,6 +89,7 @@ def test_an_evaluation_that_hangs_costs_its_limit_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("loss", [float("nan"), float("inf")])
+@pytest.mark.slow
 def test_a_loss_that_is_no_number(tmp_path: Path, loss: float) -> None:
     history = serve(wire(), config(evaluate=Evaluations((loss, 0.9)), rounds=3), tmp_path)
     assert history.curve is not None

@@ -89,6 +89,7 @@ def assert_waste(run: LiveRun, records: list[JobRecord]) -> None:
     notices=st.sampled_from([0.0, 0.7, 1.0]),
 )
 @settings(max_examples=40, deadline=None)
+@pytest.mark.slow
 def test_every_job_has_one_fate(policy: Policy, seed: int, share: float, notices: float) -> None:
     chaos = Chaos(seed, share)
     wire = VirtualWire(exponential(7, 2.0), seed, notices=notices)

@@ -79,6 +79,7 @@ def complaint(at: VirtualWire, folder: Path, said: list[str]) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At any step: an error message, saved data are kept, and the run can be resumed."""
     for after in itertools.count(0, 3):

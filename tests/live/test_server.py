@@ -294,6 +294,7 @@ def test_whoever_watches_can_tell_one_run_from_another(tmp_path: Path) -> None:
     assert read_status(tmp_path)["run"] == "17"
 
 
+@pytest.mark.slow
 def test_a_page_of_a_live_run(tmp_path: Path) -> None:
     at, given = wire(), config(evaluate=lambda model: (2.0, 0.25), rounds=6)
     folder = tmp_path / "run"

@@ -16,6 +16,7 @@ from cafe.planner.deadline_search import DeadlineSearch, deadline_grid, deadline
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(1, 200), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3), st.floats(1e-3, 1e4))
+@pytest.mark.slow
 def test_bounds_hold_the_optimum(
     clients: int, rate: float, waste_price: float, broadcast_price: float
 ) -> None:
@@ -60,6 +61,7 @@ def test_a_hopeless_quorum_is_explained() -> None:
         DeadlineSearch(who, Prices(1, 1), quorum=3000).optima()
 
 
+@pytest.mark.slow
 def test_a_plateau_ends_where_longer_gains_nothing() -> None:
     who = Federation(50, Exponential(1.0))
     best, *_ = DeadlineSearch(who, Prices(20, 100), close_when_all=True).optima()
@@ -80,6 +82,7 @@ def test_deadlines_longer_than_any_one_client_needs(clients: int) -> None:
         assert other is None or other.cost >= best.cost * (1 - 1e-9)
 
 
+@pytest.mark.slow
 def test_narrow_components_are_not_overlooked() -> None:
     rng = np.random.default_rng(3)
     for _ in range(8):

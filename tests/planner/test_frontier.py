@@ -48,6 +48,7 @@ def test_steps_make_every_point_later() -> None:
         frontier(wrong)
 
 
+@pytest.mark.slow
 def test_a_quorum_can_be_kept_and_rounds_closed_early() -> None:
     assert {p.quorum for p in frontier(WHO, quorum=9).points} == {9}
     early = frontier(Federation(5, Exponential(1.0)), close_when_all=True)

@@ -59,6 +59,7 @@ def test_no_choice_beats_the_plan_to_a_gap(spend: str) -> None:
             assert cost >= made.cost * (1 - 1e-5)
 
 
+@pytest.mark.slow
 def test_noise_against_heterogeneity_decides_the_deadline() -> None:
     """Error per time is (V T/(e^T-1) + s T/(1-e^-T)) / N for N p >> 1: an interior T iff s < V."""
     many = Federation(2000, Exponential(1.0))

@@ -56,6 +56,7 @@ CASES = [
 
 @pytest.mark.parametrize("who", [WHO, UNEQUAL])
 @pytest.mark.parametrize(("at_most", "at_least"), CASES)
+@pytest.mark.slow
 def test_limits_are_kept_and_nothing_allowed_is_better(
     who: Federation, at_most: dict[str, float], at_least: dict[str, float]
 ) -> None:
@@ -107,6 +108,7 @@ def test_one_impossible_limit_is_named_with_how_far_off_it_is() -> None:
     assert f"off by {0.9 - most:.4g}" in text
 
 
+@pytest.mark.slow
 def test_limits_that_conflict_are_told_apart_from_impossible_ones() -> None:
     with pytest.raises(InfeasibleError, match="not all together") as caught:
         plan(WHO, at_most={"age": 1.5}, at_least={"reports_per_update": 25.0})

@@ -46,6 +46,7 @@ def test_both_basins_of_the_paper_are_found(two_basins: Plan) -> None:
         assert optimum.cost == pytest.approx(printed, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_broken_model_is_warned_of(two_basins: Plan) -> None:
     assert any("probability 0.99" in warning for warning in two_basins.warnings)
     closing = plan(PAPER, waste_price=20, broadcast_price=100, close_when_all=True)
@@ -76,6 +77,7 @@ FEDERATIONS = {
 
 @pytest.mark.parametrize("who", FEDERATIONS.values(), ids=FEDERATIONS.keys())
 @pytest.mark.parametrize("prices", [(1.0, 10.0), (0.01, 1.0), (50.0, 3.0)])
+@pytest.mark.slow
 def test_no_deadline_nor_quorum_beats_the_plan(
     who: Federation, prices: tuple[float, float]
 ) -> None:
@@ -96,6 +98,7 @@ def test_no_deadline_nor_quorum_beats_the_plan(
     st.integers(2, 60), st.floats(0.01, 100), st.floats(0.01, 100), st.floats(0.1, 200),
     st.floats(0.01, 100),
 )  # fmt: skip
+@pytest.mark.slow
 def test_time_units_do_not_matter(
     clients: int, rate: float, waste_price: float, broadcast_price: float, unit: float
 ) -> None:

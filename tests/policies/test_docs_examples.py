@@ -109,6 +109,7 @@ def test_parameters_tell_examples_apart(name: str, parameter: str) -> None:
 
 
 @every_example
+@pytest.mark.slow
 def test_examples_keep_to_the_contract(name: str) -> None:
     check_policy(lambda: made(name), rounds=15)
 

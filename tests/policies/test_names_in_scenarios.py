@@ -99,7 +99,7 @@ def test_names_get_labels(tmp_path: Path) -> None:
         ["a:fedbuff", "b:fedbuff", "own_rules:fedbuff", "a:fedbuff"]
     )
     assert labels == ["a.fedbuff", "b.fedbuff", "fedbuff", "a.fedbuff"]
-    with pytest.raises(InputError, match="compared once"):
+    with pytest.raises(InputError, match="given only once"):
         plan_runs(named, labels, tmp_path)
     again, _ = named.with_labels_for(["own_rules:mcu"])
     assert {**again.names_by_label} == {**named.names_by_label}
@@ -151,6 +151,7 @@ def test_code_that_cannot_be_identified_is_refused_before_it_runs(tmp_path: Path
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.slow
 def test_a_comparison_in_other_processes(tmp_path: Path, jobs: int) -> None:
     scenario = scenario_in(folder_with(tmp_path / "here"))
     scenario, labels = scenario.with_labels_for(["own_rules:fedbuff", "own_rules:mcu"])
@@ -173,6 +174,7 @@ def cafe(*arguments: str, path: Path | None = None) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.slow
 def test_compare_by_names(tmp_path: Path) -> None:
     folder_with(tmp_path / "current")
     scenario_in(folder_with(tmp_path / "here"))
@@ -193,6 +195,7 @@ def test_compare_by_names(tmp_path: Path) -> None:
     assert ran.stderr == "Error: own_rules has no function 'fedbuf'. Did you mean 'fedbuff'?\n"
 
 
+@pytest.mark.slow
 def test_policies_lists_what_packages_register(tmp_path: Path) -> None:
     entries = "fancy = own_rules:fedbuff\nmcu = own_rules:mcu\nlost = own_rules:lost"
     install(tmp_path / "site", "fancy-policies", entries)

@@ -196,6 +196,7 @@ def test_the_command_line_says_it(
         assert re.fullmatch(WARNING, json.loads(out)["warnings"][0])
 
 
+@pytest.mark.slow
 def test_a_quorum_that_is_never_present_at_once_ends_the_run() -> None:
     """Windows of 3 in 10 that are spread over the day: never 8 of 10 at once."""
     who = Federation(10, Exponential(1.0), presence=DayNight(day=10.0, share=0.3, spread=1.0))

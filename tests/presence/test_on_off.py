@@ -19,6 +19,7 @@ def test_the_long_run_share_holds_at_every_time(now: float) -> None:
     assert abs(seen - 0.25) < 4 * np.sqrt(0.25 * 0.75 / clients)
 
 
+@pytest.mark.slow
 def test_the_share_of_time() -> None:
     """The share of a long time that each of many clients is present, with its standard error."""
     clients, horizon = 400, 300.0
@@ -40,6 +41,7 @@ def test_the_share_of_time() -> None:
     assert 0.8 < deviation.std() < 1.2
 
 
+@pytest.mark.slow
 def test_windows_are_exponential() -> None:
     """From any time on, how long clients stay, and how long others stay away."""
     clients, start = 2_000, 30.0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from cafe.planner import Plan, frontier
 from cafe.report import (
     plan_page,
@@ -14,6 +16,7 @@ from cafe.wording import (
 from tests.support.html import Page
 
 
+@pytest.mark.slow
 def test_the_page_is_self_contained(made: Plan, tmp_path: Path) -> None:
     front = frontier(made.federation)
     file = tmp_path / "plan.html"

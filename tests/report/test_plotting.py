@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from cafe.planner import Plan
 from cafe.report import (
     plan_plots,
     plotting,
 )
+
+pytestmark = pytest.mark.slow
 
 
 def test_policies_differ_in_more_than_colour() -> None:

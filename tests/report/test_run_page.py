@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from cafe.analysis.run_groups import group_runs
 from cafe.report import (
@@ -33,6 +34,7 @@ def written(folder: Path, results: list[Run], **options: Any) -> str:
     return file.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_page_of_several_policies_and_seeds(learned: list[Run], tmp_path: Path) -> None:
     text = written(tmp_path, learned, title="A <page>", story=["1 < 2"])
     check(text)
@@ -72,6 +74,7 @@ def test_the_page_shows_the_figures_of_the_history(ledgers: list[Run], tmp_path:
     assert shown == {count for count in history.fates.values() if count}
 
 
+@pytest.mark.slow
 def test_the_same_runs_give_the_same_bytes(learned: list[Run], tmp_path: Path) -> None:
     held = np.arange(60).reshape(20, 3)
     first = written(tmp_path, learned, class_counts=held)
@@ -80,6 +83,7 @@ def test_the_same_runs_give_the_same_bytes(learned: list[Run], tmp_path: Path) -
     check(first)
 
 
+@pytest.mark.slow
 def test_large_runs_make_small_pages(tmp_path: Path) -> None:
     policies = [f"mcu(quorum={q}, deadline=0.5)" for q in range(1, 7)]
     results = [
@@ -91,6 +95,7 @@ def test_large_runs_make_small_pages(tmp_path: Path) -> None:
     check(text)
 
 
+@pytest.mark.slow
 def test_a_run_in_which_no_round_succeeded(tmp_path: Path, ledgers: list[Run]) -> None:
     text = written(tmp_path, [never_succeeding()])
     check(text)
@@ -104,6 +109,7 @@ def test_a_run_in_which_no_round_succeeded(tmp_path: Path, ledgers: list[Run]) -
     assert not any("deadline 0.01" in line for line in best)
 
 
+@pytest.mark.slow
 def test_unfinished_runs_are_called_so(tmp_path: Path, ledgers: list[Run]) -> None:
     run = ledgers[0]
     empty = replace(
@@ -120,6 +126,7 @@ def test_unfinished_runs_are_called_so(tmp_path: Path, ledgers: list[Run]) -> No
     assert "not finished" not in written(tmp_path, ledgers)
 
 
+@pytest.mark.slow
 def test_one_evaluation_or_none_is_no_mistake(tmp_path: Path) -> None:
     history = made_up("mcu(quorum=1, deadline=2)", 0, 30, 5)
     assert history.curve is not None

@@ -23,6 +23,8 @@ from cafe.reproduce.rows import rows_from_csv
 from cafe.reproduce.trials import load_scenario, scenario_text
 from tests.support.reproductions import PAPER, TRAINED
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", names())
 def test_what_is_committed_follows_from_the_runs(name: str) -> None:

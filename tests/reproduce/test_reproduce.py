@@ -15,6 +15,7 @@ from tests.support.reproductions import TRAINED
 
 
 @pytest.mark.parametrize("name", names())
+@pytest.mark.slow
 def test_everything_runs(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if name in TRAINED:
         request.getfixturevalue("mnist")
@@ -25,6 +26,7 @@ def test_everything_runs(name: str, tmp_path: Path, request: pytest.FixtureReque
     assert (tmp_path / README).is_file()
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["reproduce", "fig-iid-rate", "--output", str(tmp_path)])
     assert done.exit_code == 0, done.output
@@ -67,6 +69,7 @@ def test_a_torn_result_is_refused_in_a_sentence(tmp_path: Path) -> None:
         reproduce(["fig-iid-rate"], tmp_path, quick=True)
 
 
+@pytest.mark.slow
 def test_folders_are_written_again_from_their_rows(tmp_path: Path) -> None:
     """Without any trial, and to the byte."""
     reproduce(["fig-iid-rate"], tmp_path)

@@ -30,6 +30,7 @@ from tests.support.reproductions import PAPER, needs_mnist
 
 
 @needs_mnist
+@pytest.mark.slow
 def test_a_trial_is_its_scenario_played_by_anybody() -> None:
     """A trial's run is what ``cafe.simulate`` gives for the varied scenario, on any threads."""
     trial = Trial("table-agu", {}, 3, "agu", {"policies.agu.quorum": 25}, rounds=12)

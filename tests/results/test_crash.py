@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from cafe.results import execute
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ def killed_at(size: int, folder: Path, *options: str) -> bytes:
         return process.communicate()[1]
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_as_if_nothing_had_happened(lab: Lab, tmp_path: Path) -> None:
     scenario = lab.scenario(("rounds = 60", "rounds = 300"), learning=True)
     execute(scenario, "agu", 0, tmp_path / "whole")

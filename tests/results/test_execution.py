@@ -74,6 +74,7 @@ def test_limits_and_evaluations_are_those_of_simulate(
 
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("learning", [False, True], ids=["ledger", "learning"])
+@pytest.mark.slow
 def test_a_run_that_is_resumed_leaves_the_same_bytes(
     lab: Lab, tmp_path: Path, learning: bool
 ) -> None:

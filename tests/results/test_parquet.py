@@ -11,6 +11,8 @@ import pytest
 from cafe.results import Result, execute, parquet, parquet_possible
 from cafe.rounds import Fate
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from tests.results.conftest import Lab
 

@@ -16,6 +16,8 @@ import pytest
 from cafe.errors import FileError
 from cafe.results import execute, execution, load, storage
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from tests.results.conftest import Lab
 
@@ -105,6 +107,7 @@ def test_a_disk_that_fails_loses_nothing_that_was_saved(
     assert lab.contents(broken) == lab.contents(whole)
 
 
+@pytest.mark.slow
 def test_a_log_on_a_full_disk_is_taken_up_again(lab: Lab, tmp_path: Path) -> None:
     """The kernel limits the file size, so that writing stops in the middle of a line."""
     scenario = lab.scenario(("rounds = 60", "rounds = 400"))

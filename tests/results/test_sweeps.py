@@ -41,6 +41,7 @@ def test_runs_side_by_side_are_the_same_runs(lab: Lab, tmp_path: Path, jobs: int
         assert lab.contents(alone) == lab.contents(run.folder)
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_does_not_stop_the_others(lab: Lab, tmp_path: Path) -> None:
     scenario = lab.scenario(
         ("quorum = 9", "quorum = 20"), ("fraction = 0.5", "fraction = 0.1"), ("crash = 0.1", "")
@@ -127,6 +128,7 @@ def long(lab: Lab, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux who whose child is")
+@pytest.mark.slow
 def test_processes_end_with_the_one_that_is_killed(
     lab: Lab, tmp_path: Path, long: subprocess.Popen[str]
 ) -> None:
@@ -144,6 +146,7 @@ def stop(_: RunProgress) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux who whose child is")
+@pytest.mark.slow
 def test_a_process_that_is_killed_is_told_of(long: subprocess.Popen[str]) -> None:
     os.kill(min(children(long.pid)), signal.SIGKILL)
     out, err = long.communicate(timeout=60)

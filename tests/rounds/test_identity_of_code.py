@@ -231,6 +231,7 @@ print(identify((made(3), Rule(frozenset(WORDS)), {len, max, min, made}, np.arang
 """
 
 
+@pytest.mark.slow
 def test_two_processes_agree() -> None:
     texts = {
         subprocess.run(

@@ -199,6 +199,7 @@ for policy in (mine(3), awu(deadline=1.0, weight=lambda a: a), mcu(quorum=1, dea
 """
 
 
+@pytest.mark.slow
 def test_two_processes_agree() -> None:
     texts = {
         subprocess.run(

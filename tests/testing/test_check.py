@@ -43,6 +43,7 @@ def failure(policy: Any) -> str:
     ],
     ids=lambda policy: policy.name,
 )
+@pytest.mark.slow
 def test_policies_that_keep_to_the_contract(policy: Policy) -> None:
     check_policy(policy, rounds=12)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 steady = settings(derandomize=True, deadline=None, max_examples=100, database=None)
 
 
+@pytest.mark.slow
 def test_age_of_every_client(game: Game) -> None:
     """The age, integrated over continuous time for each client, is the expected one."""
     played, found = game.played, game.expected

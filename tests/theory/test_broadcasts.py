@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 steady = settings(derandomize=True, deadline=None, max_examples=100, database=None)
 
 
+@pytest.mark.slow
 def test_broadcasts(game: Game) -> None:
     played, found = game.played, game.expected
     game.agree(found.broadcasts, game.ones, played.success)

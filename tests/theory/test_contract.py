@@ -107,6 +107,7 @@ def test_every_scalar_has_a_unit() -> None:
 @every_federation
 @every_target
 @pytest.mark.parametrize("scale", [1e-4, 1e7])
+@pytest.mark.slow
 def test_the_unit_of_time_is_free(make: Make, target: int | None, scale: float) -> None:
     federation = make()
     base = expect(federation, quorum=4, deadline=0.9, target=target)
@@ -140,6 +141,7 @@ def test_equal_clients_may_share_a_kind(target: int | None) -> None:
 @every_federation
 @every_target
 @pytest.mark.parametrize("deadline", [0.1, 4.0])
+@pytest.mark.slow
 def test_order_among_quantities(make: Make, target: int | None, deadline: float) -> None:
     for quorum in (1, 4):
         found = expect(make(), quorum=quorum, deadline=deadline, target=target)

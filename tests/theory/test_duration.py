@@ -24,6 +24,8 @@ from cafe.latency.base import Floats
 from cafe.theory import Setting, expect
 from cafe.theory.duration import early_close, overtaken_probability
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from tests.support.theory_oracles import Game
 

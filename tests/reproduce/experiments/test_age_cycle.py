@@ -11,6 +11,8 @@ from cafe.reproduce.experiments import age_cycle
 from cafe.reproduce.rows import Row
 from tests.support.reproductions import conclude_doctored, conclude_quick, verdict
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_path_is_the_engines_own() -> None:
     """It starts at 0, never jumps up, and falls to T only."""
@@ -22,6 +24,7 @@ def test_a_path_is_the_engines_own() -> None:
         assert (row["after"] < row["before"]) == (row["merged"] > last["merged"])
 
 
+@pytest.mark.slow
 def test_theorem_2_fails_where_ages_are_others() -> None:
     name = "fig-age-cycle"
     assert verdict(conclude_quick(name), "Theorem 2") is HOLDS
@@ -41,6 +44,7 @@ def test_a_drop_to_another_age_is_seen() -> None:
     assert verdict(conclude_doctored("fig-age-cycle", zero), "falls to T") is FAILS
 
 
+@pytest.mark.slow
 def test_corollary_2_fails_where_a_larger_quorum_is_younger() -> None:
     def younger(row: Row) -> Row:
         if row["kind"] == "fixed" and row["quorum"] == 36:

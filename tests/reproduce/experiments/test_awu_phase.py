@@ -10,6 +10,8 @@ from cafe.reproduce.experiments import awu_phase
 from cafe.reproduce.rows import Row
 from tests.support.reproductions import JITTER, verdict_texts
 
+pytestmark = pytest.mark.slow
+
 
 def phases(lead: Callable[[float, float], float]) -> list[Row]:
     """Runs in which MCU is best at a total step of 100, and AWU is ahead by ``lead``."""

@@ -7,7 +7,10 @@ import pytest
 import cafe
 from cafe.reproduce.experiments import book_counts
 
+pytestmark = pytest.mark.slow
 
+
+@pytest.mark.slow
 def test_what_is_counted_is_what_theory_expects() -> None:
     """A round's weights add up to 1, and the other sums are near their means."""
     (row,) = book_counts.count((10, 6, 1.0), 3, 3000)

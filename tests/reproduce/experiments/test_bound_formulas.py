@@ -9,6 +9,8 @@ import cafe
 from cafe import theory
 from cafe.reproduce.experiments import book_counts, bound_formulas
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_recursion_is_below_its_closed_form_and_meets_it_without_a_start() -> None:
     variance = cafe.expect(book_counts.equal_clients(), quorum=1, deadline=0.5).variance

@@ -12,7 +12,10 @@ from cafe.reproduce.experiments import closed_forms
 from cafe.reproduce.rows import Row
 from tests.support.reproductions import conclude_doctored, conclude_quick, quick_rows, verdict
 
+pytestmark = pytest.mark.slow
 
+
+@pytest.mark.slow
 def test_expectations_are_in_the_rows() -> None:
     for row in quick_rows("theory"):
         if row["fleet"] == closed_forms.EQUAL:
@@ -40,6 +43,7 @@ def test_places_have_seeds_of_their_own() -> None:
         ("Equation (6)", "rounds"),
     ],
 )
+@pytest.mark.slow
 def test_a_formula_that_is_off_does_not_hold(part: str, column: str) -> None:
     """A formula that is wrong by 5 %, with errors as small as those of a full run."""
     expected = {"rounds": "expected_broadcasts"}.get(column, f"expected_{column}")

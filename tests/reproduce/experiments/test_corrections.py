@@ -14,6 +14,7 @@ from tests.support.reproductions import verdict
 pytestmark = pytest.mark.usefixtures("small_images")
 
 
+@pytest.mark.slow
 def test_the_whole_of_corrections_follows_from_its_rows_as_kept() -> None:
     rows: list[dict[str, Any]] = corrections_age._constants()
     for seed in range(2):

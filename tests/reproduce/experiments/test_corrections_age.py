@@ -9,6 +9,8 @@ import cafe
 from cafe.reproduce.experiments import corrections_age
 from cafe.reproduce.gap_predictions import CORRECTED, PRINTED, PRINTED_AGE
 
+pytestmark = pytest.mark.slow
+
 
 def test_runs_start_at_the_optimum_and_noise_can_be_all() -> None:
     apart, alike = (cafe.measure(corrections_age.task(which)) for which in (True, False))
@@ -18,6 +20,7 @@ def test_runs_start_at_the_optimum_and_noise_can_be_all() -> None:
     assert alike.end.dissimilarity < 1e-10 * alike.noise
 
 
+@pytest.mark.slow
 def test_the_gap_is_below_the_corrected_bound_and_falls_with_the_deadline() -> None:
     gaps = {
         t: np.mean(

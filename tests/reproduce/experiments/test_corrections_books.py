@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cafe.reproduce.claims import FAILS, HOLDS
 from cafe.reproduce.experiments import book_counts, corrections_books
 from tests.support.reproductions import verdict
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_share_fails_where_counts_contradict_it() -> None:

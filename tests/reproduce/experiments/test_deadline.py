@@ -21,6 +21,8 @@ from tests.support.reproductions import (
     verdicts,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def at_deadlines(**values: Callable[[float], float]) -> list[Row]:
     """Rows as theory has them, with accuracies that rise and level off."""
@@ -100,6 +102,7 @@ def test_rounds_end_at_the_times_that_are_compared() -> None:
 
 
 @needs_mnist
+@pytest.mark.slow
 def test_a_run_of_the_deadline_keeps_the_times_it_got_to() -> None:
     t = 3.0
     trial = Trial(deadline.NAME, {"deadline": t}, 0, None, deadline._changes(t), 25)

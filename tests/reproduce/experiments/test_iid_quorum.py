@@ -12,6 +12,8 @@ from cafe.reproduce.rows import Row
 from tests.support.accuracies import learned, lucky, noise, succeeded
 from tests.support.reproductions import check_legends, check_tables, conclude_kept, verdicts
 
+pytestmark = pytest.mark.slow
+
 
 def iid(change: Callable[[int, int], float] = lambda quorum, seed: 0.0) -> list[Row]:
     """Rows in which updates decide, each moved by a change."""

@@ -10,6 +10,8 @@ from cafe.reproduce.claims import FAILS, HOLDS, IN_PART, ClaimVerdict
 from cafe.reproduce.rows import Row
 from tests.support.reproductions import conclude_doctored, conclude_quick, quick_rows, verdict
 
+pytestmark = pytest.mark.slow
+
 
 def _curve() -> dict[int, Row]:
     return {

@@ -20,6 +20,8 @@ from tests.support.reproductions import (
     verdicts,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def over_rounds(by: Callable[[int, int], float] = lambda r, updates: learned(updates)) -> list[Row]:
     """Curves that an accuracy of rounds and updates makes."""
@@ -70,6 +72,7 @@ def test_both_iid_figures_are_of_one_setting() -> None:
 
 
 @needs_mnist
+@pytest.mark.slow
 def test_a_curve_has_a_row_each_time_the_model_was_measured() -> None:
     trial = Trial(iid_rounds.NAME, {"quorum": 40}, 0, None, {"policy.quorum": 40}, 30)
     rows = iid_rounds._curve_rows(trial, run_trial(trial))

@@ -15,6 +15,8 @@ from cafe.reproduce.trials import load_scenario
 from tests.support.accuracies import SEEDS, learned, lucky, noise, succeeded
 from tests.support.reproductions import check_legends, check_tables, conclude_kept, verdicts
 
+pytestmark = pytest.mark.slow
+
 
 def noniid(change: Callable[[Row], float] = lambda row: 0.0) -> list[Row]:
     """Rows in which updates decide, each moved by a change."""

@@ -10,6 +10,8 @@ from cafe.reproduce.claims import FAILS, HOLDS, IN_PART, ClaimVerdict
 from cafe.reproduce.rows import Row
 from tests.support.reproductions import conclude_doctored, conclude_quick, verdict
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("part", "now", "doctor", "then"),
@@ -23,6 +25,7 @@ from tests.support.reproductions import conclude_doctored, conclude_quick, verdi
         ("a round lasts T", FAILS, lambda r: r | ({"all_in": 0} if "seed" in r else {}), HOLDS),
     ],
 )
+@pytest.mark.slow
 def test_verdicts_on_the_objective_follow_the_rows(
     part: str, now: ClaimVerdict, doctor: Callable[[Row], Row], then: ClaimVerdict
 ) -> None:

@@ -9,6 +9,8 @@ from cafe.reproduce.experiments import objective_curve
 from cafe.reproduce.rows import Row
 from tests.support.reproductions import quick_rows
 
+pytestmark = pytest.mark.slow
+
 
 def test_turning_points_of_the_objective() -> None:
     found = [

@@ -8,6 +8,8 @@ from cafe.reproduce import experiment
 from cafe.reproduce.folder import render_readme
 from tests.support.reproductions import conclude_quick
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", ["fig-age-cycle", "fig-objective", "fig-iid-rate", "theory"])
 def test_quick_rows_give_a_sound_finding(name: str) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cafe.reproduce.experiments import table_awu
 from cafe.reproduce.paper_tables import TABLE_AWU
 from tests.support.reproductions import runs_as_printed, verdict_texts
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_papers_own_table_holds() -> None:

@@ -23,6 +23,7 @@ def test_slow_clients_are_those_that_hold_the_last_five_classes() -> None:
     assert report[~late] == pytest.approx(1 - np.exp(-2.5))
 
 
+@pytest.mark.slow
 def test_schemes_go_where_their_weights_say() -> None:
     gaps = {}
     for scheme in unequal_speeds.SCHEMES:

@@ -10,6 +10,8 @@ from cafe.reproduce.claims import FAILS, HOLDS, IN_PART, ClaimVerdict
 from cafe.reproduce.rows import Row
 from tests.support.reproductions import conclude_doctored, conclude_quick, verdict
 
+pytestmark = pytest.mark.slow
+
 
 def test_what_the_text_says_of_waste() -> None:
     finding = conclude_quick("theory")

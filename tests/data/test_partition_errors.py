@@ -47,7 +47,9 @@ def test_there_must_be_the_least_for_everyone(partition: Partition) -> None:
 def test_rows_are_not_shared_without_asking(
     partition: Partition, clients: int, option: str
 ) -> None:
-    with pytest.raises(InputError, match=f"too few examples .* or set {option}; clients then share"):
+    with pytest.raises(
+        InputError, match=f"too few examples .* or set {option}; clients then share"
+    ):
         spread(partition, TEN, clients)
 
 

@@ -104,7 +104,7 @@ def test_without_its_helper_tasks_start_cold(
     executor.launch(SPEC)
     executor.close()
     assert launched == [SPEC]
-    assert "starts cold" in capsys.readouterr().out
+    assert "starts in a new Python process" in capsys.readouterr().out
 
 
 def test_hundreds_of_tasks(tmp_path: Path) -> None:

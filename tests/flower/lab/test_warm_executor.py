@@ -131,4 +131,9 @@ def test_hundreds_of_tasks(tmp_path: Path) -> None:
 
 
 def _wait_for(folder: Path, files: int) -> None:
-    wait_until(lambda: len([*folder.iterdir()]) >= files, lambda: f"{files} files", pause=0.002)
+    """Wait until this many files are written: a file is empty until its task closes it."""
+
+    def written() -> bool:
+        return sum(path.stat().st_size > 0 for path in folder.iterdir()) >= files
+
+    wait_until(written, lambda: f"{files} files", pause=0.002)

@@ -49,7 +49,7 @@ def copy_of_the_tree(folder: Path) -> Path:
 def command_for(module: str) -> str:
     """The command that runs the tests of a module's part; they stop at the first failure."""
     tests = next(tests for pattern, tests in PARTS.items() if fnmatch(module, pattern))
-    options = "-x -q -p no:cacheprovider -p no:randomly -m 'not slow and not federation'"
+    options = "-x -q -p no:cacheprovider -m 'not slow and not federation'"
     return f"{shlex.quote(sys.executable)} -m pytest {options} {tests}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,25 +18,6 @@ from cafe.rounds import Ledger, Policy
 WHO = cafe.Federation.join(
     cafe.Federation(3, cafe.Constant(0.3)), cafe.Federation(2, cafe.Constant(5.0))
 )
-
-
-@dataclass(frozen=True)
-class Halving:
-    """The deadline is 1 until response times have been seen, and half of it afterwards."""
-
-    def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
-        return mcu(quorum=1, deadline=1.0 if seen is None else 0.5)
-
-
-@dataclass(frozen=True)
-class Following:
-    """The deadline is twice the median time seen; a late client counts as slower than that."""
-
-    def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
-        if seen is None:
-            return mcu(quorum=1, deadline=1.0)
-        times = np.where(np.isnan(seen.seconds), seen.deadline, seen.seconds)
-        return mcu(quorum=2, deadline=round(2.0 * float(np.median(times)), 3))
 
 
 def test_response_times_are_censored() -> None:

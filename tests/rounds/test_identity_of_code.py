@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +13,7 @@ import pytest
 
 from cafe.decisions import ByAge, DeadlineQuorum
 from cafe.rounds.identity import identify, is_importable
+from tests.support.processes import outputs_by_hash_seed
 
 
 @dataclass(frozen=True)
@@ -233,15 +231,6 @@ print(identify((made(3), Rule(frozenset(WORDS)), {len, max, min, made}, np.arang
 
 @pytest.mark.slow
 def test_two_processes_agree() -> None:
-    texts = {
-        subprocess.run(
-            [sys.executable, "-c", SCRIPT],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("0", "1", "2")
-    }
+    texts = outputs_by_hash_seed(SCRIPT)
     assert len(texts) == 1
     assert "goal=3" in texts.pop()

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import copy
-import os
 import pickle
 import re
-import subprocess
-import sys
 import threading
 from dataclasses import replace
 from functools import partial
@@ -24,6 +21,7 @@ from cafe.federation import Federation
 from cafe.latency import Exponential
 from cafe.policies import agu, awu, fedavg, mcu
 from cafe.rounds import COMMIT, RUN, Carried, Merge, Policy, Wait, Work
+from tests.support.processes import outputs_by_hash_seed
 
 SHIPPED = {
     "mcu(quorum=3, deadline=0.5)": mcu(quorum=3, deadline=0.5),
@@ -201,15 +199,6 @@ for policy in (mine(3), awu(deadline=1.0, weight=lambda a: a), mcu(quorum=1, dea
 
 @pytest.mark.slow
 def test_two_processes_agree() -> None:
-    texts = {
-        subprocess.run(
-            [sys.executable, "-c", SCRIPT],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("0", "1")
-    }
+    texts = outputs_by_hash_seed(SCRIPT)
     assert len(texts) == 1
     assert f"{mcu(quorum=1, deadline=1.0).identity}\n" in texts.pop()

@@ -112,3 +112,14 @@ def kept(
     begun = {"label": label, "settings": told, "text": text}
     folder = Path("results") / where / f"{label}-seed-{seed}"
     return Kept(made_up(policy, seed, rounds, 4), begun, federation(4), folder=folder)
+
+
+def learned_runs() -> list[Run]:
+    """Three policies, three seeds each, with a task."""
+    task = small_task()
+    return [played(policy, seed, task=task) for policy in POLICIES for seed in (0, 1, 2)]
+
+
+def ledger_runs() -> list[Run]:
+    """One run of each policy, without a task."""
+    return [played(policy, rounds=200) for policy in POLICIES]

@@ -41,6 +41,13 @@ def mnist() -> Path:
     return folder
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Lower the priority of workers that calculate: real federations have deadlines to keep."""
+    worker = "PYTEST_XDIST_WORKER" in os.environ
+    if worker and not item.nodeid.startswith("tests/flower/") and os.nice(0) < 10:
+        os.nice(10)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Two workers run the tests of real federations, each one after the other; others the rest.
@@ -51,8 +58,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            if nodeid.startswith("tests/flower/test_faults.py"):
-                return "federations with faults"
+            if nodeid.startswith(("tests/flower/test_faults.py", "tests/flower/test_fleet.py")):
+                return "federations with faults"  # they share one federation
             return "federations" if nodeid.startswith("tests/flower/") else nodeid
 
     return Scheduling(config, log)

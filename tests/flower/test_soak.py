@@ -19,11 +19,12 @@ LIMIT = 1800.0  # seconds; it takes two minutes on two cores that are idle
 
 @pytest.mark.federation
 def test_a_short_soak_accounts_for_everything() -> None:
-    found = soak(nodes=5, rounds=8, seed=7, apart=(2.0, 4.0), seconds=LIMIT)
-    assert found["rounds"] == 8
+    faults = ("bad", "server", "leave", "superlink")  # the server is started again twice
+    found = soak(nodes=4, rounds=6, seed=7, apart=(1.0, 2.0), seconds=LIMIT, first=faults)
+    assert found["rounds"] == 6
     assert found["updates"] >= 3
     assert found["servers_started"] >= 2  # it was killed and resumed
-    assert found["faults_injected"] >= 4  # one every few seconds: fewer if rounds are quick
+    assert found["faults_injected"] >= 2  # fewer than planned if rounds are quick
     assert found["announced"] >= 1
     assert found["announced_and_lost"] == 0
     assert found["replay_equals_model"]

@@ -24,13 +24,13 @@ def test_a_network_in_torch_learns_on_real_nodes(tmp_path: Path) -> None:
     lab, out = Lab(tmp_path / "app"), tmp_path / "out"
     try:
         lab.up(nodes=2, insecure=True)
-        run = lab.submit(folder=str(out), rounds=4)
+        run = lab.submit(folder=str(out), rounds=2)
         wait_until(lambda: read_live(out)["state"] in ENDED, lambda: lab.run_log(run))
         assert read_live(out)["state"] == "finished", lab.run_log(run)
     finally:
         lab.down()
     history = load(out).history
-    assert history.updates == 4
+    assert history.updates == 2
     assert history.curve is not None
     assert history.curve.loss[-1] < history.curve.loss[0]
-    assert history.merged_by_client.tolist() == [4, 4]
+    assert history.merged_by_client.tolist() == [2, 2]

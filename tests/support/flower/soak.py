@@ -13,7 +13,7 @@ import argparse
 import json
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,9 @@ from tests.support.flower.waiting import unhurried
 
 def soak(
     nodes: int, rounds: int, seed: int, apart: tuple[float, float], seconds: float,
-    keep: Path | None = None, say: Callable[[str], None] = print,
+    first: Sequence[str] = (), keep: Path | None = None, say: Callable[[str], None] = print,
 ) -> dict[str, Any]:  # fmt: skip
-    """Run a soak; return its figures."""
+    """Run a soak, with some faults first and then others in random order; return its figures."""
     with federation(nodes) as lab:
         out = lab.paths.folder / "out"
         settings = {
@@ -35,7 +35,7 @@ def soak(
             "deadline": unhurried(7.0),
             "wait": 600.0,
         }  # fmt: skip
-        made = Soak(lab, out, settings, random.Random(seed), nodes, say)
+        made = Soak(lab, out, settings, random.Random(seed), nodes, say, deck=[*first][::-1])
         made.play(apart, seconds)
         made.rest()
         started = {"nodes": made.nodes, "servers_started": len(made.runs)}
@@ -57,8 +57,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("studies/soak"))
     given = parser.parse_args()
     found = soak(
-        given.nodes, given.rounds, given.seed, (4.0, 9.0), 60.0 * given.rounds, given.output,
-        lambda sentence: print(sentence, flush=True),
+        given.nodes, given.rounds, given.seed, (4.0, 9.0), 60.0 * given.rounds,
+        keep=given.output, say=lambda sentence: print(sentence, flush=True),
     )  # fmt: skip
     words = " ".join(f"--{name} {value}" for name, value in vars(given).items())
     found["command"] = f"python -m tests.support.flower.soak {words}"

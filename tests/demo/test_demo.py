@@ -32,14 +32,21 @@ def test_the_demo_tells_its_story(tmp_path: Path) -> None:
     run_demo(tmp_path / "demo", lines.append, bar, seeds=2, budget=1200)
     told = "\n".join(line if isinstance(line, str) else text_of(line) for line in lines)
 
+    spent = r"([\d.]+) min and ([\d.]+) client-hours of work, of which ([\d.]+) are wasted"
     first = re.match(
-        r"Planned rounds reach 90% accuracy in ([\d.]+) min with ([\d.]+) client-hours of waste, "
-        r"guessed ones in ([\d.]+) min with ([\d.]+) client-hours",
+        f"Planned rounds reach 90% accuracy in {spent}. Guessed rounds need {spent}. "
+        r"The plan saves (\d+).*% of the time and (\d+).*% of the wasted work",
         told,
     )
     assert first
-    time, waste, time_guessed, waste_guessed = map(float, first.groups())
-    assert waste < waste_guessed / 5
+    time, work, waste, time_guessed, work_guessed, waste_guessed, less, saved = map(
+        float, first.groups()
+    )
+    assert waste <= work  # nothing is wasted that was not done
+    assert waste_guessed <= work_guessed
+    assert waste < waste_guessed / 3
+    assert less == pytest.approx(100 * (1 - time / time_guessed), abs=1.5)
+    assert saved == pytest.approx(100 * (1 - waste / waste_guessed), abs=1.5)
     rows = {line[:5]: line for line in told.splitlines() if ": MCU, " in line}
     for name, minutes in (("guess", time_guessed), ("plan:", time)):
         seconds = float(re.split(r"  +", rows[name])[1].split(" ")[0].replace(",", ""))
@@ -54,6 +61,7 @@ def test_the_demo_tells_its_story(tmp_path: Path) -> None:
 
     written = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
     opening = lines[0].strip()
+    assert written.index("<h1>The plan</h1>") < written.index("<h1>Training with the plan")
     assert re.search(r"</h1><p class=big>(.*?)</p>", written)[1] == opening  # type: ignore[index]
     assert len(written) < 2_000_000
     for name in ("report.html", "federation.csv", "responses.csv", "plan.svg"):

@@ -26,7 +26,7 @@ from cafe.demo.demo_runs import (
     train,
     write_log,
 )
-from cafe.demo.demo_sentences import GOAL, describe_costs, describe_savings, describe_schemes
+from cafe.demo.demo_sentences import GOAL, WASTE, describe_costs, describe_savings, describe_schemes
 from cafe.errors import FileError
 from cafe.federation_files import write_federation
 from cafe.files import explain_os_error
@@ -83,6 +83,7 @@ def run_demo(
 
     begins = [
         describe_savings(groups),
+        WASTE,
         f"Setting: {CLIENTS} phones on Wi-Fi learn to read digits. Each holds {EXAMPLES} images "
         f"of only {CLASSES} digits. Response times are those of a 5 MB model. The operator guessed "
         f"a timeout of {GUESS:g} s and counts a round only if {QUORUM} phones report: of {ROUNDS} "
@@ -108,11 +109,12 @@ def run_demo(
     with bar("Drawing the report") as show:
         first, *story = page.paragraphs([*begins, *ends])
         body = [first.replace("<p>", "<p class=big>", 1), *story]
-        body += run_page.parts(results, class_counts=held, accuracy=GOAL)
-        show(0.6)
         body.append("<h1>The plan</h1>")
         robustness, front = made.sensitivity(), frontier(each.federation())
         body += plan_page.parts(made, robustness=robustness, front=front, found=found)
+        show(0.4)
+        body.append("<h1>Training with the plan and with the guess</h1>")
+        body += run_page.parts(results, class_counts=held, accuracy=GOAL)
         # The page is written first: check_output recognises an earlier demo by it.
         page.write(output / PAGE, TITLE, body)
         write_log(fleet, output / LOG)

@@ -113,11 +113,12 @@ def train(
 
 
 def make_policies(made: Plan) -> dict[str, Policy]:
-    """The guess and the plan with MCU, the plan with AWU and the guess with AGU, by label."""
+    """The guess with MCU and AGU, and the plan with MCU, AWU and AGU, by label."""
     deadline, quorum = made.deadline, made.quorum
     return {
         f"guess: MCU, {GUESS:g} s": mcu(quorum=QUORUM, deadline=GUESS),
+        f"guess: AGU, {GUESS:g} s": agu(quorum=QUORUM, deadline=GUESS),
         f"plan: MCU, {deadline:.3g} s": mcu(quorum=quorum, deadline=deadline),
         f"plan: AWU, {deadline:.3g} s": awu(quorum=quorum, deadline=deadline, weight="unbiased"),
-        f"guess: AGU, {GUESS:g} s": agu(quorum=QUORUM, deadline=GUESS),
+        f"plan: AGU, {deadline:.3g} s": agu(quorum=quorum, deadline=deadline),
     }

@@ -18,18 +18,24 @@ if TYPE_CHECKING:
     from cafe.planner import Plan
 
 GOAL = 0.9  # accuracy
+WASTE = (
+    "Wasted work is the time that phones really worked on reports that were discarded: the tables "
+    "call it processing waste. The paper's waste, which the plan minimises, charges every discarded "
+    "phone for the whole round, so it can exceed all the work that was done."
+)
 
 
 def describe_savings(groups: Sequence[RunGroup], goal: float = GOAL) -> str:
     """What the plan saved compared with the guess, or that it saved nothing."""
-    guess, planned = groups[:2]
+    guess, _, planned, *_ = groups
     if not np.isfinite(planned.spent_estimate(goal, "time").mean):
         return f"Planned rounds did not reach {format_share(goal)} accuracy in the time given."
     reach = f"Planned rounds reach {format_share(goal)} accuracy in {_spent(planned, goal)}"
     if not np.isfinite(guess.spent_estimate(goal, "time").mean):
         return f"{reach}; guessed ones do not reach it in the time given."
-    time, waste = (_change(planned, guess, goal, name) for name in ("time", "waste"))
-    return f"{reach}, guessed ones in {_spent(guess, goal)}: {time} and {waste}."
+    changes = {"time": "time", "processing_waste": "wasted work"}
+    time, waste = (_change(planned, guess, goal, *each) for each in changes.items())
+    return f"{reach}. Guessed rounds need {_spent(guess, goal)}. The plan saves {time} and {waste}."
 
 
 def describe_costs(fleet: Federation, made: Plan) -> str:
@@ -48,8 +54,8 @@ def describe_costs(fleet: Federation, made: Plan) -> str:
 
 def describe_schemes(groups: Sequence[RunGroup], goal: float = GOAL) -> str:
     """What the other two schemes change: AGU in failed rounds, AWU for slow phones."""
-    guess, planned, aware, kept = groups
-    wastes = [format_number(group.estimate("waste").mean) for group in (guess, kept)]
+    guess, kept, planned, aware, _ = groups
+    wastes = [format_number(group.estimate("processing_waste").mean) for group in (guess, kept)]
     time = kept.spent_estimate(goal, "time").mean
     reach = f" and reaches {format_share(goal)} in {time / 60:.3g} min" if np.isfinite(time) else ""
     least = [f"{float(group.relative_weights.min()):.0%}" for group in (planned, aware)]
@@ -62,20 +68,24 @@ def describe_schemes(groups: Sequence[RunGroup], goal: float = GOAL) -> str:
 
 
 def _spent(group: RunGroup, goal: float) -> str:
-    time, waste = (group.spent_estimate(goal, name).mean for name in ("time", "waste"))
-    return f"{time / 60:.3g} min with {waste / 3600:.3g} client-hours of waste"
+    names = ("time", "work", "processing_waste")
+    time, work, waste = (group.spent_estimate(goal, name).mean for name in names)
+    return (
+        f"{time / 60:.3g} min and {work / 3600:.3g} client-hours of work, of which "
+        f"{waste / 3600:.3g} are wasted"
+    )
 
 
-def _change(now: RunGroup, before: RunGroup, goal: float, name: str) -> str:
-    """The relative change with its standard error, from runs with the same seeds.
+def _change(now: RunGroup, before: RunGroup, goal: float, name: str, words: str) -> str:
+    """The share saved with its standard error, from runs with the same seeds.
 
-    A change below two standard errors is called no difference.
+    A change below two standard errors is called not significant.
     """
     spent = ([getattr(s, name) for s in each.spent_until(goal)] for each in (now, before))
     found = statistics.ratio(*spent)
     if not np.isfinite(found.mean) or found.mean == 1:
-        return f"as much {name}"
-    apart = abs(1 - found.mean)
-    doubt = " (less than two standard errors: not significant)" if apart < 2 * found.error else ""
-    more = "less" if found.mean < 1 else "more"
-    return f"{format_share(apart, found.error)} {more} {name}{doubt}"
+        return f"no {words}"
+    saved = 1 - found.mean
+    doubt = " (less than two standard errors: not significant)"
+    share = f"{'' if saved > 0 else '-'}{format_share(abs(saved), found.error)}"
+    return f"{share} of the {words}{doubt if abs(saved) < 2 * found.error else ''}"

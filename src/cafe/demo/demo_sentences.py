@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 GOAL = 0.9  # accuracy
 WASTE = (
     "Wasted work is the time that phones really worked on reports that were discarded: the tables "
-    "call it processing waste. The paper's waste, which the plan minimises, charges every discarded "
-    "phone for the whole round, so it can exceed all the work that was done."
+    "call it processing waste. The paper's waste, which the plan minimises, charges every "
+    "discarded phone for the whole round, so it can exceed all the work that was done."
 )
 
 

@@ -297,7 +297,7 @@ def test_false_reports_and_an_attacker_cannot_stop_or_destroy_training(lab: Lab)
     history = load(trial.out).history
     assert history.updates == history.rounds  # no round failed
     assert history.accuracy is not None
-    assert history.accuracy > 0.85  # the model is still good
+    assert history.accuracy > 0.75  # without the trimmed mean it would be about 0.1
     assert sum(map(len, sent.values())) == len(FORGED)
     for node, lines in sent.items():
         jobs = trial.jobs(node)

@@ -204,7 +204,7 @@ def test_a_full_disk_at_the_checkpoint_loses_nothing(lab: Lab) -> None:
                 except OSError:
                     break
         now = trial.wait(lambda now: gone(now["pid"]))
-        wait_until(lambda: run_status(lab, trial.run) == "finished:failed", trial.log)
+        wait_until(lambda: run_status(lab, trial.run) == "finished:failed", trial.log, pause=2.0)
         trial.wait_for_log("disk is full")
         kept = checkpoint.read(trial.out / checkpoint.NAME)
         assert kept is not None

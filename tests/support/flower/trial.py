@@ -100,7 +100,7 @@ class Trial:
 
     def wait_for_log(self, text: str) -> None:
         """Wait until the run's log contains a text; it reaches the SuperLink with some delay."""
-        wait_until(lambda: text in self.log(), self.log, pause=1.0)
+        wait_until(lambda: text in self.log(), self.log, pause=3.0)
 
     def jobs(self, node: str) -> list[JobRecord]:
         """A node's jobs."""

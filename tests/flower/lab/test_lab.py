@@ -57,7 +57,7 @@ def ids(lab: Lab) -> dict[str, str]:
 def rows(lab: Lab, folder: Path, **config: Any) -> list[dict[str, Any]]:
     """Run the app and return what it wrote."""
     run = lab.submit(folder=str(folder), **config)
-    # The app writes the file at its end. A request to the SuperLink takes seconds of processor time.
+    # The app writes the file at its end. Requests to the SuperLink take much processor time.
     wait_until((folder / "rows.json").exists, lambda: lab.run_log(run))
     status = wait_until(
         lambda: found if (found := run_status(lab, run)).startswith("finished") else "", pause=2.0

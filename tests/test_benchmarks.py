@@ -18,7 +18,7 @@ SOME = Workload("some steps", 8, steps=3, batch=4, widths=(6, 5, 3), examples=24
 
 
 @pytest.mark.slow
-def test_everything_is_measured_and_written(tmp_path: Path) -> None:
+def test_all_benchmarks_are_measured_and_written(tmp_path: Path) -> None:
     sizes = simulate.Sizes((ONE, SOME), 2, 0.001, (100, 2), (1000, 2), (5, 10))
     nobody = Peer("nobody", "nobody")
     said: list[str] = []
@@ -58,7 +58,7 @@ class Fake:
         return rounds + 2.0 * (not before)
 
 
-def test_a_race_fills_slots_and_goes_on_without_who_drops_out() -> None:
+def test_race_fills_slots_and_continues_without_failed_peers() -> None:
     steady, weak = Fake("steady"), Fake("weak", breaks=3)
     finish = race([weak, steady], [ONE], repetitions=3, slot=20.0, say=lambda what: None)
     assert steady.asked == [1, 1, 20, 20, 20]
@@ -67,14 +67,14 @@ def test_a_race_fills_slots_and_goes_on_without_who_drops_out() -> None:
     assert finish.ratios("one step", "steady", "weak") == [1.0]
 
 
-def test_operations_are_those_of_the_matrix_products() -> None:
+def test_operations_are_counted_from_the_matrix_products() -> None:
     paper = Workload("paper", 100)
     assert paper.reports == pytest.approx(39.35, abs=0.005)
     assert paper.flops == pytest.approx(2 * 39.35 * 32 * (2 * 182_300 + 25_500), rel=1e-3)
     assert Workload("five", 100, steps=5).flops == pytest.approx(5 * paper.flops)
 
 
-def test_the_reference_takes_the_right_gradient() -> None:
+def test_reference_computes_the_right_gradient() -> None:
     rng = np.random.default_rng(0)
     params = [
         (rng.normal(size=shape).astype(np.float32), rng.normal(size=shape[1]).astype(np.float32))

@@ -11,7 +11,7 @@ from cafe import console
 from cafe.errors import FileError
 
 
-def test_json_has_null_for_numbers_that_are_not_finite(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_null_for_non_finite_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     console.print_json({"a": [1.5, float("nan")], "b": float("inf")})
     assert json.loads(capsys.readouterr().out) == {"a": [1.5, None], "b": None}
 

@@ -48,14 +48,14 @@ def test_a_policy_is_its_own_controller() -> None:
     assert identity_of(controller) == POLICY.identity
 
 
-def test_a_controller_stays_as_it_is() -> None:
+def test_controller_is_returned_unchanged() -> None:
     controller = Doubling(0.5)
     assert as_controller(controller) is controller
     assert ask_controller(controller, LEDGER, None).deadline == 0.5
 
 
 @pytest.mark.parametrize("given", [None, "mcu", mcu, Doubling, lambda ledger: POLICY])
-def test_what_is_no_controller(given: Any) -> None:
+def test_invalid_controllers_are_refused(given: Any) -> None:
     assert not is_controller(given)
     with pytest.raises(InputError, match="Expected a policy"):
         as_controller(given)
@@ -67,7 +67,7 @@ def test_a_controller_must_return_a_policy() -> None:
         ask_controller(wrong, LEDGER, None)
 
 
-def test_names_have_no_addresses() -> None:
+def test_names_contain_no_memory_addresses() -> None:
     def mine(ledger: Ledger, seen: Any) -> Policy:
         return POLICY
 

@@ -286,7 +286,7 @@ def test_every_verb_has_a_section() -> None:
     assert re.findall(r"^## cafe ([\w ]+)$", text("reference/cli.md"), re.MULTILINE) == [*COMMANDS]
 
 
-def test_every_sentence_of_the_server_is_explained() -> None:
+def test_every_message_of_the_server_is_explained() -> None:
     page = text("operating.md")
     source = (ROOT / "src" / "cafe" / "live" / "server.py").read_text()
     said = re.findall(r'say\(\s*f?"([^{"]+)', source)
@@ -374,7 +374,7 @@ def test_every_warning_has_a_section() -> None:
     assert len(sections) == inspect.getsource(explain.plan_warnings).count("found.append(")
 
 
-def test_the_picture_has_every_package() -> None:
+def test_design_picture_shows_every_package() -> None:
     picture = (DOCS / "images" / "design.svg").read_text(encoding="utf-8")
     source = ROOT / "src" / "cafe"
     parts = {path.name for path in source.iterdir() if (path / "__init__.py").exists()}
@@ -385,7 +385,7 @@ def test_the_picture_has_every_package() -> None:
         assert (source / path).exists(), f"docs/images/design.svg names {path}"
 
 
-def test_places_of_concepts_exist() -> None:
+def test_paths_in_the_table_of_concepts_exist() -> None:
     page = text("design.md")
     rows = page.partition("## Where do I find")[2].partition("\n##")[0]
     places = [row.split("|")[2] for row in rows.splitlines() if row.startswith("| ")][2:]

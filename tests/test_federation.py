@@ -81,7 +81,7 @@ def array_bytes(federation: Federation) -> int:
 
 @every_federation
 @pytest.mark.parametrize("t", [0.4, 1.2, 3.0])
-def test_report_and_miss_are_what_samples_show(make: Callable[[], Federation], t: float) -> None:
+def test_report_and_miss_agree_with_samples(make: Callable[[], Federation], t: float) -> None:
     federation, rounds = make(), 20_000
     times = federation.sample(np.random.default_rng(3), rounds)
     assert times.shape == (rounds, federation.clients)
@@ -113,29 +113,29 @@ def test_kinds_and_clients_agree(make: Callable[[], Federation]) -> None:
 
 
 @every_federation
-def test_slower_clients_report_as_much_later(make: Callable[[], Federation]) -> None:
+def test_scaled_federation_reports_proportionally_later(make: Callable[[], Federation]) -> None:
     slower = make().scaled(3.0)
     np.testing.assert_allclose(slower.report(2.7), make().report(0.9), rtol=1e-12)
 
 
-def test_samples_depend_on_the_seed_alone() -> None:
+def test_samples_depend_only_on_the_seed() -> None:
     one, two = (joined().sample(np.random.default_rng(5), 4) for _ in range(2))
     np.testing.assert_array_equal(one, two)
 
 
-def test_miss_keeps_its_digits_where_all_but_surely_report() -> None:
+def test_miss_is_precise_when_reports_are_almost_certain() -> None:
     federation = Federation(10, Exponential(1.0))
     assert federation.report(100.0) == 1.0
     np.testing.assert_allclose(federation.miss(100.0), np.exp(-100.0))
 
 
-def test_alike_clients_are_one_kind() -> None:
+def test_equal_clients_are_one_kind() -> None:
     assert alike().kinds == 1
     assert alike().number.tolist() == [5]
     assert repr(alike()) == "Federation(5 clients of 1 kind, Exponential)"
 
 
-def test_individuals_are_a_kind_each() -> None:
+def test_different_clients_have_one_kind_each() -> None:
     assert individuals().kinds == 3
     assert individuals().number.tolist() == [1, 1, 1]
     assert repr(individuals()) == "Federation(3 clients of 3 kinds, Exponential)"
@@ -178,7 +178,7 @@ def test_a_federation_cannot_be_changed() -> None:
             held[0] = 1
 
 
-def test_a_federation_copies_what_it_is_given() -> None:
+def test_federation_copies_its_arguments() -> None:
     share, kind = np.array([0.5, 1.0]), np.array([0, 1, 1])
     federation = Federation(3, Exponential(np.ones(2)), share, kind=kind)
     share[0], kind[0] = 0.1, 1
@@ -188,7 +188,7 @@ def test_a_federation_copies_what_it_is_given() -> None:
 # ---------------------------------------------------------------- the time of gradient steps
 
 
-def test_a_step_takes_its_clients_time() -> None:
+def test_step_times_by_client() -> None:
     federation = computing()
     assert federation.has_step_time
     assert federation.kinds == 2 + 2 + 2 + 2 + 1
@@ -211,7 +211,7 @@ def test_at_steps_is_the_whole_response_time() -> None:
 
 @pytest.mark.parametrize("steps", [1, 7])
 @pytest.mark.parametrize("t", [0.6, 1.7, 3.0])
-def test_at_steps_is_what_draws_and_steps_show(steps: int, t: float) -> None:
+def test_at_steps_agrees_with_samples_and_step_times(steps: int, t: float) -> None:
     federation, rounds = computing(), 20_000
     times = federation.sample(np.random.default_rng(3), rounds)
     times += steps * federation.step_time(np.arange(federation.clients))
@@ -225,7 +225,7 @@ def test_at_steps_is_what_draws_and_steps_show(steps: int, t: float) -> None:
 
 
 @every_federation
-def test_at_steps_leaves_the_rest_as_it_is(make: Callable[[], Federation]) -> None:
+def test_at_steps_changes_only_the_latency(make: Callable[[], Federation]) -> None:
     federation = make()
     after = federation.at_steps(3)
     assert (after is federation) == (not federation.has_step_time)
@@ -236,7 +236,7 @@ def test_at_steps_leaves_the_rest_as_it_is(make: Callable[[], Federation]) -> No
     )
 
 
-def test_draws_do_not_know_of_steps() -> None:
+def test_draws_do_not_depend_on_step_times() -> None:
     rates = Exponential(np.array([0.5, 1.0, 2.0]))
     with_steps = Federation(3, rates, 0.7, per_step=np.array([0.1, 0.2, 5.0]))
     without = Federation(3, rates, 0.7)
@@ -255,7 +255,7 @@ def test_slower_clients_take_slower_steps() -> None:
     )
 
 
-def test_join_of_steps_that_take_as_long_is_one_number() -> None:
+def test_join_of_equal_step_times_is_one_number() -> None:
     one = Federation(2, Exponential(1.0), per_step=0.5)
     two = Federation(3, Constant(1.0), per_step=np.full(3, 0.5))
     assert Federation.join(one, two).per_step == 0.5
@@ -273,7 +273,7 @@ def test_steps_of_a_million_clients_are_one_number() -> None:
     assert after.report(1.0).nbytes == 8 * MILLION
 
 
-def test_the_time_of_steps_is_kept_from_changes() -> None:
+def test_step_times_are_read_only_copies() -> None:
     given = np.array([0.1, 0.2, 0.3])
     federation = make(per_step=given)
     given[0] = 9.0
@@ -283,7 +283,7 @@ def test_the_time_of_steps_is_kept_from_changes() -> None:
         federation.per_step[0] = 1.0
 
 
-def test_steps_without_end_are_refused() -> None:
+def test_infinite_step_times_are_refused() -> None:
     with pytest.raises(InputError, match=r"time of 100 steps must be finite. Got 1e.307 for each"):
         make(per_step=1e307).at_steps(100)
     with pytest.raises(InputError, match=r"per_step, the time.* Got inf"):
@@ -330,7 +330,7 @@ def make(**given: Any) -> Federation:
         ({"kind": [0, 0, 0], "latency": Exponential(np.ones(2))}, "at least one client"),
     ],
 )
-def test_errors_are_sentences(given: dict[str, Any], said: str) -> None:
+def test_bad_arguments_are_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         make(**given)
 
@@ -346,7 +346,7 @@ def test_exponential_refuses_bad_rates(rates: Any) -> None:
         Federation.exponential(rates)
 
 
-def test_a_million_clients_are_a_few_arrays() -> None:
+def test_a_million_clients_need_little_memory() -> None:
     same = Federation(MILLION, LogNormal(0.0, 1.0))
     assert array_bytes(same) == 0
     assert same.report(1.0).nbytes == 8
@@ -363,7 +363,7 @@ def test_a_million_clients_are_a_few_arrays() -> None:
     assert isinstance(two.latency, Various)
 
 
-def test_importing_it_loads_nothing_heavy() -> None:
+def test_import_loads_no_heavy_module() -> None:
     heavy = "{'scipy.stats', 'scipy.optimize', 'matplotlib', 'typer'}"
     code = f"import sys, cafe.federation; print(*sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

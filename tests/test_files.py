@@ -21,7 +21,7 @@ def fail(path: Path, error: BaseException) -> None:
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_a_full_disk_costs_nothing(tmp_path: Path, there: bool) -> None:
+def test_full_disk_keeps_the_old_file(tmp_path: Path, there: bool) -> None:
     path = tmp_path / "page.html"
     if there:
         path.write_text("the old page")
@@ -53,7 +53,7 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert {*tmp_path.iterdir()} == {path, link, plain}
 
 
-def test_a_pipe_is_written_to(tmp_path: Path) -> None:
+def test_pipe_can_be_written_to(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read: list[str] = []
@@ -66,7 +66,7 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
-def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_unwritable_paths_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="it is a folder"), writing(tmp_path):
         pass
     with pytest.raises(FileError, match="no such file or folder"), writing(tmp_path / "a" / "b"):

@@ -51,7 +51,7 @@ def test_the_same_seed_is_the_same_fleet() -> None:
     assert one.latency != other.latency
 
 
-def test_transfers_have_the_mean_and_variance_of_the_true_sum() -> None:
+def test_mean_and_variance_of_transfers_are_those_of_the_true_sum() -> None:
     mu, sigma = _transfers(5000.0)
     mean = np.exp(mu + sigma**2 / 2)
     sd = mean * np.sqrt(np.expm1(sigma**2))
@@ -60,7 +60,7 @@ def test_transfers_have_the_mean_and_variance_of_the_true_sum() -> None:
     np.testing.assert_allclose(sd, times.std(axis=0), rtol=0.08)
 
 
-def test_transfers_are_nearly_distributed_as_the_true_sum() -> None:
+def test_distribution_of_transfers_is_close_to_the_true_sum() -> None:
     draws = 100_000
     times = np.sort(transfer_times(5000.0, draws), axis=0)
     share = (np.arange(draws)[:, None] + 0.5) / draws
@@ -84,7 +84,7 @@ def test_a_median_phone_takes_the_stated_time_per_example() -> None:
     assert np.min(shift) == pytest.approx(20.0 * np.median(score) / score.max())
 
 
-def test_work_and_model_size_scale_their_parts() -> None:
+def test_work_and_model_size_scale_the_latency() -> None:
     one = latency_of(phones(100))
     two = latency_of(phones(100, examples=1000, model_kbytes=20_000))
     np.testing.assert_allclose(two.shift, 2 * np.asarray(one.shift))
@@ -102,7 +102,7 @@ def test_a_single_phone_is_a_federation() -> None:
     assert phones(1).sample(np.random.default_rng(0), 2).shape == (2, 1)
 
 
-def test_a_million_phones_are_as_many_kinds_as_there_are_phones_and_networks() -> None:
+def test_number_of_kinds_is_phones_times_networks() -> None:
     fleet = phones(1_000_000)
     assert fleet.clients == 1_000_000
     assert fleet.kinds == 166 * 19
@@ -139,7 +139,7 @@ def test_a_median_phone_takes_the_stated_time_per_step() -> None:
         {"model_kbytes": 1e50, "seconds_per_example": 1e50, "batch": 10**15},
     ],
 )
-def test_the_ends_of_what_is_accepted_can_be_calculated_with(given: dict[str, Any]) -> None:
+def test_extreme_accepted_values_give_finite_results(given: dict[str, Any]) -> None:
     fleet = phones(10, **given)
     deadline = 2 * float(np.max(fleet.at_steps(9).latency.mean()))
     assert 0 < expect(fleet, quorum=3, deadline=deadline, steps=9).age < np.inf

@@ -41,11 +41,11 @@ def interrupt(where: str, *words: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("where", ["cafe.cli", "typer", "cafe.cli.planning", "cafe.cli.running"])
-def test_an_interrupt_while_the_command_line_is_imported(where: str) -> None:
+def test_interrupt_while_importing_the_command_line(where: str) -> None:
     assert interrupt(where, "--version") == (130, "Stopped.\n")
 
 
 @pytest.mark.parametrize("where", ["numpy", "cafe.planner", "scipy"])
-def test_an_interrupt_while_a_command_is_imported(where: str) -> None:
+def test_interrupt_while_importing_a_command(where: str) -> None:
     words = "plan --clients 100 --rate 1 --waste-price 1 --broadcast-price 1"
     assert interrupt(where, *words.split()) == (130, "Stopped.\n")

@@ -35,7 +35,7 @@ def tracked() -> set[str]:
 
 
 @pytest.mark.slow
-def test_the_sdist_has_all_that_tests_read(built: Path) -> None:
+def test_sdist_contains_all_files_that_tests_read(built: Path) -> None:
     (archive,) = built.glob("*.tar.gz")
     with tarfile.open(archive) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
@@ -44,7 +44,7 @@ def test_the_sdist_has_all_that_tests_read(built: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_wheel_has_the_package_and_its_licences(built: Path) -> None:
+def test_wheel_contains_the_package_and_its_licences(built: Path) -> None:
     (archive,) = built.glob("*.whl")
     with zipfile.ZipFile(archive) as wheel:
         names = set(wheel.namelist())

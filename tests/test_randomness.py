@@ -30,7 +30,7 @@ def test_neighbouring_streams_are_independent() -> None:
         assert abs(lagged) < 5 / np.sqrt(4000)
 
 
-def test_words_are_those_of_splitmix64() -> None:
+def test_words_equal_splitmix64() -> None:
     """Against the generator written out, number by number."""
     mask, state, expected = 2**64 - 1, 1234567, []
     for _ in range(5):
@@ -72,6 +72,6 @@ def test_words_of_neighbouring_addresses_do_not_correlate() -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 1.0, True, "1", None])
-def test_a_seed_that_is_none(seed: object) -> None:
+def test_invalid_seeds_are_refused(seed: object) -> None:
     with pytest.raises(InputError, match="A seed must be a whole number"):
         check_seed(seed)

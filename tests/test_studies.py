@@ -31,13 +31,13 @@ def compare() -> ModuleType:
     return module
 
 
-def test_the_page_on_reality_follows_from_its_figures(compare: ModuleType) -> None:
+def test_reality_page_follows_from_its_figures(compare: ModuleType) -> None:
     assert compare.page(result("reality")) == (STUDIES / "reality" / "README.md").read_text()
 
 
 @pytest.mark.parametrize("pair", range(3))
 @pytest.mark.slow
-def test_the_comparison_comes_out_again(
+def test_comparison_is_reproducible(
     compare: ModuleType, pair: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With fewer simulated runs: the real figures exactly, the simulated ones nearly."""
@@ -53,7 +53,7 @@ def test_the_comparison_comes_out_again(
         assert abs(row["simulated"] - was["simulated"]) < 0.15 * width, name
 
 
-def test_the_page_on_the_soak_follows_from_its_figures() -> None:
+def test_soak_page_follows_from_its_figures() -> None:
     pytest.importorskip("flwr", reason="the soak's program needs Flower")
     from tests.support.flower import accounts
 
@@ -62,7 +62,7 @@ def test_the_page_on_the_soak_follows_from_its_figures() -> None:
     assert accounts.refusals(read_jobs(STUDIES / "soak")) == found["refusals"]
 
 
-def test_the_soak_lost_nothing_and_its_books_agree() -> None:
+def test_soak_lost_no_jobs_and_its_books_agree() -> None:
     folder, found = STUDIES / "soak", result("soak")
     rounds, jobs = read_rounds(folder), read_jobs(folder)
     assert found["nodes"] >= 8

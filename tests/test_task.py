@@ -68,7 +68,7 @@ def test_rates() -> None:
         ({"shards": Shards(np.array([5, -1, 3]), np.array([0, 3]))}, "Got -1: .* other examples"),
     ],
 )
-def test_refusals(changes: dict[str, Any], why: str) -> None:
+def test_invalid_tasks_are_refused(changes: dict[str, Any], why: str) -> None:
     with pytest.raises(InputError, match=why):
         make(**changes)
 
@@ -78,6 +78,6 @@ def test_refusals(changes: dict[str, Any], why: str) -> None:
     [(Momentum, {"rate": 0.0}), (Momentum, {"momentum": 1.0}), (Adam, {"floor": -1.0}),
      (Adam, {"second": 1.5})],
 )  # fmt: skip
-def test_server_optimisers_refuse(kind: Any, changes: dict[str, float]) -> None:
+def test_invalid_server_optimisers_are_refused(kind: Any, changes: dict[str, float]) -> None:
     with pytest.raises(InputError, match="A server optimiser's"):
         kind(**changes)

@@ -35,7 +35,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.parametrize("scaled", [True, False])
-def test_quadratics_have_the_constants_that_theory_says(scaled: bool) -> None:
+def test_quadratics_have_the_constants_of_theory(scaled: bool) -> None:
     data, shards = world("quadratic")
     start = start_of(LEARNERS["quadratic"])
     found = measure(LEARNERS["quadratic"], data, shards, batch=4, start=start, scaled=scaled)
@@ -67,7 +67,7 @@ def test_quadratics_have_the_constants_that_theory_says(scaled: bool) -> None:
     assert found.distance == pytest.approx(((start - centre) ** 2).sum())
 
 
-def test_the_problem_is_what_was_measured() -> None:
+def test_problem_has_the_measured_constants() -> None:
     data, shards = world("quadratic")
     found = measure(LEARNERS["quadratic"], data, shards, batch=4, start=np.ones(3, np.float32))
     problem = found.problem()
@@ -75,7 +75,7 @@ def test_the_problem_is_what_was_measured() -> None:
         assert getattr(problem, name) == getattr(found, name)
 
 
-def test_start_is_the_learners_own_unless_given(name: str) -> None:
+def test_start_is_that_of_the_learner_by_default(name: str) -> None:
     data, shards = world(name)
     found = measure(LEARNERS[name], data, shards)
     assert found.distance == pytest.approx(found.model @ found.model)
@@ -95,7 +95,7 @@ def test_clients_scaled_losses_average_to_the_pooled_mean(name: str) -> None:
         assert learner.score(found.model + away, data).loss > found.optimum
 
 
-def test_unscaled_clients_count_alike(name: str) -> None:
+def test_unscaled_clients_count_equally(name: str) -> None:
     """The result is the same as with equal numbers of examples: 2, 5, 5, 12 become 60 each."""
     learner, (data, shards) = LEARNERS[name], world(name)
     alike = Shards.of([np.repeat(rows, 60 // len(rows)) for rows in each(shards)])
@@ -107,7 +107,7 @@ def test_unscaled_clients_count_alike(name: str) -> None:
         assert getattr(one, constant) == pytest.approx(getattr(other, constant), rel=1e-5)
 
 
-def test_a_clients_optimum_is_below_all_else(name: str) -> None:
+def test_optimum_of_a_client_is_its_least_loss(name: str) -> None:
     learner, (data, shards) = LEARNERS[name], world(name)
     found = measure(learner, data, shards)
     scale = np.array(COUNTS) * 4 / 24
@@ -143,7 +143,7 @@ def test_equal_clients_are_not_heterogeneous(name: str) -> None:
     assert found.end.dissimilarity == 0
 
 
-def test_round_quadratics_attain_the_limit_of_dissimilarity() -> None:
+def test_isotropic_quadratics_attain_the_limit_of_dissimilarity() -> None:
     data, shards = world("quadratic", (6, 6, 6))
     found = measure(Quadratic(3, 2.0), data, shards)
     limit = 2 * found.smoothness * found.heterogeneity
@@ -175,20 +175,20 @@ def test_noise_is_the_variance_of_batches(name: str, batch: int) -> None:
         assert abs(squares.mean() - found.noises[client]) <= 4 * error + 1e-6
 
 
-def test_whole_clients_have_no_noise(name: str) -> None:
+def test_full_batches_have_no_noise(name: str) -> None:
     data, shards = world(name)
     found = measure(LEARNERS[name], data, shards)
     assert found.noise == 0
     assert found.start.mean_noise == 0
 
 
-def test_a_client_with_just_a_batch_has_no_noise(name: str) -> None:
+def test_client_with_at_most_one_batch_has_no_noise(name: str) -> None:
     learner, (data, shards) = LEARNERS[name], world(name)
     found = measure_at(learner, start_of(learner), data, shards, batch=5)
     assert (found.noises > 0).tolist() == [False, False, False, True]
 
 
-def test_noise_at_the_end_may_be_the_larger_one() -> None:
+def test_noise_at_the_end_may_be_larger() -> None:
     """If the start is the optimum of one client, the noise can be smaller there than at w*."""
     learner, (data, shards) = LEARNERS["ridge"], world("ridge")
     rows = shards[3]
@@ -197,14 +197,14 @@ def test_noise_at_the_end_may_be_the_larger_one() -> None:
     assert found.start.noise < found.noise == found.end.noise
 
 
-def test_noise_is_the_noisiest_clients_at_the_noisier_end(name: str) -> None:
+def test_noise_is_the_maximum_over_clients_and_both_ends(name: str) -> None:
     data, shards = world(name)
     found = measure(LEARNERS[name], data, shards, batch=2)
     assert found.noise == max(found.start.noises.max(), found.end.noises.max())
     assert found.start.mean_noise == found.start.noises.mean()
 
 
-def test_ridges_noise_is_convex_in_the_model() -> None:
+def test_noise_of_ridge_is_convex_in_the_model() -> None:
     """So no model between two models has more noise than both of them."""
     learner, (data, shards) = LEARNERS["ridge"], world("ridge")
     one, other = start_of(learner, 1), start_of(learner, 2)
@@ -214,7 +214,7 @@ def test_ridges_noise_is_convex_in_the_model() -> None:
         assert np.all(between.noises <= (1 - share) * ends[0] + share * ends[1] + 1e-4)
 
 
-def test_any_learner_is_measured_by_its_gradients(name: str) -> None:
+def test_probed_gradients_agree_with_exact_noise(name: str) -> None:
     """With as many probes as examples, as exactly as float32 allows."""
     learner, (data, shards) = LEARNERS[name], world(name)
     model = start_of(learner)
@@ -226,7 +226,7 @@ def test_any_learner_is_measured_by_its_gradients(name: str) -> None:
     assert measure_at(plainer(learner), model, data, shards).noise == 0
 
 
-def test_a_few_probes_are_right_on_average() -> None:
+def test_few_probes_are_unbiased() -> None:
     learner, (data, shards) = LEARNERS["ridge"], world("ridge")
     model = start_of(learner)
     exact = measure_at(learner, model, data, shards, batch=4).noises
@@ -256,13 +256,13 @@ def test_progress_rises_to_one() -> None:
     assert shares[-1] == 1.0
 
 
-def test_no_bound_for_what_is_not_convex() -> None:
+def test_learner_that_is_not_convex_is_refused() -> None:
     data, shards = world("ridge")
     with pytest.raises(InputError, match=r"convex learner, .*Got Plainer.*measure_at"):
         measure(plainer(LEARNERS["ridge"]), data, shards)
 
 
-def test_no_examples_no_gradient() -> None:
+def test_at_least_one_probe_is_required() -> None:
     data, shards = world("ridge")
     with pytest.raises(InputError, match="probes must be at least 1"):
         measure_at(LEARNERS["ridge"], start_of(LEARNERS["ridge"]), data, shards, probes=0)

@@ -26,7 +26,7 @@ def test_every_quantity_has_words() -> None:
         (1234567, "1,234,567"), (0.012345, "0.01235"), (2.0, "2"), (1.5e9, "1.5e+09"),
     ],
 )  # fmt: skip
-def test_numbers_for_people(value: float | None, text: str) -> None:
+def test_format_of_numbers(value: float | None, text: str) -> None:
     assert format_number(value) == text
 
 
@@ -44,11 +44,11 @@ def test_numbers_for_people(value: float | None, text: str) -> None:
         (1e12, 1e10, "1e+12 ± 1e+10"),
     ],
 )
-def test_a_mean_and_its_error_for_people(mean: float, error: float, text: str) -> None:
+def test_format_of_a_mean_and_its_error(mean: float, error: float, text: str) -> None:
     assert format_estimate(mean, error) == text
 
 
-def test_shares_and_names_for_people() -> None:
+def test_format_of_shares_and_names() -> None:
     assert format_share(0.9) == "90%"
     assert format_share(0.5, 0.0123) == "50.0 ± 1.2%"
     assert quantity_label("waste_per_time") == "waste"

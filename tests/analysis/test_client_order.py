@@ -8,7 +8,7 @@ import pytest
 from cafe.analysis import client_order
 
 
-def test_holdings_are_sorted_and_thinned() -> None:
+def test_class_counts_are_sorted_and_thinned() -> None:
     counts = np.array([[1, 5], [3, 0], [4, 1], [0, 9]])
     assert client_order.sort_by_main_class(counts).tolist() == [1, 2, 3, 0]
     table = np.arange(100_000 * 3).reshape(-1, 3)

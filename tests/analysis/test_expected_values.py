@@ -24,7 +24,7 @@ from tests.support.runs import Kept, Run, federation, kept, played
 @pytest.mark.parametrize("target", [None, 7, 20])
 @pytest.mark.parametrize("rounds", [1, 5, 40])
 @pytest.mark.slow
-def test_the_age_expected_of_a_run_that_begins_at_age_0(rounds: int, target: int | None) -> None:
+def test_expected_age_of_a_run_that_starts_at_age_0(rounds: int, target: int | None) -> None:
     # Slow clients rarely report, so their ages are still far below the long-run age.
     who, deadline = federation(), 0.3
     theory = expect(who, quorum=6, deadline=deadline, target=target)
@@ -37,7 +37,7 @@ def test_the_age_expected_of_a_run_that_begins_at_age_0(rounds: int, target: int
     assert found < theory.age
 
 
-def test_the_age_expected_of_a_long_run_is_theorys() -> None:
+def test_expected_age_of_a_long_run_is_the_theoretical_age() -> None:
     theory = expect(federation(), quorum=6, deadline=0.3)
     assert expected_age(theory, [10**7]) == pytest.approx(theory.age, rel=1e-4)
     nobody = expect(federation(), quorum=20, deadline=1e-6)
@@ -77,18 +77,18 @@ def test_theory_agrees_with_long_runs(policy: Any) -> None:
     ],
     ids=str,
 )
-def test_nothing_is_expected_where_theory_does_not_apply(policy: Any) -> None:
+def test_no_expected_values_where_theory_does_not_apply(policy: Any) -> None:
     assert group_runs([played(policy, rounds=20)])[0].expected == {}
 
 
-def test_nothing_is_expected_with_crashes_or_without_a_federation() -> None:
+def test_no_expected_values_with_crashes_or_without_a_federation() -> None:
     who, policy = federation(), mcu(quorum=5, deadline=0.7)
     crashed = simulate(who, policy, rounds=20, crash=0.3)
     assert group_runs([Run(crashed, {}, who)])[0].expected == {}
     assert group_runs([Run(simulate(who, policy, rounds=20))])[0].expected == {}
 
 
-def test_what_a_run_brings_along_is_expected() -> None:
+def test_expected_values_stored_in_a_run_are_used() -> None:
     run = played(mcu(quorum=5, deadline=0.7), rounds=20)
 
     class Bringing(Run):
@@ -98,7 +98,7 @@ def test_what_a_run_brings_along_is_expected() -> None:
     assert brought == group_runs([run])[0].expected
 
 
-def test_agu_is_expected_to_waste_what_theory_says_of_agu() -> None:
+def test_expected_waste_of_agu_is_the_theory_of_agu() -> None:
     theory = expect(federation(), quorum=11, deadline=0.7)
     for pool, waste in (("round", theory.agu_waste), ("union", theory.agu_waste_union)):
         policy = agu(quorum=11, deadline=0.7, pool=pool)  # type: ignore[arg-type]
@@ -108,7 +108,7 @@ def test_agu_is_expected_to_waste_what_theory_says_of_agu() -> None:
         assert "processing_waste" not in found
 
 
-def test_each_scenario_has_its_own_theory() -> None:
+def test_each_scenario_has_its_own_expected_values() -> None:
     history = played(mcu(quorum=5, deadline=0.7), rounds=20).history
     faster = Federation(20, Exponential(3.0))
     results = [
@@ -121,7 +121,7 @@ def test_each_scenario_has_its_own_theory() -> None:
 
 
 @pytest.mark.slow
-def test_where_theory_cannot_calculate_the_page_says_why(tmp_path: Path) -> None:
+def test_page_explains_why_theory_cannot_calculate(tmp_path: Path) -> None:
     who = Federation.join(Federation(3, Constant(1e-6)), Federation(17, Exponential(1.0)))
     made = played(mcu(quorum=5, deadline=0.7, target=9), rounds=20)
     run_page.write(tmp_path / "page.html", [replace(made, federation=who)])

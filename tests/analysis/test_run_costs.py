@@ -11,7 +11,7 @@ from cafe.theory import expect
 from tests.support.runs import federation, made_up
 
 
-def test_what_was_spent_until_an_accuracy() -> None:
+def test_costs_until_an_accuracy_is_reached() -> None:
     history = made_up("mcu(quorum=1, deadline=2)", 0, 100, 4)
     spent = spent_until(history, 0.45)
     assert spent.rounds == 50

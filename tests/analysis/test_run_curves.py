@@ -20,7 +20,7 @@ def test_thinned_ages_keep_their_mean(rounds: int) -> None:
     assert line.mean.mean() == pytest.approx(history.mean_age)
 
 
-def test_the_area_under_the_age_is_exact_within_rounds_too() -> None:
+def test_integrated_age_is_exact_within_rounds() -> None:
     history = played(mcu(quorum=11, deadline=0.7), rounds=12).history
     closed, after = history.by_round["closed"], history.by_round["age"]
     step = closed[-1] / 120_000
@@ -34,7 +34,7 @@ def test_the_area_under_the_age_is_exact_within_rounds_too() -> None:
         )
 
 
-def test_curves_are_means_over_seeds_as_far_as_all_go() -> None:
+def test_curves_are_means_over_seeds_up_to_the_shortest_run() -> None:
     long, short = (made_up("p(a=1)", seed, rounds, 5) for seed, rounds in ((0, 100), (1, 50)))
     line = run_curves.learning_curve([long, short], "round", "accuracy")
     assert line is not None
@@ -48,7 +48,7 @@ def test_curves_are_means_over_seeds_as_far_as_all_go() -> None:
     assert alone.x.tolist() == long.curve.work.tolist()
 
 
-def test_clients_are_drawn_from_the_least_to_the_most() -> None:
+def test_quantile_curve_is_sorted_and_thinned() -> None:
     across, values = run_curves.quantile_curve(
         np.random.default_rng(0).permutation(100_000.0 + np.arange(9))
     )

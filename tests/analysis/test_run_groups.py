@@ -56,7 +56,7 @@ SAME = {
     ],
     ids=str,
 )
-def test_one_run_shows_what_its_history_says(policy: Any) -> None:
+def test_group_of_one_run_equals_its_history(policy: Any) -> None:
     run = played(policy, seed=3, rounds=80)
     (group,) = group_runs([run])
     for name, attribute in SAME.items():
@@ -68,7 +68,7 @@ def test_one_run_shows_what_its_history_says(policy: Any) -> None:
     assert sum(group.fates.values()) == run.history.jobs
 
 
-def test_several_runs_are_taken_together(learned: list[Run]) -> None:
+def test_several_runs_are_pooled(learned: list[Run]) -> None:
     group = group_runs(learned)[0]
     histories = [run.history for run in learned[:3]]
     waste, updates = sum(h.waste for h in histories), sum(h.updates for h in histories)
@@ -89,7 +89,7 @@ def test_runs_are_grouped_by_policy_and_sorted_by_seed(learned: list[Run]) -> No
     assert groups[-1].label == "mcu, quorum 11, deadline 0.7"
 
 
-def test_no_runs_are_refused() -> None:
+def test_empty_list_of_runs_is_refused() -> None:
     with pytest.raises(InputError, match="At least one result is required"):
         group_runs([])
 
@@ -106,7 +106,7 @@ def test_the_accuracy_that_every_run_reached() -> None:
     assert common_accuracy(group_runs([reaching(float("nan"))])) is None
 
 
-def test_a_run_without_rounds_is_no_mistake() -> None:
+def test_run_without_rounds_is_accepted() -> None:
     history = made_up("mcu(quorum=1, deadline=2)", 0, 9, 4)
     empty: History = replace(
         history,
@@ -123,7 +123,7 @@ def test_a_run_without_rounds_is_no_mistake() -> None:
 
 
 @pytest.mark.slow
-def test_the_same_run_counts_once(tmp_path: Path) -> None:
+def test_duplicate_runs_count_once(tmp_path: Path) -> None:
     both = [kept(policy=policy, seed=seed) for policy in (MCU, AWU) for seed in (0, 1)]
     again = [kept("again", seed=1), *both]
     groups = group_runs(again)
@@ -138,7 +138,7 @@ def test_the_same_run_counts_once(tmp_path: Path) -> None:
     assert "left out" not in (tmp_path / "page.html").read_text()
 
 
-def test_of_the_same_run_the_one_that_came_furthest_counts() -> None:
+def test_of_duplicate_runs_the_longest_counts() -> None:
     for results in ([kept(rounds=3), kept("b", rounds=9)], [kept(rounds=9), kept("b", rounds=3)]):
         (group,) = group_runs(results)
         assert [history.rounds for history in group.histories] == [9]
@@ -149,7 +149,7 @@ def test_of_the_same_run_the_one_that_came_furthest_counts() -> None:
     [{"learner": {"name": "mlp"}}, {"run": {"rounds": 3}}, {"files": {"clients.csv": "1"}}],
     ids=str,
 )
-def test_runs_of_other_scenarios_are_no_repeats(other: Any) -> None:
+def test_runs_of_other_scenarios_are_not_duplicates(other: Any) -> None:
     results = [kept(), kept("b", seed=1, **other), kept("b", AWU, seed=1, **other)]
     groups = group_runs(results)
     assert [group.label for group in groups] == [
@@ -163,7 +163,7 @@ def test_runs_of_other_scenarios_are_no_repeats(other: Any) -> None:
     assert same.label == "mcu, quorum 1, deadline 2"
 
 
-def test_scenarios_are_told_apart_by_their_folders() -> None:
+def test_scenarios_are_labelled_by_their_folders() -> None:
     def called(*results: Kept) -> list[str]:
         return [group.scenario for group in group_runs(results)]
 

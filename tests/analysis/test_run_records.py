@@ -24,7 +24,7 @@ from tests.support.runs import (
 )
 
 
-def test_real_clients_do_the_same_never_again() -> None:
+def test_runs_of_real_clients_are_duplicates_only_with_the_same_start() -> None:
     def real(started: str) -> Run:
         settings = {"files": {}, "seed": 0, "policy": MCU}
         return Run(made_up(MCU, 0, 9, 4), {"settings": settings, "started": started})
@@ -33,7 +33,7 @@ def test_real_clients_do_the_same_never_again() -> None:
     assert len(group.runs) == 2
 
 
-def test_runs_that_do_not_say_what_they_are_are_all_kept() -> None:
+def test_runs_without_provenance_are_all_kept() -> None:
     (group,) = group_runs([Run(made_up(MCU, 0, 9, 4)), Run(made_up(MCU, 0, 9, 4))])
     assert len(group.runs) == 2
 
@@ -49,7 +49,7 @@ def test_policies_are_in_the_order_of_their_scenario() -> None:
 
 
 @pytest.mark.slow
-def test_a_file_that_says_who_takes_part_is_used_as_long_as_it_is_the_same(
+def test_clients_file_is_used_while_its_checksum_matches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "rate\n" + "1.0\n" * 19 + "4.0\n"

@@ -24,7 +24,7 @@ rounds = 9
 """
 
 
-def test_runs_are_found_once_and_other_files_counted(tmp_path: Path) -> None:
+def test_each_run_is_found_once_and_other_files_are_counted(tmp_path: Path) -> None:
     execute(scenario_from_text("small.toml", TEXT), "mcu", 0, tmp_path / "runs" / "mcu-seed-0")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "run.json").write_text("[]")

@@ -13,21 +13,21 @@ def coverage(estimates: list[Estimate], truth: float) -> float:
     return float(np.mean([abs(e.mean - truth) <= e.interval() for e in estimates]))
 
 
-def test_intervals_of_few_values_hold_the_truth_as_often_as_they_say() -> None:
+def test_intervals_of_few_values_have_nominal_coverage() -> None:
     rng = np.random.default_rng(1)
     found = [mean(rng.normal(3.0, 2.0, 4)) for _ in range(2000)]
     # With 4 values a normal interval would hold it 86% of the time.
     assert coverage(found, 3.0) == pytest.approx(0.95, abs=0.015)
 
 
-def test_chance_is_as_likely_as_it_says() -> None:
+def test_p_values_are_uniform_under_the_null() -> None:
     rng = np.random.default_rng(2)
     chances = np.array([mean(rng.normal(3.0, 2.0, 4)).chance(3.0) for _ in range(2000)])
     for level in (0.05, 0.3, 0.7):
         assert np.mean(chances < level) == pytest.approx(level, abs=0.035)
 
 
-def test_a_ratio_of_sums_hits_where_a_mean_of_ratios_does_not() -> None:
+def test_ratio_of_sums_is_unbiased_where_a_mean_of_ratios_is_not() -> None:
     rng = np.random.default_rng(3)
     # Waste over updates, a pair per block of rounds: failed rounds waste much, and give no update.
     updates = rng.binomial(8, 0.4, size=(1500, 20))
@@ -44,20 +44,20 @@ def test_a_ratio_of_sums_hits_where_a_mean_of_ratios_does_not() -> None:
     assert off < 0.02 * truth < off_naive
 
 
-def test_the_values_of_a_ratio_have_the_ratio_as_their_mean() -> None:
+def test_mean_of_ratio_values_is_the_ratio() -> None:
     over, under = np.array([3.0, 5.0, 1.0]), np.array([1.0, 0.0, 2.0])
     assert ratio_values(over, under).mean() == pytest.approx(3.0)
     assert ratio([4.0], [2.0]).mean == 2.0
 
 
 @pytest.mark.parametrize(("over", "expected"), [(5.0, float("inf")), (0.0, float("nan"))])
-def test_nothing_below_the_line(over: float, expected: float) -> None:
+def test_ratio_with_a_denominator_of_zero(over: float, expected: float) -> None:
     found = ratio([over, over], [0.0, 0.0])
     assert found.mean == pytest.approx(expected, nan_ok=True)
     assert np.isnan([found.error, found.off_by(1.0), found.chance(1.0), found.interval()]).all()
 
 
-def test_blocks_see_that_neighbours_depend_on_each_other() -> None:
+def test_blocks_account_for_autocorrelation() -> None:
     rng, steps, memory = np.random.default_rng(4), 4000, 0.9
     shocks = rng.normal(size=(200, steps))
     series = np.empty_like(shocks)
@@ -73,14 +73,14 @@ def test_blocks_see_that_neighbours_depend_on_each_other() -> None:
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3, 4, 7, 39, 40, 41, 1000])
-def test_blocks_lose_nothing(rounds: int) -> None:
+def test_sum_of_blocks_is_the_total(rounds: int) -> None:
     column = np.arange(1.0, rounds + 1)
     found = blocks(column)
     assert found.sum() == pytest.approx(column.sum())
     assert len(found) == max(1, min(BLOCKS, rounds // 2))
 
 
-def test_pairs_take_out_what_both_share() -> None:
+def test_paired_differences_cancel_shared_noise() -> None:
     rng = np.random.default_rng(5)
     found, apart = [], []
     for _ in range(1000):
@@ -93,7 +93,7 @@ def test_pairs_take_out_what_both_share() -> None:
     assert np.isnan(paired([np.inf, 1.0], [np.inf, 1.0]).mean)
 
 
-def test_few_or_equal_values_have_no_error_to_speak_of() -> None:
+def test_error_of_one_value_or_of_equal_values() -> None:
     assert np.isnan(mean([2.0]).error)
     assert np.isnan(mean([]).mean)
     assert mean([0.1 + 0.2, 0.3]).error == 0.0  # a rounding error does not count as spread

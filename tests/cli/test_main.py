@@ -27,7 +27,7 @@ def test_the_installed_command() -> None:
 
 @pytest.mark.parametrize("verb", ["simulate", "compare"])
 @pytest.mark.slow
-def test_an_interrupt_says_how_to_go_on(scenario: Path, verb: str) -> None:
+def test_interrupt_prints_how_to_resume(scenario: Path, verb: str) -> None:
     scenario.write_text(SCENARIO.partition("[task]")[0] + "[run]\nrounds = 10_000_000\n")
     options = {"simulate": ["--seed", "0"], "compare": ["--jobs", "2"]}[verb]
     code = (
@@ -58,7 +58,7 @@ def test_an_interrupt_says_how_to_go_on(scenario: Path, verb: str) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
 @pytest.mark.parametrize("options", ["", " --json"])
-def test_output_that_cannot_be_written_is_a_sentence(options: str) -> None:
+def test_unwritable_output_is_a_one_line_error(options: str) -> None:
     command = f"{sys.executable} -m cafe policies{options} > /dev/full"
     ran = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert ran.returncode == 2
@@ -67,14 +67,14 @@ def test_output_that_cannot_be_written_is_a_sentence(options: str) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
-def test_nobody_has_to_listen(closed: str) -> None:
+def test_closed_output_pipe_is_not_an_error(closed: str) -> None:
     command = f"{sys.executable} -m cafe policies {closed}"
     ran = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
 @pytest.mark.usefixtures("scenario")
-def test_progress_in_a_pipe_leaves_the_output_alone(
+def test_progress_in_a_pipe_does_not_mix_with_the_output(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(console, "LINES_APART", 0.0)

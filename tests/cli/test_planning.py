@@ -39,7 +39,7 @@ def test_infinities_are_null_in_json(run: Run) -> None:
     assert expected["waste"] is None
 
 
-def test_tables_for_people(run: Run) -> None:
+def test_readable_tables(run: Run) -> None:
     out = run(PLAN).out
     for words in ("8.52099", "Compared with usual guesses", "All local optima", "wait for all"):
         assert words in out
@@ -87,7 +87,7 @@ def test_steps_reach_the_planner(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", ["1e308", "1e-320"])
-def test_a_model_beyond_all_sizes_is_refused(run: Run, tmp_path: Path, size: str) -> None:
+def test_extreme_model_size_is_refused(run: Run, tmp_path: Path, size: str) -> None:
     fleet = tmp_path / "fleet.toml"
     fleet.write_text(f'[federation]\npreset = "phones"\nmodel_kbytes = {size}\n')
     ran = run(f"plan --federation {fleet} --waste-price 1 --broadcast-price 10")
@@ -96,7 +96,7 @@ def test_a_model_beyond_all_sizes_is_refused(run: Run, tmp_path: Path, size: str
 
 
 @pytest.mark.slow
-def test_pictures_and_reports(run: Run, tmp_path: Path) -> None:
+def test_plots_and_pages_are_written(run: Run, tmp_path: Path) -> None:
     picture, page = tmp_path / "plan.svg", tmp_path / "plan.html"
     ran = run(f"{PLAN} --plot {picture} --report {page}")
     assert ran.code == 0
@@ -159,7 +159,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("command", "words"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_mistakes(
+def test_wrong_commands_are_refused(
     run: Run, command: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -183,7 +183,9 @@ FILES = {
 
 
 @pytest.mark.parametrize(("verb", "name", "text", "words"), FILES.values(), ids=FILES.keys())
-def test_bad_files(run: Run, verb: str, name: str, text: str, words: str, tmp_path: Path) -> None:
+def test_bad_files_are_refused(
+    run: Run, verb: str, name: str, text: str, words: str, tmp_path: Path
+) -> None:
     file = tmp_path / name
     file.write_text(text)
     federation = f"plan --federation {file} --waste-price 1 --broadcast-price 1"

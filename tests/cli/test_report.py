@@ -57,13 +57,13 @@ def cafe(
     return called
 
 
-def test_the_first_policy_is_the_one_that_compare_compares_with(cafe: Cafe) -> None:
+def test_report_compares_with_the_same_first_policy_as_compare(cafe: Cafe) -> None:
     assert cafe("report results") == (0, "Wrote report.html\n")
     page = Path("report.html").read_text()
     assert re.search("Difference to mcu, quorum 2, deadline 0.7, seed by seed", page)
 
 
-def test_files_of_others_are_skipped_and_counted(cafe: Cafe) -> None:
+def test_run_files_of_other_programs_are_skipped_and_counted(cafe: Cafe) -> None:
     for name, text in (("a", '{"id": 1}'), ("b", "[]"), ("c", "no json"), ("d", '{"format": "x"}')):
         folder = Path("results") / name
         folder.mkdir()
@@ -91,14 +91,14 @@ def test_a_damaged_run_is_refused(cafe: Cafe, damaged: str) -> None:
         "plan --clients 9 --rate 1 --waste-price 1 --broadcast-price 1 --report",
     ],
 )
-def test_a_page_has_a_pages_name(cafe: Cafe, verb: str, name: str) -> None:
+def test_page_name_must_end_in_html(cafe: Cafe, verb: str, name: str) -> None:
     code, said = cafe(f"{verb} {name}")
     assert code == 2
     assert f"{name}: a page's name must end in .html or .htm" in said
     assert not Path(name).exists()
 
 
-def test_a_picture_is_no_page(cafe: Cafe) -> None:
+def test_file_endings_of_plots_and_pages_are_checked(cafe: Cafe) -> None:
     command = "plan --clients 9 --rate 1 --waste-price 1 --broadcast-price 1 --plot x.html"
     assert "a picture's name must end in one of" in cafe(command)[1]
     assert cafe("report results --output page.HTM")[0] == 0

@@ -10,7 +10,7 @@ from tests.support.runs import POLICIES, played
 from tests.support.terminal import text_of
 
 
-def test_the_terminal_shows_the_same() -> None:
+def test_terminal_tables_show_the_figures_of_the_groups() -> None:
     runs = [played(policy, seed, rounds=20) for policy in POLICIES for seed in (0, 1)]
     text = text_of(result_tables.comparison_tables(runs))
     for group in group_runs(runs):

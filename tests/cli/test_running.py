@@ -16,7 +16,7 @@ from tests.support.command_line import Run
 pytestmark = pytest.mark.slow
 
 
-def test_simulate_is_what_python_simulates(run: Run, scenario: Path) -> None:
+def test_simulate_command_equals_the_python_function(run: Run, scenario: Path) -> None:
     made = run.json("simulate small.toml")
     assert run.err == "Wrote results/small\n"
     read = cafe.scenario.load_scenario(scenario)
@@ -45,7 +45,7 @@ def test_simulate_prints_a_table(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("scenario")
-def test_results_are_kept_unless_told_otherwise(run: Run) -> None:
+def test_results_are_overwritten_only_with_the_option(run: Run) -> None:
     first = run.json("simulate small.toml --seed 0")
     ran = run("simulate small.toml")
     assert ran.code == 2
@@ -80,7 +80,7 @@ def test_compare_pairs_the_seeds(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("scenario")
-def test_report_is_one_page(run: Run) -> None:
+def test_report_writes_one_page(run: Run) -> None:
     run("compare small.toml --jobs 1 --rounds 10")
     ran = run("report results results/small-compared --output page.html --title Two")
     assert ran.code == 0, ran.err
@@ -90,7 +90,7 @@ def test_report_is_one_page(run: Run) -> None:
     assert "4 runs" in page, "a folder that is named twice counts once"
 
 
-def test_policies_are_listed_with_all_that_they_take(run: Run) -> None:
+def test_policies_are_listed_with_all_parameters(run: Run) -> None:
     listed = {policy["name"]: policy for policy in run.json("policies")}
     assert listed.keys() == recipes().keys()
     for name, recipe in recipes().items():
@@ -104,7 +104,7 @@ def test_policies_are_listed_with_all_that_they_take(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("scenario")
-def test_one_line_says_how_to_get_tables(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_parquet_extra_is_mentioned_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "find_spec", lambda _: None)
     assert not parquet_possible()
     ran = run("simulate small.toml --rounds 2")
@@ -129,7 +129,7 @@ RUN_MISTAKES = {
 
 @pytest.mark.usefixtures("scenario")
 @pytest.mark.parametrize(("command", "words"), RUN_MISTAKES.values(), ids=RUN_MISTAKES)
-def test_mistakes_about_runs(run: Run, command: str, words: str) -> None:
+def test_wrong_run_commands_are_refused(run: Run, command: str, words: str) -> None:
     ran = run(command)
     assert ran.code == 2
     assert words in ran.err

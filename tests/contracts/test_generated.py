@@ -37,7 +37,7 @@ def federation(timed: bool, ties: bool) -> cafe.Federation:
 )
 @settings(max_examples=100, deadline=None, derandomize=True)
 @pytest.mark.slow
-def test_engine_reference_and_live_stay_equal(
+def test_engine_reference_and_live_runs_are_equal(
     seed: int, late: bool, timed: bool, ties: bool, observes: bool
 ) -> None:
     policy = generated(seed, late, timed, observes)
@@ -58,7 +58,7 @@ def test_engine_reference_and_live_stay_equal(
 @given(seed=st.integers(0, 2**32), late=st.booleans(), timed=st.booleans())
 @settings(max_examples=25, deadline=None, derandomize=True)
 @pytest.mark.slow
-def test_a_run_that_is_saved_and_restored_is_the_same_run(
+def test_saved_and_restored_run_equals_an_uninterrupted_one(
     seed: int, late: bool, timed: bool
 ) -> None:
     policy = generated(seed, late, timed)

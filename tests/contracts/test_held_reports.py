@@ -50,7 +50,7 @@ def table(seen: list[Any], use: bool = True, until: int = 10**9) -> Policy:
 
 
 @ENGINES
-def test_a_report_is_offered_to_every_merge(engine: Any) -> None:
+def test_held_report_is_offered_to_every_merge(engine: Any) -> None:
     seen: list[Any] = []
     run = engine(WHO, table(seen))
     outcomes = [run.step() for _ in range(5)]
@@ -73,7 +73,7 @@ def test_a_report_is_offered_to_every_merge(engine: Any) -> None:
 
 
 @ENGINES
-def test_what_was_used_is_dropped_without_waste(engine: Any) -> None:
+def test_used_reports_are_dropped_without_waste(engine: Any) -> None:
     run = engine(WHO, table([], until=2))
     for _ in range(3):
         run.step()
@@ -83,7 +83,7 @@ def test_what_was_used_is_dropped_without_waste(engine: Any) -> None:
 
 
 @ENGINES
-def test_what_was_never_used_is_charged_when_it_is_dropped(engine: Any) -> None:
+def test_unused_reports_are_charged_when_dropped(engine: Any) -> None:
     """Held from round 0 to 2 by client 0; client 1's reports replace one another."""
     run = engine(WHO, table([], use=False, until=2))
     outcomes = [run.step() for _ in range(3)]
@@ -94,7 +94,7 @@ def test_what_was_never_used_is_charged_when_it_is_dropped(engine: Any) -> None:
 
 
 @ENGINES
-def test_a_stale_report_that_is_held_has_the_fate_of_its_first_use(engine: Any) -> None:
+def test_held_stale_report_has_the_fate_of_its_first_use(engine: Any) -> None:
     seen: list[Any] = []
     policy = table(seen, use=False)
 

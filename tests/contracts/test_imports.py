@@ -74,7 +74,7 @@ def imported(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_imports_point_down(path: Path) -> None:
+def test_packages_import_only_lower_layers(path: Path) -> None:
     own = part(path)
     assert own in LEVEL, f"{own} has no place in the drawing of layers: docs/design.md and here"
     for other in imported(path) - {own}:
@@ -87,7 +87,7 @@ def loaded_by(code: str) -> set[str]:
     return set(ran.stderr.split())
 
 
-def test_import_cafe_loads_nothing() -> None:
+def test_import_cafe_loads_no_dependency() -> None:
     heavy = {"numpy", "scipy", "pydantic", "rich", "typer", "matplotlib", "torch", "flwr"}
     assert not heavy & loaded_by("import cafe")
 
@@ -99,7 +99,7 @@ def test_import_cafe_loads_nothing() -> None:
         "'expect', '--clients', '50', '--rate', '1', '--quorum', '3', '--deadline', '1', '--json'",
     ],
 )
-def test_planning_loads_nothing_heavy(arguments: str) -> None:
+def test_planning_loads_no_heavy_package(arguments: str) -> None:
     modules = loaded_by(
         f"import cafe.cli; sys.argv = ['cafe', {arguments}]\n"
         "try: cafe.cli.main()\nexcept SystemExit as stop: assert not stop.code"

@@ -37,7 +37,7 @@ def setting(policy: Policy, what: cafe.Task | None = None, **given: Any) -> cont
     return contract.CheckSetup(lambda: policy, task=what, **whole)
 
 
-def test_every_recipe_is_examined() -> None:
+def test_every_recipe_has_an_entry() -> None:
     assert recipes().keys() == RECIPES.keys()
     assert all(p.name == name for name, some in RECIPES.items() for p in some)
     assert recipes() == {name: getattr(cafe.policies, name) for name in RECIPES}
@@ -45,7 +45,7 @@ def test_every_recipe_is_examined() -> None:
 
 @every_policy
 @pytest.mark.parametrize(("crash", "availability"), [(0.0, 1.0), (0.25, 0.7)])
-def test_engine_and_reference_keep_the_same_books(
+def test_engine_and_reference_have_the_same_books(
     policy: Policy, crash: float, availability: float
 ) -> None:
     lossy = setting(policy, federation=federation(availability), rounds=70, crash=crash)
@@ -54,7 +54,7 @@ def test_engine_and_reference_keep_the_same_books(
 
 
 @every_policy
-def test_engine_and_reference_agree_on_clients_that_come_and_go(policy: Policy) -> None:
+def test_engine_and_reference_agree_with_presence(policy: Policy) -> None:
     coming = replace(federation(), presence=OnOff(on=3.0, off=0.4), per_step=0.03)
     what = task()  # an epoch has steps
     contract.check_reference(setting(policy, what, federation=coming))
@@ -72,13 +72,13 @@ def test_engine_and_reference_agree_on_clients_that_come_and_go(policy: Policy) 
     ids=["plain", "yogi", "momentum"],
 )
 @pytest.mark.slow
-def test_engine_and_reference_learn_the_same(policy: Policy, changes: dict[str, Any]) -> None:
+def test_engine_and_reference_learn_the_same_model(policy: Policy, changes: dict[str, Any]) -> None:
     who, what = federation(0.8), task(**changes)
     contract.check_reference(setting(policy, what, federation=who, crash=0.1, seed=11))
 
 
 @over(TIMED)
-def test_steps_that_take_time(policy: Policy) -> None:
+def test_contract_holds_with_a_step_time(policy: Policy) -> None:
     who = replace(federation(), per_step=0.04)
     contract.check_reference(setting(policy, task(), federation=who))
     contract.check_saving(setting(policy, task(), federation=who, rounds=12))
@@ -86,7 +86,7 @@ def test_steps_that_take_time(policy: Policy) -> None:
 
 
 @every_policy
-def test_every_client_gets_lost_now_and_then(policy: Policy) -> None:
+def test_crashed_and_absent_clients_are_counted(policy: Policy) -> None:
     history = cafe.simulate(federation(0.8), policy, rounds=150, seed=2, crash=0.1)
     assert history.fates["refused"] == 0
     assert history.fates["crashed"] > 0
@@ -94,7 +94,7 @@ def test_every_client_gets_lost_now_and_then(policy: Policy) -> None:
 
 
 @every_policy
-def test_time_is_accounted_for(policy: Policy) -> None:
+def test_time_and_ages_are_consistent(policy: Policy) -> None:
     contract.check_time(setting(policy, rounds=100))
     history = cafe.simulate(federation(), policy, rounds=100, seed=2)
     assert np.all(history.age_by_client > 0)
@@ -117,23 +117,23 @@ def test_dropout_applies_once(policy: Policy) -> None:
 
 
 @over(EVERY + SEEING)
-def test_same_seed_same_bytes_whatever_ran_before(policy: Policy) -> None:
+def test_same_seed_gives_the_same_bytes(policy: Policy) -> None:
     contract.check_same_seed(setting(policy, task(), rounds=20))
 
 
 @every_policy
-def test_another_seed_is_another_run(policy: Policy) -> None:
+def test_another_seed_gives_another_run(policy: Policy) -> None:
     one, other = (cafe.simulate(federation(), policy, rounds=20, seed=seed) for seed in (1, 2))
     assert not np.array_equal(one.by_round["work"], other.by_round["work"])
 
 
 @every_policy
-def test_evaluation_changes_nothing(policy: Policy) -> None:
+def test_evaluation_does_not_change_the_run(policy: Policy) -> None:
     contract.check_evaluation(setting(policy, task(), rounds=20))
 
 
 @every_policy
-def test_a_task_changes_nothing_in_the_books_but_bytes(policy: Policy) -> None:
+def test_task_changes_only_the_bytes_in_the_books(policy: Policy) -> None:
     what = task()
     who = cafe.Federation.join(
         *(
@@ -152,14 +152,14 @@ def test_a_task_changes_nothing_in_the_books_but_bytes(policy: Policy) -> None:
 
 
 @over(EVERY + SEEING)
-def test_a_run_that_is_saved_and_restored_is_the_same_run(policy: Policy) -> None:
+def test_saved_and_restored_run_equals_an_uninterrupted_one(policy: Policy) -> None:
     what = task(server=Adam())
     given = setting(policy, what, federation=federation(0.8), rounds=24, seed=6, crash=0.1)
     contract.check_saving(given)
 
 
 @every_policy
-def test_decisions_leave_their_arguments_alone(policy: Policy) -> None:
+def test_decisions_do_not_change_their_arguments(policy: Policy) -> None:
     contract.check_arguments(setting(policy))
 
 
@@ -169,7 +169,7 @@ def test_decisions_cannot_see_the_future(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("policy", [p for some in RECIPES.values() for p in some], ids=str)
-def test_recipes_are_values_that_say_what_they_are(policy: Policy) -> None:
+def test_recipes_are_values_with_text_and_identity(policy: Policy) -> None:
     recipe = recipes()[policy.name]
     again = recipe(**policy.parameters)
     assert again == policy

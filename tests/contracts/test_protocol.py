@@ -36,7 +36,7 @@ from cafe.testing import contract
 from tests.support.policies import CLIENTS, clipped, federation, task
 
 
-def test_what_a_policy_needs_must_be_there() -> None:
+def test_needs_of_a_policy_must_be_met() -> None:
     with pytest.raises(InputError, match="needs updates, which exist only with a task"):
         cafe.simulate(federation(), clipped(0.1), rounds=3)
     with pytest.raises(InputError, match="may need"):
@@ -76,7 +76,7 @@ def test_a_policy_that_needs_losses_sees_them() -> None:
 
 
 @pytest.mark.parametrize("answer", [Wait(until=-1.0), Wait(float("nan")), Wait(reports=1)])
-def test_time_does_not_run_backwards(answer: Wait) -> None:
+def test_close_must_wait_for_a_later_time_or_more_reports(answer: Wait) -> None:
     asked = 0
 
     def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
@@ -99,7 +99,7 @@ def test_invitations_are_checked(clients: list[Any]) -> None:
         cafe.simulate(federation(), policy, rounds=1)
 
 
-def test_a_run_is_taken_up_by_its_like_only() -> None:
+def test_saved_run_is_restored_only_into_an_equal_run() -> None:
     kept = save(Run(federation(), mcu(quorum=1, deadline=0.5), seed=1))
     for other in (
         Run(federation(), mcu(quorum=1, deadline=0.5), seed=2),
@@ -112,7 +112,7 @@ def test_a_run_is_taken_up_by_its_like_only() -> None:
             restore(other, kept)
 
 
-def test_work_may_differ_from_round_to_round() -> None:
+def test_work_may_differ_between_rounds() -> None:
     def invite(ledger: Ledger, rng: np.random.Generator) -> Invitation:
         work = Work(1 + ledger.round % 3) if ledger.round % 4 else Work(epochs=1, scaled=False)
         return Fraction(0.5, work)(ledger, rng)
@@ -131,7 +131,7 @@ def test_work_may_differ_within_a_local_model() -> None:
     assert cafe.simulate(federation(), policy, rounds=50, seed=1).updates < 25
 
 
-def test_updates_of_nobody_are_none() -> None:
+def test_updates_are_empty_without_reports() -> None:
     """A policy that uses updates may commit a round without reports."""
 
     def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
@@ -153,7 +153,7 @@ def test_updates_of_nobody_are_none() -> None:
         assert seen == [(0, size)] * 3
 
 
-def test_a_commit_without_reports_while_a_local_job_runs() -> None:
+def test_commit_without_reports_while_a_local_job_runs() -> None:
     """A job that continues from a local model is open, and no client has reported."""
 
     def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
@@ -171,7 +171,7 @@ def test_a_commit_without_reports_while_a_local_job_runs() -> None:
     contract.check_fates(contract.CheckSetup(lambda: policy, who, what, 5))
 
 
-def test_a_client_that_is_merged_twice_ends_what_it_kept_once() -> None:
+def test_client_merged_twice_in_a_round_discards_its_held_report_once() -> None:
     """It reports twice into one update, and what it had kept is discarded once."""
 
     def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict | Invitation:
@@ -196,7 +196,7 @@ def test_a_client_that_is_merged_twice_ends_what_it_kept_once() -> None:
     contract.check_reference(contract.CheckSetup(lambda: policy, who, None, 2))
 
 
-def test_forecasts_are_for_policies_that_need_them() -> None:
+def test_forecasts_must_be_declared_in_needs() -> None:
     """Other policies see no forecasts. Without a presence no client ever leaves."""
     seen = list[Any]()
 

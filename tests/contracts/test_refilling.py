@@ -49,7 +49,7 @@ def refilling(goal: int, seen: list[Any]) -> Policy:
 
 
 @ENGINES
-def test_who_reports_when(engine: Any) -> None:
+def test_refilled_clients_report_in_order_of_time(engine: Any) -> None:
     """Client 0 takes 1, client 1 takes 2.5: 0 reports twice before 1 does."""
     who = cafe.Federation.join(
         cafe.Federation(1, cafe.Constant(1.0)), cafe.Federation(1, cafe.Constant(2.5))

@@ -64,14 +64,14 @@ def test_partial_work_that_cannot_take_one_step_is_late(engine: Any) -> None:
 
 
 @ENGINES
-def test_partial_work_to_the_very_deadline(engine: Any) -> None:
+def test_partial_work_may_end_at_the_deadline(engine: Any) -> None:
     seen: list[Any] = []
     engine(WHO, looking(Everyone(Work(5, partial=True)), 1.0, seen)).step()
     assert [row[:3] for row in seen[0]] == [(k, 1.0, 2) for k in range(3)]
 
 
 @ENGINES
-def test_seconds_of_work(engine: Any) -> None:
+def test_work_in_seconds(engine: Any) -> None:
     """In 0.6 seconds a client takes 2 steps of 0.25; in 0.1 seconds it still takes one."""
     for budget, steps in ((0.6, 2), (0.5, 2), (0.1, 1)):
         seen: list[Any] = []
@@ -80,7 +80,7 @@ def test_seconds_of_work(engine: Any) -> None:
 
 
 @ENGINES
-def test_a_client_that_leaves_is_lost_then(engine: Any) -> None:
+def test_job_of_a_client_that_leaves_is_lost(engine: Any) -> None:
     """Client 0 stays, client 1 leaves at 0.6 in the middle of its job, client 2 was never there."""
     presence = Trace([[0, 0.0, 100.0], [1, 0.0, 0.6], [2, 50.0, 60.0]])
     who = cafe.Federation(3, cafe.Constant(1.0), presence=presence)
@@ -110,7 +110,7 @@ def test_bytes(engine: Any) -> None:
 
 
 @ENGINES
-def test_bytes_of_clients_that_get_lost(engine: Any) -> None:
+def test_bytes_of_late_and_absent_clients(engine: Any) -> None:
     """Absent clients are sent nothing; late clients are sent the model and send nothing back."""
     what = small_task(3)
     who = cafe.Federation.join(
@@ -124,7 +124,7 @@ def test_bytes_of_clients_that_get_lost(engine: Any) -> None:
 
 
 @ENGINES
-def test_partial_work_ends_at_the_deadline_itself(engine: Any) -> None:
+def test_partial_work_at_the_deadline_is_exact_in_floating_point(engine: Any) -> None:
     """0.5 + 10 * 0.1 is 1.5 in floating point too, although 1.0 // 0.1 is 9."""
     seen: list[Any] = []
     who = cafe.Federation(1, cafe.Constant(0.5), per_step=0.1)
@@ -141,7 +141,7 @@ def test_bytes_of_compressed_reports(engine: Any) -> None:
 
 
 @ENGINES
-def test_seconds_stand_for_at_most_a_billion_steps(engine: Any) -> None:
+def test_work_in_seconds_is_at_most_a_billion_steps(engine: Any) -> None:
     seen: list[Any] = []
     who = cafe.Federation(1, cafe.Constant(0.5), per_step=1e-13)
     engine(who, looking(Everyone(Work(seconds=1.0)), 2.0, seen)).step()

@@ -29,7 +29,7 @@ SURFACE = {
 }  # fmt: skip
 
 
-def test_all_is_the_surface() -> None:
+def test_all_lists_the_public_surface() -> None:
     assert set(cafe.__all__) == set().union(*SURFACE.values())
     assert sorted(cafe.__all__) == sorted(dir(cafe))
 
@@ -46,7 +46,7 @@ def test_unknown_name() -> None:
 
 
 @pytest.mark.parametrize("package", sorted(SURFACE["packages"]))
-def test_packages_list_what_they_offer(package: str) -> None:
+def test_names_in_packages_are_documented(package: str) -> None:
     module = getattr(cafe, package)
     for name in module.__all__:
         assert inspect.getdoc(getattr(module, name))

@@ -141,7 +141,7 @@ EXPECTED = [
 
 
 @pytest.mark.parametrize("which", ["engine", "reference", "live"])
-def test_what_decisions_see(which: str) -> None:
+def test_decisions_see_the_expected_ledgers(which: str) -> None:
     found = sights(which)
     assert [sight.decision for sight in found] == [sight.decision for sight in EXPECTED]
     for ours, expected in zip(found, EXPECTED, strict=True):
@@ -150,7 +150,7 @@ def test_what_decisions_see(which: str) -> None:
         assert mine == theirs
 
 
-def test_jobs_that_are_dropped_leave_their_clients_idle_in_observe() -> None:
+def test_clients_of_dropped_jobs_are_idle_in_observe() -> None:
     book = Notebook()
     Run(WHO, replace(book.policy, carry=DropAll())).step()
     by_name = {sight.decision: sight for sight in book.seen}

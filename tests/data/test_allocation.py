@@ -28,7 +28,7 @@ def tables(draw: st.DrawFn) -> tuple[Any, Any]:
 
 @steady
 @given(tables(), st.integers(0, 9))
-def test_what_was_asked_for_is_held(table: tuple[Any, Any], seed: int) -> None:
+def test_clients_hold_the_requested_class_counts(table: tuple[Any, Any], seed: int) -> None:
     labels, counts = table
     shards = allocate(labels, counts, np.random.default_rng(seed))
     np.testing.assert_array_equal(class_counts(labels, shards), counts)
@@ -47,7 +47,7 @@ def test_rows_are_shared_only_when_there_are_too_few(table: tuple[Any, Any], see
     assert len(np.unique(rows)) == len(rows)
 
 
-def test_every_row_is_as_likely_as_any_other() -> None:
+def test_all_rows_are_equally_likely() -> None:
     """One of 5 rows is left for client 2, which needs 2; still all rows are equally likely."""
     rng = np.random.default_rng(0)
     counts = [[2], [2], [2]]
@@ -58,25 +58,25 @@ def test_every_row_is_as_likely_as_any_other() -> None:
         assert np.abs(held - 1600).max() < 4 * sd
 
 
-def test_holdings_count_repetitions() -> None:
+def test_class_counts_include_repetitions() -> None:
     shards = Shards.of([np.array([0, 0, 3]), np.array([2])])
     counts = class_counts([1, 0, 3, 1], shards)
     assert counts.tolist() == [[0, 3, 0, 0], [0, 0, 0, 1]]
 
 
 @pytest.mark.parametrize("count", [3, -1])
-def test_a_class_has_only_so_many(count: int) -> None:
+def test_count_above_the_class_size_is_refused(count: int) -> None:
     with pytest.raises(InputError, match=f"Client 1 is to hold {count} of a class that has 2"):
         allocate([0, 0, 1], [[1, 0], [count, 1]], np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("counts", [[[1]], [[1, 1, 1]], [1, 1], [[1.0, 1.0]]])
-def test_a_table_has_a_column_per_class(counts: Any) -> None:
+def test_counts_need_a_column_per_class(counts: Any) -> None:
     with pytest.raises(InputError, match=r"a column per class \(2\)"):
         allocate([0, 1], counts, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("labels", [[0.0, 1.0], [[0, 1]], [-1, 0], [], ["0"]])
-def test_labels_are_classes(labels: Any) -> None:
+def test_labels_must_be_whole_numbers(labels: Any) -> None:
     with pytest.raises(InputError, match="labels must be a flat array of whole numbers"):
         allocate(labels, [[1, 1]], np.random.default_rng(0))

@@ -30,7 +30,7 @@ def test_digits_need_no_network() -> None:
         assert (part.x.min(), part.x.max()) == (0.0, 1.0)
 
 
-def test_digits_are_split_once_and_for_all() -> None:
+def test_split_of_digits_is_fixed() -> None:
     found, digits = load_digits(), load("digits")
     sorted_by_digit = sorted(range(1797), key=lambda row: int(found.y[row]))
     test = sorted(sorted_by_digit[::5])
@@ -41,7 +41,7 @@ def test_digits_are_split_once_and_for_all() -> None:
     assert np.abs(np.bincount(digits.test.y) - np.bincount(found.y) / 5).max() < 1
 
 
-def test_the_paper_splits_the_training_examples() -> None:
+def test_split_of_the_paper_uses_the_training_examples() -> None:
     split = tagged(60).paper_split(seed=3)
     assert (len(split.train), len(split.test)) == (50, 10)
     both = np.concatenate([split.train.x, split.test.x])
@@ -59,7 +59,7 @@ def test_the_seed_decides_the_split() -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 0.5, True, "1"])
-def test_a_seed_is_a_whole_number(seed: object) -> None:
+def test_seed_must_be_a_whole_number(seed: object) -> None:
     with pytest.raises(InputError, match="seed must be a whole number"):
         tagged(60).paper_split(seed)  # type: ignore[arg-type]
 
@@ -73,7 +73,7 @@ def test_an_unknown_name_is_refused() -> None:
 
 
 @pytest.mark.slow
-def test_mnist_is_mnist(mnist: Path) -> None:
+def test_mnist_has_the_known_examples(mnist: Path) -> None:
     dataset = load("mnist", mnist)
     assert dataset.shape == (28, 28)
     assert dataset.train.x.shape == (60_000, 784)

@@ -17,7 +17,7 @@ SUMS = {
 }
 
 
-def test_the_arrays_are_the_known_ones() -> None:
+def test_digits_have_known_checksums() -> None:
     digits = load("digits")
     arrays = {
         "train x": digits.train.x,
@@ -29,7 +29,7 @@ def test_the_arrays_are_the_known_ones() -> None:
     assert [array.dtype for array in arrays.values()] == [np.float32, np.int64] * 2
 
 
-def test_they_are_the_ones_of_scikit_learn() -> None:
+def test_digits_equal_those_of_scikit_learn() -> None:
     theirs = pytest.importorskip("sklearn.datasets").load_digits()
     ours = load_digits()
     np.testing.assert_array_equal(ours.x * 16, theirs.data)

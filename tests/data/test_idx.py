@@ -15,25 +15,25 @@ IMAGE = idx.build(np.arange(24, dtype=np.uint8).reshape(2, 3, 4))
 
 @steady
 @given(arrays(np.uint8, array_shapes(max_dims=4, max_side=4)))
-def test_what_is_built_is_parsed_back(values: idx.Bytes) -> None:
+def test_built_file_is_parsed_back(values: idx.Bytes) -> None:
     parsed = idx.parse(idx.build(values), values.ndim, "there")
     assert parsed.dtype == np.uint8
     np.testing.assert_array_equal(parsed, values)
 
 
-def test_the_header_is_mnists() -> None:
+def test_header_is_that_of_mnist() -> None:
     assert IMAGE[:16].hex() == "00000803000000020000000300000004"
     assert IMAGE[16:] == bytes(range(24))
 
 
 @steady
 @given(st.integers(0, len(IMAGE) - 1))
-def test_a_file_that_was_cut_short_is_refused(length: int) -> None:
+def test_truncated_file_is_refused(length: int) -> None:
     with pytest.raises(FileError, match=r"^there: .*cut short"):
         idx.parse(IMAGE[:length], 3, "there")
 
 
-def test_a_file_that_goes_on_is_refused() -> None:
+def test_file_that_is_too_long_is_refused() -> None:
     with pytest.raises(FileError, match=r"2 x 3 x 4 values.*Got 25 bytes instead of 24.*too long"):
         idx.parse(IMAGE + b"\0", 3, "there")
 

@@ -23,7 +23,7 @@ from tests.support.labels import TEN, labels_of, spread
 
 
 @pytest.mark.parametrize("partition", [Dirichlet(least=4), Quantity(least=4)])
-def test_there_must_be_the_least_for_everyone(partition: Partition) -> None:
+def test_too_few_examples_for_the_minimum_are_refused(partition: Partition) -> None:
     labels = labels_of(10, 10)
     assert spread(partition, labels, 5).counts.tolist() == [4] * 5
     with pytest.raises(InputError, match=r"at least 4 of the 20 examples\. 6 clients need 24"):
@@ -44,7 +44,7 @@ def test_there_must_be_the_least_for_everyone(partition: Partition) -> None:
     ],
     ids=repr,
 )
-def test_rows_are_not_shared_without_asking(
+def test_rows_are_shared_only_with_the_option(
     partition: Partition, clients: int, option: str
 ) -> None:
     with pytest.raises(
@@ -56,13 +56,13 @@ def test_rows_are_not_shared_without_asking(
 @pytest.mark.parametrize(
     "partition", [IID(310), Classes(1, 36), Single(36, 36), Biased(0.1, 31, 31), Random(36, 36)]
 )
-def test_nobody_can_hold_more_than_there_is(partition: Partition) -> None:
+def test_more_examples_per_client_than_exist_are_refused(partition: Partition) -> None:
     with pytest.raises(InputError, match="ask for fewer per client"):
         spread(partition, TEN, 10)
 
 
 @pytest.mark.parametrize("partition", [Classes(), Single(), Biased(), Random(), Dirichlet()])
-def test_values_have_no_classes(partition: Partition) -> None:
+def test_values_without_classes_are_refused(partition: Partition) -> None:
     with pytest.raises(InputError, match="use IID or Quantity"):
         spread(partition, np.linspace(0, 1, 50), 3)
 
@@ -90,6 +90,6 @@ def test_values_have_no_classes(partition: Partition) -> None:
         (lambda: Quantity(least=1.5), "Quantity's least"),  # type: ignore[arg-type]
     ],
 )
-def test_an_option_that_cannot_be_is_refused(make: Callable[[], Partition], said: str) -> None:
+def test_invalid_options_are_refused(make: Callable[[], Partition], said: str) -> None:
     with pytest.raises(InputError, match=said):
         make()

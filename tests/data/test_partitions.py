@@ -81,14 +81,14 @@ def test_a_partition_is_a_value_of_simple_fields(cls: type[Any]) -> None:
 class TestEvery:
     @steady
     @given(seed=seeds)
-    def test_every_client_has_rows_that_are_there(self, partition: Partition, seed: int) -> None:
+    def test_every_client_has_valid_rows(self, partition: Partition, seed: int) -> None:
         shards = spread(partition, TEN, 12, seed)
         assert len(shards) == 12
         assert shards.counts.min() >= 1
         assert shards.rows.min() >= 0
         assert shards.rows.max() < len(TEN)
 
-    def test_the_seed_decides(self, partition: Partition) -> None:
+    def test_rows_depend_on_the_seed_alone(self, partition: Partition) -> None:
         first, again, other = (spread(partition, TEN, 12, seed) for seed in (1, 1, 2))
         np.testing.assert_array_equal(first.rows, again.rows)
         np.testing.assert_array_equal(first.starts, again.starts)
@@ -101,25 +101,27 @@ class TestEvery:
             assert biased[client] or len(set(shards[client].tolist())) == len(shards[client])
 
     @pytest.mark.parametrize("clients", [0, -1, 2.0, True, "3"])
-    def test_the_number_of_clients_is_whole(self, partition: Partition, clients: Any) -> None:
+    def test_number_of_clients_must_be_whole(self, partition: Partition, clients: Any) -> None:
         with pytest.raises(InputError, match=r"number of clients must be .* 1 or more. Got"):
             spread(partition, TEN, clients)
 
-    def test_classes_that_do_not_occur_do_no_harm(self, partition: Partition) -> None:
+    def test_classes_without_examples_are_ignored(self, partition: Partition) -> None:
         gaps, dense = (spread(partition, labels, 12) for labels in (TEN * 2 + 1, TEN))
         np.testing.assert_array_equal(gaps.rows, dense.rows)
         np.testing.assert_array_equal(gaps.starts, dense.starts)
 
 
 @pytest.mark.parametrize("partition", OWN_ROWS, ids=repr)
-def test_no_row_is_shared_unless_asked_for(partition: Partition) -> None:
+def test_rows_are_not_shared_by_default(partition: Partition) -> None:
     for seed in range(5):
         assert not doubles(spread(partition, TEN, 12, seed))
 
 
 @steady
 @given(some_labels, some_clients, seeds)
-def test_iid_is_the_same_for_all(labels: Labels, clients: int, seed: int) -> None:
+def test_iid_gives_all_clients_the_same_class_counts(
+    labels: Labels, clients: int, seed: int
+) -> None:
     sizes = np.bincount(labels)
     assume(sizes.min() >= clients)
     counts = class_counts(labels, spread(IID(), labels, clients, seed))
@@ -128,7 +130,9 @@ def test_iid_is_the_same_for_all(labels: Labels, clients: int, seed: int) -> Non
 
 @steady
 @given(some_labels, some_clients, st.integers(1, 5), seeds)
-def test_iid_shares_rows_when_told_to(labels: Labels, clients: int, each: int, seed: int) -> None:
+def test_iid_shares_rows_when_there_are_too_few(
+    labels: Labels, clients: int, each: int, seed: int
+) -> None:
     sizes = np.bincount(labels)
     shards = spread(IID(per_client=each * len(sizes)), labels, clients, seed)
     assert np.all(class_counts(labels, shards) == each)
@@ -136,7 +140,7 @@ def test_iid_shares_rows_when_told_to(labels: Labels, clients: int, each: int, s
     assert np.all(sizes[shared] < each * clients)
 
 
-def test_iid_spreads_values_too() -> None:
+def test_iid_accepts_values_without_classes() -> None:
     values = np.linspace(0, 1, 25)
     shards = spread(IID(), values, 4)
     assert shards.counts.tolist() == [6, 6, 6, 6]
@@ -152,7 +156,9 @@ def test_iid_needs_a_multiple_of_the_classes(asked: int, offered: int) -> None:
 
 @steady
 @given(some_labels, st.integers(1, 4), st.data())
-def test_classes_are_never_the_same_for_two(labels: Labels, each: int, data: st.DataObject) -> None:
+def test_no_two_clients_have_the_same_classes(
+    labels: Labels, each: int, data: st.DataObject
+) -> None:
     sizes = np.bincount(labels)
     assume(each <= len(sizes))
     clients = data.draw(st.integers(1, math.comb(len(sizes), each)))
@@ -166,7 +172,7 @@ def test_classes_are_never_the_same_for_two(labels: Labels, each: int, data: st.
     assert set(np.unique(held)) <= {per_client // each, per_client // each + 1}
 
 
-def test_what_does_not_divide_goes_to_any_class() -> None:
+def test_remainder_goes_to_a_random_class() -> None:
     """One of three classes has one more example; each class equally often."""
     counts = class_counts(TEN, spread(Classes(each=3, per_client=4), TEN, 120))
     held = counts[counts > 0].reshape(120, 3)
@@ -186,7 +192,7 @@ def test_classes_of_the_paper() -> None:
     assert np.abs(holders - 30).max() <= 8, "no class is rare"
 
 
-def test_there_are_only_so_many_combinations() -> None:
+def test_more_clients_than_combinations_are_refused() -> None:
     assert len(spread(Classes(each=3, per_client=3), TEN, 120)) == 120
     with pytest.raises(InputError, match="can be chosen in 120 ways: too few for 121 clients"):
         spread(Classes(each=3, per_client=3), TEN, 121)
@@ -194,13 +200,13 @@ def test_there_are_only_so_many_combinations() -> None:
         spread(Classes(each=11), TEN, 1)
 
 
-def test_a_class_that_nobody_holds_does_not_count() -> None:
+def test_class_held_by_no_client_is_ignored() -> None:
     assert spread(Biased(share=0.0), labels_of(2, 30, 30), 4).counts.tolist() == [15] * 4
 
 
 @steady
 @given(some_labels, some_clients, seeds)
-def test_single_goes_round_the_classes(labels: Labels, clients: int, seed: int) -> None:
+def test_single_cycles_through_the_classes(labels: Labels, clients: int, seed: int) -> None:
     classes = len(np.bincount(labels))
     counts = class_counts(labels, spread(Single(least=2, most=5), labels, clients, seed))
     held = np.count_nonzero(counts, axis=1)
@@ -226,7 +232,7 @@ def test_random_draws_a_number_for_every_class() -> None:
 
 @steady
 @given(some_labels, st.integers(2, 15), st.floats(0, 0.6), st.integers(1, 4), seeds)
-def test_biased_clients_repeat_a_few(
+def test_biased_clients_repeat_a_few_examples(
     labels: Labels, clients: int, share: float, points: int, seed: int
 ) -> None:
     classes = len(np.bincount(labels))
@@ -254,14 +260,14 @@ def test_the_first_clients_are_the_biased_ones() -> None:
     assert spread(Biased(share=0.0), TEN, 9).counts.tolist() == [30] * 9
 
 
-def test_biased_clients_have_their_own_few() -> None:
+def test_biased_clients_have_distinct_examples() -> None:
     shards = spread(Biased(share=0.5, points=5, per_client=10), TEN, 12)
     few = [set(shards[client].tolist()) for client in range(6)]
     assert len(set.union(*few)) == 30
 
 
 @pytest.mark.parametrize(("labels", "clients"), [(labels_of(9), 3), (TEN, 1)])
-def test_biased_needs_others(labels: Labels, clients: int) -> None:
+def test_biased_needs_two_classes_and_an_unbiased_client(labels: Labels, clients: int) -> None:
     with pytest.raises(InputError, match="at least two classes and a client that is not"):
         spread(Biased(share=0.6, points=1), labels, clients)
 
@@ -318,7 +324,7 @@ def test_quantity_uses_every_row_once(
     assert shards.counts.min() >= least
 
 
-def test_quantity_is_uneven_in_number_and_not_in_kind() -> None:
+def test_quantity_varies_in_size_but_not_in_class_shares() -> None:
     labels = labels_of(*([1000] * 4))
     shards = spread(Quantity(alpha=0.5), labels, 10)
     assert shards.counts.max() > 10 * shards.counts.min()

@@ -44,7 +44,7 @@ def test_a_named_folder_is_read(
     assert not cache.exists(), "what the user has is not copied"
 
 
-def test_the_folder_inside_goes_first(files: Files, shelf: Any, fill: Any) -> None:
+def test_subfolder_of_the_dataset_is_searched_first(files: Files, shelf: Any, fill: Any) -> None:
     folder = fill("mnist")
     for name in files:
         (folder / name).write_bytes(b"of another dataset")
@@ -52,7 +52,7 @@ def test_the_folder_inside_goes_first(files: Files, shelf: Any, fill: Any) -> No
     assert not shelf.taken
 
 
-def test_the_environment_names_a_folder_too(
+def test_environment_variable_names_a_folder(
     files: Files, shelf: Any, fill: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAFE_DATA", str(fill()))
@@ -60,7 +60,7 @@ def test_the_environment_names_a_folder_too(
     assert not shelf.taken
 
 
-def test_the_argument_goes_before_the_environment(
+def test_argument_has_priority_over_the_environment(
     shelf: Any, fill: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAFE_DATA", "/nowhere")
@@ -68,21 +68,19 @@ def test_the_argument_goes_before_the_environment(
     assert not shelf.taken
 
 
-def test_a_home_folder_may_be_a_tilde(
-    shelf: Any, fill: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tilde_is_expanded(shelf: Any, fill: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(fill().parent))
     load("mnist", "~/mine")
     assert not shelf.taken
 
 
-def test_a_folder_that_is_not_there_is_refused(shelf: Any, tmp_path: Path) -> None:
+def test_missing_folder_is_refused(shelf: Any, tmp_path: Path) -> None:
     with pytest.raises(FileError, match="no such folder"):
         load("mnist", tmp_path / "mien")
     assert not shelf.taken
 
 
-def test_a_folder_without_the_files_is_passed_over(shelf: Any, tmp_path: Path) -> None:
+def test_folder_without_the_files_is_skipped(shelf: Any, tmp_path: Path) -> None:
     load("mnist", tmp_path)
     assert shelf.taken == 1
 
@@ -124,7 +122,7 @@ def test_a_damaged_file_is_refused_and_named(
     assert not shelf.taken, "a file that the user put there is not passed over"
 
 
-def test_a_name_does_not_tell_whether_a_file_is_compressed(
+def test_compression_is_detected_by_content_not_by_name(
     files: Files, shelf: Any, fill: Any
 ) -> None:
     folder = fill()
@@ -144,7 +142,7 @@ def test_an_unreadable_file_is_refused(
         load("mnist", fill())
 
 
-def test_a_file_of_another_dataset_is_told_apart(
+def test_file_of_another_dataset_is_recognised(
     shelf: Any, fill: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sums = dict.fromkeys(idx.FILES, "0" * 64)
@@ -153,7 +151,7 @@ def test_a_file_of_another_dataset_is_told_apart(
         load("fashion-mnist", fill())
 
 
-def test_what_was_fetched_is_cached(files: Files, shelf: Any, cache: Path) -> None:
+def test_fetched_files_are_cached(files: Files, shelf: Any, cache: Path) -> None:
     assert is_tiny(load("mnist"), files)
     assert {path.name: path.read_bytes() for path in cache.iterdir()} == files
     assert is_tiny(load("mnist"), files)
@@ -161,7 +159,7 @@ def test_what_was_fetched_is_cached(files: Files, shelf: Any, cache: Path) -> No
 
 
 @pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"harmed")])
-def test_a_harmed_cache_is_mended(
+def test_damaged_cache_is_repaired(
     harm: Callable[[Path], None], files: Files, shelf: Any, cache: Path
 ) -> None:
     load("mnist")
@@ -171,7 +169,7 @@ def test_a_harmed_cache_is_mended(
     assert shelf.taken == 2
 
 
-def test_a_harmed_cache_that_cannot_be_mended_is_told(shelf: Any, cache: Path) -> None:
+def test_damaged_cache_that_cannot_be_repaired_is_reported(shelf: Any, cache: Path) -> None:
     load("mnist")
     (cache / LABELS).write_bytes(b"harmed")
     shelf.files = None
@@ -179,14 +177,16 @@ def test_a_harmed_cache_that_cannot_be_mended_is_told(shelf: Any, cache: Path) -
         load("mnist")
 
 
-def test_without_a_cache_nothing_is_kept(files: Files, shelf: Any, tmp_path: Path) -> None:
+def test_files_are_not_kept_without_a_cache_folder(
+    files: Files, shelf: Any, tmp_path: Path
+) -> None:
     (tmp_path / "cache").write_text("no folder")
     assert is_tiny(load("mnist"), files)
     assert is_tiny(load("mnist"), files)
     assert shelf.taken == 2
 
 
-def test_without_a_home_nothing_is_kept(
+def test_files_are_not_kept_without_a_home_folder(
     files: Files, shelf: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def homeless() -> Path:
@@ -237,16 +237,14 @@ def test_an_interrupted_fetch_leaves_no_partial_file(
     assert not list(cache.iterdir())
 
 
-def test_a_fetched_file_that_is_not_right_is_never_kept(
-    files: Files, shelf: Any, cache: Path
-) -> None:
+def test_wrong_fetched_file_is_not_cached(files: Files, shelf: Any, cache: Path) -> None:
     shelf.files = {**files, LABELS: flipped(files[LABELS])}
     with pytest.raises(InputError, match=f"the shelf: {LABELS}: the file must be"):
         load("mnist")
     assert not cache.exists()
 
 
-def test_the_next_way_is_taken_when_one_fails(
+def test_next_fetcher_is_used_when_one_fails(
     files: Files, shelf: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damaged, empty = replace(shelf, files={**files, LABELS: b""}), replace(shelf, files=None)
@@ -256,7 +254,7 @@ def test_the_next_way_is_taken_when_one_fails(
     assert [way.taken for way in (empty, damaged, shelf)] == [1, 1, 1]
 
 
-def test_when_nothing_works_every_way_is_told(
+def test_error_lists_every_failed_fetcher(
     shelf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shelf.files = None
@@ -279,7 +277,7 @@ def test_when_nothing_works_every_way_is_told(
         load("mnist")
 
 
-def test_whoever_waits_is_told_what_is_fetched(shelf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caller_is_notified_of_each_fetch(shelf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     empty, told = replace(shelf, files=None), []
     monkeypatch.setitem(SOURCES, "mnist", replace(SOURCES["mnist"], fetchers=(empty, shelf)))
 
@@ -298,7 +296,7 @@ def test_whoever_waits_is_told_what_is_fetched(shelf: Any, monkeypatch: pytest.M
     assert len(told) == 2, "what is in the cache is not waited for"
 
 
-def test_the_real_sources_are_whole() -> None:
+def test_shipped_sources_are_complete() -> None:
     for name, source in SOURCES.items():
         assert source.name == name
         assert list(source.sums) == list(idx.FILES)

@@ -65,7 +65,7 @@ def test_a_fetch_is_announced_once(
     assert "Fetching" not in capsys.readouterr().err, "it is in the cache"
 
 
-def test_a_fetch_that_fails_ends_in_a_sentence(
+def test_failed_fetch_is_a_one_line_error(
     verb: list[str], shelf: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shelf.files = None
@@ -78,7 +78,7 @@ def test_a_fetch_that_fails_ends_in_a_sentence(
     assert not Path("results").exists(), "nothing was begun"
 
 
-def test_what_is_finished_needs_no_data(
+def test_finished_run_needs_no_data(
     verb: list[str], shelf: Any, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(verb, monkeypatch) == 0
@@ -89,7 +89,7 @@ def test_what_is_finished_needs_no_data(
 
 
 @pytest.mark.parametrize("verb", ["simulate"], indirect=True)
-def test_a_long_fetch_is_heard_of_again(
+def test_long_fetch_reports_its_progress(
     verb: list[str],
     files: Files,
     shelf: Any,
@@ -129,7 +129,7 @@ def test_a_terminal_shows_a_bar(
     assert "0:00:0" in said
 
 
-def test_experiments_announce_a_fetch_too(shelf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_experiments_announce_a_fetch(shelf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     said = []
 
     @contextmanager

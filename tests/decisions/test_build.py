@@ -22,18 +22,18 @@ from cafe.rounds import Work
         ({"deadline": None}, "all"),
     ],
 )
-def test_what_a_policy_declares_about_closing(options: dict[str, Any], target: Any) -> None:
+def test_closing_declares_quorum_deadline_and_target(options: dict[str, Any], target: Any) -> None:
     given = closing(3, **options)
     assert given.pop("close") == DeadlineQuorum(3, **options)
     assert given == {"quorum": 3, "deadline": options["deadline"], "target": target}
 
 
-def test_a_cohort_or_all() -> None:
+def test_invite_rule_of_a_cohort_or_of_all() -> None:
     assert invite_rule(None, 2) == Everyone(Work(2))
     assert invite_rule(4, 2) == Sample(4, Work(2))
 
 
-def test_late_jobs() -> None:
+def test_rule_for_late_jobs() -> None:
     assert (carry_rule("drop"), carry_rule("keep")) == (DropAll(), KeepRunning())
     with pytest.raises(InputError, match=r"late must be 'drop' or 'keep'\. Got 'kep'.*'keep'"):
         carry_rule("kep")

@@ -36,7 +36,7 @@ def answer(rule: DeadlineQuorum, now: float, reports: int, outstanding: int) -> 
         (DeadlineQuorum(3, None), 99.0, 8, 0, COMMIT),
     ],
 )
-def test_answers(
+def test_answers_of_the_closing_rule(
     rule: DeadlineQuorum, now: float, reports: int, outstanding: int, expected: Any
 ) -> None:
     assert answer(rule, now, reports, outstanding) == expected
@@ -51,6 +51,6 @@ def test_answers(
         ({"quorum": 1, "deadline": 0.0}, "no report could arrive by it"),
     ],
 )
-def test_rules_that_cannot_work(given: dict[str, Any], said: str) -> None:
+def test_invalid_closing_rules_are_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         DeadlineQuorum(**given)

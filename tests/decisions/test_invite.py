@@ -28,7 +28,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(3)
 
 
-def test_everyone_who_is_idle() -> None:
+def test_everyone_invites_all_idle_clients() -> None:
     invitation = Everyone(Work(3))(ledger(5, [1, 3]), rng())
     assert invitation.clients.tolist() == [0, 2, 4]
     assert (invitation.work.steps, invitation.local) == (3, None)
@@ -58,7 +58,7 @@ def test_a_fraction_is_of_all_clients(fraction: float, invited: int) -> None:
 
 
 @pytest.mark.parametrize("fraction", [0, 1.5, float("nan"), "x"])
-def test_a_fraction_that_is_none(fraction: Any) -> None:
+def test_invalid_fractions_are_refused(fraction: Any) -> None:
     with pytest.raises(InputError, match="above 0 and at most 1"):
         Fraction(fraction)
 
@@ -71,7 +71,7 @@ def test_refill_invites_as_many_as_are_missing(clients: int, busy: list[int]) ->
         assert len({*invitation.clients.tolist()} - {*busy}) == 2
 
 
-def test_refill_does_nothing_where_enough_are_busy_or_none_is_idle() -> None:
+def test_refill_invites_no_client_if_enough_are_busy_or_none_is_idle() -> None:
     full, crowded = ledger(9, [0, 1, 2]), ledger(3, [0, 1, 2])
     assert Refill(3).now(full) is None
     assert Refill(5).now(crowded) is None

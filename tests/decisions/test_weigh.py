@@ -33,7 +33,7 @@ def test_a_mean_has_equal_coefficients() -> None:
     assert Mean()(ledger(), reports([0, 2])).coefficient.tolist() == [0.5, 0.5]
 
 
-def test_sizes() -> None:
+def test_weights_by_size() -> None:
     found = reports([0, 1])
     assert BySize()(ledger(), found).coefficient.tolist() == [0.25, 0.75]
     assert BySize("all")(ledger(), found).coefficient.tolist() == [0.1, 0.3]
@@ -60,13 +60,13 @@ def plain(age: Any) -> Any:
         (ByAge(plain, "time", "clients"), [4 / 3, 2 / 3, 6 / 3]),
     ],
 )
-def test_ages(rule: ByAge, expected: list[float]) -> None:
+def test_weights_by_age(rule: ByAge, expected: list[float]) -> None:
     coefficient = rule(ledger(), reports([0, 1, 2])).coefficient
     assert coefficient.tolist() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("rule", [Mean(), BySize(), ByAge(plain)])
-def test_without_reports_there_is_nothing_to_weigh(rule: Any) -> None:
+def test_weighing_without_reports_is_refused(rule: Any) -> None:
     with pytest.raises(InputError, match="needs at least one report"):
         rule(ledger(), reports([]))
 
@@ -79,7 +79,7 @@ def test_without_reports_there_is_nothing_to_weigh(rule: Any) -> None:
         (lambda age: 0 * age, "above 0 for some report"),
     ],
 )
-def test_weights_that_cannot_be_used(weight: Any, said: str) -> None:
+def test_unusable_weights_are_refused(weight: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         ByAge(weight)(ledger(), reports([0, 1]))
 

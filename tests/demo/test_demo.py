@@ -21,7 +21,7 @@ from tests.support.terminal import text_of
 
 
 @pytest.mark.slow
-def test_the_demo_tells_its_story(tmp_path: Path) -> None:
+def test_demo_prints_and_writes_its_results(tmp_path: Path) -> None:
     lines: list[Any] = []
     stages: dict[str, list[float]] = {}
 
@@ -74,7 +74,7 @@ def test_the_demo_tells_its_story(tmp_path: Path) -> None:
     assert len(training) > 100
 
 
-def test_files_of_others_are_not_overwritten(tmp_path: Path) -> None:
+def test_other_files_are_not_overwritten(tmp_path: Path) -> None:
     for name in (demo.PAGE, demo.LOG, demo.FITTED, demo.PICTURE):
         folder = tmp_path / name.replace(".", "-")
         folder.mkdir()
@@ -84,7 +84,7 @@ def test_files_of_others_are_not_overwritten(tmp_path: Path) -> None:
         assert [(path.name, path.read_text()) for path in folder.iterdir()] == [(name, "mine")]
 
 
-def test_an_earlier_demo_is_written_anew(tmp_path: Path) -> None:
+def test_earlier_demo_may_be_overwritten(tmp_path: Path) -> None:
     (tmp_path / demo.LOG).write_text("old")
     page.write(tmp_path / demo.PAGE, demo.TITLE, [])
     demo.check_output(tmp_path)

@@ -24,7 +24,7 @@ def group(label: str, accuracy: float, slowness: float, seeds: int = 2) -> RunGr
     return group_runs(found)[0]
 
 
-def test_what_is_saved_is_measured() -> None:
+def test_savings_are_measured() -> None:
     text = describe_savings([group("a", 0.99, 4.0), group("b", 0.99, 3.0)], 0.9)
     assert text.endswith(": 25% less time and 25% less waste.")
     # 0.9 is reached in round 91 of 100, of 3 and 4 s each.
@@ -32,7 +32,7 @@ def test_what_is_saved_is_measured() -> None:
     assert "in 6.07 min with 0.101 client-hours" in text
 
 
-def test_nothing_saved_is_called_so() -> None:
+def test_text_without_savings() -> None:
     slower = describe_savings([group("a", 0.99, 3.0), group("b", 0.99, 6.0)], 0.9)
     assert slower.endswith(": 100% more time and 100% more waste.")
     alike = describe_savings([group("a", 0.99, 3.0), group("b", 0.99, 3.0)], 0.9)
@@ -43,7 +43,7 @@ def test_nothing_saved_is_called_so() -> None:
     assert "guessed ones do not reach it" in only
 
 
-def test_what_may_be_chance_is_called_so() -> None:
+def test_insignificant_savings_are_marked() -> None:
     def apart(slow: float) -> str:
         guess, planned = group("a", 0.99, 4.0), group("b", 0.99, 3.0)
         slower = replace(group("b", 0.99, slow).runs[1].history, seed=2)

@@ -34,7 +34,7 @@ def ledger(clients: int) -> Ledger:
         (Wait(until=float("inf")), float("inf"), [0, 1, 2, 3]),  # the last one never reports
     ],
 )
-def test_a_wait_ends_in_time_or_with_its_reports(
+def test_wait_ends_at_its_time_or_with_its_reports(
     wait: Wait, end: float, reported: list[int]
 ) -> None:
     moment, mask = end_of_wait(jobs(2.0, 1.0, 2.0, 3.0, np.inf), wait)

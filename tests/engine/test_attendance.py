@@ -33,7 +33,7 @@ def test_a_quorum_that_is_never_present() -> None:
         attendance.wait_for_clients(known, state, 2)
 
 
-def test_a_run_starts_when_clients_come() -> None:
+def test_run_starts_when_clients_are_present() -> None:
     presence = Trace([(0, 3.0, 9.0), (1, 3.0, 9.0)])
     who = cafe.Federation(2, cafe.Constant(1.0), presence=presence)
     history = cafe.simulate(who, cafe.policies.mcu(quorum=2, deadline=1.0), rounds=1)

@@ -41,7 +41,7 @@ def steps_of(
     return made.local_steps(clients, invitations, rates, steps, work)
 
 
-def test_rows_belong_to_their_client_and_weights_to_a_mean() -> None:
+def test_rows_belong_to_their_client_and_weights_sum_to_1() -> None:
     made = batches(8)
     clients = np.array([0, 1, 2, 3])
     local = steps_of(made, clients, column(5, 5, 5, 5), np.full((4, 1), 0.3), PLAIN)
@@ -57,7 +57,7 @@ def test_rows_belong_to_their_client_and_weights_to_a_mean() -> None:
 
 
 @pytest.mark.parametrize("work", [PLAIN, Work(3, scaled=False), Work(epochs=2, scaled=False)])
-def test_a_job_has_the_same_batches_whoever_else_reports(work: Work) -> None:
+def test_batches_of_a_job_do_not_depend_on_other_clients(work: Work) -> None:
     made = batches(6)
     clients = np.array([0, 1, 2, 3])
     together = steps_of(made, clients, column(4, 9, 4, 2), np.full((4, 1), 0.1), work)
@@ -90,7 +90,7 @@ def test_steps_are_drawn_uniformly_with_replacement() -> None:
     assert np.mean(repeats) == pytest.approx(chance, abs=5 * np.sqrt(chance * (1 - chance) / 3000))
 
 
-def test_epochs_go_over_everything_in_new_orders() -> None:
+def test_each_epoch_uses_every_example_in_a_new_order() -> None:
     made = batches(8)
     local = steps_of(made, np.array([2, 0]), column(1, 1), np.full((2, 1), 0.5), Work(epochs=3))
     assert local.rows.shape == (2, 9, 8)  # 20 examples: 8, 8 and 4, three times
@@ -113,7 +113,7 @@ def test_the_scaled_objective_weighs_by_examples() -> None:
     np.testing.assert_allclose(local.weight[local.weight > 0], 4 / sum(COUNTS), rtol=1e-6)
 
 
-def test_walks_through_several_jobs_are_the_jobs_in_a_row() -> None:
+def test_steps_of_a_chain_are_the_steps_of_its_jobs() -> None:
     made = batches(6)
     rounds = np.array([[3, 8], [5, -1]], dtype=np.int64)
     local = steps_of(made, np.array([2, 3]), rounds, np.array([[0.1, 0.2], [0.3, 0.0]]), Work(2))
@@ -136,7 +136,7 @@ def test_a_job_with_fewer_steps_takes_the_first_of_them(work: Work) -> None:
         np.testing.assert_array_equal(fewer.rows[k, s][mine], both.rows[k, s][mine])
 
 
-def test_an_example_that_nobody_holds_may_be_anything() -> None:
+def test_example_that_no_client_holds_is_not_used() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.random((40, 6)), np.arange(40) % 2
     x[0] = np.nan

@@ -56,7 +56,7 @@ def test_ages_fall_back_to_the_time_since_the_merged_job_started() -> None:
     assert (books.ledger.round, books.ledger.version, books.ledger.now) == (2, 2, 4.0)
 
 
-def test_jobs_that_run_on_keep_their_client_busy() -> None:
+def test_clients_of_running_jobs_are_busy() -> None:
     books = Books.new(np.ones(2, dtype=np.int64))
     fates = close(books, jobs(0.0, 1.0, 9.0), 2.0, use(0), RUN)
     assert fates.by_job.tolist() == [Fate.FRESH, OPEN]

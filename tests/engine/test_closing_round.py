@@ -30,13 +30,13 @@ def closing(carried: Carried, succeeded: bool = True, **changes: Any) -> Closing
     return ClosingRound(outcome, jobs, reported, UsedReports.nothing(), carried, Fate.LATE)
 
 
-def test_each_job_has_its_fate() -> None:
+def test_fates_of_closed_jobs() -> None:
     assert closing(Carried()).fates().tolist() == [Fate.OVER, Fate.OVER, Fate.LATE, Fate.CRASHED]
     failed = closing(Carried(), succeeded=False)
     assert failed.fates().tolist() == [Fate.FAILED, Fate.FAILED, Fate.LATE, Fate.CRASHED]
 
 
-def test_jobs_that_run_on_or_are_kept_are_open() -> None:
+def test_jobs_that_keep_running_or_are_kept_are_open() -> None:
     runs = closing(Carried(RUN))
     assert runs.runs is not None
     assert runs.runs.tolist() == [False, False, True, False]  # a lost job does not run on
@@ -54,13 +54,13 @@ def test_time_is_spent_until_the_client_stops_or_the_round_closes() -> None:
     assert round_.outcome.processing_waste == 3.0
 
 
-def test_of_several_reports_of_a_client_the_last_is_kept() -> None:
+def test_last_of_several_reports_of_a_client_is_kept() -> None:
     twice = replace(closing(Carried(HOLD), client=np.array([0, 0, 1, 2])), repeats=True)
     assert twice.keeps is not None
     assert twice.keeps.tolist() == [False, True, False, False]
 
 
-def test_counting() -> None:
+def test_fates_are_counted() -> None:
     fate = np.array([OPEN, Fate.OVER, Fate.OVER, Fate.ABSENT], dtype=np.int8)
     assert fate_counts(fate)[[Fate.OVER, Fate.ABSENT]].tolist() == [2, 1]
     many = fate_counts(np.tile(fate, 2**15))

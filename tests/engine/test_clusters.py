@@ -16,14 +16,14 @@ from cafe.presence import Trace
 from tests.support.two_levels import INNER, everyone, model, points, slow_and_fast
 
 
-def test_links_may_differ() -> None:
+def test_links_may_have_different_latencies() -> None:
     levels = two_levels(
         slow_and_fast(), everyone(), link=cafe.Constant(np.array([4.0, 0.5])), rounds=1
     )
     assert levels.cloud.virtual_time == 5.0
 
 
-def test_clusters_count_by_their_examples() -> None:
+def test_clusters_are_weighted_by_their_examples() -> None:
     """Two clients hold the point 1, one holds 4: the model is 2/3 of 0.5 plus 1/3 of 2."""
     clusters = [
         Cluster(cafe.Federation(n, cafe.Constant(1.0)), mcu(quorum=1, deadline=1.0)) for n in (2, 1)
@@ -34,7 +34,7 @@ def test_clusters_count_by_their_examples() -> None:
     assert model(plain) == pytest.approx((0.5 + 2.0) / 2)
 
 
-def test_links_may_fail_and_clusters_may_leave() -> None:
+def test_clusters_may_be_absent_or_leave() -> None:
     """The second cluster leaves at 1.5, in the middle of its job."""
     away = cafe.Federation(2, cafe.Constant(0.5), presence=Trace([[0, 0, 99], [1, 0, 1.5]]))
     cloud = mcu(quorum=1, deadline=3.0)
@@ -48,7 +48,7 @@ def test_links_may_fail_and_clusters_may_leave() -> None:
     assert sum(c.updates for c in levels.clusters) == 80 - levels.cloud.fates["absent"]
 
 
-def test_clusters_with_the_same_clients_do_not_do_the_same() -> None:
+def test_clusters_with_equal_clients_have_different_seeds() -> None:
     clusters = [Cluster(cafe.Federation(5, cafe.Exponential(1.0)), INNER[0])] * 2
     levels = two_levels(clusters, everyone(), rounds=5, seed=1)
     one, other = (cluster.by_round["waste"] for cluster in levels.clusters)
@@ -93,6 +93,6 @@ FAST = slow_and_fast()
         (lambda: ILL(FAST, mcu(quorum=3, deadline=1.0), rounds=1), "at most the number of invited"),
     ],
 )  # fmt: skip
-def test_mistakes_are_refused_in_a_sentence(call: Any, message: str) -> None:
+def test_wrong_arguments_are_refused(call: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()

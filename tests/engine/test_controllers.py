@@ -53,7 +53,7 @@ def test_a_controller_that_halves_the_deadline(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("controller", [Halving(), Following()])
-def test_engine_reference_and_live_choose_the_same(controller: Any) -> None:
+def test_engine_reference_and_live_choose_the_same_policies(controller: Any) -> None:
     who = federation()
     engine, reference = Run(who, controller, seed=3), Reference(who, controller, seed=3)
     wire = VirtualWire(who, 3, notices=1.0)
@@ -69,7 +69,7 @@ def test_engine_reference_and_live_choose_the_same(controller: Any) -> None:
 
 
 @pytest.mark.parametrize("after", [0, 1, 5])
-def test_a_restored_run_asks_its_controller_the_same(after: int) -> None:
+def test_restored_run_calls_its_controller_with_the_same_arguments(after: int) -> None:
     who, what = federation(0.9), task()
     whole = Run(who, Following(), what, seed=4, crash=0.1)
     outcomes = []

@@ -22,7 +22,7 @@ from cafe.rounds import LOCAL, Carried, Invitation, Ledger, Merge, Policy, Repor
 from tests.support.two_levels import everyone, model, points, slow_and_fast
 
 
-def test_a_late_cluster_finishes_first_and_has_worked_for_nothing() -> None:
+def test_late_cluster_finishes_its_job_and_its_work_is_discarded() -> None:
     """Its jobs last from 0 to 2, 2 to 4 and 4 to 6; the cloud closes a round every 1.75."""
     half = cafe.Constant(0.5)
     cloud = mcu(quorum=1, deadline=1.75)
@@ -37,7 +37,7 @@ def test_a_late_cluster_finishes_first_and_has_worked_for_nothing() -> None:
     assert model(levels) == 0.875  # 0.5, 0.75, 0.875: towards 1 alone
 
 
-def test_a_late_cluster_may_run_on() -> None:
+def test_late_cluster_may_keep_running() -> None:
     """It reports 1.5, from 0, when the model is at 0.5 and the other cluster reports 0.25."""
     half = cafe.Constant(0.5)
     cloud = mcu(quorum=1, deadline=1.75, late="keep")
@@ -47,7 +47,7 @@ def test_a_late_cluster_may_run_on() -> None:
     assert levels.discarded == 0
 
 
-def test_a_cluster_goes_on_from_its_own_model() -> None:
+def test_cluster_continues_from_its_own_model() -> None:
     """The first round fails. Then one cluster reports 0.75, reached from 0.5, the other 1.5."""
 
     def cloud(ledger: Ledger, seen: Any) -> Policy:
@@ -61,7 +61,7 @@ def test_a_cluster_goes_on_from_its_own_model() -> None:
 
 
 @pytest.mark.parametrize(("pool", "reached", "discarded"), [("round", 1.5, 1.0), ("union", 1.0, 0)])
-def test_a_kept_report_is_discarded_when_it_is_dropped(
+def test_kept_report_counts_as_discarded_when_it_is_dropped(
     pool: Any, reached: float, discarded: float
 ) -> None:
     """The first cluster reports 0.5 in a round that fails, the second 1.5 in the next."""
@@ -79,14 +79,14 @@ def test_a_kept_report_is_discarded_when_it_is_dropped(
     assert levels.discarded == discarded
 
 
-def test_a_cluster_may_always_go_on_from_its_own_model() -> None:
+def test_cluster_may_always_continue_from_its_own_model() -> None:
     """0.5, then 0.75, both reported as changes of the first model, 0."""
     cloud = replace(everyone(), carry=lambda ledger, closed: Carried(LOCAL, kept=True))
     levels = two_levels([slow_and_fast()[0]], cloud, points([1]), rounds=2)
     assert model(levels) == 0.5 + 0.75
 
 
-def test_the_cloud_may_look_at_updates() -> None:
+def test_cloud_policy_may_use_updates() -> None:
     def largest(ledger: Ledger, reports: Reports) -> Merge:
         assert reports.updates is not None
         return Merge((reports.updates[:, 0] == reports.updates.max()).astype(float))
@@ -102,7 +102,7 @@ def test_the_cloud_may_look_at_updates() -> None:
 # ---------------------------------------------------------------- lost jobs
 
 
-def test_a_cluster_that_gives_up_is_lost() -> None:
+def test_job_of_a_cluster_that_gives_up_is_lost() -> None:
     """Its deadline is too short for all clients: after 3 rounds, at 3, its job is lost."""
     clusters = slow_and_fast()
     clusters[1] = replace(clusters[1], policy=mcu(quorum=1, deadline=1.0))
@@ -116,7 +116,7 @@ def test_a_cluster_that_gives_up_is_lost() -> None:
     assert model(levels) == 0.75
 
 
-def test_a_cluster_that_gives_up_reports_what_it_has() -> None:
+def test_cluster_that_gives_up_reports_its_finished_updates() -> None:
     def once(ledger: Ledger, seen: Any) -> Policy:
         return mcu(quorum=1, deadline=2.0 if ledger.version % 2 else 1.0)
 
@@ -144,7 +144,7 @@ def test_a_cloud_cannot_correct_gradients() -> None:
         two_levels(slow_and_fast(), cloud, points([1, 3]), rounds=2)
 
 
-def test_it_is_not_saved() -> None:
+def test_saving_is_refused() -> None:
     clusters = slow_and_fast()
     cloud = Run(link_federation(None, clusters), everyone())
     EdgeServers(cloud, cluster_runs(clusters, None, 0, 0.0), patience=3)

@@ -16,7 +16,7 @@ from cafe.rounds import Ledger, Merge, Reports
 from tests.support.small_tasks import drawn, points, taking
 
 
-def test_the_loss_is_of_the_test_examples() -> None:
+def test_loss_is_measured_on_the_test_examples() -> None:
     """After one step the model is at 1: 4 away from the test example, and 1 from its own."""
     policy = mcu(quorum=1, deadline=2.0)
     asked = cafe.simulate(taking(1.0), policy, drawn(2.0, test=points(5.0)), rounds=1)
@@ -25,7 +25,7 @@ def test_the_loss_is_of_the_test_examples() -> None:
     assert own.loss == pytest.approx(1**2 / 2)
 
 
-def test_accuracy_is_of_the_test_examples() -> None:
+def test_accuracy_is_measured_on_the_test_examples() -> None:
     """The class is the sign; one test example of four has the wrong one."""
     data = Examples(np.array([[1.0], [-1.0]]), np.array([1, 0]))
     test = Examples(np.array([[1.0], [2.0], [-1.0], [-2.0]]), np.array([1, 1, 0, 1]))
@@ -36,7 +36,7 @@ def test_accuracy_is_of_the_test_examples() -> None:
         assert history.accuracy == right
 
 
-def test_losses_are_of_the_first_batch() -> None:
+def test_losses_are_measured_on_the_first_batch() -> None:
     """Three steps, each half of the way to a point at 0 or at 8.
 
     An 8 adds 1 to the update if it comes first, 2 if second, 4 if last: odd means an 8 came first.
@@ -60,7 +60,7 @@ def test_losses_are_of_the_first_batch() -> None:
 
 
 @pytest.mark.parametrize("needs", [(), ("updates",)])
-def test_models_may_be_mixed(needs: Sequence[str]) -> None:
+def test_merge_may_mix_old_and_new_models(needs: Sequence[str]) -> None:
     """The mean of the old model and one half of the way further: a quarter of the way per round.
 
     Whether the policy needs the updates makes no difference.

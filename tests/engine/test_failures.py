@@ -15,7 +15,7 @@ from cafe.rounds import COMMIT, Invitation, Ledger, Verdict, Wait, Waiting
 from tests.support.small_tasks import taking
 
 
-def test_a_deadline_below_every_latency_ends() -> None:
+def test_deadline_below_every_latency_ends_the_run() -> None:
     slow = cafe.Federation(5, cafe.ShiftedExponential(shift=2.0, rate=1.0))
     with pytest.raises(InfeasibleError) as refused:
         cafe.simulate(slow, mcu(quorum=1, deadline=0.5), updates=3, patience=40)
@@ -32,19 +32,19 @@ def test_a_deadline_below_every_latency_ends() -> None:
     assert min(latencies) > 2.0
 
 
-def test_nobody_ever_there_ends_too() -> None:
+def test_clients_that_are_always_absent_end_the_run() -> None:
     gone = cafe.Federation(3, cafe.Exponential(1.0), availability=1e-9)
     with pytest.raises(InfeasibleError, match="No client reported in them"):
         cafe.simulate(gone, mcu(quorum=1, deadline=0.5), updates=3, patience=10)
 
 
-def test_failures_must_be_in_a_row() -> None:
+def test_only_consecutive_failures_end_a_run() -> None:
     who = cafe.Federation(4, cafe.Exponential(1.0))
     history = cafe.simulate(who, mcu(quorum=3, deadline=0.7), rounds=400, patience=60)
     assert history.rounds - history.updates > 60
 
 
-def test_one_lost_client_does_not_stop_a_round_for_ever() -> None:
+def test_one_lost_client_does_not_block_a_round() -> None:
     who = cafe.Federation(6, cafe.Exponential(1.0))
     with pytest.raises(InputError, match="absent or crashes would make it"):
         cafe.simulate(who, fedavg(fraction=1.0), rounds=50, crash=0.2)
@@ -66,7 +66,7 @@ def test_one_lost_client_does_not_stop_a_round_for_ever() -> None:
     assert history.fates["fresh"] == 300
 
 
-def test_the_fastest_client_is_the_quickest_not_the_first_to_report() -> None:
+def test_message_names_the_shortest_response_time_not_the_first_report() -> None:
     """Client 0 starts at 0 and would report at 2.5; client 1 starts at 1 and would report at 3."""
 
     def invite(ledger: Ledger, rng: np.random.Generator) -> Invitation:

@@ -26,7 +26,7 @@ class Counting(Logistic):
         return super().gradient(model, data, rows, weight)
 
 
-def test_nothing_is_computed_that_is_thrown_away() -> None:
+def test_discarded_jobs_are_not_computed() -> None:
     """Late clients and failed rounds cost no gradient, nor do clients that crash."""
     who = cafe.Federation(30, cafe.Exponential(1.0))
     learner = Counting(3, 2, l2=0.1)
@@ -40,7 +40,7 @@ def test_nothing_is_computed_that_is_thrown_away() -> None:
 
 
 @pytest.mark.slow
-def test_a_rare_success_costs_what_it_trains() -> None:
+def test_cost_is_proportional_to_the_successful_rounds() -> None:
     """MCU at M=35, T=0.3 succeeds in 2.8 % of rounds, and trains accordingly less than M=1."""
     who = cafe.Federation(100, cafe.Exponential(1.0))
     counts = {}
@@ -56,7 +56,7 @@ def test_a_rare_success_costs_what_it_trains() -> None:
     assert counts[35] < 0.06 * counts[1]
 
 
-def test_carried_work_is_computed_once_it_counts() -> None:
+def test_carried_work_is_computed_when_it_is_merged() -> None:
     who = cafe.Federation(30, cafe.Exponential(1.0))
     learner = Counting(3, 2, l2=0.1)
     policy = agu(quorum=14, deadline=0.5)
@@ -70,7 +70,7 @@ def test_carried_work_is_computed_once_it_counts() -> None:
     assert plain.counted() < taken
 
 
-def test_walks_have_the_promised_shape() -> None:
+def test_concatenated_steps_have_the_expected_shape() -> None:
     local = LocalSteps(np.zeros((2, 3, 4), dtype=np.intp), np.ones((2, 3, 4), dtype=np.float32),
                   np.ones((2, 3), dtype=np.float32))  # fmt: skip
     longer = local.then(

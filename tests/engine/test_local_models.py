@@ -39,7 +39,7 @@ def test_a_job_that_continues_from_a_local_model_has_a_longer_chain() -> None:
     assert not chains.one_job
 
 
-def test_what_no_merge_can_need_is_forgotten() -> None:
+def test_chains_that_no_merge_can_use_are_removed() -> None:
     store = ChainStore()
     first, second = jobs(0, 0, [False, False]), jobs(1, 3, [False, False])
     store.start(0, 0, Work(), first)

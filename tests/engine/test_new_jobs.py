@@ -44,7 +44,7 @@ def test_reports_arrive_after_delay_and_training() -> None:
     assert jobs.trained.tolist() == [2.0, 2.0]
 
 
-def test_a_client_that_made_no_step_never_reports() -> None:
+def test_client_without_a_step_never_reports() -> None:
     starter = JobStarter(cafe.Federation(2, cafe.Constant(1.0)), None, seed=0)
     starter.simulate_jobs = lambda *_: SimulatedJobs(np.array([5.0, 6.0]), np.array([2, 0]))
     jobs = starter.start(POLICY, ledger(2), Invitation(np.arange(2)))

@@ -37,7 +37,7 @@ def test_response_times_are_censored() -> None:
     assert np.asarray(last.deadline) == pytest.approx(1.0)
 
 
-def test_a_round_of_no_length_tells_nothing() -> None:
+def test_round_of_length_0_has_no_observations() -> None:
     """A policy that fails at once has not waited for any client."""
 
     def impatient(ledger: Ledger, seen: Observations | None) -> Policy:

@@ -13,7 +13,7 @@ from cafe.policies import agu, awu, fedavg, mcu
 from tests.support.small_tasks import logistic_task
 
 
-def test_the_seed_reaches_everything() -> None:
+def test_all_results_depend_on_the_seed() -> None:
     who = cafe.Federation(10, cafe.Exponential(1.0), availability=0.9)
     what = logistic_task(10)
     for policy in (mcu(quorum=2, deadline=0.5), fedavg(fraction=0.5, deadline=1.0)):
@@ -42,7 +42,7 @@ def test_the_global_generator_is_neither_used_nor_touched() -> None:
     np.testing.assert_array_equal(first.model, again.model)
 
 
-def test_policies_that_invite_everybody_meet_the_same_times() -> None:
+def test_policies_that_invite_all_clients_see_the_same_times() -> None:
     """Paired comparisons: if all are invited, times depend only on seed, round and client."""
     who = cafe.Federation(20, cafe.Exponential(1.0), availability=0.8)
     kinds = (mcu(quorum=1, deadline=0.5), mcu(quorum=12, deadline=0.5), awu(deadline=0.5),
@@ -52,7 +52,7 @@ def test_policies_that_invite_everybody_meet_the_same_times() -> None:
         np.testing.assert_array_equal(reports[0], other)
 
 
-def test_logging_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_logging_does_not_change_the_run(caplog: pytest.LogCaptureFixture) -> None:
     who, what = cafe.Federation(8, cafe.Exponential(1.0)), logistic_task(8)
     quiet = cafe.simulate(who, mcu(quorum=1, deadline=0.5), what, rounds=15, seed=1)
     shares: list[float] = []
@@ -75,7 +75,7 @@ def test_a_run_without_success_has_infinite_costs() -> None:
 
 
 @pytest.mark.slow
-def test_numbers_of_numpy_are_numbers() -> None:
+def test_numpy_numbers_are_accepted() -> None:
     who = cafe.Federation(5, cafe.Exponential(1.0))
     plain = cafe.simulate(who, mcu(quorum=2, deadline=0.1), rounds=200, seed=3)
     policy = mcu(quorum=int(np.int64(2)), deadline=float(np.float64(0.1)))
@@ -87,7 +87,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
     assert history.virtual_time == pytest.approx(20_000 * float(short), rel=1e-9)
 
 
-def test_a_model_that_diverged_gets_nothing_right() -> None:
+def test_diverged_model_has_no_accuracy() -> None:
     who = cafe.Federation(5, cafe.Exponential(1.0))
     history = cafe.simulate(
         who, mcu(quorum=1, deadline=0.5), logistic_task(5, rate=1e30), rounds=30
@@ -97,7 +97,7 @@ def test_a_model_that_diverged_gets_nothing_right() -> None:
     assert history.accuracy is None
 
 
-def test_a_model_that_did_not_move_is_not_measured_again() -> None:
+def test_unchanged_model_is_not_evaluated_again() -> None:
     who = cafe.Federation(20, cafe.Exponential(1.0))
     what = logistic_task(20)
     measured: list[int] = []

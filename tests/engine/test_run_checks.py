@@ -77,12 +77,12 @@ class ill:  # noqa: N801
         (lambda _: ill.fedavg(divisor="al"), "Did you mean 'all'"),
     ],
 )  # fmt: skip
-def test_mistakes_are_refused_in_a_sentence(attempt: Any, why: str) -> None:
+def test_wrong_arguments_are_refused(attempt: Any, why: str) -> None:
     with pytest.raises(CafeError, match=why):
         attempt(cafe.Federation(5, cafe.Exponential(1.0)))
 
 
-def test_a_weight_that_is_not_one_is_refused() -> None:
+def test_invalid_weights_are_refused() -> None:
     who = cafe.Federation(5, cafe.Exponential(1.0))
     for weight, why in ((lambda age: -age, "finite weight"), (lambda age: age[:1], "for each age"),
                         (lambda age: 0 * age, "weight above 0")):  # fmt: skip
@@ -91,7 +91,7 @@ def test_a_weight_that_is_not_one_is_refused() -> None:
 
 
 @pytest.mark.parametrize("policy", [clipped(0.1), curious()], ids=lambda policy: policy.name)
-def test_secure_aggregation_shows_no_single_client(policy: Policy) -> None:
+def test_secure_aggregation_refuses_policies_that_need_single_reports(policy: Policy) -> None:
     with pytest.raises(InputError, match="secure aggregation shows the server only sums"):
         Run(federation(), policy, task(), secure_aggregation=True)
     with pytest.raises(InputError, match="secure aggregation shows the server only sums"):
@@ -103,7 +103,7 @@ def test_secure_aggregation_shows_no_single_client(policy: Policy) -> None:
         )
 
 
-def test_secure_aggregation_holds_no_single_report() -> None:
+def test_secure_aggregation_refuses_held_reports() -> None:
     policy = replace(mcu(quorum=1, deadline=0.5), carry=lambda *_: Carried(HOLD))
     run = Run(federation(), policy, secure_aggregation=True)
     with pytest.raises(InputError, match="holds reports of single clients"):

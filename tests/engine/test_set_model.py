@@ -38,7 +38,7 @@ def task(**changes: Any) -> cafe.Task:
 WHO = cafe.Federation(6, cafe.Exponential(1.0))
 
 
-def test_by_hand() -> None:
+def test_two_rounds_by_hand() -> None:
     """A step moves the model half of the way to 1: from 0 to 0.5, then from 3 to 2."""
     data = Examples(np.ones((1, 1)), np.zeros(1))
     one = cafe.Task(data, Shards.of([np.array([0])]), Quadratic(1), rate=0.5)
@@ -56,7 +56,7 @@ def test_by_hand() -> None:
     assert history.updates == 2
 
 
-def test_a_job_that_runs_on_began_from_the_old_model() -> None:
+def test_running_job_started_from_the_old_model() -> None:
     """It started from 0 and moves by 0.5 towards 1, even if the model has changed meanwhile."""
     data = Examples(np.ones((1, 1)), np.zeros(1))
     one = cafe.Task(data, Shards.of([np.array([0])]), Quadratic(1), rate=0.5)
@@ -93,7 +93,7 @@ def test_the_engine_equals_the_reference(policy: Policy) -> None:
     assert int(ours.by_round["version"][-1]) == ours.updates + 13
 
 
-def test_the_same_model_changes_nothing_but_the_version() -> None:
+def test_setting_the_same_model_changes_only_the_version() -> None:
     """A rate that decays per update counts only updates."""
     policy = POLICIES[0]
     plain = cafe.simulate(WHO, policy, task(), rounds=20, seed=3)
@@ -109,13 +109,13 @@ def test_the_same_model_changes_nothing_but_the_version() -> None:
     np.testing.assert_array_equal(ours.by_round["waste"], plain.by_round["waste"])
 
 
-def test_books_alone_count_the_version() -> None:
+def test_version_is_counted_without_a_task() -> None:
     run = Run(WHO, POLICIES[0], seed=3)
     run.set_model(None)
     assert run.ledger.version == 1
 
 
-def test_it_is_saved() -> None:
+def test_model_that_was_set_is_saved() -> None:
     policy = replace(POLICIES[1])
     run = Run(WHO, policy, task(), seed=6)
     other = Run(WHO, policy, task(), seed=6)
@@ -133,7 +133,7 @@ def test_it_is_saved() -> None:
     assert ours.model.tobytes() == theirs.model.tobytes()
 
 
-def test_a_report_that_came_before_its_round_opened_counts_from_then_on() -> None:
+def test_report_before_the_opening_counts_when_the_round_opens() -> None:
     """The second round waits for clients until 10. A job of the first has reported at 1.5.
 
     The clock must not go back to 1.5.

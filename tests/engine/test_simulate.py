@@ -32,7 +32,7 @@ def test_the_curve_counts_all_client_time() -> None:
     ],
 )
 @pytest.mark.slow
-def test_a_run_is_scored_about_a_hundred_times(limit: dict[str, Any], scores: int) -> None:
+def test_run_is_evaluated_about_a_hundred_times(limit: dict[str, Any], scores: int) -> None:
     history = cafe.simulate(taking(1.0), mcu(quorum=1, deadline=2.0), drawn(1.0), **limit)
     assert history.curve is not None
     assert len(history.curve) == pytest.approx(scores, abs=1)

@@ -20,7 +20,7 @@ from tests.support.vectors import (
 
 @every_policy
 @pytest.mark.parametrize("after", [0, 1, 2, 9])
-def test_a_run_put_down_and_taken_up_is_the_same_run(policy: Policy, after: int) -> None:
+def test_saved_and_restored_run_equals_an_uninterrupted_one(policy: Policy, after: int) -> None:
     def made() -> Run:
         return Run(federation(0.8), policy, task(), seed=6, crash=0.1)
 
@@ -42,7 +42,7 @@ def test_a_run_put_down_and_taken_up_is_the_same_run(policy: Policy, after: int)
     }
 
 
-def test_a_checkpoint_has_each_vector_once() -> None:
+def test_checkpoint_stores_each_vector_once() -> None:
     """14 clients, 10 rounds: one vector per client and a common one, each stored once."""
     run = Run(federation(), everybody(CLIENTS), task(), seed=1)
     models(run, 10)

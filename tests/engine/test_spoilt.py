@@ -19,7 +19,7 @@ from cafe.testing.check import small_task
 WHO = cafe.Federation(3, cafe.Constant(0.2))
 
 
-def test_a_diverging_task_ends_with_advice() -> None:
+def test_diverging_task_ends_with_advice() -> None:
     what = replace(small_task(3), rate=1e38)
     policy = mcu(quorum=1, deadline=0.5, steps=5)
     with pytest.raises(
@@ -28,7 +28,7 @@ def test_a_diverging_task_ends_with_advice() -> None:
         cafe.simulate(WHO, policy, what, rounds=50, patience=7)
 
 
-def test_nothing_of_a_spoilt_round_is_kept() -> None:
+def test_nothing_is_kept_of_a_round_with_a_non_finite_update() -> None:
     """Round 1 makes the model overflow; later rounds continue from version 1."""
 
     def merge(ledger: Ledger, reports: Reports) -> Merge:
@@ -52,7 +52,7 @@ def test_nothing_of_a_spoilt_round_is_kept() -> None:
     assert np.isfinite(run.history().model).all()  # type: ignore[arg-type]
 
 
-def test_losses_of_a_model_that_diverges_are_seen_without_numeric_warnings() -> None:
+def test_losses_of_a_diverging_model_raise_no_numeric_warnings() -> None:
     """The parameters are finite, but their squares in Logistic's l2 term are not."""
     seen = []
 

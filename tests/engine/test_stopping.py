@@ -20,7 +20,7 @@ def test_limits_end_a_run() -> None:
     assert both.rounds == by_updates.rounds
 
 
-def test_a_time_limit_is_met_in_spite_of_rounding() -> None:
+def test_time_limit_tolerates_rounding_errors() -> None:
     assert sum([0.1] * 10) < 1.0
     who = cafe.Federation(5, cafe.Exponential(1.0))
     for limit in (1.0, 100.0):

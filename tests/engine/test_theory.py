@@ -46,7 +46,7 @@ def check_all(histories: Sequence[History], expected: cafe.theory.Expectation) -
      (7, 3, 0.4), (1, 1, 0.7), (30, 29, 4.0)],
 )  # fmt: skip
 @pytest.mark.slow
-def test_equal_clients(clients: int, quorum: int, deadline: float) -> None:
+def test_equal_clients_agree_with_theory(clients: int, quorum: int, deadline: float) -> None:
     who = cafe.Federation(clients, cafe.Exponential(1.0))
     histories = runs(who, mcu(quorum=quorum, deadline=deadline))
     check_all(histories, cafe.expect(who, quorum=quorum, deadline=deadline))
@@ -54,7 +54,7 @@ def test_equal_clients(clients: int, quorum: int, deadline: float) -> None:
 
 @pytest.mark.parametrize(("target", "quorum"), [(20, 10), (12, 12), (20, 1)])
 @pytest.mark.slow
-def test_rounds_that_close_early(target: int, quorum: int) -> None:
+def test_rounds_that_close_early_agree_with_theory(target: int, quorum: int) -> None:
     who = cafe.Federation(20, cafe.Gamma(shape=2.0, scale=0.5))
     histories = runs(who, mcu(quorum=quorum, deadline=1.2, target=target))
     check_all(histories, cafe.expect(who, quorum=quorum, deadline=1.2, target=target))
@@ -65,7 +65,7 @@ def test_rounds_that_close_early(target: int, quorum: int) -> None:
 
 @pytest.mark.parametrize(("quorum", "deadline"), [(1, 8.0), (20, 12.0), (35, 15.0)])
 @pytest.mark.slow
-def test_phones(quorum: int, deadline: float) -> None:
+def test_phones_agree_with_theory(quorum: int, deadline: float) -> None:
     """The age and participation of every phone agree too, with as many outliers as expected."""
     who = cafe.phones(60, seed=3, examples=20)
     who = cafe.Federation(60, who.latency, 0.9, who.examples, who.kind)
@@ -106,7 +106,7 @@ def test_aggregated_gradients_waste_less(pool: str) -> None:
 
 
 @pytest.mark.slow
-def test_unbiased_weights_give_every_client_the_same_say() -> None:
+def test_unbiased_weights_give_every_client_the_same_mean_coefficient() -> None:
     """The weight is the number of rounds since a client was last merged, divided by N.
 
     At every merge, the sum of a client's coefficients is the number of rounds so far divided by N.
@@ -129,7 +129,7 @@ def test_unbiased_weights_give_every_client_the_same_say() -> None:
 
 
 @pytest.mark.slow
-def test_unequal_clients_share_as_predicted() -> None:
+def test_shares_of_unequal_clients_agree_with_theory() -> None:
     """MCU favours the fast clients, by the amount that the formula predicts."""
     who = cafe.Federation.exponential(np.array([3.0, 3.0, 0.3, 0.3, 0.3, 1.0]))
     histories = runs(who, mcu(quorum=2, deadline=0.6))
@@ -142,7 +142,7 @@ def test_unequal_clients_share_as_predicted() -> None:
 
 
 @pytest.mark.slow
-def test_cohorts_thin_out_participation() -> None:
+def test_cohorts_reduce_participation_like_availability() -> None:
     """A cohort of c out of N is like an availability of c / N for one client's chances."""
     who = cafe.Federation(50, cafe.Exponential(1.0))
     histories = runs(who, mcu(quorum=1, deadline=0.5, cohort=10))
@@ -152,7 +152,7 @@ def test_cohorts_thin_out_participation() -> None:
 
 
 @pytest.mark.slow
-def test_late_jobs_that_are_kept_are_merged_in_the_end() -> None:
+def test_late_jobs_that_are_kept_are_merged_later() -> None:
     who = cafe.Federation(30, cafe.Exponential(1.0))
     dropped, kept = (
         cafe.simulate(who, mcu(quorum=1, deadline=0.5, late=late), rounds=2000, seed=1)

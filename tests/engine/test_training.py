@@ -42,7 +42,7 @@ def model(history: History) -> Any:
     return history.model
 
 
-def test_with_everyone_mcu_is_descent_on_the_pooled_data() -> None:
+def test_mcu_with_all_clients_is_gradient_descent_on_the_pooled_data() -> None:
     """Also with shards of different sizes, because of the factor N |D_k| / sum |D|."""
     what = task(7, batch=None, rate=LearningRate(4.0, 5.0))
     who = cafe.Federation(7, ALWAYS)
@@ -169,7 +169,7 @@ def test_rates_decay_per_round_or_per_update(per: str) -> None:
     assert model(history)[0] == pytest.approx(expected, rel=1e-4)
 
 
-def test_server_optimisers_step_as_written() -> None:
+def test_server_optimisers_follow_their_formulas() -> None:
     update = np.array([1.0, -2.0, 0.0], dtype=np.float32)
     step, moments = Momentum(rate=0.5, momentum=0.8).step(update, ())
     np.testing.assert_allclose(step, 0.5 * update)
@@ -189,7 +189,7 @@ def test_server_optimisers_step_as_written() -> None:
         np.testing.assert_allclose(step, 0.1 * mean / (np.sqrt(yogi_square) + 0.01), rtol=1e-5)
 
 
-def test_learning_learns() -> None:
+def test_training_improves_the_accuracy() -> None:
     who, what = cafe.Federation(10, cafe.Exponential(1.0)), task(10)
     history = cafe.simulate(who, mcu(quorum=1, deadline=0.5), what, rounds=150, evaluate_every=50)
     assert history.accuracy is not None
@@ -212,7 +212,7 @@ def test_learning_learns() -> None:
     ],
     ids=str,
 )
-def test_who_looks_on_makes_no_difference(policy: cafe.Policy) -> None:
+def test_evaluation_frequency_does_not_change_the_model(policy: cafe.Policy) -> None:
     """How often the model is evaluated does not change a byte of the result."""
     who = cafe.Federation(9, cafe.Exponential(1.0), availability=0.9)
     what = task(9, server=Momentum(momentum=0.5))

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 # ---------------------------------------------------------------- by hand
 
 
-def test_the_cloud_waits_for_both() -> None:
+def test_cloud_waits_for_both_clusters() -> None:
     """From 0, clusters report 0.5 and 1.5, with mean 1. From 1 they report 1 and 2, mean 1.5."""
     half = cafe.Constant(0.5)
     levels = two_levels(slow_and_fast(), everyone(), points([1, 3]), link=half, rounds=2)
@@ -52,7 +52,7 @@ def test_a_cluster_makes_several_updates_before_it_reports() -> None:
     assert model(levels) == 1.5
 
 
-def test_the_server_optimiser_is_the_cloud_s() -> None:
+def test_server_optimiser_applies_at_the_cloud() -> None:
     """Clusters add up 0.5 and 0.25 towards 1; the cloud doubles their sum."""
     one = [slow_and_fast()[0]]
     server = Momentum(rate=2.0, momentum=0.0)
@@ -60,7 +60,7 @@ def test_the_server_optimiser_is_the_cloud_s() -> None:
     assert model(levels) == 1.5
 
 
-def test_a_cluster_that_nobody_invites() -> None:
+def test_cluster_that_is_not_invited() -> None:
     cloud = replace(everyone(), invite=Sample(1), cohort=1)
     levels = two_levels(slow_and_fast(), cloud, points([1, 3]), rounds=1)
     assert sorted(cluster.rounds for cluster in levels.clusters) == [0, 1]
@@ -113,7 +113,7 @@ def test_equals_a_plain_loop_over_the_reference(inner: Policy, per: Any) -> None
 
 @pytest.mark.parametrize("inner", INNER, ids=str)
 @pytest.mark.parametrize("steps", [1, 3])
-def test_one_cluster_is_its_own_plain_run(inner: Policy, steps: int) -> None:
+def test_one_cluster_equals_a_plain_run(inner: Policy, steps: int) -> None:
     """All but the version is equal to the bit; the version also counts models from the cloud."""
     who, task = cafe.Federation(6, cafe.Exponential(1.0)), examples(6)
     levels = two_levels([Cluster(who, inner)], everyone(steps), task, rounds=12 // steps, seed=4)
@@ -147,7 +147,7 @@ CLOUDS = [
 @pytest.mark.parametrize("cloud", CLOUDS, ids=str)
 @settings(max_examples=8)
 @given(seed=st.integers(0, 10**6), inner=st.sampled_from(INNER))
-def test_what_holds_of_every_run(cloud: Policy, seed: int, inner: Policy) -> None:
+def test_invariants_hold_in_every_run(cloud: Policy, seed: int, inner: Policy) -> None:
     clusters = [Cluster(cafe.Federation(n, cafe.Exponential(4.0)), inner) for n in (3, 4, 3)]
     link = cafe.Exponential(5.0)
 
@@ -176,7 +176,7 @@ def test_what_holds_of_every_run(cloud: Policy, seed: int, inner: Policy) -> Non
     np.testing.assert_array_equal(levels.model, again.model)
 
 
-def test_clients_that_come_and_go() -> None:
+def test_clients_with_presence() -> None:
     who = cafe.Federation(8, cafe.Exponential(2.0), presence=OnOff(on=3.0, off=2.0))
     cluster = Cluster(who, mcu(quorum=2, deadline=0.8, late="keep"))
     levels = two_levels([cluster] * 2, everyone(2), link=cafe.Constant(1.0), rounds=20, crash=0.1)

@@ -59,14 +59,14 @@ def test_vectors_need_a_task(name: str) -> None:
             kind(steady(2), policy).step()
 
 
-def test_who_answers_vectors_for_single_clients_sees_their_updates() -> None:
+def test_vectors_of_single_clients_require_updates() -> None:
     policy = replace(bad(offset=np.ones((2, 1))), needs=frozenset())
     for kind in (Run, Reference):
         with pytest.raises(InputError, match=r'needs=frozenset.*"updates"'):
             kind(steady(2), policy, points(0.0, 4.0)).step()
 
 
-def test_what_only_single_reports_tell_is_needed() -> None:
+def test_offsets_require_single_reports_and_a_task() -> None:
     policy = replace(once(), needs=frozenset({"offsets"}))
     with pytest.raises(InputError, match="needs offsets of single clients, and secure aggregation"):
         Run(steady(2), policy, points(0.0, 4.0), secure_aggregation=True)
@@ -77,7 +77,7 @@ def test_what_only_single_reports_tell_is_needed() -> None:
 
 
 @pytest.mark.parametrize("name", ["offset", "common", "frozen"])
-def test_no_client_goes_on_from_a_local_model_with_vectors(name: str) -> None:
+def test_vectors_exclude_local_models(name: str) -> None:
     base = agu(quorum=9, deadline=0.4, pool="union")
 
     def merge(ledger: Ledger, reports: Reports) -> Merge:

@@ -75,7 +75,7 @@ def test_control_variates_remove_the_drift() -> None:
     np.testing.assert_allclose(corrected, 2.0, rtol=1e-5)
 
 
-def test_scaffold_is_what_its_authors_wrote() -> None:
+def test_scaffold_equals_the_algorithm_of_its_authors() -> None:
     """Compared with a loop that does not use this library; two of five clients at a time."""
     rng = np.random.default_rng(3)
     clients, size, cohort, rate, rounds = 5, 4, 2, 0.15, 40
@@ -107,7 +107,7 @@ def test_scaffold_is_what_its_authors_wrote() -> None:
 
 @every_policy
 @pytest.mark.parametrize("learner", [None, MLP(4, 3, (6,), threads=1)], ids=["logistic", "mlp"])
-def test_engine_and_reference_learn_the_same(policy: Policy, learner: Any) -> None:
+def test_engine_and_reference_learn_the_same_model(policy: Policy, learner: Any) -> None:
     changes = {} if learner is None else {"learner": learner}
     what, who = task(**changes), federation(0.8)
     if learner is not None and "updates" not in policy.needs:
@@ -122,7 +122,7 @@ def test_engine_and_reference_learn_the_same(policy: Policy, learner: Any) -> No
     np.testing.assert_allclose(ours.model, theirs.model, rtol=1e-5, atol=1e-5 * max(moved, 1.0))
 
 
-def test_vectors_of_old_jobs_are_let_go() -> None:
+def test_vectors_of_old_jobs_are_removed() -> None:
     run = Run(federation(), pushing(late=True), task(), seed=1)
     models(run, 60)
     assert run.training is not None
@@ -144,7 +144,7 @@ def test_frozen_parameters_do_not_move(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [Run, Reference])
-def test_a_vector_holds_until_another_is_answered(kind: Any) -> None:
+def test_vector_applies_until_it_is_replaced(kind: Any) -> None:
     """Points 0 and 4: the model halves its distance to 2, less half of the mean vector, 1 + 3."""
     own = np.array([[2.0], [4.0]])
     run = kind(steady(2), once(offset=own, common=np.array([1.0])), points(0.0, 4.0))
@@ -152,7 +152,7 @@ def test_a_vector_holds_until_another_is_answered(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [Run, Reference])
-def test_a_vector_is_another_model_to_send(kind: Any) -> None:
+def test_vectors_count_in_bytes_down(kind: Any) -> None:
     """Three parameters are 12 bytes; of 4 clients, 2 are invited in each round."""
 
     def bytes_down(policy: Policy, download: float) -> list[float]:
@@ -173,7 +173,7 @@ def test_a_vector_is_another_model_to_send(kind: Any) -> None:
     assert bytes_down(both, 1.0) == [24, 48, 48, 48]  # the sum is sent
 
 
-def test_clients_that_never_begin_are_sent_nothing() -> None:
+def test_absent_clients_are_sent_no_vectors() -> None:
     who = cafe.Federation(2, cafe.Constant(0.1), availability=0.5)
     ours = cafe.simulate(who, once(common=np.ones(1)), points(0.0, 4.0), rounds=30, seed=2)
     theirs = reference.simulate(who, once(common=np.ones(1)), points(0.0, 4.0), rounds=30, seed=2)
@@ -185,7 +185,7 @@ def test_clients_that_never_begin_are_sent_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind", [Run, Reference])
-def test_nothing_of_a_round_that_fails_is_kept(kind: Any) -> None:
+def test_vectors_of_a_failed_round_are_dropped(kind: Any) -> None:
     """The first update overflows float32; its vector is dropped too."""
 
     def merge(ledger: Ledger, reports: Reports) -> Merge:
@@ -200,7 +200,7 @@ def test_nothing_of_a_round_that_fails_is_kept(kind: Any) -> None:
     assert run.history().model == [1.0]
 
 
-def test_the_last_of_several_reports_counts() -> None:
+def test_last_of_several_reports_counts() -> None:
     """A client that reports twice in a round adds the vector of its second report."""
 
     def close(ledger: Ledger, waiting: Any) -> Any:
@@ -221,7 +221,7 @@ def test_the_last_of_several_reports_counts() -> None:
         assert models(kind(steady(1), policy, points(4.0)), 2) == [[2.0], [2.5]]
 
 
-def test_nothing_can_write_to_what_holds() -> None:
+def test_stored_vectors_are_read_only_copies() -> None:
     mine = np.ones(1, dtype=np.float32)
     run = Run(steady(2), once(common=mine), points(0.0, 4.0))
     run.step()

@@ -43,7 +43,7 @@ def test_rows_of_one_family_are_one_latency(tmp_path: Path) -> None:
     assert federation.kind is None
 
 
-def test_a_parameter_that_is_left_out_has_its_default(tmp_path: Path) -> None:
+def test_omitted_parameter_has_its_default(tmp_path: Path) -> None:
     federation = loaded(tmp_path, "family,mu,sigma\nlognormal,1,2\n", "fleet.csv")
     assert federation.latency == LogNormal(np.array([1.0]), np.array([2.0]))
 
@@ -134,7 +134,7 @@ def test_bad_csv_is_refused_with_its_line(tmp_path: Path, text: str, said: str) 
     assert re.match(f"(, )?{said}", refused(tmp_path, text, "fleet.csv"))
 
 
-def test_the_line_is_right_far_down_a_file(tmp_path: Path) -> None:
+def test_line_number_is_right_in_a_long_file(tmp_path: Path) -> None:
     rates = ["1.0"] * 9000
     rates[7654] = "-1.0"
     message = refused(tmp_path, "\n".join(["rate", *rates]), "fleet.csv")

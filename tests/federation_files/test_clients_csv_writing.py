@@ -69,7 +69,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("make", WRITTEN.values(), ids=WRITTEN)
-def test_what_is_written_is_read_again(tmp_path: Path, make: Any) -> None:
+def test_written_file_is_read_back(tmp_path: Path, make: Any) -> None:
     assert columns(read_again(make(), tmp_path)) == columns(make())
 
 
@@ -104,7 +104,7 @@ def test_names_are_written(tmp_path: Path) -> None:
     ]
 
 
-def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_unwritable_federations_are_refused(tmp_path: Path) -> None:
     federation = Federation(2, Exponential(1.0))
     with pytest.raises(InputError, match=r"one name for each of the 2 clients.* Got 1, of which 1"):
         write_federation(federation, tmp_path / "a.csv", names=["a"])
@@ -119,7 +119,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_many_rows_become_arrays(tmp_path: Path) -> None:
+def test_many_rows_are_read_as_arrays(tmp_path: Path) -> None:
     rng, clients = np.random.default_rng(0), 50_000
     half = Federation.exponential(rng.uniform(0.5, 2.0, clients // 2))
     rest = Federation(clients // 2, Weibull(rng.uniform(0.5, 2.0, clients // 2), 1.0))

@@ -63,20 +63,20 @@ def test_every_family_is_read(table: dict[str, Any], latency: Latency) -> None:
     assert latency_from_table(table) == latency
 
 
-def test_no_family_is_forgotten() -> None:
+def test_every_family_has_an_example() -> None:
     exported = [getattr(cafe.latency, name) for name in cafe.latency.__all__]
     concrete = [c for c in exported if inspect.isclass(c) and issubclass(c, Latency)]
     named = {family_name(c) for c in concrete if not inspect.isabstract(c)}
     assert named - {"various"} == {table["family"] for table, _ in EVERY_FAMILY}
 
 
-def test_tables_are_left_as_they_were() -> None:
+def test_reading_does_not_change_the_table() -> None:
     table = {"clients": 3, "latency": {"family": "exponential", "rate": 1.0}}
     federation_from_table(table)
     assert table == {"clients": 3, "latency": {"family": "exponential", "rate": 1.0}}
 
 
-def test_clients_that_are_alike(tmp_path: Path) -> None:
+def test_table_of_equal_clients(tmp_path: Path) -> None:
     text = """
         [federation]
         clients = 100
@@ -235,11 +235,11 @@ BAD_TOML = {
 
 
 @pytest.mark.parametrize(("lines", "said"), BAD_TOML.items())
-def test_bad_toml_is_refused_in_a_sentence(tmp_path: Path, lines: str, said: str) -> None:
+def test_bad_toml_is_refused(tmp_path: Path, lines: str, said: str) -> None:
     assert re.search(said, refused(tmp_path, f"[federation]\n{lines}", "fleet.toml"))
 
 
-def test_messages_about_tables_say_where_they_are_from() -> None:
+def test_messages_about_tables_name_their_source() -> None:
     with pytest.raises(FileError, match=r"^page: the key federation.x is not known"):
         federation_from_table({"x": 1}, where="page")
     with pytest.raises(FileError, match=r"^latency: rate is missing"):

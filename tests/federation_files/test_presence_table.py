@@ -40,7 +40,7 @@ def trace(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_trace_lies_beside_the_file(tmp_path: Path, trace: Path) -> None:
+def test_trace_file_is_relative_to_the_federation_file(tmp_path: Path, trace: Path) -> None:
     file = tmp_path / "fleet.toml"
     head = "[federation]\nclients = 3\nrate = 1\n"
     table = '[federation.presence]\nkind = "trace"\nfile = "trace.csv"\n'
@@ -58,7 +58,7 @@ def test_a_trace_lies_beside_the_file(tmp_path: Path, trace: Path) -> None:
 
 
 @pytest.mark.parametrize("who", ["group", "preset", "file"])
-def test_beside_groups_presets_and_files(tmp_path: Path, who: str) -> None:
+def test_presence_with_groups_presets_and_files(tmp_path: Path, who: str) -> None:
     (tmp_path / "clients.csv").write_text("rate\n1\n2\n")
     head = {
         "group": "[[federation.group]]\nclients = 2\nrate = 1\n",
@@ -94,20 +94,20 @@ BAD = {
 
 @pytest.mark.usefixtures("trace")
 @pytest.mark.parametrize(("lines", "said"), BAD.items())
-def test_bad_tables_are_refused_in_a_sentence(tmp_path: Path, lines: str, said: str) -> None:
+def test_bad_tables_are_refused(tmp_path: Path, lines: str, said: str) -> None:
     file = tmp_path / "fleet.toml"
     file.write_text(f"[federation]\nclients = 3\nrate = 1\n{lines}\n")
     with pytest.raises(FileError, match=said):
         load_federation(file)
 
 
-def test_a_group_has_none() -> None:
+def test_presence_in_a_group_is_refused() -> None:
     group = {"clients": 3, "rate": 1.0, "presence": {"kind": "day-night"}}
     with pytest.raises(FileError, match=r"group 1.presence cannot stand in a group: .* Move it to"):
         federation_from_table({"group": [group]})
 
 
-def test_tables_are_left_as_they_were() -> None:
+def test_reading_does_not_change_the_table() -> None:
     table = {"clients": 3, "rate": 1.0, "presence": {"kind": "day-night", "share": 0.5}}
     federation_from_table(table)
     assert table == {"clients": 3, "rate": 1.0, "presence": {"kind": "day-night", "share": 0.5}}
@@ -129,7 +129,7 @@ rounds = 3
 """
 
 
-def test_settings_hold_the_presence_and_its_checksum(tmp_path: Path, trace: Path) -> None:
+def test_settings_contain_the_presence_and_its_checksum(tmp_path: Path, trace: Path) -> None:
     file = tmp_path / "scenario.toml"
     file.write_text(SCENARIO)
     scenario = load_scenario(file)

@@ -10,7 +10,7 @@ from cafe.fitting.fit import Fit, fit
 from tests.support.fitting import NAN, SMOOTH, draw, fit_one
 
 
-def test_merging_neighbours_moves_an_estimate_by_far_less_than_its_standard_error() -> None:
+def test_merging_close_times_changes_an_estimate_by_far_less_than_its_standard_error() -> None:
     times, deadline = draw(SMOOTH["weibull"], 40_000, 0.3, 0)
     found = fit_one("weibull", times, deadline)  # merged to 4000 report times
     theirs = scipy.stats.weibull_min.fit(
@@ -24,7 +24,7 @@ def test_merging_neighbours_moves_an_estimate_by_far_less_than_its_standard_erro
         assert abs(found.parameters[name] - exact[name]) < 0.02 * error
 
 
-def test_kaplan_meier_without_misses_is_the_share_of_times_beyond() -> None:
+def test_kaplan_meier_without_misses_is_the_share_of_longer_times() -> None:
     times = np.random.default_rng(0).integers(1, 20, 200) / 4
     at, survival, error = fit(times, families="exponential").kaplan_meier()
     np.testing.assert_array_equal(at, np.unique(times))
@@ -52,7 +52,7 @@ def test_kaplan_meier_by_hand() -> None:
     np.testing.assert_allclose(error, expected * np.sqrt(terms))
 
 
-def test_the_empirical_latency_is_kaplan_meiers() -> None:
+def test_empirical_latency_agrees_with_kaplan_meier() -> None:
     found = by_hand()
     latency, availability = found.empirical()
     at, survival, _ = found.kaplan_meier()

@@ -37,7 +37,7 @@ def test_finds_the_parameters_it_was_drawn_from(family: str, missed: float) -> N
 
 
 @pytest.mark.parametrize("missed", [0.0, 0.2])
-def test_finds_both_parts_of_a_mixture(missed: float) -> None:
+def test_finds_both_components_of_a_mixture(missed: float) -> None:
     z = np.array(
         [deviations(TWO, fit_one("mixture", *draw(TWO, 800, missed, seed))) for seed in range(6)]
     )
@@ -45,7 +45,7 @@ def test_finds_both_parts_of_a_mixture(missed: float) -> None:
     assert 0.6 < np.sqrt(np.mean(z**2)) < 1.5
 
 
-def test_finds_narrow_parts_of_a_mixture() -> None:
+def test_finds_narrow_components_of_a_mixture() -> None:
     truth = Mixture([LogNormal(0.0, 0.01), LogNormal(2.0, 0.01)], [0.7, 0.3])
     found = fit(*draw(truth, 300, 0.0, 5))
     assert found.best.family == "mixture"
@@ -81,7 +81,7 @@ def test_finds_the_ends_of_a_uniform(missed: float) -> None:
 
 
 @pytest.mark.parametrize("family", ["exponential", "weibull"])
-def test_intervals_cover(family: str) -> None:
+def test_intervals_have_nominal_coverage(family: str) -> None:
     truth = SMOOTH[family]
     z = np.array(
         [
@@ -94,7 +94,7 @@ def test_intervals_cover(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", SMOOTH)
-def test_leaving_out_the_misses_makes_clients_look_fast(family: str) -> None:
+def test_ignoring_misses_underestimates_the_times(family: str) -> None:
     truth = SMOOTH[family]
     times, deadline = draw(truth, 2000, 0.5, 7)
     ours = fit_one(family, times, deadline).latency.mean()
@@ -109,7 +109,7 @@ SCIPY["gamma"] = scipy.stats.gamma
 
 @pytest.mark.parametrize("missed", [0.0, 0.3, 0.9])
 @pytest.mark.parametrize("family", SCIPY)
-def test_at_least_as_likely_as_scipys(family: str, missed: float) -> None:
+def test_likelihood_is_at_least_that_of_scipy(family: str, missed: float) -> None:
     for seed in range(3):
         times, deadline = draw(SMOOTH[family], 300, missed, seed)
         data = scipy.stats.CensoredData(
@@ -127,7 +127,7 @@ def test_at_least_as_likely_as_scipys(family: str, missed: float) -> None:
 
 
 @pytest.mark.parametrize("family", ["exponential", "shifted-exponential", "uniform", "mixture"])
-def test_no_neighbour_is_more_likely(family: str) -> None:
+def test_no_nearby_parameters_are_more_likely(family: str) -> None:
     rng = np.random.default_rng(3)
     deadline = rng.uniform(0.5, 5.0, 200)
     drawn = TWO.sample(rng, 200)
@@ -155,7 +155,7 @@ def _rebuilt(family: str, at: dict[str, float]) -> Latency:
             return Mixture(parts, [at["weight_1"], 1 - at["weight_1"]])
 
 
-def test_the_uniforms_end_by_hand() -> None:
+def test_end_of_a_uniform_by_hand() -> None:
     # 2 reports from 1 on, 2 misses at 3: (high - 3)^2 / (high - 1)^4 is largest at 5.
     found = fit_one("uniform", np.array([1.0, 2.0, NAN, NAN]), 3.0)
     assert found.parameters == pytest.approx({"low": 1.0, "high": 5.0})
@@ -168,7 +168,7 @@ def test_the_uniforms_end_by_hand() -> None:
     assert early.parameters == {"low": 1.0, "high": 2.0}
 
 
-def test_the_exponentials_by_hand() -> None:
+def test_exponential_and_shifted_exponential_by_hand() -> None:
     # 2 reports in 1 + 3 + 4 + 0.5 units of waiting; 2 + 3 of them after the first report.
     times, deadline = np.array([1.0, 3.0, NAN, NAN]), [5.0, 5.0, 4.0, 0.5]
     plain = fit_one("exponential", times, deadline)
@@ -189,7 +189,7 @@ def test_the_exponentials_by_hand() -> None:
 
 
 @pytest.mark.parametrize("last", [3.0, 3.0 * (1 + 1e-9)])
-def test_times_that_are_all_the_same_are_constant(last: float) -> None:
+def test_equal_times_are_constant(last: float) -> None:
     found = fit([3.0, 3.0, last, NAN], deadline=[9.0, 9.0, 9.0, 2.0])
     assert found.best.family == "constant"
     assert found.latency == Constant(last)
@@ -197,7 +197,7 @@ def test_times_that_are_all_the_same_are_constant(last: float) -> None:
     assert "no spread" in found.skipped["weibull"]
 
 
-def test_a_constant_cannot_explain_a_later_miss() -> None:
+def test_constant_is_refused_with_a_miss_after_it() -> None:
     found = fit([3.0, 3.0, NAN, NAN], deadline=[9.0, 9.0, 5.0, 5.0])
     assert "missed at or after 3" in found.skipped["constant"]
     assert {"weibull", "lognormal", "gamma", "uniform"} <= {f.family for f in found.candidates}
@@ -205,7 +205,7 @@ def test_a_constant_cannot_explain_a_later_miss() -> None:
     assert [f.family for f in at_once.candidates] == ["exponential"]
 
 
-def test_a_part_that_never_reports_is_no_mixture() -> None:
+def test_component_without_reports_is_not_fitted() -> None:
     # The slow component lies beyond every deadline, so its parameters are not determined.
     rng = np.random.default_rng(0)
     times = np.concatenate([LogNormal(0.0, 0.2).sample(rng, 60), np.full(40, NAN)])

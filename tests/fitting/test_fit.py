@@ -36,14 +36,14 @@ pytestmark = pytest.mark.slow
         ("mixture", TWO),
     ],
 )
-def test_mostly_chooses_the_family_it_was_drawn_from(family: str, truth: Latency) -> None:
+def test_usually_chooses_the_true_family(family: str, truth: Latency) -> None:
     fits = [fit(*draw(truth, 500, 0.1, seed)) for seed in range(6)]
     assert sum(each.best.family == family for each in fits) >= 4
     by_bic = [min(each.candidates, key=lambda c: c.bic).family for each in fits]
     assert by_bic.count(family) >= 4
 
 
-def test_an_end_on_an_extreme_report_counts_double() -> None:
+def test_parameter_at_an_extreme_report_counts_twice() -> None:
     # Counted once, the shift would beat the true exponential in 37 of 100 samples.
     truth = SMOOTH["exponential"]
     pairs = [
@@ -69,7 +69,7 @@ def test_candidates_are_sorted_by_the_criterion() -> None:
 
 @pytest.mark.parametrize("factor", [1e-6, 1000.0, 3.7e6])
 @pytest.mark.parametrize("truth", [SMOOTH["gamma"], TWO])
-def test_units_do_not_matter(truth: Latency, factor: float) -> None:
+def test_time_unit_does_not_matter(truth: Latency, factor: float) -> None:
     times, deadline = draw(truth, 200, 0.3, 2)
     plain, scaled = fit(times, deadline), fit(times * factor, deadline * factor)
     shift = 2 * int(np.sum(~np.isnan(times))) * np.log(factor)
@@ -81,7 +81,7 @@ def test_units_do_not_matter(truth: Latency, factor: float) -> None:
         assert b.distance == pytest.approx(a.distance, abs=1e-4)
 
 
-def test_nobody_reported() -> None:
+def test_fit_without_reports_is_refused() -> None:
     with pytest.raises(InputError, match="Got none: all 2 observations are missed"):
         fit([NAN, NAN], deadline=1.0)
 
@@ -121,7 +121,7 @@ def test_any_observations_can_be_fitted(rows: list[tuple[float, float]]) -> None
         ({"criterion": "aicc"}, "criterion must be 'aic' or 'bic'. Got 'aicc'"),
     ],
 )
-def test_bad_requests_are_explained(arguments: dict[str, Any], message: str) -> None:
+def test_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         fit([1.0, 2.0, 3.0], **arguments)
 
@@ -131,7 +131,7 @@ def test_mixed_units_are_refused() -> None:
         fit([1e-7, 1e7])
 
 
-def test_observations_bring_their_own_deadlines() -> None:
+def test_observations_contain_their_own_deadlines() -> None:
     seen = Observations([1.0, 2.0, NAN], 3.0)
     assert fit(seen).best.parameters == fit([1.0, 2.0, NAN], 3.0).best.parameters
     assert fit(seen).observations is seen
@@ -139,7 +139,7 @@ def test_observations_bring_their_own_deadlines() -> None:
         fit(seen, deadline=3.0)
 
 
-def test_importing_stays_light() -> None:
+def test_import_loads_no_heavy_module() -> None:
     code = (
         "import sys, cafe.fitting.fit, cafe.fitting.pooling;"
         "heavy = {'scipy.optimize', 'scipy.stats', 'cafe.federation'};"

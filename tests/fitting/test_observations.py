@@ -22,7 +22,7 @@ def write(folder: Path, text: str | bytes) -> Path:
     return path
 
 
-def test_what_was_seen_and_what_was_missed() -> None:
+def test_reported_and_missed_observations() -> None:
     seen = Observations([1.0, NAN, 3.0], deadline=[2.0, 2.5, INF], client=["b", "a", "b"])
     assert seen.reported.tolist() == [True, False, True]
     assert seen.event_times.tolist() == [1.0, 3.0]
@@ -32,7 +32,7 @@ def test_what_was_seen_and_what_was_missed() -> None:
     assert len(seen) == 3
 
 
-def test_one_deadline_serves_all_and_none_is_infinite() -> None:
+def test_one_deadline_applies_to_all_and_no_deadline_is_infinite() -> None:
     entries = np.array([1.0, None], dtype=object)
     assert Observations(entries, deadline=2.0).deadline.tolist() == [2.0, 2.0]
     assert Observations([1.0, 2.0]).deadline.tolist() == [INF, INF]
@@ -78,7 +78,7 @@ def test_entries_are_copied_and_cannot_be_changed() -> None:
         ([1.0], None, "a", "a single value"),
     ],
 )
-def test_unusable_entries_are_named(
+def test_unusable_entries_are_refused(
     seconds: list[float], deadline: float | list[float] | None, client: list[str], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
@@ -110,7 +110,7 @@ def test_only_seconds_are_required(tmp_path: Path) -> None:
     ],
     ids=["crlf", "cr", "bom", "quotes, spaces and blank lines at the end"],
 )
-def test_dialects(tmp_path: Path, text: str) -> None:
+def test_csv_dialects(tmp_path: Path, text: str) -> None:
     seen = read_observations(write(tmp_path, text))
     np.testing.assert_array_equal(seen.seconds, [1.0, NAN])
     np.testing.assert_array_equal(seen.deadline, [2.0, 2.0])
@@ -149,7 +149,7 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str, before: in
         read_observations(path)
 
 
-def test_a_bad_line_far_down_is_named(tmp_path: Path) -> None:
+def test_bad_line_in_a_long_file_is_named(tmp_path: Path) -> None:
     rows = ["a,1,2"] * 150_000
     rows[140_000] = "a,3,2"
     path = write(tmp_path, "client,seconds,deadline\n" + "\n".join(rows))
@@ -157,7 +157,7 @@ def test_a_bad_line_far_down_is_named(tmp_path: Path) -> None:
         read_observations(path)
 
 
-def test_a_name_over_two_lines_does_not_shift_the_count(tmp_path: Path) -> None:
+def test_name_with_a_line_break_does_not_shift_line_numbers(tmp_path: Path) -> None:
     path = write(tmp_path, 'client,seconds\n"two\nlines",1\na,2\na,-2\n')
     with pytest.raises(FileError, match="line 5: "):
         read_observations(path)
@@ -178,12 +178,12 @@ def test_a_name_over_two_lines_does_not_shift_the_count(tmp_path: Path) -> None:
         (b"seconds\n1\n\xff\n", "line 3: the file must be text in UTF-8"),
     ],
 )
-def test_a_bad_file_is_explained(tmp_path: Path, text: str | bytes, message: str) -> None:
+def test_bad_file_is_refused(tmp_path: Path, text: str | bytes, message: str) -> None:
     with pytest.raises(FileError, match=f"times.csv.*{message}"):
         read_observations(write(tmp_path, text))
 
 
-def test_a_missing_file_and_a_folder_are_explained(tmp_path: Path) -> None:
+def test_missing_file_and_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         FileError, match=r"none\.csv: the file cannot be read: there is no such file"
     ):
@@ -202,7 +202,7 @@ def test_a_missing_file_and_a_folder_are_explained(tmp_path: Path) -> None:
         min_size=1,
     )
 )
-def test_what_is_written_is_read(
+def test_written_file_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, float | None, float]]
 ) -> None:
     import csv

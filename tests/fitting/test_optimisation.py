@@ -33,7 +33,7 @@ def test_the_maximum_is_found_with_and_without_a_gradient(slope: object) -> None
     np.testing.assert_allclose(found, CENTRE, atol=1e-4)
 
 
-def test_a_maximum_without_end_stops_at_the_reach() -> None:
+def test_unbounded_maximum_stops_at_the_limit() -> None:
     found = maximise(lambda z: float(z[0]), 1, 1.0)
     assert 0.9 * REACH < found[0] <= REACH
 

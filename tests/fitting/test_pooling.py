@@ -38,7 +38,9 @@ def fleet(
 
 @pytest.mark.parametrize("deadline", [1e9, 1.2])
 @pytest.mark.parametrize("family", POOLS)
-def test_finds_pool_spread_and_clients(family: str, deadline: float) -> None:
+def test_finds_the_pooled_parameters_the_spread_and_the_clients(
+    family: str, deadline: float
+) -> None:
     pool = POOLS[family]
     log_s, seen, found = fleet(pool, 400, 8, 0.5, 1, deadline)
     assert found.family == family
@@ -52,7 +54,7 @@ def test_finds_pool_spread_and_clients(family: str, deadline: float) -> None:
     assert found.misses.tolist() == np.sum(np.isnan(seen), axis=1).tolist()
 
 
-def test_clients_that_do_not_differ_share_the_pool() -> None:
+def test_equal_clients_have_the_pooled_parameters() -> None:
     times = np.tile(np.linspace(0.5, 1.5, 20), 30)
     found = fit(times, client=np.repeat(np.arange(30), 20), families=SMOOTH).by_client()
     assert found.spread == 0
@@ -63,20 +65,20 @@ def test_clients_that_do_not_differ_share_the_pool() -> None:
     )
 
 
-def test_a_single_client_is_the_pool() -> None:
+def test_single_client_has_the_pooled_parameters() -> None:
     found = fit([1.0, 2.0, 3.0], families="weibull").by_client()
     assert (found.spread, found.scale.tolist()) == (0, [1.0])
     assert found.federation().clients == 1
 
 
-def test_the_pools_shape_is_one_clients_not_that_of_all_together() -> None:
+def test_pooled_shape_is_that_of_one_client_not_of_the_mixture() -> None:
     _, seen, found = fleet(LogNormal(0.0, 0.3), 300, 6, 0.6, 2)
     together = fit(seen.ravel(), families="lognormal").best.parameters["sigma"]
     assert together > 0.6
     assert estimated_parameters(found.pooled)["sigma"] == pytest.approx(0.3, abs=0.03)
 
 
-def test_beats_both_extremes() -> None:
+def test_pooling_beats_separate_fits_and_one_common_fit() -> None:
     errors = []
     for seed in range(4):
         log_s, seen, found = fleet(Exponential(1.0), 150, 3, 0.5, 100 + seed, 2.0)
@@ -90,7 +92,7 @@ def test_beats_both_extremes() -> None:
     assert pooled < 0.5 * alone
 
 
-def test_many_observations_speak_for_themselves() -> None:
+def test_client_with_many_observations_is_hardly_shrunk() -> None:
     rng = np.random.default_rng(3)
     few, many = LogNormal(0.0, 0.4).sample(rng, (20, 3)), 5 * LogNormal(0.0, 0.4).sample(rng, 5000)
     names = [*np.repeat(np.arange(20), 3).astype(str), *["slow"] * 5000]
@@ -100,7 +102,7 @@ def test_many_observations_speak_for_themselves() -> None:
     assert float(slow.quantile(0.5)[0]) == pytest.approx(own, rel=0.002)
 
 
-def test_the_fewer_the_observations_the_closer_to_the_pool() -> None:
+def test_fewer_observations_are_shrunk_more() -> None:
     # Clients 0 to 4 are three times as slow, all with the same times, seen 1, 2, 4, 8, 16 times.
     rng = np.random.default_rng(4)
     times = [np.full(2**k, 3.0) for k in range(5)]
@@ -123,7 +125,7 @@ def test_the_fewer_the_observations_the_closer_to_the_pool() -> None:
 
 
 @pytest.mark.parametrize("family", POOLS)
-def test_a_client_that_only_missed_is_slower_the_more_it_missed(family: str) -> None:
+def test_client_without_reports_is_slower_the_more_it_missed(family: str) -> None:
     rng = np.random.default_rng(5)
     log_s = 0.5 * rng.standard_normal(60)
     times = [*(POOLS[family].sample(rng, (60, 6)) * np.exp(log_s)[:, None])]
@@ -139,7 +141,7 @@ def test_a_client_that_only_missed_is_slower_the_more_it_missed(family: str) -> 
     assert np.log(scale[2]) < 5 * found.spread
 
 
-def test_units_do_not_matter() -> None:
+def test_time_unit_does_not_matter() -> None:
     rng = np.random.default_rng(6)
     times = Weibull(2.0, 1.0).sample(rng, (30, 5)) * np.exp(0.4 * rng.standard_normal((30, 1)))
     names = np.repeat(np.arange(30), 5)
@@ -152,14 +154,14 @@ def test_units_do_not_matter() -> None:
     assert one.pooled.mean() * 1e4 == pytest.approx(other.pooled.mean(), rel=1e-4)
 
 
-def test_families_with_an_edge_make_way_for_a_smooth_one() -> None:
+def test_families_with_an_edge_are_replaced_by_a_smooth_one() -> None:
     rng = np.random.default_rng(7)
     times = Uniform(1.0, 3.0).sample(rng, 100)
     found = fit(times, client=np.repeat(np.arange(10), 10), families="uniform").by_client()
     assert found.family in SMOOTH
 
 
-def test_constant_times_make_all_clients_alike() -> None:
+def test_equal_constant_times_make_all_clients_equal() -> None:
     found = fit([2.0, 2.0, 2.0], client=["a", "b", "a"]).by_client()
     assert found.latency == Constant(np.array([2.0, 2.0]))
     assert found.reports.tolist() == [2, 1]
@@ -178,7 +180,7 @@ def test_the_federation_has_one_client_per_name() -> None:
     np.testing.assert_allclose(federation.latency.mean(), found.pooled.mean() * found.scale)
 
 
-def test_a_large_fleet_is_pooled_as_a_small_one() -> None:
+def test_large_fleet_is_pooled_like_a_small_one() -> None:
     log_s, _, found = fleet(Weibull(2.0, 1.0), 20_000, 5, 0.4, 9, 1.5)
     assert found.scale.size == 20_000
     assert found.spread == pytest.approx(0.4, rel=0.1)

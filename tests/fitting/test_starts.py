@@ -28,7 +28,7 @@ from tests.support.fitting import SMOOTH, TWO, draw
         ("gamma", gamma_starts, 2),
     ],
 )
-def test_a_start_is_near_the_truth(family: str, starts: StartingPoints, size: int) -> None:
+def test_start_is_near_the_true_parameters(family: str, starts: StartingPoints, size: int) -> None:
     truth = SMOOTH[family]
     [start] = starts(CensoredSample.of(Observations(*draw(truth, 2000, 0.1, 4))))
     built = start.build(np.zeros(size))

@@ -51,7 +51,7 @@ def little_memory() -> Iterator[None]:
 
 
 @given(st.dictionaries(st.text(max_size=9), arrays, max_size=4))
-def test_arrays_there_and_back(model: dict[str, Any]) -> None:
+def test_arrays_survive_packing(model: dict[str, Any]) -> None:
     back = array_records.read_arrays(
         array_records.pack_arrays(model), sum(a.nbytes for a in model.values())
     )
@@ -64,7 +64,7 @@ def test_arrays_there_and_back(model: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4), (0,), (2, 0)])
-def test_what_numpy_writes_is_read(order: Any, shape: tuple[int, ...]) -> None:
+def test_arrays_written_by_numpy_are_read(order: Any, shape: tuple[int, ...]) -> None:
     array = np.asarray(np.arange(np.prod(shape), dtype="<f4").reshape(shape), order=order)
     file = io.BytesIO()
     np.save(file, array)
@@ -73,7 +73,7 @@ def test_what_numpy_writes_is_read(order: Any, shape: tuple[int, ...]) -> None:
     assert back.shape == shape
 
 
-def test_no_copy_is_made_of_what_came() -> None:
+def test_reading_makes_no_copy() -> None:
     record = array_records.pack_arrays({"w": np.zeros(10**6, np.float32)})
     with little_memory():
         array_records.read_arrays(record, 4 * 10**6)
@@ -85,7 +85,7 @@ def names_of(record: ArrayRecord) -> set[str]:
 
 
 @given(st.dictionaries(st.text(max_size=9), arrays, max_size=4))
-def test_models_arrive_though_nobody_can_foresee_them(model: dict[str, Any]) -> None:
+def test_models_survive_packing_with_unpredictable_ids(model: dict[str, Any]) -> None:
     one, two = array_records.pack_parts(model), array_records.pack_parts(model)
     found = array_records.join_parts(one)
     assert list(found) == list(model)
@@ -99,7 +99,7 @@ def test_models_arrive_though_nobody_can_foresee_them(model: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
-def test_no_piece_of_a_large_model_can_be_foreseen(value: float) -> None:
+def test_object_ids_of_a_large_model_are_unpredictable(value: float) -> None:
     """Not even if all numbers of the model are equal."""
     model = {"w": np.full((2, 2_000_000), value, np.float32)}  # 16 MB: Flower makes four pieces
     assert len(names_of(array_records.pack_arrays(model))) < 6  # equal pieces have the same name
@@ -176,14 +176,14 @@ def pickled() -> bytes:
         npy("\x00" * 60, BODY),
     ],
 )
-def test_what_is_no_array_of_numbers(data: bytes) -> None:
+def test_invalid_arrays_are_rejected(data: bytes) -> None:
     with little_memory():
         why = rejection(content(raw(data)))
     assert why.startswith("w ")
     assert len(why) < 400
 
 
-def test_a_side_of_nothing_is_nothing() -> None:
+def test_axis_of_length_0_needs_no_memory() -> None:
     with little_memory():
         report = messages.read_report(content(raw(npy(header(shape="(0, 10000000000000)")))), MOST)
     assert report is not None
@@ -196,12 +196,12 @@ def test_arrays_in_another_format() -> None:
 
 
 @given(st.binary(max_size=300))
-def test_no_bytes_are_more_than_rejection(data: bytes) -> None:
+def test_random_bytes_raise_no_other_error(data: bytes) -> None:
     for some in (data, npy(header(), BODY)[: len(data)] + data, npy("{" + f"{data!r}", data)):
         rejection(content(raw(some)))
 
 
-def test_too_many_bytes_are_not_looked_at() -> None:
+def test_too_many_bytes_are_rejected() -> None:
     update = {"w": np.zeros(1000, np.float32)}
     assert messages.read_report(content(update), 4000) is not None
     assert "at most 100 are allowed" in rejection(content(update), 100)

@@ -38,7 +38,7 @@ def test_a_client_app_trains_with_vectors() -> None:
     np.testing.assert_array_equal(seen[0].frozen["w"], FROZEN["w"])
 
 
-def test_a_reply_is_dated_by_the_servers_clock() -> None:
+def test_reply_has_a_timestamp_of_the_servers_clock() -> None:
     message = send(make_order(0, seconds=9.0))[0]
     vars(message.metadata)["_created_at"] = 1000.0  # a clock that is years behind
     reply = make_reply(message, RecordDict(), time.monotonic() - 2.0)

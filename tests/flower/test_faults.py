@@ -49,7 +49,7 @@ FORGED = {
 }
 
 
-def test_bad_days_of_single_clients_cost_nobody_else(lab: Lab) -> None:
+def test_faults_of_single_clients_do_not_affect_others(lab: Lab) -> None:
     deadline = unhurried(9.0)
     trial = Trial(lab, "single", rounds=3, quorum=1, deadline=deadline)
     trial.tell("node-1", f"sleep {3 * deadline:.0f}")  # reports long after the deadline
@@ -72,7 +72,7 @@ def test_bad_days_of_single_clients_cost_nobody_else(lab: Lab) -> None:
     assert "it answers invitation" in replayed.reason
 
 
-def test_the_server_is_killed_and_goes_on_with_the_same_ages(lab: Lab) -> None:
+def test_killed_server_resumes_with_the_same_ages(lab: Lab) -> None:
     trial = Trial(lab, "killed", rounds=5, quorum=2, deadline=PATIENT, policy="awu")
     trial.submit()
     now = trial.wait(lambda now: now["version"] >= 2)
@@ -103,7 +103,7 @@ def test_the_server_is_killed_and_goes_on_with_the_same_ages(lab: Lab) -> None:
         assert client in again or start == last[client]
 
 
-def test_the_superlink_is_restarted(lab: Lab) -> None:
+def test_run_survives_a_restart_of_the_superlink(lab: Lab) -> None:
     trial = Trial(lab, "restarted", rounds=3, quorum=2, deadline=PATIENT)
     trial.submit()
     trial.wait(lambda now: now["version"] >= 1)
@@ -118,7 +118,7 @@ def test_the_superlink_is_restarted(lab: Lab) -> None:
     assert names <= set(ids.values())
 
 
-def test_nodes_hang_leave_and_come_back(lab: Lab) -> None:
+def test_run_survives_nodes_that_hang_leave_and_return(lab: Lab) -> None:
     trial = Trial(lab, "away", rounds=7, quorum=1, deadline=unhurried(7.0), policy="agu")
     trial.submit()
     trial.wait(lambda now: now["version"] >= 1)
@@ -138,7 +138,7 @@ def test_nodes_hang_leave_and_come_back(lab: Lab) -> None:
     assert len({client["name"] for client in read_live(trial.out)["clients"]}) == NODES
 
 
-def test_local_models_are_carried_and_a_lost_one_is_told(lab: Lab) -> None:
+def test_local_models_are_carried_and_a_lost_one_is_reported(lab: Lab) -> None:
     """Rounds fail while one client is busy; the next merges the work of the others in them."""
     deadline = unhurried(9.0)
     trial = Trial(lab, "carried", updates=1, quorum=NODES, deadline=deadline, policy="agu")
@@ -179,7 +179,7 @@ def test_a_killed_client_process_does_not_stop_the_others(lab: Lab) -> None:
     assert {job.fate for job in jobs if job not in victims} <= {"fresh", "late"}
 
 
-def test_too_few_clients_is_a_sentence_after_a_bounded_wait(lab: Lab) -> None:
+def test_too_few_clients_end_the_run_after_a_bounded_wait(lab: Lab) -> None:
     trial = Trial(lab, "few", rounds=3, quorum=9, deadline=5.0, wait=4.0)
     trial.submit()
     now = trial.wait(lambda now: now["state"] == "stopped")
@@ -187,7 +187,7 @@ def test_too_few_clients_is_a_sentence_after_a_bounded_wait(lab: Lab) -> None:
     assert "lower the quorum" in now["why"]
 
 
-def test_a_full_disk_at_the_checkpoint_loses_nothing(lab: Lab) -> None:
+def test_full_disk_at_the_checkpoint_loses_no_data(lab: Lab) -> None:
     trial = Trial(lab, "full", rounds=4, quorum=2, deadline=PATIENT)
     trial.out.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=96k", "tmpfs", str(trial.out)]
@@ -272,7 +272,7 @@ def test_deadlines_do_not_depend_on_clocks(
     assert {job.fate for job in read_jobs(trial.out)} == {"fresh"}
 
 
-def test_a_node_whose_clock_is_hours_off_is_turned_away(
+def test_node_with_a_wrong_clock_is_rejected(
     lab: Lab, shifted: Callable[[Lab, str, int], None]
 ) -> None:
     with pytest.raises(InputError, match="node-4 ended while it was starting"):

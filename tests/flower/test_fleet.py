@@ -77,7 +77,9 @@ def update_in(answer: Message) -> str:
     return digest(Layout.of(update).flat(update))
 
 
-def test_attackers_on_the_fleet_api_harm_nobody_else(lab: Lab, attackers: list[Attacker]) -> None:
+def test_attackers_on_the_fleet_api_do_not_affect_others(
+    lab: Lab, attackers: list[Attacker]
+) -> None:
     one, two = attackers
     # Only in round 2 do clients miss the deadline. It must be shorter than the 180 seconds after
     # which the SuperLink forgets an incomplete upload.
@@ -169,7 +171,9 @@ def rejection(call: Callable[[], object]) -> str:
     return f"{error.value.response.status_code} {error.value.response.text}"
 
 
-def test_strangers_and_impostors_are_turned_away(lab: Lab, attackers: list[Attacker]) -> None:
+def test_unregistered_and_impersonated_nodes_are_rejected(
+    lab: Lab, attackers: list[Attacker]
+) -> None:
     one, (stranger, public) = attackers[0], generate_key_pairs()
     shown = public_key_to_bytes(public)
     ask = PullMessagesRequest(node=one.node)

@@ -16,7 +16,7 @@ from tests.support.flower.reports import send_through
 pytestmark = pytest.mark.usefixtures("identity")
 
 
-def test_vectors_there_and_back() -> None:
+def test_vectors_survive_packing() -> None:
     message = send(make_order(0, offset=OFFSET, frozen=FROZEN))[0]
     content: RecordDict = send_through(message.content)
     assert set(content) == {"model", "order", "offset", "frozen"}
@@ -28,7 +28,7 @@ def test_vectors_there_and_back() -> None:
         assert found[name]["w"].dtype == expected["w"].dtype
 
 
-def test_no_vectors_no_records() -> None:
+def test_order_without_vectors_has_no_vector_records() -> None:
     message = send(make_order(0))[0]
     assert set(message.content) == {"model", "order"}
     assert messages.read_vectors(message.content) == {}

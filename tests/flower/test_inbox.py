@@ -38,7 +38,7 @@ def wire(link: Link) -> GridWire:
     return GridWire(grid(link), Layout.of(MODEL), "run")
 
 
-def test_whole_replies_come_at_once(link: Link, wire: GridWire) -> None:
+def test_complete_replies_are_returned_together(link: Link, wire: GridWire) -> None:
     assert wire.limited
     for k, ticket in enumerate(("a", "b", "c")):
         link.put(ticket, k)
@@ -51,7 +51,7 @@ def test_whole_replies_come_at_once(link: Link, wire: GridWire) -> None:
     assert not list(wire.receive({"not yet"}))
 
 
-def test_who_uploads_slowly_holds_up_nobody_and_is_taken_when_done(link: Link) -> None:
+def test_slow_upload_does_not_block_others_and_is_accepted_when_complete(link: Link) -> None:
     inbox = inbox_of(link, 10_000)
     slow = link.put("slow", 1)
     good = link.put("good", 2)
@@ -66,7 +66,7 @@ def test_who_uploads_slowly_holds_up_nobody_and_is_taken_when_done(link: Link) -
     assert link.asked == [["good", "slow"]]  # and not requested again
 
 
-def test_one_that_is_not_waited_for_any_more_is_forgotten(link: Link) -> None:
+def test_reply_that_is_no_longer_awaited_is_removed(link: Link) -> None:
     inbox = inbox_of(link, 10_000)
     slow = link.put("slow", 1)
     link.pieces[[*slow][-1]] = None
@@ -78,9 +78,7 @@ def test_one_that_is_not_waited_for_any_more_is_forgotten(link: Link) -> None:
 
 
 @pytest.mark.parametrize("way", ["garbage", "empty", "child", "gone", "other kind"])
-def test_what_is_no_message_is_the_affair_of_its_ticket(
-    link: Link, wire: GridWire, way: str
-) -> None:
+def test_malformed_message_affects_only_its_ticket(link: Link, wire: GridWire, way: str) -> None:
     pieces = link.put("bad", 1)
     link.put("good", 2)
     head, _ = link.announced["bad"]
@@ -106,7 +104,7 @@ def test_what_is_no_message_is_the_affair_of_its_ticket(
     assert replies["good"].report is not None
 
 
-def test_one_that_is_too_large_is_not_taken_in(link: Link) -> None:
+def test_reply_that_is_too_large_is_rejected(link: Link) -> None:
     pieces = link.put("large", 1)
     size = sum(map(len, pieces.values()))
     exact = inbox_of(link, size)
@@ -118,7 +116,7 @@ def test_one_that_is_too_large_is_not_taken_in(link: Link) -> None:
     assert len(link.pulled) < len(pieces)  # the rest is not even fetched
 
 
-def test_a_little_data_named_many_times_is_not_unfolded(link: Link) -> None:
+def test_chunk_listed_many_times_is_not_expanded(link: Link) -> None:
     """An array lists its pieces of data, and may list one piece many times."""
     pieces = link.put("bomb", 1)
     name, content = next((n, c) for n, c in pieces.items() if b"arraychunk_ids" in c)
@@ -131,7 +129,7 @@ def test_a_little_data_named_many_times_is_not_unfolded(link: Link) -> None:
     assert "inflates" in letter.malformed, letter
 
 
-def test_a_flood_of_pieces_is_not_fetched(link: Link) -> None:
+def test_too_many_objects_are_not_fetched(link: Link) -> None:
     link.put("flood", 1)
     _, tree = link.announced["flood"]
     for k in range(20_000):
@@ -141,13 +139,13 @@ def test_a_flood_of_pieces_is_not_fetched(link: Link) -> None:
     assert not link.pulled
 
 
-def test_replies_that_share_pieces_are_each_whole(link: Link, wire: GridWire) -> None:
+def test_replies_that_share_objects_are_complete(link: Link, wire: GridWire) -> None:
     for ticket in ("a", "b", "c"):
         link.put(ticket, 5)  # equal updates are the same pieces to Flower
     assert [reply.report is not None for reply in wire.receive({"a", "b", "c"})] == [True] * 3
 
 
-def test_another_flower_is_noticed_and_each_reply_still_stands_alone() -> None:
+def test_other_flower_versions_fall_back_to_one_reply_at_a_time() -> None:
     good = made(RecordDict({"report": ConfigRecord({"stopped": True})}))
 
     def pull_messages(tickets: list[str]) -> list[Message]:
@@ -164,7 +162,7 @@ def test_another_flower_is_noticed_and_each_reply_still_stands_alone() -> None:
     assert "none" not in replies
 
 
-def test_a_model_of_many_small_arrays_is_no_flood(link: Link) -> None:
+def test_model_of_many_small_arrays_is_accepted(link: Link) -> None:
     many = {f"w{k}": np.full(9, k, np.float32) for k in range(900)}
     link.put("many", 1, many)
     (reply,) = GridWire(grid(link), Layout.of(many), "run").receive(["many"])
@@ -172,7 +170,7 @@ def test_a_model_of_many_small_arrays_is_no_flood(link: Link) -> None:
     assert len(reply.report.update) == 900
 
 
-def test_one_reply_that_cannot_be_had_keeps_nobody_from_theirs(link: Link) -> None:
+def test_unavailable_reply_does_not_block_others(link: Link) -> None:
     """A reply whose pieces the SuperLink cannot return, for any reason."""
     broken = set(link.put("a", 1)) - set(link.put("b", 2))
     original = link.PullObject

@@ -278,7 +278,7 @@ def flwr(machines: Machines, *words: str) -> dict[str, object]:
 
 
 @pytest.mark.federation
-def test_two_machines_train_and_a_stranger_does_not(machines: Machines) -> None:
+def test_two_machines_train_and_an_unregistered_one_does_not(machines: Machines) -> None:
     for name in ("one", "two"):
         flwr(machines, "supernode", "register", f"{machines.own(name)}/etc/node.key.pub", "here")
     for name in CLIENTS:
@@ -319,7 +319,7 @@ def test_two_machines_train_and_a_stranger_does_not(machines: Machines) -> None:
         ("/docs", 0, 403),
     ],
 )
-def test_clients_reach_what_is_meant_for_them(
+def test_clients_reach_only_the_allowed_paths(
     machines: Machines, path: str, size: int, status: int
 ) -> None:
     ca = f"{machines.own('one')}/etc/ca.pem"

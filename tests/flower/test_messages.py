@@ -32,7 +32,7 @@ from tests.support.flower.reports import (
 )
 
 
-def test_no_order_or_question_can_be_foreseen() -> None:
+def test_object_ids_of_orders_and_evaluations_are_unpredictable() -> None:
     order = Order("7", 0, 1, 1, 0)
     assert len({messages.order_record(order, "run").object_id for _ in range(3)}) == 3
     assert len({messages.evaluation_record(5.0).object_id for _ in range(3)}) == 3
@@ -66,7 +66,7 @@ order_values: dict[str, Any] = {
 
 
 @given(st.builds(Order, **order_values), st.text(max_size=20))
-def test_orders_there_and_back(order: Order, run: str) -> None:
+def test_orders_survive_packing(order: Order, run: str) -> None:
     record = send_through(messages.order_record(order, run))
     assert messages.read_order(record) == (order, run)
 
@@ -87,7 +87,7 @@ def test_orders_there_and_back(order: Order, run: str) -> None:
         labels=st.none() | st.lists(st.integers(0, 2**40), min_size=1, max_size=9).map(tuple),
     )
 )
-def test_reports_there_and_back(report: Report) -> None:
+def test_reports_survive_packing(report: Report) -> None:
     back = messages.read_report(send_through(messages.report_content(report)), MOST)
     assert back is not None
     plain = ("invitation", "version", "carried", "examples", "label", "took", "steps", "labels")
@@ -99,7 +99,7 @@ def test_reports_there_and_back(report: Report) -> None:
         np.testing.assert_array_equal(back.update[name], array)
 
 
-def test_who_gave_up_says_so() -> None:
+def test_client_that_gave_up_sends_a_stopped_message() -> None:
     assert messages.read_report(messages.report_content(None), MOST) is None
     # With any other value, the message counts as a report, and its values are missing.
     with pytest.raises(MalformedError):
@@ -107,7 +107,7 @@ def test_who_gave_up_says_so() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_local_models_there_and_back(count: int) -> None:
+def test_local_models_survive_packing(count: int) -> None:
     state = RecordDict({"another key": ConfigRecord({"run": "x"})})
     model: dict[str, Any] = {"w": np.array(3.5, np.float32), "n": np.arange(4)}
     kept = [
@@ -133,11 +133,11 @@ def test_local_models_there_and_back(count: int) -> None:
 
 @pytest.mark.parametrize("name", ["invitation", "version", "examples", "steps"])
 @pytest.mark.parametrize("value", ["1", True, 1.0, [1], b"1"])
-def test_whole_numbers(name: str, value: Any) -> None:
+def test_integers_are_required(name: str, value: Any) -> None:
     assert "integer" in rejection(content(**{name: value}))
 
 
-def test_what_a_report_must_and_may_say() -> None:
+def test_required_and_optional_values_of_a_report() -> None:
     for name in ("invitation", "version"):
         assert name in rejection(content(**{name: None}))
     silent = messages.read_report(content(examples=None), MOST)
@@ -154,19 +154,19 @@ def test_label_counts(value: Any) -> None:
 
 @pytest.mark.parametrize("name", ["loss", "rms_loss", "took"])
 @pytest.mark.parametrize("value", ["1.5", True, [1.0], b"1"])
-def test_numbers(name: str, value: Any) -> None:
+def test_numbers_are_required(name: str, value: Any) -> None:
     assert "a number was expected" in rejection(content(**{name: value}))
 
 
 @pytest.mark.parametrize(
     "changes", [{"carried": 1}, {"carried": "yes"}, {"label": 7}, {"label": ["a"]}], ids=str
 )
-def test_words(changes: dict[str, Any]) -> None:
+def test_text_is_required(changes: dict[str, Any]) -> None:
     assert "its label must be text" in rejection(content(**changes))
     assert "'carried'" in rejection(content(carried=None))
 
 
-def test_records_too_many_or_too_few() -> None:
+def test_missing_and_unexpected_records_are_rejected() -> None:
     whole = content()
     assert messages.read_report(whole, MOST) is not None
     assert "it has no 'report'" in rejection(RecordDict({UPDATE: whole[UPDATE]}))
@@ -211,7 +211,7 @@ replies = st.dictionaries(names, configs | metrics | sent_arrays).map(RecordDict
 
 @given(replies)
 @settings(max_examples=300)
-def test_whatever_comes_is_a_report_or_malformed(reply: RecordDict) -> None:
+def test_any_reply_is_a_report_or_malformed(reply: RecordDict) -> None:
     try:
         report = messages.read_report(reply, 100)
     except MalformedError:
@@ -232,7 +232,7 @@ def test_whatever_comes_is_a_report_or_malformed(reply: RecordDict) -> None:
 
 
 @given(replies)
-def test_whatever_comes_is_a_score_or_none(reply: RecordDict) -> None:
+def test_any_reply_is_a_score_or_none(reply: RecordDict) -> None:
     score = messages.read_score("t", reply)
     if score is not None:
         assert (type(score.loss), type(score.examples)) == (float, int)

@@ -74,7 +74,7 @@ def waited(monkeypatch: pytest.MonkeyPatch) -> Waited:
     return times
 
 
-def test_a_superlink_that_is_busy_is_asked_again(link: Link, waited: Waited) -> None:
+def test_busy_superlink_is_retried(link: Link, waited: Waited) -> None:
     busy: Any = BusyGrid(link, [500, 500])
     said: list[str] = []
     wire = GridWire(busy, Layout.of(MODEL), "run", said.append)
@@ -95,7 +95,7 @@ def test_a_superlink_that_is_busy_is_asked_again(link: Link, waited: Waited) -> 
     assert reply.report is not None
 
 
-def test_errors_now_and_then_do_not_add_up(link: Link, waited: Waited) -> None:
+def test_separate_outages_do_not_add_up(link: Link, waited: Waited) -> None:
     busy: Any = BusyGrid(link, [])
     wire = GridWire(busy, Layout.of(MODEL), "run")
     for _ in range(3):
@@ -108,9 +108,7 @@ def test_errors_now_and_then_do_not_add_up(link: Link, waited: Waited) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 401, 404])
-def test_a_superlink_that_refuses_is_not_asked_again(
-    link: Link, waited: Waited, status: int
-) -> None:
+def test_refusal_of_the_superlink_is_not_retried(link: Link, waited: Waited, status: int) -> None:
     busy: Any = BusyGrid(link, [status] * 3)
     wire = GridWire(busy, Layout.of(MODEL), "run")
     with pytest.raises(BusyError):
@@ -122,7 +120,7 @@ def test_a_superlink_that_refuses_is_not_asked_again(
     assert not waited
 
 
-def test_a_superlink_that_stays_broken_ends_the_run(link: Link, waited: Waited) -> None:
+def test_permanent_errors_of_the_superlink_end_the_run(link: Link, waited: Waited) -> None:
     """Also a SuperLink that can only list its nodes: no round is wasted on it."""
     busy: Any = BusyGrid(link, [])
     wire = GridWire(busy, Layout.of(MODEL), "run")

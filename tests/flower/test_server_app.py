@@ -15,7 +15,7 @@ from cafe.flower import server
 from cafe.flower.server_app import _read_config
 
 
-def test_mistakes_are_refused_where_the_app_is_written() -> None:
+def test_wrong_arguments_are_refused_in_the_app() -> None:
     policy, model = cafe.policies.mcu(quorum=1, deadline=1.0), {"w": np.zeros(2)}
     with pytest.raises(InputError, match="rounds, updates and time"):
         server(policy, model)
@@ -25,7 +25,7 @@ def test_mistakes_are_refused_where_the_app_is_written() -> None:
         server(policy, model, round=1)
 
 
-def test_a_limit_in_the_configuration_takes_the_place_of_all_in_the_app() -> None:
+def test_limit_in_the_configuration_replaces_all_limits_in_the_app() -> None:
     assert _read_config({"rounds": 5, "folder": "x"}) == {
         "rounds": 5,
         "updates": None,
@@ -34,7 +34,7 @@ def test_a_limit_in_the_configuration_takes_the_place_of_all_in_the_app() -> Non
     assert _read_config({"rounds": 0, "seed": 3}) == {"seed": 3}
 
 
-def test_secure_aggregation_is_for_the_app_and_its_configuration() -> None:
+def test_secure_aggregation_in_the_app_and_in_its_configuration() -> None:
     policy, model = cafe.policies.mcu(quorum=1, deadline=1.0), {"w": np.zeros(2)}
     server(policy, model, rounds=1, secure_aggregation=True)
     with pytest.raises(InputError, match="must be true or false"):
@@ -55,7 +55,7 @@ def test_a_policy_may_be_named_in_the_app_and_in_its_configuration() -> None:
         server("nowhere:patient", {"w": np.zeros(2)}, rounds=1)
 
 
-def test_two_levels_are_for_simulation() -> None:
+def test_two_levels_are_refused() -> None:
     policy: Any = cafe.policies.mcu(quorum=1, deadline=1.0)
     cluster: Any = cafe.Cluster(cafe.Federation(3, cafe.Exponential(1.0)), policy)
     several: Any = [cluster]

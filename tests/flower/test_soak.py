@@ -18,7 +18,7 @@ LIMIT = 1800.0  # seconds; it takes two minutes on two cores that are idle
 
 
 @pytest.mark.federation
-def test_a_short_soak_accounts_for_everything() -> None:
+def test_short_soak_accounts_for_every_job() -> None:
     faults = ("bad", "server", "leave", "superlink")  # the server is started again twice
     found = soak(nodes=4, rounds=6, seed=7, apart=(1.0, 2.0), seconds=LIMIT, first=faults)
     assert found["rounds"] == 6
@@ -31,7 +31,7 @@ def test_a_short_soak_accounts_for_everything() -> None:
     assert found["replayed_reports"] == found["reports_used"] > 0
 
 
-def test_a_version_that_changes_after_it_was_announced_is_lost(tmp_path: Path) -> None:
+def test_announced_version_that_changes_counts_as_lost(tmp_path: Path) -> None:
     def log(*closed: float) -> None:
         rounds = [
             {"round": k, "succeeded": True, "version": k + 1, "closed": at}
@@ -53,7 +53,7 @@ def test_a_version_that_changes_after_it_was_announced_is_lost(tmp_path: Path) -
     assert notes.lost(tmp_path) == [1, 2, 4]
 
 
-def test_an_honest_client_that_is_refused_is_found() -> None:
+def test_refused_honest_client_is_found() -> None:
     jobs = [JobRecord(0, "7", k, 0, False, 0.0, fate="refused") for k in (2, 3, 9)]
     honest = [JobRecord(1, "8", 3, 0, False, 0.0, fate=fate) for fate in ("fresh", "refused")]
     nodes = {"7": "node-1", "8": "node-2"}

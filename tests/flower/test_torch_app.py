@@ -17,7 +17,7 @@ from tests.support.flower.waiting import wait_until
 
 
 @pytest.mark.federation
-def test_a_network_in_torch_learns_on_real_nodes(tmp_path: Path) -> None:
+def test_torch_network_learns_on_real_nodes(tmp_path: Path) -> None:
     write_app(tmp_path / "app", torch=True)
     server = tmp_path / "app" / "digits" / "server_app.py"
     server.write_text(server.read_text().replace("deadline=8.0", f"deadline={PATIENT}"))

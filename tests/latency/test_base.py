@@ -62,7 +62,7 @@ def build(family: type[Family], kinds: list[dict[str, float]]) -> Family:
 @pytest.mark.parametrize("family", parametric())
 @steady
 @given(data=st.data())
-def test_array_parameters_are_a_loop_over_scalars(
+def test_array_parameters_equal_a_loop_over_scalars(
     family: type[Family], data: st.DataObject
 ) -> None:
     kinds = data.draw(drawn(family))
@@ -74,7 +74,7 @@ def test_array_parameters_are_a_loop_over_scalars(
 @pytest.mark.parametrize("family", parametric())
 @steady
 @given(data=st.data(), u=shares, t=st.floats(1e-6, 1e6))
-def test_drawn_parameters_keep_the_contract(
+def test_random_parameters_satisfy_the_contract(
     family: type[Family], data: st.DataObject, u: float, t: float
 ) -> None:
     latency = build(family, data.draw(drawn(family)))
@@ -90,7 +90,7 @@ def test_drawn_parameters_keep_the_contract(
     np.testing.assert_allclose(below, t * cdf - area, rtol=1e-6, atol=1e-7 * t)
 
 
-def test_zero_and_minus_zero_are_one_value() -> None:
+def test_zero_and_minus_zero_are_equal() -> None:
     one, two = LogNormal(0.0, 1.0, 0.0), LogNormal(-0.0, 1.0, -0.0)
     assert one == two
     assert hash(one) == hash(two)

@@ -63,7 +63,7 @@ def test_every_latency_has_an_example_of_one_kind_and_of_several() -> None:
 
 
 @every_latency
-def test_nobody_reports_before_the_broadcast_and_everybody_reports_in_the_end(
+def test_cdf_is_0_before_the_broadcast_and_tends_to_1(
     example: Example,
 ) -> None:
     latency = example.make()
@@ -82,7 +82,7 @@ def test_nobody_reports_before_the_broadcast_and_everybody_reports_in_the_end(
 @every_latency
 @steady
 @given(a=times, b=times)
-def test_cdf_is_a_growing_probability(example: Example, a: float, b: float) -> None:
+def test_cdf_is_an_increasing_probability(example: Example, a: float, b: float) -> None:
     latency = example.make()
     sooner, later = latency.cdf(min(a, b)), latency.cdf(max(a, b))
     assert np.all((sooner >= 0) & (sooner <= later) & (later <= 1))
@@ -98,7 +98,7 @@ def test_cdf_and_sf_are_complements(example: Example, t: float) -> None:
 
 
 @every_latency
-def test_sf_keeps_its_digits_in_the_far_tail(example: Example) -> None:
+def test_sf_is_precise_in_the_far_tail(example: Example) -> None:
     latency = example.make()
     t = np.geomspace(0.1, 1e4, 400)[:, None]
     sf, logsf = latency.sf(t), latency.logsf(t)
@@ -127,7 +127,7 @@ def test_log_sf_falls_by_the_integral_of_the_hazard(example: Example) -> None:
 @every_latency
 @steady
 @given(u=shares)
-def test_quantile_is_the_first_time_with_that_share(example: Example, u: float) -> None:
+def test_quantile_is_the_inverse_of_the_cdf(example: Example, u: float) -> None:
     latency = example.make()
     t = latency.quantile(u)
     assert t.shape == shape_of(latency)
@@ -179,7 +179,7 @@ def test_mean_below_is_an_integral_of_the_cdf(example: Example, t: float) -> Non
 @every_latency
 @steady
 @given(t=st.floats(0.0, 1e12))
-def test_mean_below_is_at_most_t_for_each_who_reports(example: Example, t: float) -> None:
+def test_mean_below_is_at_most_t_times_the_cdf(example: Example, t: float) -> None:
     latency = example.make()
     below = latency.mean_below(t)
     assert np.all(below >= 0)
@@ -207,7 +207,7 @@ def test_density_is_refused_where_there_is_none(example: Example) -> None:
 @every_latency
 @steady
 @given(t=times, factor=st.floats(1e-3, 1e3))
-def test_a_slower_client_takes_as_many_times_longer(
+def test_scaled_latency_takes_proportionally_longer(
     example: Example, t: float, factor: float
 ) -> None:
     latency = example.make()

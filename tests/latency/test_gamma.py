@@ -17,7 +17,7 @@ def test_shape_1_is_the_exponential() -> None:
         np.testing.assert_allclose(getattr(gamma, name)(times), getattr(exponential, name)(times))
 
 
-def test_the_log_survival_has_its_digits_where_the_survival_underflows() -> None:
+def test_log_survival_is_precise_where_the_survival_underflows() -> None:
     # With shape 2 it is log(1 + x) - x.
     x = np.array([600.0, 800.0, 5000.0])
     np.testing.assert_allclose(Gamma(2.0, 1.0).logsf(x), np.log1p(x) - x, rtol=1e-9)

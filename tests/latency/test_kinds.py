@@ -28,7 +28,7 @@ def test_samples_of_several_kinds_are_independent(example: Example) -> None:
 
 
 @every_latency
-def test_samples_have_the_asked_shape_and_depend_on_the_seed_alone(example: Example) -> None:
+def test_samples_have_the_requested_shape_and_depend_only_on_the_seed(example: Example) -> None:
     latency = example.make()
     for size, lead in ((), ()), (5, (5,)), ((2, 3), (2, 3)):
         one = latency.sample(np.random.default_rng(1), size)
@@ -48,7 +48,7 @@ def test_kinds_are_scaled_each_by_its_own_factor(example: Example) -> None:
 
 
 @every_latency
-def test_take_gives_the_columns(example: Example) -> None:
+def test_take_selects_columns(example: Example) -> None:
     latency = example.make()
     index = np.sort(np.arange(2 * latency.kinds) % latency.kinds)[1:]
     taken = latency.take(index)
@@ -59,7 +59,7 @@ def test_take_gives_the_columns(example: Example) -> None:
 
 
 @every_latency
-def test_kinds_are_what_each_is_alone(example: Example) -> None:
+def test_each_kind_equals_itself_alone(example: Example) -> None:
     latency = example.make()
     alone = [every_value(latency.take(np.array([kind]))) for kind in range(latency.kinds)]
     for together, *each in zip(every_value(latency), *alone, strict=True):

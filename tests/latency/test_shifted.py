@@ -49,7 +49,7 @@ def columns(values: object, kinds: int) -> np.ndarray:
 
 @each_of_one_kind
 @pytest.mark.parametrize("by", [0.0, 0.25, np.array([0.0, 0.25, 3.0])])
-def test_everything_happens_that_much_later(latency: Latency, by: float | np.ndarray) -> None:
+def test_all_quantities_are_shifted(latency: Latency, by: float | np.ndarray) -> None:
     later, kinds = shifted(latency, by), np.size(by)
     assert later.kinds == kinds
     for name in ("cdf", "sf", "logsf"):
@@ -66,7 +66,7 @@ def test_everything_happens_that_much_later(latency: Latency, by: float | np.nda
 
 
 @each_of_one_kind
-def test_the_same_draws_come_that_much_later(latency: Latency) -> None:
+def test_draws_are_shifted(latency: Latency) -> None:
     one, two = np.random.default_rng(3), np.random.default_rng(3)
     later = shifted(latency, 2.0).sample(one, 50)
     np.testing.assert_allclose(later, latency.sample(two, 50) + 2.0, rtol=1e-12)
@@ -84,24 +84,24 @@ def test_a_family_with_a_shift_keeps_its_class() -> None:
     assert shifted(Shifted(Gamma(2.0, 1.0), 1.0), 0.5) == Shifted(Gamma(2.0, 1.0), 1.5)
 
 
-def test_a_uniform_too_narrow_for_its_shift_is_still_a_latency() -> None:
+def test_uniform_too_narrow_for_its_shift_is_accepted() -> None:
     later = shifted(Uniform(1.0, 2.0), 1e20)  # so large that 1 and 2 are lost in rounding
     assert later == Shifted(Uniform(1.0, 2.0), 1e20)
     assert later.mean() == 1e20
 
 
-def test_a_shift_of_nothing_changes_nothing() -> None:
+def test_shift_of_0_changes_nothing() -> None:
     for latency in ONE_KIND:
         assert shifted(latency, 0.0) is latency
 
 
-def test_various_shifts_each_part_by_its_own_entries() -> None:
+def test_each_part_of_various_is_shifted_by_its_own_entries() -> None:
     parts = Various([Exponential(np.ones(2)), Gamma(2.0, 1.0), Constant(1.0)])
     later = shifted(parts, np.array([0.5, 0.5, 0.0, 2.0]))
     assert later == Various([ShiftedExponential(0.5, np.ones(2)), Gamma(2.0, 1.0), Constant(3.0)])
 
 
-def test_a_jump_is_where_its_draws_are() -> None:
+def test_cdf_jumps_exactly_at_the_draws() -> None:
     # 0.7 + 0.1 < 0.8 and (0.7 + 0.1) - 0.7 < 0.1 in doubles: t - shift alone would miss the jump.
     rng = np.random.default_rng(5)
     values, shifts = rng.random(40), rng.random(60) * 10.0 ** rng.integers(-3, 6, 60)
@@ -120,7 +120,7 @@ def test_breaks_are_the_shifts_and_the_jumps_after_them() -> None:
     assert steps.breaks().tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 6.0]
 
 
-def test_breaks_fit_in_memory() -> None:
+def test_number_of_breaks_is_bounded() -> None:
     shifts = np.linspace(1.0, 2.0, 500_000)
     found = Shifted(Empirical(np.linspace(1.0, 5.0, 999)), shifts).breaks()
     assert 2000 < found.size <= MOST_BREAKS
@@ -128,7 +128,7 @@ def test_breaks_fit_in_memory() -> None:
     assert found[-1] == 7.0
 
 
-def test_a_shift_without_end_is_refused() -> None:
+def test_infinite_shift_is_refused() -> None:
     for latency in (LogNormal(0.0, 1.0, 1e308), Constant(1e308), Gamma(1.0, 1.0)):
         with pytest.raises(InputError, match="finite"):
             shifted(shifted(latency, 1.5e308), 1.5e308)

@@ -97,7 +97,7 @@ def test_losses_and_score(learner: Linear) -> None:
     assert learner.score(model, data).loss == pytest.approx(expected.mean(), rel=1e-5)
 
 
-def test_accuracy_is_the_share_of_classes_got_right() -> None:
+def test_accuracy_is_the_share_of_correct_classes() -> None:
     x = np.array([[1.0], [2.0], [-1.0], [-3.0]])
     data = Examples(x, np.array([1, 0, 0, 0]))
     model = np.array([-1.0, 1.0, 0.0, 0.0], dtype=np.float32)  # class 1 where x > 0
@@ -113,7 +113,7 @@ def test_large_outputs_do_not_overflow() -> None:
     assert np.all(np.isfinite(learner.gradient(model, data, np.arange(2), np.ones(2, np.float32))))
 
 
-def test_images_are_taken_as_they_are() -> None:
+def test_images_are_flattened() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(6, 2, 2)).astype(np.float32), rng.integers(0, 3, 6)
     learner, model = LEARNERS["logistic of 3"], models(LEARNERS["logistic of 3"], 1)[0]
@@ -121,7 +121,7 @@ def test_images_are_taken_as_they_are() -> None:
     assert learner.score(model, Examples(x, y)) == learner.score(model, flat)
 
 
-def test_walks_are_gradient_descent(learner: Linear) -> None:
+def test_local_steps_are_gradient_descent(learner: Linear) -> None:
     data, rng = examples(learner), np.random.default_rng(4)
     local = LocalSteps(
         rng.integers(0, 30, (3, 4, 5)),
@@ -142,7 +142,7 @@ def test_walks_are_gradient_descent(learner: Linear) -> None:
     )
 
 
-def test_one_step_is_the_same_fused_or_not(learner: Linear) -> None:
+def test_fused_step_equals_separate_steps(learner: Linear) -> None:
     data, rng = examples(learner), np.random.default_rng(5)
     local = LocalSteps(
         rng.integers(0, 30, (4, 1, 6)),
@@ -157,7 +157,7 @@ def test_one_step_is_the_same_fused_or_not(learner: Linear) -> None:
     )
 
 
-def test_nothing_to_do_moves_nothing(learner: Linear) -> None:
+def test_no_steps_give_no_update(learner: Linear) -> None:
     data, model = examples(learner), models(learner, 1)[0]
     nobody = LocalSteps(
         np.empty((0, 1, 2), dtype=np.intp),
@@ -169,7 +169,9 @@ def test_nothing_to_do_moves_nothing(learner: Linear) -> None:
     assert learner.losses(model, data, np.empty(0, dtype=np.intp)).shape == (0,)
 
 
-def test_blocks_of_rows_change_nothing(learner: Linear, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_block_size_does_not_change_results(
+    learner: Linear, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data, model, rows = examples(learner), models(learner, 1)[0], np.arange(30)
     weight = np.random.default_rng(6).uniform(0, 1, 30)
 
@@ -198,12 +200,12 @@ def test_blocks_of_rows_change_nothing(learner: Linear, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("each", LEARNERS.values(), ids=LEARNERS)
-def test_all_are_convex(each: object) -> None:
+def test_linear_learners_are_convex(each: object) -> None:
     assert isinstance(each, Convex)
 
 
 @pytest.mark.parametrize("number", [3, 4, 5, 30])
-def test_curvature_holds_everywhere(learner: Linear, number: int) -> None:
+def test_curvature_bounds_the_hessian_everywhere(learner: Linear, number: int) -> None:
     data, rows = examples(learner, number), np.arange(number)
     low, high = learner.curvature(data, rows)
     assert low >= learner.l2
@@ -220,7 +222,7 @@ def test_curvature_holds_everywhere(learner: Linear, number: int) -> None:
             assert values[-1] == pytest.approx(high, abs=slack)
 
 
-def test_half_bounds_the_hessian_of_a_softmax() -> None:
+def test_hessian_of_a_softmax_is_at_most_one_half() -> None:
     """The bound is attained if two of many classes share all the probability."""
     rng = np.random.default_rng(0)
     for p in [*rng.dirichlet([0.3] * 5, 200), np.array([0.5, 0.5, 0, 0, 0])]:
@@ -244,7 +246,7 @@ def test_spread_of_gradients(learner: Linear) -> None:
     st.integers(1, 12), st.integers(1, 6), st.floats(1e-3, 10), st.sampled_from([0, 2, 3]),
     st.integers(0, 10**6),
 )  # fmt: skip
-def test_ridge_optimum_is_the_lowest(
+def test_ridge_optimum_has_the_least_loss(
     number: int, inputs: int, l2: float, classes: int, seed: int
 ) -> None:
     """With more inputs than examples and with fewer, any weights."""
@@ -267,7 +269,7 @@ def test_ridge_optimum_is_the_lowest(
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
 @pytest.mark.parametrize(("number", "inputs"), [(3, 8), (40, 3)])
-def test_logistic_optimum_is_the_lowest(classes: int, number: int, inputs: int) -> None:
+def test_logistic_optimum_has_the_least_loss(classes: int, number: int, inputs: int) -> None:
     learner, rng = Logistic(inputs, classes, 0.01), np.random.default_rng(classes)
     x = rng.normal(0.5, 2.0, (number, inputs)).astype(np.float32)
     data = Examples(x, rng.integers(0, classes, number))
@@ -286,7 +288,7 @@ def test_logistic_optimum_is_the_lowest(classes: int, number: int, inputs: int) 
         )
 
 
-def test_weights_are_as_good_as_repetitions(learner: Linear) -> None:
+def test_weights_are_equivalent_to_repetitions(learner: Linear) -> None:
     data = examples(learner)
     once, twice = np.arange(10), np.repeat(np.arange(10), np.arange(10) % 2 + 1)
     one = learner.minimum(data, once, (np.arange(10) % 2 + 1) / 15.0)
@@ -295,14 +297,14 @@ def test_weights_are_as_good_as_repetitions(learner: Linear) -> None:
     assert one.loss == pytest.approx(other.loss, rel=1e-10)
 
 
-def test_no_gradient_at_zero_is_an_optimum() -> None:
+def test_model_without_gradient_is_the_optimum() -> None:
     data = Examples(np.array([[1.0], [1.0]]), np.array([0, 1]))
     best = Logistic(1, 2, 0.1).minimum(data, np.arange(2), np.full(2, 0.5))
     np.testing.assert_array_equal(best.model, np.zeros(4))
     assert best.loss == pytest.approx(np.log(2))
 
 
-def test_inputs_of_all_scales_are_solved() -> None:
+def test_optimum_is_found_for_inputs_of_any_scale() -> None:
     rng = np.random.default_rng(0)
     x = (rng.normal(size=(40, 5)) * [1e-3, 1, 1, 1e3, 1e6]).astype(np.float32)
     data, learner = Examples(x, rng.integers(0, 2, 40)), Logistic(5, 2, 1e-4)
@@ -359,12 +361,12 @@ def test_logistic_agrees_with_scikit_learn(classes: int, l2: float) -> None:
         (lambda: Ridge(2.5, 0.1), "inputs must be a whole number from 1 up"),  # type: ignore[arg-type]
     ],
 )
-def test_what_is_refused(make: Callable[[], object], message: str) -> None:
+def test_invalid_learners_are_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()
 
 
-def test_examples_of_another_kind() -> None:
+def test_unsuitable_examples_are_refused() -> None:
     values = Examples(np.zeros((3, 4), np.float32), np.array([0.5, 1.0, 2.0]))
     many = Examples(np.zeros((3, 4), np.float32), np.array([0, 1, 7]))
     for learner in (LEARNERS["logistic of 3"], LEARNERS["ridge of classes"]):

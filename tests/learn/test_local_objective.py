@@ -96,7 +96,7 @@ TERMS = [
 @pytest.mark.parametrize("steps", [1, 2, 7])
 @pytest.mark.parametrize("terms", TERMS, ids="+".join)
 @pytest.mark.slow
-def test_every_learner_takes_the_steps_of_a_plain_loop(
+def test_every_learner_equals_a_plain_loop(
     learner: Learner, terms: tuple[str, ...], steps: int
 ) -> None:
     size = a_model(learner).size
@@ -123,7 +123,7 @@ def test_the_terms_change_the_result(learner: Learner) -> None:
     terms=st.sampled_from(TERMS),
     seed=st.integers(0, 100),
 )
-def test_mlps_of_any_shape(
+def test_mlps_of_any_shape_equal_a_plain_loop(
     hidden: list[int],
     clients: int,
     steps: int,
@@ -138,7 +138,7 @@ def test_mlps_of_any_shape(
     agrees(net, with_terms(local, net.size, *terms, seed=seed), 1e-4)
 
 
-def test_mlps_in_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mlps_in_many_pieces_equal_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mlp_module, "CACHE", 1)
     for name in ("mlp in one window, l2", "mlp in windows of steps, l2"):
         net = MAKE[name]()
@@ -187,7 +187,7 @@ def test_frozen_by_hand() -> None:
 # --- Promises ---
 
 
-def test_one_step_from_the_model_knows_no_prox(learner: Learner) -> None:
+def test_prox_has_no_effect_on_a_single_step(learner: Learner) -> None:
     data, model, local = examples(), learner.load(a_model(learner)), ragged_steps(steps=1)
     coefficient = np.ones(len(local), np.float32)
     other = with_terms(local, a_model(learner).size, "prox")
@@ -212,7 +212,7 @@ def test_a_prox_of_zero_changes_no_byte(learner: Learner) -> None:
         assert found.tobytes() == wanted.tobytes()
 
 
-def test_the_same_bytes_every_time_and_nothing_given_is_changed(learner: Learner) -> None:
+def test_results_are_reproducible_and_arguments_unchanged(learner: Learner) -> None:
     data, saved = examples(), a_model(learner)
     local = with_terms(ragged_steps(), saved.size, "prox", "offset", "frozen")
     model, coefficient = learner.load(saved), np.ones(len(local), np.float32)
@@ -232,7 +232,7 @@ def test_the_same_bytes_every_time_and_nothing_given_is_changed(learner: Learner
     assert learner.save(model).tobytes() == saved.tobytes()
 
 
-def test_a_walk_that_counts_for_nothing_is_not_walked(learner: Learner) -> None:
+def test_clients_with_coefficient_0_are_skipped(learner: Learner) -> None:
     data, saved = examples(), a_model(learner)
     for steps in (1, 3):
         local = with_terms(ragged_steps(steps=steps), saved.size, "prox", "offset", "frozen")
@@ -244,7 +244,7 @@ def test_a_walk_that_counts_for_nothing_is_not_walked(learner: Learner) -> None:
         assert np.isfinite(found).all()
 
 
-def test_torch_in_many_parts_and_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_in_parts_and_client_by_client(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = torch_learner(5)
     from cafe.learn import torch as torch_module
 

@@ -15,7 +15,7 @@ from tests.support.local_terms import (
 )
 
 
-def test_terms_are_kept_as_the_learners_use_them() -> None:
+def test_terms_are_converted_to_the_learners_types() -> None:
     terms: dict[str, Any] = {
         "prox": np.ones((5, 7)),
         "offset": np.ones((5, 2)).tolist(),
@@ -26,7 +26,7 @@ def test_terms_are_kept_as_the_learners_use_them() -> None:
     assert kinds == [np.float32, np.float32, np.bool_]
 
 
-def test_plain_is_where_there_is_no_term() -> None:
+def test_plain_is_true_without_terms() -> None:
     local = ragged_steps()
     assert local.plain
     for term in ("prox", "offset", "frozen"):
@@ -36,7 +36,7 @@ def test_plain_is_where_there_is_no_term() -> None:
 @pytest.mark.parametrize(
     "clients", [slice(1, 3), np.array([3, 0]), np.array([True, False, True, False, False])], ids=str
 )
-def test_take(clients: Any) -> None:
+def test_take_selects_clients(clients: Any) -> None:
     local = with_terms(ragged_steps(), 4, "prox", "offset", "frozen")
     some = local.take(clients)
     for name in ("rows", "weight", "rate", "prox", "offset"):
@@ -45,7 +45,7 @@ def test_take(clients: Any) -> None:
     assert ragged_steps().take(clients).plain
 
 
-def test_then_refuses_terms_that_differ() -> None:
+def test_then_refuses_different_terms() -> None:
     plain = ragged_steps()
     offset = with_terms(plain, 4, "offset")
     with pytest.raises(InputError, match="if offset is the same in both"):
@@ -72,6 +72,6 @@ def test_then_refuses_terms_that_differ() -> None:
         ({"frozen": np.ones((5, 4), bool)}, r"shape \(5, 4\)"),
     ],
 )
-def test_refused_terms(terms: dict[str, Any], message: str) -> None:
+def test_invalid_terms_are_refused(terms: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         replace(ragged_steps(), **terms)

@@ -29,7 +29,7 @@ from tests.support.slow_mlp import (
 
 
 @pytest.mark.parametrize("net", NETS[::3])
-def test_the_slow_gradient_is_the_slow_losses_slope(net: MLP) -> None:
+def test_reference_gradient_equals_differences_of_the_reference_loss(net: MLP) -> None:
     data, model = examples(net), a_model(net).astype(float)
     x, label, small = data.x[0].astype(float), int(data.y[0]), 1e-6
     slope = [
@@ -73,7 +73,7 @@ def test_gradients_and_losses_in_many_pieces(monkeypatch: pytest.MonkeyPatch) ->
     test_losses_and_score(NETS[2])
 
 
-def test_accuracy_is_the_share_of_labels_foretold() -> None:
+def test_accuracy_is_the_share_of_correct_labels() -> None:
     net = MLP(2, 2, hidden=())
     model = np.array([1, 0, 0, 1, 0, 0], np.float32)  # the larger input wins
     data = Examples(np.array([[2, 1], [1, 2], [3, 0], [0, 3]], np.float32), np.array([0, 1, 0, 0]))
@@ -84,13 +84,13 @@ def test_accuracy_is_the_share_of_labels_foretold() -> None:
 # --- Promises ---
 
 
-def test_is_a_learner() -> None:
+def test_mlp_is_a_learner_with_equality() -> None:
     learner: Learner = MLP(4, 2)
     assert learner == MLP(4, 2, hidden=[200, 100, 50])  # type: ignore[arg-type]
     assert hash(learner) == hash(dataclasses.replace(MLP(4, 2)))
 
 
-def test_the_same_bytes_every_time_and_the_same_numbers_with_other_threads() -> None:
+def test_results_are_reproducible_and_agree_for_any_number_of_threads() -> None:
     net = MLP(30, 5, (40, 20))
     data, model = examples(net, 500), a_model(net)
     rows, weight = np.arange(500), np.full(500, 1 / 500, np.float32)
@@ -113,7 +113,7 @@ def test_the_same_bytes_every_time_and_the_same_numbers_with_other_threads() -> 
     assert len({a.tobytes() for a in (first[0], model)}) == 2
 
 
-def test_changes_nothing_it_is_given() -> None:
+def test_arguments_are_not_changed() -> None:
     net = MLP(6, 3, (5,), l2=0.1)
     data, model = examples(net), a_model(net)
     local, coefficient = some_steps(len(data))
@@ -160,7 +160,7 @@ def test_arrays_of_any_layout() -> None:
     )
 
 
-def test_few_rows_or_none() -> None:
+def test_one_row_or_no_rows() -> None:
     net = MLP(6, 3, (5,), threads=2)
     data, model = examples(net, rows=1), a_model(net)
     row, one = np.zeros(1, int), np.ones(1, np.float32)
@@ -177,7 +177,7 @@ def test_few_rows_or_none() -> None:
     assert net.losses(model, data, row[:0]).shape == (0,)
 
 
-def test_learns() -> None:
+def test_training_reduces_the_loss() -> None:
     net = MLP(8, 4, (32, 16))
     rng = np.random.default_rng(0)
     centres = 3 * rng.standard_normal((4, 8))
@@ -199,7 +199,7 @@ def test_learns() -> None:
     assert after.accuracy > 0.97
 
 
-def test_starts_as_he_et_al() -> None:
+def test_start_is_the_initialisation_of_he_et_al() -> None:
     net = MLP(400, 10, (300,))
     model = net.start(np.random.default_rng(0))
     assert model.dtype == np.float32
@@ -208,7 +208,7 @@ def test_starts_as_he_et_al() -> None:
     assert np.array_equal(model, net.start(np.random.default_rng(0)))
 
 
-def test_a_model_that_diverged_is_no_warning() -> None:
+def test_diverged_model_raises_no_warning() -> None:
     net = MLP(6, 3, (5,))
     data, model = examples(net), a_model(net) * np.float32(1e30)
     local, coefficient = some_steps(len(data))
@@ -241,12 +241,12 @@ def test_save_and_load() -> None:
         ({"threads": 0}, "threads must be a whole number"),
     ],
 )
-def test_refuses_what_is_no_network(kwargs: dict[str, object], message: str) -> None:
+def test_invalid_networks_are_refused(kwargs: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         MLP(**{"inputs": 4, "classes": 3, **kwargs})  # type: ignore[arg-type]
 
 
-def test_refuses_what_does_not_fit() -> None:
+def test_mismatched_arguments_are_refused() -> None:
     net = MLP(6, 3, (5,))
     data, model = examples(net), a_model(net)
     rows, weight = np.arange(4), np.ones(4, np.float32)
@@ -272,14 +272,14 @@ def test_refuses_what_does_not_fit() -> None:
         net.updates(model, data, LocalSteps(local.rows[0], local.weight[0], local.rate[0]))
 
 
-def test_large_sums_are_no_trouble() -> None:
+def test_large_activations_do_not_overflow() -> None:
     net = MLP(1, 3, ())
     model = np.array([1e4, -1e4, 0.0, 0.0, 0.0, 0.0], np.float32)  # three weights, three biases
     data = Examples(np.array([[1.0], [1.0], [1.0]]), np.array([0, 1, 2]))
     assert net.losses(model, data, np.arange(3)).tolist() == [0.0, 2e4, 1e4]
 
 
-def test_a_unit_whose_sum_is_0_passes_nothing_back() -> None:
+def test_relu_has_gradient_0_at_0() -> None:
     net = MLP(1, 2, (1,))
     model = np.array([0.0, 0.0, 1.0, 2.0, 0.0, 0.0], np.float32)
     data = Examples(np.array([[1.0]]), np.array([0]))
@@ -287,7 +287,7 @@ def test_a_unit_whose_sum_is_0_passes_nothing_back() -> None:
     assert found[:2].tolist() == [0.0, 0.0]
 
 
-def test_work_is_shared_out_to_as_many_threads_as_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_is_split_into_the_given_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
 
     def watched(work: Callable[[object], object], jobs: Sequence[object]) -> list[object]:

@@ -28,7 +28,7 @@ from tests.support.slow_mlp import (
 @nets
 @pytest.mark.parametrize("steps", [1, 2, 3, 9])
 @pytest.mark.parametrize("padded", [False, True])
-def test_walks(net: MLP, steps: int, padded: bool) -> None:
+def test_steps_equal_a_plain_loop(net: MLP, steps: int, padded: bool) -> None:
     data, model = examples(net), a_model(net)
     local, coefficient = some_steps(len(data), steps=steps)
     local = ragged(local) if padded else local
@@ -66,13 +66,13 @@ def test_steps_of_any_shape(
     near(net.update(model, data, local, coefficient), wanted, 1e-4)
 
 
-def test_walks_in_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_in_many_pieces_equal_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CACHE", 1)
     monkeypatch.setattr(module, "FEWEST", 3)
-    test_walks(NETS[2], steps=3, padded=True)
+    test_steps_equal_a_plain_loop(NETS[2], steps=3, padded=True)
 
 
-def test_one_step_of_everyone_is_the_gradient() -> None:
+def test_one_step_of_all_clients_is_the_gradient() -> None:
     net = MLP(20, 5)
     data, model = examples(net), a_model(net)
     local, coefficient = some_steps(len(data), steps=1)
@@ -82,7 +82,7 @@ def test_one_step_of_everyone_is_the_gradient() -> None:
 
 
 @pytest.mark.parametrize("hidden", [(), (30, 20)])
-def test_torch_finds_the_same(hidden: tuple[int, ...]) -> None:
+def test_torch_gives_the_same_updates(hidden: tuple[int, ...]) -> None:
     torch = pytest.importorskip("torch")
     net = MLP(12, 4, hidden)
     data, model = examples(net), a_model(net)
@@ -109,7 +109,7 @@ def test_torch_finds_the_same(hidden: tuple[int, ...]) -> None:
     near(net.update(model, data, local, coefficient), coefficient.astype(float) @ wanted, 3e-5)
 
 
-def test_a_walk_that_counts_for_nothing_is_not_walked() -> None:
+def test_clients_with_coefficient_0_are_skipped() -> None:
     net, data = MLP(2, 2, (3,)), Examples(np.ones((4, 2)), np.array([0, 1, 0, 1]))
     model = net.start(np.random.default_rng(0))
     rows = np.arange(4).reshape(2, 2, 1)

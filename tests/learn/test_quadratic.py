@@ -49,7 +49,7 @@ def test_losses_and_score() -> None:
     assert score.accuracy is None
 
 
-def test_steps_towards_one_point_shrink_the_distance() -> None:
+def test_steps_towards_one_point_reduce_the_distance_geometrically() -> None:
     """With one point per client, s steps leave (1 - rate bend)^s of the way to it."""
     data, learner = points(), Quadratic(3, BEND)
     rate = np.array([0.1, 0.2], dtype=np.float32)
@@ -70,7 +70,7 @@ def test_steps_towards_one_point_shrink_the_distance() -> None:
     np.testing.assert_array_equal(model, before)
 
 
-def test_one_step_is_the_same_fused_or_not() -> None:
+def test_fused_step_equals_separate_steps() -> None:
     rng, data, learner = np.random.default_rng(2), points(), Quadratic(3, BEND)
     local = LocalSteps(
         rng.integers(0, 20, (4, 1, 6)),
@@ -105,7 +105,7 @@ def test_padding_changes_nothing() -> None:
     )
 
 
-def test_what_it_knows_of_itself() -> None:
+def test_exact_minimum_curvature_and_spread() -> None:
     data, learner, rows = points(), Quadratic(3, BEND), np.array([1, 2, 2, 5, 8])
     x = data.x[rows].astype(float)
     assert isinstance(learner, Convex)
@@ -123,7 +123,7 @@ def test_what_it_knows_of_itself() -> None:
     assert found.variance == pytest.approx(each.var(axis=0).sum(), rel=1e-12)
 
 
-def test_bend_is_one_unless_given() -> None:
+def test_curvature_is_1_by_default() -> None:
     data, model = points(), np.zeros(3, dtype=np.float32)
     assert Quadratic(3).curvature(data, np.arange(3)) == (1.0, 1.0)
     half = (data.x.astype(float) ** 2).sum(axis=1) / 2
@@ -149,12 +149,12 @@ def test_a_model_is_saved_and_loaded() -> None:
         ("1", "one number or one per input"),
     ],
 )
-def test_bad_bends(bend: object, message: str) -> None:
+def test_bad_curvatures_are_refused(bend: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Quadratic(3, bend)  # type: ignore[arg-type]
 
 
-def test_bad_inputs() -> None:
+def test_bad_inputs_are_refused() -> None:
     with pytest.raises(InputError, match="inputs must be a whole number from 1 up"):
         Quadratic(0)
     with pytest.raises(InputError, match=r"takes 4 inputs per example\. Got examples of 3"):

@@ -47,7 +47,7 @@ def examples(learner: Any) -> Examples:
 
 
 @pytest.mark.parametrize("wrong", [-1, ROWS])
-def test_rows_are_among_the_examples(learner: Any, wrong: int) -> None:
+def test_rows_outside_the_examples_are_refused(learner: Any, wrong: int) -> None:
     data, model = examples(learner), learner.start(np.random.default_rng(0))
     rows, weight = np.array([0, wrong, 2]), np.ones(3, np.float32)
     local = LocalSteps(
@@ -71,7 +71,7 @@ def test_rows_are_among_the_examples(learner: Any, wrong: int) -> None:
 
 @pytest.mark.parametrize("name", ["logistic", "mlp", "ridge", "ridge of classes"])
 @pytest.mark.parametrize("axes", [(ROWS, 3), (ROWS, 1)])
-def test_an_example_has_one_label(name: str, axes: tuple[int, int]) -> None:
+def test_labels_with_several_columns_are_refused(name: str, axes: tuple[int, int]) -> None:
     learner = LEARNERS[name]
     data = examples(learner)
     many = Examples(data.x, np.ones(axes, dtype=data.y.dtype))
@@ -101,12 +101,12 @@ def test_an_example_has_one_label(name: str, axes: tuple[int, int]) -> None:
         ({"l2": "0.1"}, "Got '0.1'"),
     ],
 )
-def test_a_perceptron_is_of_whole_numbers(given: dict[str, Any], said: str) -> None:
+def test_mlp_sizes_must_be_whole_numbers(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         MLP(**{"inputs": 4, "classes": 3, **given})
 
 
-def test_a_perceptron_takes_numpys_numbers() -> None:
+def test_mlp_accepts_numpy_numbers() -> None:
     made: Any = MLP(np.int64(2), np.int8(3), [np.int64(4)], np.float64(0.1), np.int64(1))  # type: ignore[arg-type]
     assert made == MLP(2, 3, (4,), 0.1, 1)
     data, model = examples(made), made.start(np.random.default_rng(0))

@@ -32,7 +32,7 @@ few = st.integers(1, 9)
 
 
 @given(counts, few)
-def test_a_cut_is_into_equal_parts(count: int, parts: int) -> None:
+def test_range_is_split_into_equal_parts(count: int, parts: int) -> None:
     pieces = split_range(5, 5 + count, parts)
     sizes = [piece.stop - piece.start for piece in pieces]
     assert [i for p in pieces for i in range(p.start, p.stop)] == list(range(5, 5 + count))
@@ -40,7 +40,7 @@ def test_a_cut_is_into_equal_parts(count: int, parts: int) -> None:
 
 
 @given(counts, few, few, few)
-def test_shares_hold_everything_once(count: int, threads: int, least: int, most: int) -> None:
+def test_work_is_split_without_overlap(count: int, threads: int, least: int, most: int) -> None:
     each = split_work(count, threads, least, most)
     found = [i for pieces in each for p in pieces for i in range(p.start, p.stop)]
     assert found == list(range(count))
@@ -50,7 +50,7 @@ def test_shares_hold_everything_once(count: int, threads: int, least: int, most:
         assert min(sum(p.stop - p.start for p in pieces) for pieces in each) >= least
 
 
-def test_summed_is_the_sum_whoever_does_it() -> None:
+def test_parallel_sum_does_not_depend_on_the_threads() -> None:
     def ones_of(piece: slice, out: object) -> None:
         assert isinstance(out, np.ndarray)
         out[:] = 0.0
@@ -60,7 +60,7 @@ def test_summed_is_the_sum_whoever_does_it() -> None:
         assert np.array_equal(parallel_sum(ones_of, split_work(50, threads, 1, 7), 50), np.ones(50))
 
 
-def test_jobs_are_done_in_threads_and_answered_in_order() -> None:
+def test_jobs_run_in_threads_and_results_are_in_order() -> None:
     meet = threading.Barrier(2, timeout=30)
 
     def work(job: int) -> tuple[int, int]:
@@ -73,7 +73,7 @@ def test_jobs_are_done_in_threads_and_answered_in_order() -> None:
     assert one != other
 
 
-def test_a_thread_that_is_held_up_leaves_its_jobs_to_others() -> None:
+def test_blocked_thread_does_not_block_other_jobs() -> None:
     held, rest = threading.Event(), []
 
     def work(job: int) -> None:
@@ -89,7 +89,7 @@ def test_a_thread_that_is_held_up_leaves_its_jobs_to_others() -> None:
 
 
 @pytest.mark.parametrize("bad", [0, 1])
-def test_what_fails_in_a_thread_fails_here_when_all_are_done(bad: int) -> None:
+def test_error_in_a_thread_is_raised_when_all_are_done(bad: int) -> None:
     done, meet = [], threading.Barrier(2, timeout=30)
 
     def work(job: int) -> None:
@@ -112,7 +112,7 @@ def blas_threads() -> set[int]:
 before = blas_threads()
 
 
-def test_one_blas_thread_inside_and_as_before_outside() -> None:
+def test_one_blas_thread_inside_and_the_previous_number_outside() -> None:
     with one_blas_thread():
         assert blas_threads() == {1}
         with one_blas_thread():
@@ -135,14 +135,14 @@ def held() -> set[int]:
         return blas_threads()
 
 
-def test_any_thread_can_hold_blas_whoever_did_before() -> None:
+def test_any_thread_can_limit_blas() -> None:
     assert held() == {1}
     assert elsewhere(held) == {1}
     assert held() == {1}
     assert blas_threads() == before
 
 
-def test_one_blas_thread_until_the_last_has_left() -> None:
+def test_one_blas_thread_until_the_last_exit() -> None:
     entered, leave = threading.Event(), threading.Event()
 
     def stay() -> None:
@@ -160,7 +160,7 @@ def test_one_blas_thread_until_the_last_has_left() -> None:
     assert blas_threads() == before
 
 
-def test_what_entered_here_may_leave_elsewhere() -> None:
+def test_blas_limit_may_end_in_another_thread() -> None:
     def entered() -> Iterator[None]:
         with one_blas_thread():
             yield
@@ -174,7 +174,7 @@ def test_what_entered_here_may_leave_elsewhere() -> None:
     assert blas_threads() == before
 
 
-def test_others_can_set_limits_afterwards() -> None:
+def test_other_code_can_set_blas_limits_afterwards() -> None:
     held()
 
     def limited() -> set[int]:
@@ -189,7 +189,7 @@ def test_parallel_map_has_one_blas_thread() -> None:
     assert elsewhere(lambda: parallel_map(lambda _: blas_threads(), [0, 1])) == [{1}] * 2
 
 
-def test_a_model_is_the_same_in_whichever_thread_it_learns() -> None:
+def test_model_does_not_depend_on_the_calling_thread() -> None:
     rng = np.random.default_rng(0)
     data = Examples(rng.random((600, 784)), np.arange(600) % 10)
     mlp = MLP(784, 10, threads=2)
@@ -201,7 +201,7 @@ def test_a_model_is_the_same_in_whichever_thread_it_learns() -> None:
     assert learned() == elsewhere(learned)
 
 
-def test_scratch_is_reused_by_its_thread_alone() -> None:
+def test_scratch_is_reused_only_by_its_thread() -> None:
     scratch = Scratch()
     large = scratch("a", 4, 5)
     assert np.shares_memory(large, scratch("a", 3, 2))
@@ -229,7 +229,7 @@ def child() -> None:
     "fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork here"
 )
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # newer Pythons warn of forks
-def test_a_forked_child_has_threads_of_its_own() -> None:
+def test_forked_child_has_its_own_threads() -> None:
     parallel_map(abs, [1, 2])  # creates the pool, whose threads do not exist in the child
     process = multiprocessing.get_context("fork").Process(target=child)
     entered, leave = threading.Event(), threading.Event()

@@ -46,7 +46,7 @@ pytestmark = pytest.mark.slow
 
 
 @every_case
-def test_updates_are_those_of_a_plain_loop(case: Case) -> None:
+def test_updates_equal_a_plain_loop(case: Case) -> None:
     learner, local = case.learner(), ragged_steps()
     model = learner.start(np.random.default_rng(1))
     expected = plain_updates(case, learner, model, local)
@@ -79,7 +79,7 @@ def test_gradient_is_that_of_the_weighted_loss(case: Case) -> None:
     close(found, -learner.updates(model, case.data(), step)[0])
 
 
-def test_what_cannot_be_stacked_is_found_out_without_a_word() -> None:
+def test_unstackable_modules_are_detected_without_warnings() -> None:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         for name, case in CASES.items():
@@ -98,7 +98,7 @@ def test_stacking_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.equal(learner.updates(model, case.data(), ragged_steps()), before)
 
 
-def test_an_error_that_is_not_of_stacking_is_the_users_to_see() -> None:
+def test_other_errors_than_stacking_are_raised() -> None:
     case, learner = CASES["mlp"], CASES["mlp"].learner()
     model, local = learner.start(np.random.default_rng(1)), ragged_steps()
     local.rows[0, 0, 0] = 40
@@ -125,14 +125,14 @@ def watched() -> tuple[TorchLearner, Tensor, Examples, list[int]]:
     return learner, model, data, passes
 
 
-def test_a_round_of_single_steps_is_one_pass() -> None:
+def test_round_of_single_steps_is_one_forward_pass() -> None:
     learner, model, data, passes = watched()
     local, weights = ragged_steps(steps=1), coefficients()
     learner.update(model, data, local, weights)
     assert passes == [np.count_nonzero(weights[:, None, None] * local.weight)]
 
 
-def test_steps_that_are_not_taken_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_padded_steps_are_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(under_test, "FEWEST_TO_STACK", 100)  # so that a step of one is a pass
     learner, model, data, passes = watched()
     local = ragged_steps()
@@ -141,7 +141,7 @@ def test_steps_that_are_not_taken_cost_nothing(monkeypatch: pytest.MonkeyPatch) 
 
 
 @every_case
-def test_memory_bounds_change_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_bounds_do_not_change_results(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     learner, local, weights = case.learner(), ragged_steps(), coefficients()
     data, model = case.data(), learner.start(np.random.default_rng(1))
     rows, one = np.arange(40), ragged_steps(steps=1)
@@ -163,7 +163,7 @@ def test_memory_bounds_change_nothing(case: Case, monkeypatch: pytest.MonkeyPatc
             close(torch.as_tensor(found), torch.as_tensor(expected))
 
 
-def test_what_a_row_keeps_is_measured() -> None:
+def test_memory_per_row_is_measured() -> None:
     learner = CASES["mlp"].learner()
     learner.score(learner.start(np.random.default_rng(1)), CASES["mlp"].data())
     assert 12 + 8 + 5 <= learner._row_floats <= 4 * (12 + 8 + 5)
@@ -205,7 +205,7 @@ def test_accuracy_needs_one_class_per_example_and_one_output_per_class(
 
 
 @every_case
-def test_nothing_given_is_changed_and_bytes_repeat(case: Case) -> None:
+def test_results_are_reproducible_and_arguments_unchanged(case: Case) -> None:
     net = case.make()
     net_before = copy.deepcopy(net.state_dict())
     learner = TorchLearner(lambda: net, case.loss, l2=case.l2, shape=case.shape)
@@ -235,7 +235,7 @@ def test_nothing_given_is_changed_and_bytes_repeat(case: Case) -> None:
     assert not model.requires_grad
 
 
-def test_start_follows_the_seed_alone() -> None:
+def test_start_depends_only_on_the_seed() -> None:
     learner = CASES["cnn"].learner()
     first = learner.start(np.random.default_rng(4))
     torch.rand(3)
@@ -246,7 +246,7 @@ def test_start_follows_the_seed_alone() -> None:
     assert not torch.equal(first, learner.start(rng))
 
 
-def test_what_is_not_trained_is_the_same_in_every_run() -> None:
+def test_untrained_parameters_are_the_same_in_every_run() -> None:
     case = CASES["tied and fixed"]
     model = case.learner().start(np.random.default_rng(4))
     torch.rand(3)
@@ -254,7 +254,7 @@ def test_what_is_not_trained_is_the_same_in_every_run() -> None:
     assert len(model) == 12 * 12 + 12 + 12 * 5 + 5
 
 
-def test_a_module_of_ones_own_stays_ones_own() -> None:
+def test_users_module_is_not_changed() -> None:
     case, net = CASES["tied and fixed"], Tied().double()
     learner = TorchLearner(lambda: net, PER_CLASS)
     model = learner.start(np.random.default_rng(4))
@@ -283,7 +283,7 @@ def test_save_and_load() -> None:
         learner.load(saved[1:])
 
 
-def test_examples_are_shared_and_let_go() -> None:
+def test_examples_are_shared_and_released() -> None:
     case, learner = CASES["cnn"], CASES["cnn"].learner()
     data = case.data()
     data.x.setflags(write=False)
@@ -297,7 +297,7 @@ def test_examples_are_shared_and_let_go() -> None:
     assert not len(learner._seen)
 
 
-def test_nothing_to_do() -> None:
+def test_no_steps_give_no_update() -> None:
     case, learner = CASES["mlp"], CASES["mlp"].learner()
     model, none = learner.start(np.random.default_rng(4)), np.empty(0, dtype=np.float32)
     rows = np.empty(0, dtype=np.intp)
@@ -312,7 +312,7 @@ def test_nothing_to_do() -> None:
     assert not learner.updates(model, case.data(), local).any()
 
 
-def test_a_loss_may_hold_tensors_and_keep_a_column() -> None:
+def test_loss_may_contain_tensors_and_return_a_column() -> None:
     weighted = nn.CrossEntropyLoss(weight=torch.arange(5.0), reduction="none")
     learner, data = TorchLearner(Mlp, weighted), CASES["mlp"].data()
     model = learner.start(np.random.default_rng(4))
@@ -331,7 +331,7 @@ def test_without_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 @every_case
-def test_a_gpu_gives_the_same(case: Case) -> None:
+def test_gpu_gives_the_same_results(case: Case) -> None:
     here, there = (
         case.learner(),
         TorchLearner(case.make, case.loss, device="cuda", l2=case.l2, shape=case.shape),

@@ -68,7 +68,7 @@ class Mixing(Around):
         (lambda: torch.ones(3), "must return a torch.nn.Module"),
     ],
 )
-def test_refused_when_made(make: Any, why: str) -> None:
+def test_modules_refused_at_construction(make: Any, why: str) -> None:
     with pytest.raises(InputError, match=why):
         TorchLearner(make, PER_CLASS)
 
@@ -83,7 +83,9 @@ def test_refused_when_made(make: Any, why: str) -> None:
         (Regression, lambda out, y: (out - y).square(), r"Got shape \(3, 3\) for 3 examples"),
     ],
 )
-def test_refused_when_tried(make: Callable[[], nn.Module], loss: Loss, why: str) -> None:
+def test_modules_refused_at_the_first_use(
+    make: Callable[[], nn.Module], loss: Loss, why: str
+) -> None:
     learner, data = TorchLearner(make, loss), CASES["mlp"].data()
     model = learner.start(np.random.default_rng(4))
     for _ in range(2):  # and not only at the first try
@@ -91,7 +93,7 @@ def test_refused_when_tried(make: Callable[[], nn.Module], loss: Loss, why: str)
             learner.updates(model, data, ragged_steps())
 
 
-def test_random_layers_that_are_switched_off_are_welcome() -> None:
+def test_random_layers_in_eval_mode_are_accepted() -> None:
     def make() -> nn.Module:
         return nn.Sequential(Noisy(), nn.BatchNorm1d(5), nn.Dropout(0.5)).eval()
 

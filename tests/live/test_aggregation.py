@@ -39,7 +39,7 @@ def rows(count: st.SearchStrategy[int]) -> st.SearchStrategy[tuple[Any, Any]]:
 @every_way
 @settings(max_examples=40)
 @given(data=st.data())
-def test_where_all_are_alike_it_is_the_plain_sum(combine: Combine, data: st.DataObject) -> None:
+def test_equal_updates_give_the_plain_sum(combine: Combine, data: st.DataObject) -> None:
     row = data.draw(hnp.arrays(np.float64, st.integers(0, 5), elements=entries))
     coefficient = data.draw(hnp.arrays(np.float64, st.integers(1, 9), elements=weights))
     updates = np.tile(row, (len(coefficient), 1))
@@ -76,12 +76,12 @@ def test_one_report_is_taken_as_it_is(combine: Combine, given_rows: tuple[Any, A
 
 
 @every_way
-def test_updates_of_nothing_are_nothing(combine: Combine) -> None:
+def test_updates_of_zero_give_zero(combine: Combine) -> None:
     np.testing.assert_array_equal(combine(np.zeros((4, 3)), np.full(4, 0.25)), np.zeros(3))
 
 
 @given(given_rows=rows(st.integers(1, 8)))
-def test_sum(given_rows: tuple[Any, Any]) -> None:
+def test_sum_is_the_weighted_sum(given_rows: tuple[Any, Any]) -> None:
     updates, coefficient = given_rows
     np.testing.assert_allclose(Sum()(updates, coefficient), coefficient @ updates, atol=1e-9)
 
@@ -91,7 +91,7 @@ lies = st.one_of(st.floats(-1e30, 1e30), st.sampled_from([1e300, -1e300]))
 
 @pytest.mark.parametrize(("combine", "share"), [(Median(), 0.5), (Trimmed(0.3), 0.3)], ids=str)
 @given(data=st.data())
-def test_liars_do_not_move_it_beyond_the_honest(
+def test_malicious_clients_cannot_move_it_beyond_honest_values(
     combine: Combine, share: float, data: st.DataObject
 ) -> None:
     """If fewer than ``share`` of the clients are malicious, the result is within honest values."""
@@ -108,7 +108,7 @@ def test_liars_do_not_move_it_beyond_the_honest(
     assert np.all(mean <= honest.max(axis=0) + 1e-6)
 
 
-def test_a_plain_sum_is_moved_by_one_liar() -> None:
+def test_one_malicious_client_moves_a_plain_sum() -> None:
     """This is why the other ways exist."""
     updates = np.array([[1.0], [1.0], [1e9]])
     even = np.full(3, 1 / 3)
@@ -118,7 +118,7 @@ def test_a_plain_sum_is_moved_by_one_liar() -> None:
 
 
 @given(given_rows=rows(st.integers(1, 8)), times=st.floats(0.1, 10))
-def test_clip_bounds_what_one_can_do(given_rows: tuple[Any, Any], times: float) -> None:
+def test_clip_bounds_the_influence_of_one_client(given_rows: tuple[Any, Any], times: float) -> None:
     updates, coefficient = given_rows
     norms = np.linalg.norm(updates, axis=1)
     result = Clip(times)(updates, coefficient)
@@ -132,7 +132,7 @@ def test_clip_bounds_what_one_can_do(given_rows: tuple[Any, Any], times: float) 
 
 @pytest.mark.parametrize("combine", [Trimmed(), Trimmed(0.4), Median()], ids=str)
 @pytest.mark.parametrize("columns", [1, 3, 7])
-def test_blocks_of_columns_do_not_matter(
+def test_block_size_does_not_change_results(
     combine: Combine, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(0)
@@ -162,7 +162,7 @@ def test_shares_are_checked() -> None:
 
 
 @every_way
-def test_a_run_merges_by_it(combine: Combine) -> None:
+def test_run_uses_the_aggregation_rule(combine: Combine) -> None:
     wire = VirtualWire(cafe.Federation(5, cafe.Constant(0.2)))
     run = live(wire, mcu(quorum=5, deadline=0.5), combine=combine)
     before = run.model.astype(float)

@@ -70,7 +70,7 @@ def test_training_may_change_its_arrays_in_place() -> None:
         assert after[0].model["w"].tolist() == [11.0, 21.0]
 
 
-def test_what_training_is_told() -> None:
+def test_training_gets_the_job_and_the_settings() -> None:
     seen: list[Job] = []
 
     def train(model: Arrays, job: Job) -> Arrays:
@@ -92,7 +92,7 @@ def test_what_training_is_told() -> None:
 
 
 @given(now=st.floats(-1e9, 1e9), seconds=st.floats(0.5, 1e4), waited=st.floats(0, 1e4))
-def test_the_deadline_is_a_duration_on_its_own_clock(
+def test_deadline_is_measured_on_the_clients_clock(
     now: float, seconds: float, waited: float
 ) -> None:
     watch = Watch(now)
@@ -113,7 +113,7 @@ def test_the_deadline_is_a_duration_on_its_own_clock(
     assert (report is None) == (watch.now > now + seconds)
 
 
-def test_the_clock_on_the_wall_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wall_clock_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     for step in (1e6, -1e6):
         walls = itertools.count(1e9, step)  # the wall clock changes at every reading
         monkeypatch.setattr(time, "time", lambda walls=walls: next(walls))
@@ -128,7 +128,7 @@ def test_time_before_training_counts() -> None:
     assert work(plus(1), ORDER, GLOBAL, replace(CONTEXT, clock=watch), received=89.0)[0] is None
 
 
-def test_without_a_deadline_nobody_is_too_late() -> None:
+def test_without_a_deadline_no_client_is_late() -> None:
     def train(model: Arrays, job: Job) -> Arrays:
         watch.now += 1e12
         job.check()
@@ -152,7 +152,7 @@ def slow(watch: Watch) -> Callable[[Arrays, Job], Arrays]:
     return train
 
 
-def test_who_is_too_late_keeps_what_it_had() -> None:
+def test_late_client_keeps_its_local_models() -> None:
     watch = Watch()
     before = LocalModel("r", 5, 2, GLOBAL, {"w": np.ones(2, np.float32)})
     order = replace(CARRY, after=5, began=2)
@@ -164,7 +164,7 @@ def test_who_is_too_late_keeps_what_it_had() -> None:
         assert kept == (before,)
 
 
-def test_carrying_on_adds_up() -> None:
+def test_carried_updates_add_up() -> None:
     """10 + 1, then + 2 although the global model has changed, then + 4: exactly."""
     _, kept = work(plus(1), CARRY, GLOBAL, CONTEXT)
     assert [(m.invitation, m.began) for m in kept] == [(9, 3)]
@@ -195,7 +195,7 @@ def test_carrying_on_adds_up() -> None:
     ],
     ids=["none", "another run", "another job", "another version"],
 )
-def test_a_local_model_that_is_not_meant_is_not_used(local_model: LocalModel | None) -> None:
+def test_only_the_named_local_model_is_used(local_model: LocalModel | None) -> None:
     order = replace(CARRY, round=8, invitation=10, version=4, after=9, began=3)
     before = () if local_model is None else (local_model,)
     report, kept = work(plus(2), order, GLOBAL, CONTEXT, local_models=before)
@@ -206,7 +206,7 @@ def test_a_local_model_that_is_not_meant_is_not_used(local_model: LocalModel | N
     assert kept[0].model["w"].tolist() == [12.0, 22.0]
 
 
-def test_who_is_not_told_to_go_on_begins_anew() -> None:
+def test_client_starts_from_the_global_model_unless_told_to_continue() -> None:
     before = LocalModel(
         "r", 9, 3, {"w": np.full(2, 99.0, np.float32)}, {"w": np.ones(2, np.float32)}
     )
@@ -218,11 +218,11 @@ def test_who_is_not_told_to_go_on_begins_anew() -> None:
     assert not report.carried
 
 
-def test_what_is_not_to_be_carried_is_not_kept() -> None:
+def test_local_model_is_kept_only_if_the_order_carries() -> None:
     assert work(plus(2), ORDER, GLOBAL, CONTEXT)[1] == ()
 
 
-def test_numbers_of_other_libraries_are_made_plain() -> None:
+def test_numpy_numbers_become_plain_numbers() -> None:
     trained = Trained(GLOBAL, examples=np.int64(9), loss=np.float32(0.5))  # type: ignore[arg-type]
     report = work(lambda model, job: trained, ORDER, GLOBAL, CONTEXT)[0]
     assert report is not None
@@ -245,7 +245,7 @@ def test_training_must_return_the_model(answer: Any, words: str) -> None:
         work(lambda model, job: answer, ORDER, GLOBAL, CONTEXT)
 
 
-def test_other_kinds_of_numbers_are_held_to_the_model() -> None:
+def test_results_are_converted_to_the_types_of_the_model() -> None:
     answer = {"w": [11.0, 21.0], "n": 99}
     report, kept = work(lambda model, job: answer, CARRY, GLOBAL, CONTEXT)
     assert report is not None
@@ -253,7 +253,7 @@ def test_other_kinds_of_numbers_are_held_to_the_model() -> None:
     assert kept[0].model["n"] == 3
 
 
-def test_a_report_that_comes_late_unknown_to_its_client() -> None:
+def test_client_does_not_know_that_its_report_was_late() -> None:
     """The server did not get round 1's report: it names round 0's model, and sums are exact."""
     wire = VirtualWire(
         cafe.Federation(2, cafe.Constant(0.2)),
@@ -279,7 +279,7 @@ def test_a_report_that_comes_late_unknown_to_its_client() -> None:
     np.testing.assert_array_equal(run.arrays["bias"], start()["bias"] + np.float32(4.5))
 
 
-def test_partial_work_stops_early_enough_and_is_handed_in() -> None:
+def test_partial_work_stops_in_time_and_is_reported() -> None:
     """The server waits 10 s, 3 of them for transfers: steps of 2 s start at 0, 2, 4 and 6."""
     clock = Watch(100.0)
 

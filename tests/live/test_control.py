@@ -70,7 +70,7 @@ def test_a_controller_chooses_every_deadline(tmp_path: Path, asked: Asked) -> No
     np.testing.assert_allclose(np.unique(seen.deadline), lasted, atol=1e-6)
 
 
-def test_a_controller_is_asked_the_same_after_a_stop(tmp_path: Path, asked: Asked) -> None:
+def test_controller_gets_the_same_arguments_after_a_stop(tmp_path: Path, asked: Asked) -> None:
     given = config(Doubling(), rounds=6, patience=50)
     serve(wire(), given, tmp_path / "whole")
     first = dict(asked()[1:])
@@ -85,7 +85,7 @@ def test_a_controller_is_asked_the_same_after_a_stop(tmp_path: Path, asked: Aske
     assert {k: v[:2] for k, v in after.items()} == {k: first[k][:2] for k in after}
 
 
-def test_a_run_goes_on_only_with_its_controller(tmp_path: Path) -> None:
+def test_run_is_resumed_only_with_its_controller(tmp_path: Path) -> None:
     stopped_after(2, tmp_path, wire(), config(Doubling()))
     with pytest.raises(InputError, match="Doubling"):
         serve(wire(), config(Doubling(first=0.2)), tmp_path)
@@ -103,12 +103,12 @@ def test_a_controller_that_cannot_be_identified_is_refused(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "wrong", [mcu, Doubling, "mcu", None], ids=["function", "class", "text", "nothing"]
 )
-def test_what_is_no_controller_is_refused(wrong: Any) -> None:
+def test_invalid_controllers_are_refused(wrong: Any) -> None:
     with pytest.raises(InputError, match=r"Expected a policy, .* or a controller"):
         config(wrong)
 
 
-def test_a_controller_must_answer_a_policy(tmp_path: Path) -> None:
+def test_controller_must_return_a_policy(tmp_path: Path) -> None:
     def none(ledger: Ledger, seen: Any) -> Any:
         return None
 
@@ -125,7 +125,7 @@ def test_a_policy_of_a_controller_must_end_its_rounds(tmp_path: Path) -> None:
     assert len(read_rounds(tmp_path)) == 2
 
 
-def test_a_controller_may_ask_for_fewer_when_clients_have_gone(tmp_path: Path) -> None:
+def test_controller_may_lower_the_quorum_when_clients_have_left(tmp_path: Path) -> None:
     """The round waits for the quorum of its own policy, not of the policy of the round before."""
 
     def everybody(ledger: Ledger, seen: Any) -> Policy:
@@ -144,7 +144,7 @@ def test_a_controller_may_ask_for_fewer_when_clients_have_gone(tmp_path: Path) -
     assert history.by_round["used"].tolist() == [6, 5, 5, 4, 4]
 
 
-def test_a_controller_is_shown_the_last_times(
+def test_controller_sees_the_last_response_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Asked
 ) -> None:
     """In a long run, a call takes no longer than in a short one."""
@@ -153,7 +153,7 @@ def test_a_controller_is_shown_the_last_times(
     assert [seen[0] for _, seen in asked()[1:]] == [0, 6, 10, 10, 10, 10]
 
 
-def test_no_response_is_too_quick_to_be_written_down(tmp_path: Path) -> None:
+def test_very_short_response_times_are_recorded(tmp_path: Path) -> None:
     """Times are written in microseconds; one that rounds to 0 would be invalid and end the run."""
     at = VirtualWire(cafe.Federation(4, cafe.Constant(1e-8)))
     policy = mcu(quorum=1, deadline=0.5, target=2)

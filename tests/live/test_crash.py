@@ -203,7 +203,7 @@ def picture_is_finished(picture: Picture, power: bool) -> bool:
     ids=["killed-agu", "killed-mcu", "power-cut-agu"],
 )
 @pytest.mark.slow
-def test_a_server_that_dies_at_any_step(
+def test_server_killed_at_any_step_resumes(
     tmp_path: Path,
     policy: Policy,
     power: bool,
@@ -219,7 +219,7 @@ def test_a_server_that_dies_at_any_step(
 
 
 @pytest.mark.slow
-def test_a_server_that_dies_while_it_overwrites(
+def test_server_killed_while_overwriting_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = POLICIES[0]
@@ -245,7 +245,7 @@ def test_a_server_that_dies_while_it_overwrites(
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 @pytest.mark.slow
-def test_an_interrupt_at_any_step(
+def test_interrupt_at_any_step(
     tmp_path: Path, policy: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with Ctrl-C, after which the process still cleans up."""
@@ -282,7 +282,7 @@ def test_an_interrupt_at_any_step(
             assert not found or rounds[int(found[1])].version == int(found[2])
 
 
-def test_ages_go_on_from_the_checkpoint(tmp_path: Path) -> None:
+def test_ages_continue_from_the_checkpoint(tmp_path: Path) -> None:
     """Time during which no server ran does not count towards ages."""
     policy = POLICIES[0]
     at = wire()

@@ -102,7 +102,7 @@ def test_a_job_without_a_report(
     assert round_.arrived.tolist() == [False, False]
 
 
-def test_an_order_that_cannot_be_sent() -> None:
+def test_order_that_cannot_be_sent() -> None:
     at = wire()
     at.behave = lambda order: "unreachable" if order.number else "report"
     run, round_ = opened(at)
@@ -111,7 +111,7 @@ def test_an_order_that_cannot_be_sent() -> None:
     assert round_.outcome.downloads == 1
 
 
-def test_each_client_may_do_another_amount() -> None:
+def test_clients_may_have_different_amounts_of_work() -> None:
     clients = np.arange(2)
     assert work_of_each(Invitation(clients)) == [Work(), Work()]
     amount = np.array([3, 5])

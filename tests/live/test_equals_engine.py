@@ -39,7 +39,7 @@ def test_same_books(policy: Policy, notices: float) -> None:
 
 
 @over(WAITING)
-def test_same_books_where_clients_are_absent_and_crash(policy: Policy) -> None:
+def test_same_books_with_absent_and_crashed_clients(policy: Policy) -> None:
     contract.check_live(setting(policy, federation=federation(0.7), seed=5, crash=0.25), 0.0)
 
 
@@ -58,7 +58,7 @@ PRESENCES = [
 
 @over(COMING_AND_GOING)
 @pytest.mark.parametrize("presence", PRESENCES, ids=["day-night", "on-off", "battery"])
-def test_same_books_where_clients_come_and_go(policy: Policy, presence: Any) -> None:
+def test_same_books_with_presence(policy: Policy, presence: Any) -> None:
     who = replace(federation(), presence=presence)
     contract.check_live(setting(policy, federation=who))
 
@@ -81,7 +81,7 @@ latencies = st.one_of(
 )
 @settings(max_examples=40, deadline=None)
 @pytest.mark.slow
-def test_same_books_whatever_the_latency(
+def test_same_books_for_any_latency(
     policy: Policy, latency: Any, clients: int, seed: int, notices: float
 ) -> None:
     who = cafe.Federation(clients, latency)
@@ -97,7 +97,7 @@ def test_same_model(policy: Policy) -> None:
     contract.check_live(setting(policy, task=task(server=optimiser), seed=7, **lossy))
 
 
-def test_a_client_keeps_the_local_model_that_the_server_may_name() -> None:
+def test_client_keeps_local_models_that_the_server_may_refer_to() -> None:
     """It keeps what it was told to keep through a job that began from the global model."""
     policy = replace(cafe.policies.agu(quorum=3, deadline=1.0), name="switching")
 
@@ -119,7 +119,7 @@ def test_a_client_keeps_the_local_model_that_the_server_may_name() -> None:
     assert not any(round_.lost_carries for round_ in played)
 
 
-def test_rounds_that_wait_for_all_close_when_the_lost_are_known() -> None:
+def test_rounds_without_a_target_close_when_lost_clients_are_known() -> None:
     policy = cafe.policies.fedavg(fraction=1.0, deadline=100.0)
     wire = VirtualWire(cafe.Federation(5, cafe.Uniform(0.5, 1.5)))
     wire.behave = lambda order: ("lost", "lost", "unreachable", "report", "report")[order.number]

@@ -54,7 +54,7 @@ def test_evaluation_on_the_server(tmp_path: Path) -> None:
     assert read_status(tmp_path)["accuracy"] == 0.5
 
 
-def test_evaluations_some_updates_apart(tmp_path: Path) -> None:
+def test_evaluation_every_few_updates(tmp_path: Path) -> None:
     evaluate = Evaluations((1.0, 0.5))
     given = config(evaluate=evaluate, evaluate_every=3, updates=8)
     history = serve(wire(), given, tmp_path)
@@ -62,7 +62,7 @@ def test_evaluations_some_updates_apart(tmp_path: Path) -> None:
     assert history.curve.updates.tolist() == [3, 6, 8]
 
 
-def test_an_evaluation_that_hangs_costs_its_limit_once(tmp_path: Path) -> None:
+def test_hanging_evaluation_times_out_once(tmp_path: Path) -> None:
     said: list[str] = []
     evaluate = Evaluations("hang", (2.0, 0.5))
 
@@ -90,7 +90,7 @@ def test_an_evaluation_that_hangs_costs_its_limit_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("loss", [float("nan"), float("inf")])
 @pytest.mark.slow
-def test_a_loss_that_is_no_number(tmp_path: Path, loss: float) -> None:
+def test_non_finite_loss(tmp_path: Path, loss: float) -> None:
     history = serve(wire(), config(evaluate=Evaluations((loss, 0.9)), rounds=3), tmp_path)
     assert history.curve is not None
     assert np.isnan(history.curve.accuracy).all()
@@ -102,7 +102,7 @@ def test_a_loss_that_is_no_number(tmp_path: Path, loss: float) -> None:
 
 
 @pytest.mark.parametrize("accuracy", [float("nan"), float("inf")])
-def test_an_accuracy_that_is_no_number(tmp_path: Path, accuracy: float) -> None:
+def test_non_finite_accuracy(tmp_path: Path, accuracy: float) -> None:
     at, given = wire(), config(evaluate=Evaluations((1.0, accuracy)), rounds=3)
     stopped_after(2, tmp_path, at, given)
     history = serve(at, given, tmp_path)
@@ -138,7 +138,7 @@ def test_evaluation_by_clients_ends_when_all_have_answered(tmp_path: Path) -> No
     assert history.curve.loss[-1] == pytest.approx(history.model[6])
 
 
-def test_an_opinion_counts_once_and_only_if_asked_for(tmp_path: Path) -> None:
+def test_client_score_counts_once_and_only_if_requested(tmp_path: Path) -> None:
     at = wire(judge=lambda name, model: (2.0, 0.5, 1))
     original = at.receive_scores
 
@@ -153,7 +153,7 @@ def test_an_opinion_counts_once_and_only_if_asked_for(tmp_path: Path) -> None:
     assert history.curve.accuracy.tolist() == [0.5]
 
 
-def test_nobody_has_an_opinion(tmp_path: Path) -> None:
+def test_evaluation_without_client_scores(tmp_path: Path) -> None:
     said: list[str] = []
     given = config(evaluate="clients", evaluate_seconds=3.0, updates=2)
     history = serve(wire(), given, tmp_path, say=said.append)
@@ -163,7 +163,7 @@ def test_nobody_has_an_opinion(tmp_path: Path) -> None:
     run_page.write(tmp_path / "page.html", [load(tmp_path)])
 
 
-def test_a_score_that_a_killed_server_owed_is_made_up(tmp_path: Path) -> None:
+def test_missing_evaluation_of_a_killed_server_is_repeated(tmp_path: Path) -> None:
     """The server was killed after the checkpoint of its last round and before the evaluation."""
     at, evaluate = wire(), Evaluations((1.0, 0.5))
     given = config(evaluate=evaluate, updates=3, evaluate_every=2)
@@ -176,7 +176,7 @@ def test_a_score_that_a_killed_server_owed_is_made_up(tmp_path: Path) -> None:
     assert history.rounds == 3
 
 
-def test_the_last_model_is_evaluated_though_the_last_round_failed(tmp_path: Path) -> None:
+def test_last_model_is_evaluated_even_if_the_last_round_failed(tmp_path: Path) -> None:
     at = wire(behave=lambda order: "silent" if order.round >= 4 else "report")
     given = config(mcu(quorum=1, deadline=9.0), evaluate=Evaluations((1.0, 0.5)), evaluate_every=3)
     history = serve(at, replace(given, rounds=6), tmp_path)
@@ -185,7 +185,7 @@ def test_the_last_model_is_evaluated_though_the_last_round_failed(tmp_path: Path
     assert history.curve.updates.tolist() == [3, 4]
 
 
-def test_clients_that_are_not_back_yet_are_waited_for(tmp_path: Path) -> None:
+def test_evaluation_waits_for_clients_after_a_restart(tmp_path: Path) -> None:
     """After a restart of everything, the missing score must come from the clients."""
     at = wire(judge=lambda name, model: (2.0, 0.5, 1))
     given = config(evaluate="clients", evaluate_seconds=30.0, updates=2)

@@ -102,7 +102,7 @@ def test_every_job_has_one_fate(policy: Policy, seed: int, share: float, notices
     assert run.ledger.version == sum(outcome.succeeded for outcome in run.outcomes)
 
 
-def test_what_is_dropped_later_keeps_the_fate_it_earned() -> None:
+def test_report_dropped_later_keeps_its_fate() -> None:
     wire = VirtualWire(exponential(7, 2.0), 1)
     run = live(wire, picky())
     records = play(run, 20)
@@ -124,7 +124,7 @@ FATES = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_a_client_does_is_its_fate(way: str) -> None:
+def test_behaviour_of_a_client_determines_its_fate(way: str) -> None:
     wire = VirtualWire(cafe.Federation(4, cafe.Uniform(0.1, 0.4)))
     wire.behave = lambda order: way if order.number == 2 else "report"
     run = live(wire, mcu(quorum=1, deadline=0.5))
@@ -140,7 +140,7 @@ def test_what_a_client_does_is_its_fate(way: str) -> None:
 @pytest.mark.parametrize(
     "policy", [policy for policy in EVERY if "forecasts" not in policy.needs], ids=str
 )
-def test_replies_that_nobody_waits_for_change_nothing(policy: Policy) -> None:
+def test_replies_without_an_open_job_are_ignored(policy: Policy) -> None:
     policy = replace(policy, needs=policy.needs | {"local models"})
 
     def outcomes(noisy: bool) -> tuple[list[str], bytes]:
@@ -160,7 +160,7 @@ def test_replies_that_nobody_waits_for_change_nothing(policy: Policy) -> None:
     assert outcomes(noisy=True) == outcomes(noisy=False)
 
 
-def test_a_second_answer_does_not_take_back_the_first() -> None:
+def test_second_reply_does_not_replace_the_first() -> None:
     wire = VirtualWire(cafe.Federation(2, cafe.Constant(0.1)))
     run = live(wire, mcu(quorum=2, deadline=1.0))
     first: list[str] = []
@@ -183,7 +183,7 @@ def test_a_second_answer_does_not_take_back_the_first() -> None:
 @pytest.mark.parametrize(
     "policy", [mcu(quorum=1, deadline=0.5, late="keep"), awu(deadline=0.5, late="keep")], ids=str
 )
-def test_who_gives_up_is_not_waited_for_for_ever(policy: Policy) -> None:
+def test_client_that_gives_up_does_not_block_the_round(policy: Policy) -> None:
     """A client may report that it has stopped although it was not asked to."""
     wire = VirtualWire(cafe.Federation(3, cafe.Uniform(0.1, 0.4)))
     wire.behave = lambda order: "stopped" if order.round == 0 and order.number else "report"
@@ -195,7 +195,7 @@ def test_who_gives_up_is_not_waited_for_for_ever(policy: Policy) -> None:
     assert set(run.global_model.versions) == {3}
 
 
-def test_a_lost_local_model_is_noticed_and_the_rest_goes_on() -> None:
+def test_lost_local_model_is_detected_and_the_run_continues() -> None:
     """A client that lost its local model starts from the global one; its earlier job fails."""
     wire = VirtualWire(cafe.Federation(3, cafe.Uniform(0.1, 0.4)))
     wire.behave = lambda order: "silent" if order.round == 0 and order.number == 2 else "report"
@@ -285,6 +285,6 @@ def test_a_digest_changes_with_every_bit() -> None:
     assert digest(one) != digest(one.astype(float))
 
 
-def test_only_what_differs_from_the_defaults_is_written() -> None:
+def test_only_values_that_differ_from_the_defaults_are_written() -> None:
     assert changed_fields(Work()) == {}
     assert changed_fields(Work(epochs=2, upload=0.5)) == {"epochs": 2, "upload": 0.5}

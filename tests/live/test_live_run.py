@@ -39,7 +39,7 @@ def held_up() -> VirtualWire:
     return at
 
 
-def test_a_look_that_is_held_up_does_not_bring_what_came_too_late(tmp_path: Path) -> None:
+def test_delayed_poll_does_not_accept_late_reports(tmp_path: Path) -> None:
     """Late reports do not count as quick ones either: the response times would be wrong."""
     serve(held_up(), config(mcu(quorum=1, deadline=1.0), rounds=1), tmp_path)
     assert {job.fate for job in read_jobs(tmp_path)} == {"late"}
@@ -49,14 +49,14 @@ def test_a_look_that_is_held_up_does_not_bring_what_came_too_late(tmp_path: Path
     np.testing.assert_allclose(seen.deadline, 1.0)
 
 
-def test_a_look_that_is_held_up_brings_what_may_come_later(tmp_path: Path) -> None:
+def test_delayed_poll_accepts_reports_that_may_be_late(tmp_path: Path) -> None:
     given = config(mcu(quorum=1, deadline=1.0, late="keep"), rounds=2)
     history = serve(held_up(), given, tmp_path)
     assert_sound(tmp_path)
     assert history.by_round["used"].tolist() == [0, 3]
 
 
-def test_who_is_lost_does_not_count_where_nothing_limits_the_wait() -> None:
+def test_lost_clients_are_not_awaited_without_a_deadline() -> None:
     wire = VirtualWire(cafe.Federation(9, cafe.Uniform(0.1, 0.4)))
     wire.behave = lambda order: "lost" if order.number < 4 and order.round == 0 else "report"
     run = live(wire, fedbuff(3))
@@ -68,7 +68,7 @@ def test_who_is_lost_does_not_count_where_nothing_limits_the_wait() -> None:
 
 
 @pytest.mark.parametrize("answer", [Wait(-1.0), Wait(float("nan")), Wait(reports=1)])
-def test_a_policy_must_not_wait_for_what_has_passed(answer: Wait) -> None:
+def test_policy_must_not_wait_for_a_past_time_or_count(answer: Wait) -> None:
     asked = 0
 
     def close(ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
@@ -81,14 +81,14 @@ def test_a_policy_must_not_wait_for_what_has_passed(answer: Wait) -> None:
         live(VirtualWire(exponential()), policy).step()
 
 
-def test_local_models_must_be_asked_for() -> None:
+def test_local_models_must_be_declared_in_needs() -> None:
     policy = replace(agu(quorum=6, deadline=0.1), needs=frozenset())
     run = live(VirtualWire(exponential(6, 9.0)), policy)
     with pytest.raises(InputError, match='Add "local models" to its needs'):
         [run.step() for _ in range(9)]
 
 
-def test_clients_come_and_go() -> None:
+def test_clients_may_join_and_leave() -> None:
     wire = VirtualWire(cafe.Federation(5, cafe.Uniform(0.1, 0.4)), names=["c000", "c001"])
     run = live(wire, mcu(quorum=1, deadline=0.5))
     assert run.step().outcome.invited == 2
@@ -110,7 +110,7 @@ def test_clients_come_and_go() -> None:
     assert (outcome.invited, outcome.succeeded) == (0, False)
 
 
-def test_a_round_is_five_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_round_has_five_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     run, steps = live(VirtualWire(exponential(3, 9.0)), mcu(quorum=1, deadline=2.0)), list[str]()
     for name in ("_open", "_invite", "_wait", "_merge", "_settle"):
         original = getattr(run, name)
@@ -125,7 +125,7 @@ def test_a_round_is_five_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.open is None
 
 
-def test_an_observer_is_told_of_every_change() -> None:
+def test_observer_is_called_on_every_change() -> None:
     run, seen = live(VirtualWire(exponential(3, 9.0)), mcu(quorum=1, deadline=2.0)), list[int]()
     run.on_change = lambda: seen.append(0 if run.open is None else int(run.open.arrived.sum()))
     run.step()

@@ -73,7 +73,7 @@ def test_the_same_losses_as_in_the_engine(base: Policy) -> None:
         np.testing.assert_allclose(losses, expected, rtol=1e-4)
 
 
-def test_who_sends_no_loss_costs_its_own_report_only() -> None:
+def test_missing_loss_refuses_only_that_report() -> None:
     seen = list[Any]()
     wire = VirtualWire(cafe.Federation(3, cafe.Constant(0.2)))
     wire.tamper = lambda report, order: (
@@ -88,7 +88,7 @@ def test_who_sends_no_loss_costs_its_own_report_only() -> None:
     assert [record.reason for record in refused] == ["it has no loss, which the policy needs"]
 
 
-def test_who_has_not_said_how_much_it_holds_counts_as_the_mean_of_the_others() -> None:
+def test_client_of_unknown_size_counts_as_the_mean_of_the_others() -> None:
     ledger = Ledger(LedgerColumns.new(np.array([5, -1, 7])))
     none = np.zeros(2, dtype=np.int64)
     times = np.zeros(2)

@@ -24,7 +24,7 @@ models = st.dictionaries(st.text(max_size=8), st.one_of(arrays, zero_size), max_
 
 
 @given(models)
-def test_there_and_back(model: dict[str, Any]) -> None:
+def test_model_survives_flattening(model: dict[str, Any]) -> None:
     layout = Layout.of(model)
     back = layout.unflat(layout.flat(model), model)
     assert list(back) == list(model)
@@ -65,12 +65,12 @@ def test_big_endian_numbers_are_sent_as_little() -> None:
         ({"w": np.zeros(2), "o": np.array([None])}, "o of type object"),
     ],
 )
-def test_what_is_no_model(model: dict[str, Any], got: str) -> None:
+def test_invalid_models_are_refused(model: dict[str, Any], got: str) -> None:
     with pytest.raises(InputError, match=f"Got {got}"):
         Layout.of(model)
 
 
-def test_complaints() -> None:
+def test_mismatches_are_described() -> None:
     layout = Layout.of({"a": np.zeros(2, np.float32), "n": np.int64(3), "b": np.zeros((), "f2")})
     good: dict[str, Any] = {"a": np.ones(2, np.float32), "b": np.ones((), "f2")}
     assert layout.mismatch(good) is None
@@ -86,7 +86,7 @@ def test_complaints() -> None:
         assert words in said
 
 
-def test_what_is_not_learned_never_changes() -> None:
+def test_arrays_that_are_not_trained_never_change() -> None:
     model: dict[str, Any] = {
         "steps": np.array(7, np.int64),
         "half": np.zeros(3, np.float16),

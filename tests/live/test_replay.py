@@ -43,7 +43,9 @@ def again(folder: Path, **given: Any) -> Replayed:
     [*((policy, Sum()) for policy in POLICIES), (POLICIES[0], Median()), (POLICIES[4], Trimmed())],
     ids=str,
 )
-def test_the_log_gives_the_model_again(tmp_path: Path, policy: Policy, combine: Combine) -> None:
+def test_replayed_log_gives_the_same_model(
+    tmp_path: Path, policy: Policy, combine: Combine
+) -> None:
     """With misbehaving clients, lost local models, and a server that was stopped twice."""
     chaos = Chaos(2, 0.3)
     at = wire(seed=2, behave=chaos, on_poll=chaos.look)
@@ -59,7 +61,7 @@ def test_the_log_gives_the_model_again(tmp_path: Path, policy: Policy, combine: 
     assert (found.updates, found.reports) == (history.updates, history.reports_used)
 
 
-def test_a_log_that_was_changed_is_noticed(tmp_path: Path) -> None:
+def test_changed_log_is_detected(tmp_path: Path) -> None:
     history = serve(wire(seed=2), config(rounds=4, seed=2), tmp_path)
     path = tmp_path / JOBS
     lines = path.read_text().splitlines()
@@ -76,7 +78,7 @@ def test_a_log_that_was_changed_is_noticed(tmp_path: Path) -> None:
         assert found.differing or found.model.tobytes() != history.model.tobytes()
 
 
-def test_the_log_says_how_much_each_client_was_asked_to_do(tmp_path: Path) -> None:
+def test_log_contains_the_work_of_each_client(tmp_path: Path) -> None:
     """Clients take 1 to 4 steps, and held reports are used again: the log contains both."""
 
     def train(model: Arrays, job: Job) -> Trained:

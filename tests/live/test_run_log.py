@@ -19,7 +19,7 @@ from tests.support.serving import assert_sound, config, read_status, stopped_aft
 from tests.support.virtual_runs import VirtualWire
 
 
-def test_files_that_lost_something_are_not_gone_on_with(tmp_path: Path) -> None:
+def test_truncated_files_are_not_resumed(tmp_path: Path) -> None:
     for name in (EVENTS, JOBS, RESPONSES):
         folder = tmp_path / name
         at = wire()
@@ -37,7 +37,7 @@ def test_files_that_lost_something_are_not_gone_on_with(tmp_path: Path) -> None:
         assert_sound(folder)
 
 
-def test_whatever_ends_a_run_is_on_the_board(tmp_path: Path) -> None:
+def test_status_file_says_why_a_run_ended(tmp_path: Path) -> None:
     at = wire()
 
     def send(orders: Any, model: Any) -> Any:
@@ -80,7 +80,9 @@ def complaint(at: VirtualWire, folder: Path, said: list[str]) -> str:
 
 
 @pytest.mark.slow
-def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_at_any_step_loses_no_saved_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """At any step: an error message, saved data are kept, and the run can be resumed."""
     for after in itertools.count(0, 3):
         folder, at, said = tmp_path / f"{after}", wire(seed=1), list[str]()
@@ -102,7 +104,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert_sound(folder)
 
 
-def test_a_full_disk_is_on_the_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_file_reports_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``live.json`` can still be replaced: here only writing a checkpoint fails."""
     original = storage.write_arrays
     writes = 0

@@ -64,7 +64,9 @@ def test_a_run_from_beginning_to_end(tmp_path: Path) -> None:
         ({"rounds": 4, "updates": 99}, lambda h: h.rounds == 4),
     ],
 )
-def test_the_first_limit_ends_it(tmp_path: Path, limit: dict[str, Any], reached: Any) -> None:
+def test_first_limit_that_is_reached_ends_the_run(
+    tmp_path: Path, limit: dict[str, Any], reached: Any
+) -> None:
     assert reached(serve(wire(), config(**limit), tmp_path))
 
 
@@ -80,7 +82,7 @@ def test_a_finished_run_is_left_alone(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_overwrite_begins_anew(tmp_path: Path) -> None:
+def test_overwrite_starts_a_new_run(tmp_path: Path) -> None:
     serve(wire(), config(rounds=7), tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
     history = serve(wire(), config(awu(deadline=0.4), seed=3, rounds=4), tmp_path, overwrite=True)
@@ -108,7 +110,7 @@ def kept_in(folder: Path) -> dict[str, bytes]:
     ids=["seed", "policy", "optimiser", "combine", "arrays", "kind"],
 )
 @pytest.mark.parametrize("finished", [True, False])
-def test_another_run_is_not_mixed_in(
+def test_folder_of_another_run_is_refused(
     tmp_path: Path, changed: ServerConfig, words: str, finished: bool
 ) -> None:
     at = wire()
@@ -142,7 +144,7 @@ def test_one_server_at_a_time(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_a_run_that_is_stopped_every_round_goes_on(tmp_path: Path, policy: Policy) -> None:
+def test_run_stopped_after_every_round_is_resumed(tmp_path: Path, policy: Policy) -> None:
     at, given = wire(seed=2), config(policy, rounds=8, optimiser=Momentum())
     clock: list[float] = []
     for rounds in range(1, 8):
@@ -159,7 +161,7 @@ def test_a_run_that_is_stopped_every_round_goes_on(tmp_path: Path, policy: Polic
     assert bool(lost) == (policy.parameters.get("late") == "keep")
 
 
-def test_it_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
+def test_resumed_run_equals_an_uninterrupted_one(tmp_path: Path) -> None:
     """If no job runs beyond its round, a stop between rounds changes nothing."""
     for policy in (MCU, agu(quorum=5, deadline=0.4, pool="union")):
         given = config(policy, rounds=9, optimiser=Momentum())
@@ -190,7 +192,7 @@ def test_too_few_clients(tmp_path: Path) -> None:
     assert_sound(tmp_path)
 
 
-def test_it_waits_for_as_many_as_it_is_told(tmp_path: Path) -> None:
+def test_run_waits_for_the_given_number_of_clients(tmp_path: Path) -> None:
     def more(at: VirtualWire) -> None:
         if at.polls == 4:
             at.names.append("c002")
@@ -201,7 +203,7 @@ def test_it_waits_for_as_many_as_it_is_told(tmp_path: Path) -> None:
     assert sum(order.round == 0 for order in at.orders) == 3
 
 
-def test_clients_that_go_away_are_waited_for_again(tmp_path: Path) -> None:
+def test_server_waits_again_when_clients_leave(tmp_path: Path) -> None:
     everyone = [f"c{k:03d}" for k in range(6)]
 
     def away(at: VirtualWire) -> None:
@@ -215,7 +217,7 @@ def test_clients_that_go_away_are_waited_for_again(tmp_path: Path) -> None:
     assert_sound(tmp_path)
 
 
-def test_patience(tmp_path: Path) -> None:
+def test_run_ends_after_patience_failed_rounds(tmp_path: Path) -> None:
     at = wire(behave=lambda order: "report" if order.round < 2 else "lost")
     with pytest.raises(InfeasibleError, match="3 rounds in a row have failed under mcu") as error:
         serve(at, config(patience=3, rounds=50), tmp_path)
@@ -231,7 +233,7 @@ def test_patience(tmp_path: Path) -> None:
     assert_sound(tmp_path)
 
 
-def test_nobody_at_all_reports(tmp_path: Path) -> None:
+def test_run_without_any_report_ends(tmp_path: Path) -> None:
     at = wire(behave=lambda order: "silent")
     with pytest.raises(
         InfeasibleError, match=r"No client reported, and the last round lasted 0\.5 s"
@@ -252,25 +254,25 @@ def test_nobody_at_all_reports(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_briefs_are_checked(mistake: dict[str, Any]) -> None:
+def test_server_config_is_checked(mistake: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         config(**mistake)
     with pytest.raises(InputError, match="rounds, updates and time is required"):
         ServerConfig(MCU, start())
 
 
-def test_rounds_must_end(tmp_path: Path) -> None:
+def test_policy_must_have_a_deadline(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Give the policy a deadline"):
         serve(wire(), config(fedavg(fraction=0.5)), tmp_path)
 
 
-def test_a_model_must_begin_finite(tmp_path: Path) -> None:
+def test_initial_model_must_be_finite(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="finite"):
         serve(wire(), replace(config(), model={"w": np.array([np.nan])}), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["responses.csv", "events.jsonl", "arrays.npz", "clients.npz"])
-def test_a_file_of_nobody_is_not_overwritten(tmp_path: Path, name: str) -> None:
+def test_file_that_belongs_to_no_run_is_not_overwritten(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("client,seconds\na,1\n")
     said: list[str] = []
     for overwrite in (False, True):
@@ -280,7 +282,7 @@ def test_a_file_of_nobody_is_not_overwritten(tmp_path: Path, name: str) -> None:
     assert (tmp_path / name).read_text() == "client,seconds\na,1\n"
 
 
-def test_what_cannot_run_removes_nothing(tmp_path: Path) -> None:
+def test_invalid_run_does_not_delete_the_old_one(tmp_path: Path) -> None:
     serve(wire(), config(), tmp_path)
     before = kept_in(tmp_path)
     bad = replace(config(), model={"w": np.array([np.nan], np.float32)})
@@ -289,7 +291,7 @@ def test_what_cannot_run_removes_nothing(tmp_path: Path) -> None:
     assert kept_in(tmp_path) == before
 
 
-def test_whoever_watches_can_tell_one_run_from_another(tmp_path: Path) -> None:
+def test_status_file_contains_the_name_of_the_run(tmp_path: Path) -> None:
     serve(wire(), config(), tmp_path, name="17")
     assert read_status(tmp_path)["run"] == "17"
 
@@ -316,7 +318,7 @@ def test_a_page_of_a_live_run(tmp_path: Path) -> None:
     assert "Accuracy and loss" in page
 
 
-def test_what_is_told_of_a_round(tmp_path: Path) -> None:
+def test_messages_about_a_round(tmp_path: Path) -> None:
     def behave(order: Order) -> str:
         return ("report", "lost", "unreachable", "malformed", "not finite", "silent")[order.number]
 
@@ -332,7 +334,7 @@ def test_what_is_told_of_a_round(tmp_path: Path) -> None:
     )
 
 
-def test_a_lost_carry_is_told(tmp_path: Path) -> None:
+def test_lost_local_model_is_reported(tmp_path: Path) -> None:
     at = VirtualWire(cafe.Federation(3, cafe.Constant(0.2)))
     at.behave = lambda order: "silent" if order.round == 0 and order.number == 2 else "report"
 
@@ -346,7 +348,7 @@ def test_a_lost_carry_is_told(tmp_path: Path) -> None:
     assert sum("Local model lost" in s for s in said) == 1
 
 
-def test_reports_weigh_by_what_they_claim(tmp_path: Path) -> None:
+def test_reports_are_weighted_by_the_examples_they_report(tmp_path: Path) -> None:
     """FedAvg weighs by the numbers of examples that clients report."""
 
     def tamper(report: Report, order: Order) -> Report:
@@ -360,7 +362,7 @@ def test_reports_weigh_by_what_they_claim(tmp_path: Path) -> None:
     np.testing.assert_allclose(history.model[6:], 1.0 + (0 * 1 + 1 * 2 + 2 * 3) / 6)
 
 
-def test_errors_are_cafes(tmp_path: Path) -> None:
+def test_errors_are_subclasses_of_cafe_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CafeError):
         serve(wire(), config(), tmp_path / "file")

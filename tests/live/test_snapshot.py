@@ -49,7 +49,7 @@ def played(policy: Policy, rounds: int) -> tuple[LiveRun, VirtualWire]:
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 @pytest.mark.parametrize("rounds", [1, 2, 3, 9, 14])
-def test_all_of_it_comes_back(policy: Policy, rounds: int) -> None:
+def test_whole_state_is_restored(policy: Policy, rounds: int) -> None:
     run, wire = played(policy, rounds)
     state = save(run)
     again = made(wire, policy, model=start() | {"steps": np.array(99)})
@@ -72,7 +72,7 @@ def test_all_of_it_comes_back(policy: Policy, rounds: int) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_it_plays_on_as_the_other_would_have(policy: Policy) -> None:
+def test_restored_run_sends_the_same_orders(policy: Policy) -> None:
     """From the same state the same orders go out; jobs that ran on are lost, and booked as such."""
     run, wire = played(policy, 6)
     running = len(run.running)
@@ -85,7 +85,7 @@ def test_it_plays_on_as_the_other_would_have(policy: Policy) -> None:
     assert not set(again.running.client.tolist()) & set(run.running.client.tolist())
 
 
-def test_it_is_taken_up_by_its_like_only() -> None:
+def test_saved_run_is_restored_only_into_an_equal_run() -> None:
     run, wire = played(POLICIES[0], 2)
     state, model = save(run), start() | {"steps": np.array(4)}
     for other in (
@@ -97,7 +97,7 @@ def test_it_is_taken_up_by_its_like_only() -> None:
             restore(other, state)
 
 
-def test_rounds_are_turned_into_columns_once_and_right() -> None:
+def test_round_columns_grow_incrementally() -> None:
     run = live(VirtualWire(exponential(6, 2.0)), mcu(quorum=2, deadline=0.3))
     growing = RoundColumns()
     for more in (0, 1, 0, 3, 2, 0):

@@ -31,7 +31,7 @@ def training(bad: float | None = None) -> Any:
     return train
 
 
-def test_an_update_that_would_spoil_the_model_is_thrown_away(tmp_path: Path) -> None:
+def test_non_finite_update_is_discarded(tmp_path: Path) -> None:
     """The round fails, the run continues, and the server optimiser is not affected."""
     policy, said = fedavg(fraction=1.0, deadline=9.0), list[str]()
     given = config(
@@ -59,7 +59,7 @@ def test_an_update_that_would_spoil_the_model_is_thrown_away(tmp_path: Path) -> 
     ],
     ids=str,
 )
-def test_nothing_is_kept_of_what_would_spoil_the_model(tmp_path: Path, policy: Policy) -> None:
+def test_nothing_is_kept_of_a_non_finite_update(tmp_path: Path, policy: Policy) -> None:
     """Reports and local models kept from the failed round would make the model overflow again."""
     given = config(
         policy, report_limits=ReportLimits(times=1e300), rounds=8, optimiser=Momentum(rate=9.0)
@@ -69,7 +69,7 @@ def test_nothing_is_kept_of_what_would_spoil_the_model(tmp_path: Path, policy: P
     assert [outcome.succeeded for outcome in read_rounds(tmp_path)] == [True, False] + [True] * 6
 
 
-def test_a_model_that_would_always_be_spoilt_ends_the_run(tmp_path: Path) -> None:
+def test_only_non_finite_updates_end_the_run(tmp_path: Path) -> None:
     """The server sums in float32; the model must also be finite in its own dtype."""
     given = replace(
         config(report_limits=ReportLimits(times=1e300)), model={"w": np.zeros(2, np.float16)}

@@ -15,7 +15,7 @@ from tests.support.serving import config, read_status, wire
 from tests.support.virtual_runs import VirtualWire
 
 
-def test_the_board_costs_nothing_but_the_picture(
+def test_unwritable_status_file_does_not_stop_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = Path.write_text
@@ -30,7 +30,7 @@ def test_the_board_costs_nothing_but_the_picture(
 
 
 @pytest.mark.parametrize("apart", [0.0, 1e9])
-def test_the_board_while_a_round_is_open(
+def test_status_file_while_a_round_is_open(
     tmp_path: Path, apart: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is written at once when a round opens, even if it is otherwise written rarely."""

@@ -100,7 +100,7 @@ def refused(report: Report, order: Order = ORDER, **limits: Any) -> str:
         ({"update": update(3e38)}, "norm is 3e[+]38"),  # whose square no float32 holds
     ],
 )
-def test_every_reason(changes: dict[str, Any], reason: str) -> None:
+def test_every_reason_for_a_refusal(changes: dict[str, Any], reason: str) -> None:
     assert_matches(reason, refused(replace(GOOD, **changes)))
 
 
@@ -109,7 +109,7 @@ def assert_matches(pattern: str, text: str) -> None:
         raise ValueError(text)
 
 
-def test_what_is_carried_names_what_it_goes_back_to() -> None:
+def test_carried_report_must_name_its_starting_version() -> None:
     validator().validate(CARRIED, CARRY, ZERO)
     assert "from version 3 of the model instead of 2" in refused(replace(CARRIED, version=3), CARRY)
     # A client that has lost its local model starts from the global one, and reports that.
@@ -125,7 +125,7 @@ def test_float64_that_overflows_is_not_finite() -> None:
     assert "contains NaN or infinity" in rejected(at, report, ORDER, np.zeros(2))
 
 
-def test_what_is_let_in_is_what_was_sent() -> None:
+def test_accepted_report_is_unchanged() -> None:
     report = replace(GOOD, examples=5, loss=0.25, label="  nice <name>\n")
     answer = validator().validate(report, ORDER, ZERO)
     assert answer.vector is not None
@@ -134,7 +134,7 @@ def test_what_is_let_in_is_what_was_sent() -> None:
     assert (answer.examples, answer.loss, answer.label) == (5, 0.25, "nice name")
 
 
-def test_the_first_norms_are_held_against_the_model() -> None:
+def test_first_norms_are_limited_by_the_norm_of_the_model() -> None:
     at = validator(times=10.0)
     model = ZERO.copy()
     model[:2] = 3.0, 4.0
@@ -170,7 +170,7 @@ def test_a_minority_does_not_move_the_limit(
     assert 50.0 * min(honest) * 0.999 <= at.limit(ZERO) <= 50.0 * max(honest) * 1.001
 
 
-def test_liars_cannot_raise_the_limit_step_by_step() -> None:
+def test_malicious_clients_cannot_raise_the_limit_gradually() -> None:
     """Two of five clients send the largest accepted update, first in each of 100 rounds."""
     at = validator(times=3.0)
     for _ in range(100):
@@ -180,7 +180,7 @@ def test_liars_cannot_raise_the_limit_step_by_step() -> None:
     assert at.limit(ZERO) == pytest.approx(3.0)
 
 
-def test_a_model_that_rests_may_move_again() -> None:
+def test_model_may_change_after_rounds_without_change() -> None:
     """After rounds without a change, later changes are not rejected as too large."""
     at = validator()
     for _ in range(200):
@@ -198,7 +198,7 @@ def test_a_model_that_rests_may_move_again() -> None:
         ("labels", {"labels": (2, 3)}, "it has no label counts, which the policy needs"),
     ],
 )
-def test_a_report_must_bring_what_the_policy_needs(
+def test_report_must_contain_what_the_policy_needs(
     need: str, brought: dict[str, Any], reason: str
 ) -> None:
     at = validator()
@@ -207,7 +207,7 @@ def test_a_report_must_bring_what_the_policy_needs(
     at.validate(replace(GOOD, **brought), ORDER, ZERO, frozenset({need}))
 
 
-def test_only_a_report_that_is_let_in_says_how_many_classes_there_are() -> None:
+def test_only_accepted_reports_set_the_number_of_classes() -> None:
     at = validator()
     liar = replace(GOOD, labels=(1,) * 7, update=update(1e9))
     assert rejected(at, liar, ORDER, ZERO)
@@ -216,7 +216,7 @@ def test_only_a_report_that_is_let_in_says_how_many_classes_there_are() -> None:
     assert reason == "it counts 3 classes, and other clients count 2"
 
 
-def test_who_does_not_say_how_much_it_holds_cannot_be_weighed_by_it() -> None:
+def test_report_without_examples_is_refused_if_sizes_are_weights() -> None:
     wire = VirtualWire(cafe.Federation(4, cafe.Constant(0.2)))
     wire.tamper = lambda report, order: (
         replace(report, examples=None) if order.number == 1 else replace(report, examples=5)
@@ -232,7 +232,7 @@ def test_who_does_not_say_how_much_it_holds_cannot_be_weighed_by_it() -> None:
     assert run.ledger.examples.tolist() == [5, UNKNOWN, 5, 5]
 
 
-def test_guards_are_checked() -> None:
+def test_report_limits_are_checked() -> None:
     for bad in ({"norm": 0.0}, {"times": 0.5}, {"examples": 0}, {"norm": float("nan")}):
         with pytest.raises(InputError):
             ReportLimits(**bad)
@@ -306,17 +306,17 @@ def test_printable_names(label: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["phone 7", "node_1.lab-2", "Köln", "東京"])
-def test_names_for_people_stay(name: str) -> None:
+def test_readable_names_are_kept(name: str) -> None:
     assert clean_label(name) == name
 
 
 @pytest.mark.parametrize("label", ["\x1b[31mred", "<script>", "a\nb", "\u202eevil", "a" * 99])
-def test_names_that_harm_do_not(label: str) -> None:
+def test_harmful_names_are_cleaned(label: str) -> None:
     assert clean_label(label) in {"31mred", "script", "ab", "evil", "a" * 32}
 
 
 @given(st.text(max_size=2000))
-def test_sentences_are_clean_message(text: str) -> None:
+def test_messages_are_cleaned(text: str) -> None:
     shown = clean_message(text)
     assert len(shown) == min(len(text), 300)
     assert shown == "" or shown.isprintable()
@@ -325,7 +325,7 @@ def test_sentences_are_clean_message(text: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["lost", "malformed"])
-def test_what_clients_say_of_themselves_cannot_forge_a_log(way: str) -> None:
+def test_text_from_clients_cannot_forge_the_log(way: str) -> None:
     wire = VirtualWire(cafe.Federation(2, cafe.Constant(0.2)))
     forged = "boom\nRound 9 succeeded\x1b[2J"
     original: Callable[..., Any] = wire.receive
@@ -338,7 +338,7 @@ def test_what_clients_say_of_themselves_cannot_forge_a_log(way: str) -> None:
     assert {r.reason for r in records} == {"boom?Round 9 succeeded?[2J"}
 
 
-def test_the_limit_follows_where_all_go_further() -> None:
+def test_limit_follows_if_all_updates_grow() -> None:
     """If the learning rate rises a thousandfold, some rounds fail, but the run continues."""
     at = validator(times=10.0)
     for _ in range(64):

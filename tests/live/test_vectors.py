@@ -51,7 +51,7 @@ def test_same_books_and_same_model(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("after", [1, 2, 6])
-def test_a_server_that_is_started_again_has_its_vectors(after: int) -> None:
+def test_restarted_server_has_its_vectors(after: int) -> None:
     seed, what, policy = 3, task(), everybody(5)
 
     def made(wire: VirtualWire) -> LiveRun:
@@ -80,7 +80,7 @@ def test_a_server_that_is_started_again_has_its_vectors(after: int) -> None:
     np.testing.assert_allclose(second.model, whole.model, rtol=1e-5, atol=1e-6)
 
 
-def test_no_vectors_no_trace_of_them() -> None:
+def test_run_without_vectors_saves_none() -> None:
     run = live(wire := VirtualWire(federation(), 1), cafe.policies.mcu(quorum=2, deadline=0.5))
     run.step()
     assert not any("vector" in name for name in save(run))
@@ -88,7 +88,7 @@ def test_no_vectors_no_trace_of_them() -> None:
     assert all(order.offset is None is order.frozen for order in wire.orders)
 
 
-def test_what_a_job_adds_is_cut_as_the_model_is() -> None:
+def test_offsets_are_split_like_the_model() -> None:
     """Client k adds 10 k + 1 to 8 entries, beside 100 for all."""
     own = np.arange(8.0) + 10.0 * np.arange(3)[:, None] + 1.0
     policy = once(offset=own, common=np.full(8, 100.0), frozen=np.arange(8) == 6)
@@ -187,7 +187,7 @@ def test_a_report_that_moves_frozen_parameters_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["offset", "common", "frozen"])
-def test_no_client_goes_on_from_a_local_model_with_vectors(name: str) -> None:
+def test_vectors_exclude_local_models(name: str) -> None:
     base = agu(quorum=6, deadline=0.4, pool="union")
 
     def merge(ledger: Any, reports: Any) -> Merge:
@@ -225,7 +225,7 @@ def test_secure_aggregation_refuses_offsets() -> None:
         )
 
 
-def test_by_hand_on_real_clients() -> None:
+def test_two_vectors_by_hand() -> None:
     """Points 0 and 4, vectors 2 and 4 of their own and 1 for both, as in the engine's test."""
     what = points(0.0, 4.0)
     policy = once(offset=np.array([[2.0], [4.0]]), common=np.array([1.0]))

@@ -17,7 +17,7 @@ from cafe.planner.deadline_search import DeadlineSearch, deadline_grid, deadline
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(1, 200), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3), st.floats(1e-3, 1e4))
 @pytest.mark.slow
-def test_bounds_hold_the_optimum(
+def test_bounds_contain_the_optimum(
     clients: int, rate: float, waste_price: float, broadcast_price: float
 ) -> None:
     who = Federation(clients, Exponential(rate))
@@ -30,7 +30,7 @@ def test_bounds_hold_the_optimum(
     assert low * 0.95 <= best.deadline <= high * 1.05
 
 
-def test_reach_starts_at_a_jump() -> None:
+def test_deadline_range_starts_at_a_jump() -> None:
     assert deadline_range(Federation(5, Constant(2.0))) == pytest.approx((2.0, 2.0))
     low, high = deadline_range(Federation(5, Empirical([1.0, 3.0])))
     assert (low, high) == pytest.approx((1.0, 3.0))
@@ -38,7 +38,7 @@ def test_reach_starts_at_a_jump() -> None:
     assert low == pytest.approx(4.0, rel=1e-3)
 
 
-def test_the_grid_has_both_ends_and_every_jump() -> None:
+def test_grid_contains_both_ends_and_every_jump() -> None:
     who = Federation(5, Empirical([1.0, 2.5, 3.0]))
     grid = deadline_grid(who, 0.5, 4.0)
     assert grid[0] == 0.5
@@ -47,7 +47,7 @@ def test_the_grid_has_both_ends_and_every_jump() -> None:
     assert np.all(np.diff(grid) > 0)
 
 
-def test_observed_times_do_not_make_a_basin_of_every_step() -> None:
+def test_observed_times_do_not_create_many_basins() -> None:
     times = np.random.default_rng(0).exponential(1.0, 300)
     stairs = DeadlineSearch(Federation(50, Empirical(times)), Prices(20, 100)).optima()
     smooth = DeadlineSearch(Federation(50, Exponential(1.0)), Prices(20, 100)).optima()
@@ -55,14 +55,14 @@ def test_observed_times_do_not_make_a_basin_of_every_step() -> None:
     assert stairs[0].deadline in times
 
 
-def test_a_hopeless_quorum_is_explained() -> None:
+def test_infeasible_quorum_is_explained() -> None:
     who = Federation(3000, Exponential(1.0), availability=0.5)
     with pytest.raises(InfeasibleError, match="No round can succeed with the quorum 3000"):
         DeadlineSearch(who, Prices(1, 1), quorum=3000).optima()
 
 
 @pytest.mark.slow
-def test_a_plateau_ends_where_longer_gains_nothing() -> None:
+def test_plateau_ends_where_a_longer_deadline_gains_nothing() -> None:
     who = Federation(50, Exponential(1.0))
     best, *_ = DeadlineSearch(who, Prices(20, 100), close_when_all=True).optima()
     longest = DeadlineSearch(who, Prices(20, 100), close_when_all=True).at(100.0)
@@ -72,7 +72,7 @@ def test_a_plateau_ends_where_longer_gains_nothing() -> None:
 
 
 @pytest.mark.parametrize("clients", [10**3, 10**6])
-def test_deadlines_longer_than_any_one_client_needs(clients: int) -> None:
+def test_deadlines_beyond_the_tail_of_one_client(clients: int) -> None:
     """If all clients are needed, the slowest of many decides, far in the tail of the latency."""
     who = Federation(clients, Exponential(1.0))
     search = DeadlineSearch(who, Prices(1, 1), quorum=clients)

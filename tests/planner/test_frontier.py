@@ -18,7 +18,7 @@ WHO = Federation(50, Exponential(1.0))
 COSTS = ("waste", "broadcasts", "age")
 
 
-def test_no_point_is_beaten_by_another_nor_by_any_other_choice() -> None:
+def test_no_point_is_dominated() -> None:
     front = frontier(WHO)
     on = np.array([front.column(name) for name in COSTS]).T
     for deadline in np.geomspace(3e-4, 18, 50):
@@ -37,7 +37,7 @@ def test_every_optimum_of_j_lies_near_the_frontier() -> None:
         assert least == pytest.approx(made.cost, rel=0.02)
 
 
-def test_steps_make_every_point_later() -> None:
+def test_steps_increase_every_deadline() -> None:
     front = frontier(Federation(50, Exponential(1.0), per_step=0.4), steps=5)
     assert min(front.column("deadline")) > 2.0
     assert frontier(WHO, steps=5).column("age") == frontier(WHO).column("age")
@@ -49,7 +49,7 @@ def test_steps_make_every_point_later() -> None:
 
 
 @pytest.mark.slow
-def test_a_quorum_can_be_kept_and_rounds_closed_early() -> None:
+def test_quorum_can_be_fixed_and_rounds_close_early() -> None:
     assert {p.quorum for p in frontier(WHO, quorum=9).points} == {9}
     early = frontier(Federation(5, Exponential(1.0)), close_when_all=True)
     assert all(p.round_duration < p.deadline for p in early.points if p.deadline > 1)

@@ -21,7 +21,7 @@ def test_j_is_its_definition() -> None:
     assert Prices(3, 7).cost(expected) == pytest.approx(j)
 
 
-def test_a_free_waste_may_be_infinite() -> None:
+def test_infinite_waste_at_price_0() -> None:
     hopeless = expect(Federation(2, Exponential(1e-300)), quorum=2, deadline=1e-140)
     assert Prices(0, 0).cost(hopeless) == np.inf
     assert Prices(1, 1).cost(hopeless) == np.inf
@@ -38,7 +38,7 @@ def test_cost_to_a_gap_is_rounds_times_their_price(spend: str) -> None:
 
 @pytest.mark.parametrize("deadline", [0.05, 0.3, 1.0, 3.0])
 @pytest.mark.parametrize("ratio", [0.01, 1.0, 30.0])
-def test_the_quorum_is_the_best_of_all(deadline: float, ratio: float) -> None:
+def test_chosen_quorum_has_the_least_cost(deadline: float, ratio: float) -> None:
     goal = ToGap.from_ratio(ratio)
     first = expect(WHO, quorum=1, deadline=deadline)
     costs = [goal.cost(expect(WHO, quorum=m, deadline=deadline)) for m in range(1, 41)]
@@ -60,7 +60,7 @@ def test_no_choice_beats_the_plan_to_a_gap(spend: str) -> None:
 
 
 @pytest.mark.slow
-def test_noise_against_heterogeneity_decides_the_deadline() -> None:
+def test_deadline_depends_on_the_ratio_of_noise_to_heterogeneity() -> None:
     """Error per time is (V T/(e^T-1) + s T/(1-e^-T)) / N for N p >> 1: an interior T iff s < V."""
     many = Federation(2000, Exponential(1.0))
     ratio = 0.1
@@ -83,7 +83,7 @@ def test_the_ratio_is_the_limit_of_small_gaps() -> None:
     assert short.quorum == full.quorum
 
 
-def test_without_noise_everybody_is_waited_for_but_rounds_must_succeed() -> None:
+def test_rounds_succeed_without_noise() -> None:
     made = plan(WHO, goal=ToGap.from_ratio(0.0, overhead=0.05))
     assert made.expected.success_probability > 0.1
 
@@ -99,7 +99,7 @@ def test_bad_goals_are_refused() -> None:
         ToGap.from_ratio(-1.0)
 
 
-def test_more_reports_less_variance() -> None:
+def test_more_reports_reduce_the_variance() -> None:
     few = Variance.of(expect(WHO, quorum=1, deadline=0.1).setting)
     many = Variance.of(expect(WHO, quorum=1, deadline=3.0).setting)
     assert few.noise > many.noise

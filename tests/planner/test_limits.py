@@ -57,7 +57,7 @@ CASES = [
 @pytest.mark.parametrize("who", [WHO, UNEQUAL])
 @pytest.mark.parametrize(("at_most", "at_least"), CASES)
 @pytest.mark.slow
-def test_limits_are_kept_and_nothing_allowed_is_better(
+def test_limits_hold_and_no_allowed_choice_is_better(
     who: Federation, at_most: dict[str, float], at_least: dict[str, float]
 ) -> None:
     try:
@@ -82,7 +82,7 @@ def allowed(e: Expectation, at_most: dict[str, float], at_least: dict[str, float
     )
 
 
-def test_the_edge_is_found_exactly() -> None:
+def test_limit_is_met_exactly() -> None:
     made = plan(WHO, at_most={"waste": 3.0, "deadline": 8.0}, at_least={"deadline": 0.5})
     assert made.expected.waste <= 3.0 * (1 + 1e-9)
     free = plan(WHO, at_least={"deadline": 0.5}, at_most={"deadline": 8.0})
@@ -109,7 +109,7 @@ def test_one_impossible_limit_is_named_with_how_far_off_it_is() -> None:
 
 
 @pytest.mark.slow
-def test_limits_that_conflict_are_told_apart_from_impossible_ones() -> None:
+def test_conflicting_limits_and_impossible_limits_are_distinguished() -> None:
     with pytest.raises(InfeasibleError, match="not all together") as caught:
         plan(WHO, at_most={"age": 1.5}, at_least={"reports_per_update": 25.0})
     assert "broken by" in str(caught.value)
@@ -131,7 +131,7 @@ def test_unknown_and_unusable_limits() -> None:
         plan(WHO, at_most={"waste": float("nan")})
 
 
-def test_allowed_quorums_by_trying_all() -> None:
+def test_allowed_quorums_equal_an_exhaustive_search() -> None:
     kept = build_limits({"waste": 40.0}, {"reports_per_update": 18.0})
 
     def at(m: int) -> Expectation:

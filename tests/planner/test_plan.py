@@ -47,14 +47,14 @@ def test_both_basins_of_the_paper_are_found(two_basins: Plan) -> None:
 
 
 @pytest.mark.slow
-def test_the_broken_model_is_warned_of(two_basins: Plan) -> None:
+def test_warning_if_all_clients_report_before_the_deadline(two_basins: Plan) -> None:
     assert any("probability 0.99" in warning for warning in two_basins.warnings)
     closing = plan(PAPER, waste_price=20, broadcast_price=100, close_when_all=True)
-    assert not any("Everybody reports" in warning for warning in closing.warnings)
+    assert not any("All clients report" in warning for warning in closing.warnings)
     assert closing.cost < two_basins.cost
 
 
-def test_scanning_finds_nothing_better(two_basins: Plan) -> None:
+def test_grid_search_finds_nothing_better(two_basins: Plan) -> None:
     grid = np.geomspace(1e-5, 100, 5000)
     costs = [objective_as_printed(50, 1.0, float(t), 20, 100) for t in grid]
     assert two_basins.cost <= min(costs)
@@ -115,7 +115,7 @@ def test_time_units_do_not_matter(
     assert other.cost == pytest.approx(unit * made.cost, rel=1e-6)
 
 
-def test_kinds_do_not_matter() -> None:
+def test_grouping_into_kinds_does_not_matter() -> None:
     rates = np.repeat([0.5, 2.0], 20)
     each = plan(Federation.exponential(rates), waste_price=1, broadcast_price=10)
     joined = plan(
@@ -142,7 +142,7 @@ def test_age_alone_has_no_best_deadline() -> None:
     assert made.deadline == pytest.approx(0.2)
 
 
-def test_prices_and_goals_are_asked_for() -> None:
+def test_prices_or_a_goal_are_required() -> None:
     with pytest.raises(InputError, match="a waste price and a broadcast price"):
         plan(PAPER)
     with pytest.raises(InputError, match="a waste price and a broadcast price"):
@@ -155,7 +155,7 @@ def test_prices_and_goals_are_asked_for() -> None:
         plan(PAPER, waste_price=1, broadcast_price=1, quorum=51)
 
 
-def test_three_sentences_and_the_figures_in_them(two_basins: Plan) -> None:
+def test_explanation_has_three_sentences_with_figures(two_basins: Plan) -> None:
     assert len(two_basins.explanation) == 3
     text = " ".join(two_basins.explanation)
     assert f"{two_basins.deadline:.4g} s" in text
@@ -163,7 +163,7 @@ def test_three_sentences_and_the_figures_in_them(two_basins: Plan) -> None:
     assert "2 basins" in text
 
 
-def test_rivals_are_what_they_say(two_basins: Plan) -> None:
+def test_rivals_have_their_definitions(two_basins: Plan) -> None:
     mean, p95, everybody = two_basins.rivals
     assert mean.expected.deadline == pytest.approx(1.0)
     assert p95.expected.deadline == pytest.approx(-np.log(0.05), rel=1e-9)
@@ -196,7 +196,7 @@ def test_sensitivity(two_basins: Plan) -> None:
     assert near < far
 
 
-def test_plain_values(two_basins: Plan) -> None:
+def test_plan_as_a_dictionary(two_basins: Plan) -> None:
     values = json.loads(json.dumps(two_basins.to_dict()))
     assert {"quorum", "deadline", "cost", "expected", "local_optima", "warnings"} <= values.keys()
     assert values["local_optima"][0] == {
@@ -205,14 +205,14 @@ def test_plain_values(two_basins: Plan) -> None:
     assert values["expected"]["waste"] == two_basins.expected.waste
 
 
-def test_progress_runs_from_little_to_all() -> None:
+def test_progress_increases_to_1() -> None:
     seen: list[float] = []
     plan(PAPER, waste_price=1, broadcast_price=1, progress=seen.append)
     assert seen == sorted(seen)
     assert seen[-1] == 1.0
 
 
-def test_unequal_clients_are_warned_of() -> None:
+def test_warning_about_unequal_clients() -> None:
     made = plan(
         Federation.exponential([0.05] * 20 + [5.0] * 20), waste_price=1.0, broadcast_price=1.0
     )
@@ -222,7 +222,7 @@ def test_unequal_clients_are_warned_of() -> None:
     assert any("equal clients" in w for w in plan(made.federation, goal=goal).warnings)
 
 
-def test_public_names_make_the_same_plan(two_basins: Plan) -> None:
+def test_public_function_gives_the_same_plan(two_basins: Plan) -> None:
     federation = cafe.Federation(clients=50, latency=cafe.Exponential(rate=1.0))
     again = cafe.plan(federation, waste_price=20, broadcast_price=100, quorum=None)
     assert again.local_optima == two_basins.local_optima
@@ -244,7 +244,7 @@ def test_a_plan_for_more_steps_is_the_plan_for_slower_clients() -> None:
         plan(federation, waste_price=0.1, broadcast_price=5, steps=0)
 
 
-def test_steps_that_take_no_time_leave_the_plan_as_it_is(two_basins: Plan) -> None:
+def test_steps_without_time_do_not_change_the_plan(two_basins: Plan) -> None:
     made = plan(PAPER, waste_price=20, broadcast_price=100, steps=50)
     assert made.local_optima == two_basins.local_optima
 

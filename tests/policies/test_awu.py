@@ -25,7 +25,9 @@ from tests.support.federations import taking
         ({"weight": "unbiased"}, 1 / 2, (1 / 2, 3 / 2)),
     ],
 )
-def test_ages_weigh(options: dict[str, Any], before: float, last: tuple[float, float]) -> None:
+def test_reports_are_weighted_by_age(
+    options: dict[str, Any], before: float, last: tuple[float, float]
+) -> None:
     """Client 0 reports alone in two rounds; client 1, started at 0, also reports in the third.
 
     That closes at 12. Client 0 was last merged in the round before, from a job begun at 4: its age

@@ -55,7 +55,7 @@ def task() -> cafe.Task:
     return cafe.Task(data, shards, batch=4, rate=0.3, learner=Logistic(4, 3, l2=0.01))
 
 
-def test_every_example_is_examined() -> None:
+def test_every_example_has_an_entry() -> None:
     page = (DOCS / "how-to" / "write-a-policy.md").read_text(encoding="utf-8")
     assert {path.stem for path in FOLDER.glob("*.py")} == GIVEN.keys()
     for name in GIVEN:
@@ -100,7 +100,7 @@ def test_live_and_engine_agree(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "parameter"), [(name, key) for name, given in GIVEN.items() for key in given]
 )
-def test_parameters_tell_examples_apart(name: str, parameter: str) -> None:
+def test_examples_are_identified_by_their_parameters(name: str, parameter: str) -> None:
     one, same, other = made(name), made(name), {**GIVEN[name]}
     other[parameter] *= 2
     two = recipe(name)(**other)
@@ -110,7 +110,7 @@ def test_parameters_tell_examples_apart(name: str, parameter: str) -> None:
 
 @every_example
 @pytest.mark.slow
-def test_examples_keep_to_the_contract(name: str) -> None:
+def test_examples_satisfy_the_contract(name: str) -> None:
     check_policy(lambda: made(name), rounds=15)
 
 
@@ -123,7 +123,7 @@ def test_over_selection_closes_at_the_goal() -> None:
     assert run.fates["over"] == 3  # the fifth report comes with the fourth
 
 
-def test_fedbuff_replaces_a_client_the_moment_it_reports() -> None:
+def test_fedbuff_replaces_a_client_when_it_reports() -> None:
     # One client takes 1 s and the other 3 s, and both always work: reports come at 1, 2, 3, 3.
     who = cafe.Federation(2, cafe.Constant(np.array([1.0, 3.0])))
     run = cafe.simulate(who, recipe("fedbuff")(concurrency=2, goal=4), rounds=2)
@@ -135,7 +135,7 @@ def test_fedbuff_replaces_a_client_the_moment_it_reports() -> None:
     assert run.waste == 0
 
 
-def test_last_updates_are_used_for_ever() -> None:
+def test_last_updates_are_used_in_every_round() -> None:
     # Client 0 reports in every round, client 1 never reports by the deadline, client 2 only once.
     times = cafe.Constant(np.array([0.5, 9.0, 0.6]))
     policy = recipe("last_updates")(deadline=1.0)
@@ -152,7 +152,7 @@ def test_last_updates_are_used_for_ever() -> None:
     assert run.merged_by_client.tolist() == [4, 0, 4]
 
 
-def test_high_loss_prefers_who_has_not_reported_and_then_the_highest() -> None:
+def test_high_loss_prefers_unknown_clients_then_the_highest_loss() -> None:
     policy, what = recipe("high_loss")(cohort=4, deadline=50.0), task()
     run = Run(federation(), policy, what, seed=1)
     invited = []

@@ -40,7 +40,7 @@ def test_a_fraction_is_rounded_to_the_nearest(fraction: float, invited: int) -> 
 @pytest.mark.parametrize(
     ("divisor", "weights"), [("reported", [1 / 3, 2 / 3, 0, 0]), ("all", [0.1, 0.2, 0, 0])]
 )
-def test_sizes_weigh(divisor: Any, weights: list[float]) -> None:
+def test_reports_are_weighted_by_size(divisor: Any, weights: list[float]) -> None:
     """Of clients with 1, 2, 3 and 4 examples, the first two report."""
     who = taking(1.0, 2.0, 3.0, 4.0, examples=np.array([1, 2, 3, 4]))
     history = cafe.simulate(who, fedavg(fraction=1.0, deadline=2.5, divisor=divisor), rounds=1)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 @pytest.mark.parametrize("name", recipes())
-def test_shipped_recipes_are_themselves(name: str) -> None:
+def test_names_of_shipped_recipes_resolve_to_them(name: str) -> None:
     assert resolve(name) is recipes()[name]
 
 
@@ -55,20 +55,20 @@ def test_a_module_may_import_another_when_it_is_called(tmp_path: Path) -> None:
     assert resolve("late_rules:late", folder)(goal=3).name == "buffered"
 
 
-def test_a_package_that_is_installed(tmp_path: Path) -> None:
+def test_policy_of_an_installed_package(tmp_path: Path) -> None:
     install(tmp_path / "site", "fancy-policies", "fancy = own_rules:fedbuff")
     assert registered() == [Registered("fancy", "fancy", "fancy-policies", "own_rules:fedbuff")]
     assert resolve("fancy")(goal=3).name == "buffered"
 
 
-def test_a_shipped_recipe_keeps_its_name(tmp_path: Path) -> None:
+def test_installed_package_cannot_replace_a_shipped_recipe(tmp_path: Path) -> None:
     install(tmp_path / "site", "rival", "mcu = own_rules:mcu")
     assert resolve("mcu") is mcu
     assert [entry.name for entry in registered()] == ["own_rules:mcu"]
     assert resolve("own_rules:mcu")(goal=3).name == "buffered"
 
 
-def test_two_packages_with_one_name(tmp_path: Path) -> None:
+def test_two_packages_with_the_same_policy_name(tmp_path: Path) -> None:
     install(tmp_path / "one", "one", "fancy = own_rules:fedbuff")
     install(tmp_path / "two", "two", "fancy = own_rules:mcu")
     assert [entry.name for entry in registered()] == ["own_rules:fedbuff", "own_rules:mcu"]
@@ -106,7 +106,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("name", "said"), WRONG.items(), ids=WRONG)
-def test_names_that_stand_for_nothing(tmp_path: Path, name: str, said: str) -> None:
+def test_unknown_names_are_refused(tmp_path: Path, name: str, said: str) -> None:
     import statistics  # noqa: F401 (it is taken)
 
     folder = folder_with(
@@ -126,7 +126,7 @@ def test_a_name_must_be_text() -> None:
         resolve(3)  # type: ignore[arg-type]
 
 
-def test_a_function_that_fails(tmp_path: Path) -> None:
+def test_error_in_a_function_is_reported(tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "here")
     said = r"own_rules:fails has failed: ZeroDivisionError: division by zero \(own_rules.py, line"
     with pytest.raises(InputError, match=said):

@@ -32,7 +32,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize(("function", "said"), TABLES.items(), ids=TABLES)
-def test_tables_that_cannot_be_used(tmp_path: Path, function: str, said: str) -> None:
+def test_unusable_tables_are_refused(tmp_path: Path, function: str, said: str) -> None:
     folder = folder_with(tmp_path / "here")
     with pytest.raises(FileError, match=rf"own.toml: {said}"):
         scenario_in(folder, SCENARIO.replace("fedbuff", function))

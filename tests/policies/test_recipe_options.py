@@ -51,7 +51,7 @@ def test_when_a_round_closes(
         ({"late": "keep", "close_when_all": True}, [2.0, 3.5], [1, 2]),
     ],
 )
-def test_who_is_late(
+def test_late_clients_are_dropped_or_kept(
     recipe: Recipe, options: dict[str, Any], closed: list[float], reports: list[int]
 ) -> None:
     """Client 1 misses the first deadline. If it is kept, it reports at 3.5, after client 0 at 3."""
@@ -61,7 +61,7 @@ def test_who_is_late(
 
 
 @pytest.mark.parametrize("recipe", [mcu, awu, agu])
-def test_a_cohort_is_drawn_anew_each_round(recipe: Recipe) -> None:
+def test_new_cohort_is_drawn_in_each_round(recipe: Recipe) -> None:
     policy = recipe(quorum=1, deadline=5.0, cohort=2)
     history = cafe.simulate(taking(1.0, 2.0, 3.0, 4.0), policy, rounds=40)
     assert set(history.by_round["invited"]) == {2}
@@ -84,7 +84,7 @@ def test_a_cohort_is_drawn_anew_each_round(recipe: Recipe) -> None:
     ],
     ids=str,
 )
-def test_a_report_takes_so_many_steps(policy: Policy, steps: int) -> None:
+def test_report_has_the_given_number_of_steps(policy: Policy, steps: int) -> None:
     """Each step goes half of the remaining way from 0 to the only example, at 1."""
     point = Examples(np.ones((1, 1)), np.zeros(1))
     what = cafe.Task(point, Shards.of([np.array([0])]), Quadratic(1), rate=0.5)

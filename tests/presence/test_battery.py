@@ -88,7 +88,7 @@ def test_long_run_is_at_most_one() -> None:
     np.testing.assert_allclose(Battery(2.0, 1.0, [0.5, 4.0]).long_run(2), [0.5, 1.0])
 
 
-def test_one_late_call_equals_many_early_ones_after_spending() -> None:
+def test_one_late_call_equals_many_early_calls_after_spending() -> None:
     make = Battery(3.0, 1.0, 0.3, slot=0.7, start=1.5)
     often, late = make.begin(50, 5), make.begin(50, 5)
     for state in (often, late):
@@ -99,7 +99,7 @@ def test_one_late_call_equals_many_early_ones_after_spending() -> None:
     np.testing.assert_array_equal(often.save()["level"], late.save()["level"])
 
 
-def test_what_is_restored_must_fit() -> None:
+def test_restored_state_must_match_the_federation() -> None:
     state = Battery(3.0, 1.0, 0.3).begin(3, 5)
     with pytest.raises(InputError, match=r"levels of 3 clients.* another federation"):
         state.restore(Battery(3.0, 1.0, 0.3).begin(4, 5).save())
@@ -124,12 +124,12 @@ def test_what_is_restored_must_fit() -> None:
         (("1", 1.0, 1.0), "Battery's capacity must be a number or a flat list"),
     ],
 )
-def test_refusals(given: tuple[Any, ...], said: str) -> None:
+def test_invalid_batteries_are_refused(given: tuple[Any, ...], said: str) -> None:
     with pytest.raises(InputError, match=said):
         Battery(*given)
 
 
-def test_one_per_client_must_be_all() -> None:
+def test_number_of_values_must_match_the_clients() -> None:
     for ask in (
         Battery(2.0, 1.0, [1.0, 2.0]).long_run,
         lambda n: Battery([2, 2], 1, 1).begin(n, 0),
@@ -138,7 +138,7 @@ def test_one_per_client_must_be_all() -> None:
             ask(3)
 
 
-def test_words() -> None:
+def test_text_of_a_battery() -> None:
     presence = Battery(10, 1, 0.5, slot=60)
     assert repr(presence) == (
         "Battery(capacity=10.0, cost=1.0, harvest=0.5, start=None, slot=60.0)"

@@ -52,7 +52,7 @@ def test_every_kind_has_an_example() -> None:
 
 
 @every_presence
-def test_it_is_a_presence(make: Make) -> None:
+def test_value_semantics_of_a_presence(make: Make) -> None:
     presence = make()
     assert isinstance(presence, Presence)
     assert repr(presence) == repr(make()) == str(presence)
@@ -67,7 +67,7 @@ def test_it_is_a_presence(make: Make) -> None:
 
 
 @every_presence
-def test_nobody_changes_between_two_changes(make: Make) -> None:
+def test_no_client_changes_between_two_changes(make: Make) -> None:
     state, often = make().begin(CLIENTS, 3), make().begin(CLIENTS, 3)
     now, mask = 0.0, often.away(0.0)
     times = changes(state)
@@ -99,7 +99,7 @@ def test_a_client_is_present_until_it_leaves_and_away_then(make: Make) -> None:
 
 
 @every_presence
-def test_one_late_call_equals_many_early_ones(make: Make) -> None:
+def test_one_late_call_equals_many_early_calls(make: Make) -> None:
     rng = np.random.default_rng(5)
     often = make().begin(CLIENTS, 8)
     for now in np.cumsum(rng.exponential(0.7, 90)):
@@ -114,7 +114,7 @@ def test_one_late_call_equals_many_early_ones(make: Make) -> None:
 
 
 @every_presence
-def test_the_mask_is_the_callers(make: Make) -> None:
+def test_returned_mask_is_a_copy(make: Make) -> None:
     state = make().begin(CLIENTS, 1)
     mask = state.away(4.0)
     wanted = mask.copy()
@@ -123,7 +123,7 @@ def test_the_mask_is_the_callers(make: Make) -> None:
 
 
 @every_presence
-def test_some_clients_are_some_of_all(make: Make) -> None:
+def test_subset_of_clients_gives_the_same_values(make: Make) -> None:
     state, some = make().begin(CLIENTS, 2), np.array([4, 1])
     assert state.leaves(np.empty(0, dtype=np.intp), 2.0).shape == (0,)
     np.testing.assert_array_equal(state.leaves(some, 2.0), state.leaves(ALL, 2.0)[some])
@@ -132,7 +132,7 @@ def test_some_clients_are_some_of_all(make: Make) -> None:
 
 
 @every_presence
-def test_a_forecast_is_a_probability_that_falls(make: Make) -> None:
+def test_forecast_is_a_decreasing_probability(make: Make) -> None:
     state = make().begin(CLIENTS, 4)
     here = ~state.away(5.0)
     np.testing.assert_array_equal(state.forecast(ALL, 5.0, 5.0), here.astype(float))
@@ -146,7 +146,7 @@ def test_a_forecast_is_a_probability_that_falls(make: Make) -> None:
 
 
 @every_presence
-def test_saved_and_restored(make: Make) -> None:
+def test_saved_state_is_restored(make: Make) -> None:
     state = make().begin(CLIENTS, 6)
     for now in (0.0, 2.0, 4.5, 9.0):
         state.spend(np.flatnonzero(~state.away(now))[:2], now)
@@ -161,7 +161,7 @@ def test_saved_and_restored(make: Make) -> None:
 
 
 @every_presence
-def test_what_is_saved_does_not_change_any_more(make: Make) -> None:
+def test_saved_state_does_not_change(make: Make) -> None:
     state = make().begin(CLIENTS, 6)
     state.away(20.0)
     saved = state.save()
@@ -174,7 +174,7 @@ def test_what_is_saved_does_not_change_any_more(make: Make) -> None:
 
 @every_presence
 @pytest.mark.parametrize("now", [float("nan"), float("inf")])
-def test_a_time_is_a_finite_number(make: Make, now: float) -> None:
+def test_time_must_be_finite(make: Make, now: float) -> None:
     with pytest.raises(InputError, match="must be a finite number"):
         make().begin(CLIENTS, 1).away(now)
 

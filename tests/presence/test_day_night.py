@@ -87,11 +87,11 @@ def test_the_share_of_a_day(share: float, spread: float, day: float, seed: int) 
         ({"spread": float("nan")}, "DayNight's spread must be from 0 to 1. Got nan"),
     ],
 )
-def test_refusals(given: dict[str, Any], said: str) -> None:
+def test_invalid_arguments_are_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         DayNight(**given)
 
 
-def test_words() -> None:
+def test_text_of_day_and_night() -> None:
     assert repr(DayNight()) == "DayNight(day=86400.0, share=0.5, spread=0.25)"
     assert DayNight().describe() == "each client is present for 0.5 of every 86400 s"

@@ -42,7 +42,7 @@ def test_a_presence_is_checked() -> None:
         Federation(3, Exponential(1.0), presence=Trace([[0, 0, 1], [2, 0, 1]]))
 
 
-def test_a_presence_of_ones_own() -> None:
+def test_user_defined_presence() -> None:
     class Never:
         def begin(self, clients: int, seed: int) -> Any: ...
 
@@ -59,7 +59,7 @@ def test_a_presence_of_ones_own() -> None:
         Federation(3, Exponential(1.0), presence=presence)
 
 
-def test_without_a_presence_a_federation_is_its_own() -> None:
+def test_federation_without_a_presence_is_steady() -> None:
     federation = Federation(3, Exponential(1.0))
     assert federation.presence is None
     assert federation.steady is federation
@@ -67,7 +67,7 @@ def test_without_a_presence_a_federation_is_its_own() -> None:
     assert "presence=DayNight(" in repr(by_day())
 
 
-def test_groups_are_joined_without_one() -> None:
+def test_join_refuses_a_presence() -> None:
     with pytest.raises(InputError, match="belongs to the whole federation"):
         Federation.join(by_day(), Federation(2, Exponential(1.0)))
 
@@ -152,7 +152,7 @@ share = 0.4
 """
 
 
-def test_csv_cannot_hold_one(tmp_path: Path) -> None:
+def test_presence_cannot_be_written_to_csv(tmp_path: Path) -> None:
     file = tmp_path / "fleet.csv"
     with pytest.raises(InputError, match=r"cannot be written to CSV.*presence=None.*TOML"):
         write_federation(by_day(), file)
@@ -170,7 +170,7 @@ COMMANDS = (
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("as_json", [False, True])
-def test_the_command_line_says_it(
+def test_command_line_reports_the_presence(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

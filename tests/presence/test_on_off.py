@@ -84,12 +84,12 @@ def test_the_forecast_is_the_frequency() -> None:
         ({"on": None}, "flat list"),
     ],
 )
-def test_refusals(given: dict[str, Any], said: str) -> None:
+def test_invalid_arguments_are_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         OnOff(**given)
 
 
-def test_one_per_client_must_be_all() -> None:
+def test_number_of_values_must_match_the_clients() -> None:
     for ask in (OnOff(on=[1.0, 2.0]).long_run, lambda n: OnOff(off=[1.0, 2.0]).begin(n, 0)):
         with pytest.raises(InputError, match=r"one number or one per client \(3\). Got 2"):
             ask(3)
@@ -104,7 +104,7 @@ def test_the_values_cannot_be_changed_later() -> None:
         presence.on[0] = 9.0  # type: ignore[index]
 
 
-def test_words_identify_it() -> None:
+def test_text_identifies_the_presence() -> None:
     assert repr(OnOff()) == "OnOff(on=3600.0, off=3600.0)"
     assert repr(OnOff(on=[1, 2], off=3)) == "OnOff(on=[1.0, 2.0], off=3.0)"
     many = np.ones(2000)

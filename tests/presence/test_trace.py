@@ -62,7 +62,7 @@ def test_windows_that_touch_are_one() -> None:
     )
 
 
-def test_a_window_goes_on_in_the_next_period() -> None:
+def test_window_continues_in_the_next_period() -> None:
     rows = [
         (0.0, False, 2.0, 2.0),
         (2.0, True, 2.0, 8.0),
@@ -87,7 +87,7 @@ def test_a_window_of_the_whole_period_never_ends() -> None:
         check(Trace(windows, repeat=10), [(0.0, False, INF, INF), (27.0, False, INF, INF)])
 
 
-def test_clients_apart() -> None:
+def test_clients_have_separate_windows() -> None:
     state = Trace([[1, 2, 4], [0, 1, 3], [2, 0, 9]]).begin(3, 0)
     assert state.away(2.0).tolist() == [False, False, False]
     assert state.leaves(np.array([1, 0, 2]), 2.0).tolist() == [4.0, 3.0, 9.0]
@@ -102,7 +102,7 @@ tenths = st.lists(st.integers(0, 70), min_size=2, max_size=8, unique=True).map(s
 
 
 @given(cuts=tenths, unit=st.sampled_from([0.1, 1 / 3, 0.7]), data=st.data())
-def test_it_agrees_with_looking_at_every_window(
+def test_trace_agrees_with_a_plain_search(
     cuts: list[int], unit: float, data: st.DataObject
 ) -> None:
     cuts = cuts[: len(cuts) // 2 * 2]
@@ -147,7 +147,7 @@ def test_long_run() -> None:
         ([[0, 1, 3]], 0.0, "repeat must be a positive number. Got 0.0"),
     ],
 )
-def test_refusals(windows: Any, repeat: float | None, said: str) -> None:
+def test_invalid_traces_are_refused(windows: Any, repeat: float | None, said: str) -> None:
     with pytest.raises(InputError, match=said):
         Trace(windows, repeat)
 
@@ -161,7 +161,7 @@ def test_every_client_needs_a_window_and_no_other() -> None:
             ask(2)
 
 
-def test_words_identify_it() -> None:
+def test_text_identifies_the_trace() -> None:
     presence = Trace([[1, 1, 2], [0, 1, 2]], repeat=5)
     assert repr(presence) == "Trace([[0.0, 1.0, 2.0], [1.0, 1.0, 2.0]], repeat=5.0)"
     assert presence == Trace([[0, 1, 2], [1, 1, 2]], repeat=5)
@@ -174,7 +174,7 @@ def test_words_identify_it() -> None:
     assert len(repr(Trace(long))) < 200
 
 
-def test_a_file(tmp_path: Path) -> None:
+def test_trace_is_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "trace.csv"
     file.write_text("to,client,from\n3,0,1\n 6.5 ,0,5\n\n2,1,0\n\n")
     assert read_trace(file) == Trace([[0, 1, 3], [0, 5, 6.5], [1, 0, 2]])
@@ -205,14 +205,14 @@ def test_a_file(tmp_path: Path) -> None:
         ('client,from,to\n"0,1,2\n', "this is not valid CSV"),
     ],
 )
-def test_faults_of_files_name_their_line(tmp_path: Path, text: str, said: str) -> None:
+def test_errors_in_files_name_the_line(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "trace.csv"
     file.write_text(text)
     with pytest.raises(FileError, match=f"^{file}(.|\n)*{said}"):
         read_trace(file)
 
 
-def test_faults_of_a_period(tmp_path: Path) -> None:
+def test_errors_of_a_period(tmp_path: Path) -> None:
     file = tmp_path / "trace.csv"
     file.write_text("client,from,to\n0,1,2\n0,3,12\n")
     with pytest.raises(FileError, match=r", line 3: to must be at most the period, 10. Got 12"):

@@ -13,7 +13,7 @@ from cafe.report import (
 )
 
 
-def test_holdings_show_every_count() -> None:
+def test_class_counts_plot_shows_every_count() -> None:
     counts = np.array([[0, 5], [3, 0], [4, 1], [0, 9]])
     drawn = data_plots.class_counts(counts, sort=False, classes=["cat", "dog"])
     above, axes = drawn.axes[:2]
@@ -26,6 +26,6 @@ def test_holdings_show_every_count() -> None:
 
 
 @pytest.mark.parametrize("wrong", [np.zeros(3, int), np.zeros((2, 2)), -np.ones((2, 2), int)])
-def test_holdings_refuse_what_is_no_count(wrong: Any) -> None:
+def test_invalid_class_counts_are_refused(wrong: Any) -> None:
     with pytest.raises(InputError, match="Class counts must be whole numbers"):
         data_plots.class_counts(wrong)

@@ -10,7 +10,7 @@ from cafe.report import (
 )
 
 
-def test_pictures_mark_every_optimum(made: Plan) -> None:
+def test_plots_mark_every_optimum(made: Plan) -> None:
     (axes,) = plan_plots.plan(made).axes
     drawn = [np.asarray(line.get_xdata(), dtype=float) for line in axes.lines]
     marked = {float(xs[0]) for xs in drawn if xs.size == 1}

@@ -15,7 +15,7 @@ from cafe.report import (
 pytestmark = pytest.mark.slow
 
 
-def test_policies_differ_in_more_than_colour() -> None:
+def test_policies_differ_in_colour_and_line_style() -> None:
     looks = [
         (plotting.line_style(i)["color"], str(plotting.line_style(i)["ls"])) for i in range(20)
     ]

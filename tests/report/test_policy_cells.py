@@ -22,7 +22,7 @@ def test_every_policy_is_listed_with_its_parameters() -> None:
     assert by_name["agu"]["pool"][1].endswith("since the last update.")  # from its second line
 
 
-def test_what_no_docstring_says_is_left_empty() -> None:
+def test_cells_without_a_docstring_are_empty() -> None:
     def bare(*, rate: float) -> None:
         raise RuntimeError
 

@@ -22,7 +22,7 @@ from tests.support.runs import (
 )
 
 
-def test_the_page_shows_what_went_over_the_network(learned: list[Run], ledgers: list[Run]) -> None:
+def test_page_shows_the_network_traffic(learned: list[Run], ledgers: list[Run]) -> None:
     """Logistic regression of 3 classes on 3 features has 12 numbers of 4 bytes."""
     [mcu, *_] = learned
     sums = {name: mcu.history.by_round[name].sum() for name in TRAFFIC}
@@ -55,7 +55,7 @@ def test_the_table_against_theory(ledgers: list[Run]) -> None:
     assert row[2:5] == [shown, format_number(expected), f"{off:+.1f}"]
 
 
-def test_costs_mark_the_least_in_every_denominator(learned: list[Run]) -> None:
+def test_least_cost_is_marked_in_every_denominator(learned: list[Run]) -> None:
     groups = group_runs(learned)
     for cells, (_, names) in zip(run_cells.costs(groups), run_cells.COSTS, strict=True):
         for column, name in enumerate(names, start=1):
@@ -65,7 +65,7 @@ def test_costs_mark_the_least_in_every_denominator(learned: list[Run]) -> None:
             assert starred == expected
 
 
-def test_differences_are_taken_seed_by_seed(learned: list[Run]) -> None:
+def test_differences_are_paired_by_seed(learned: list[Run]) -> None:
     groups = group_runs(learned)
     cells = run_cells.differences(groups)
     assert cells is not None
@@ -78,7 +78,7 @@ def test_differences_are_taken_seed_by_seed(learned: list[Run]) -> None:
     assert run_cells.differences(group_runs(learned[::3])) is None
 
 
-def test_the_way_to_an_accuracy(learned: list[Run]) -> None:
+def test_costs_until_an_accuracy(learned: list[Run]) -> None:
     groups = group_runs(learned)
     never_reached = run_cells.spent_until(groups, 0.9999)
     assert never_reached is not None

@@ -84,7 +84,7 @@ def test_the_same_runs_give_the_same_bytes(learned: list[Run], tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_large_runs_make_small_pages(tmp_path: Path) -> None:
+def test_pages_of_large_runs_are_small(tmp_path: Path) -> None:
     policies = [f"mcu(quorum={q}, deadline=0.5)" for q in range(1, 7)]
     results = [
         Run(made_up(p, seed, 100_000, 100_000), {"text": "a\n" * 10**6})
@@ -110,7 +110,7 @@ def test_a_run_in_which_no_round_succeeded(tmp_path: Path, ledgers: list[Run]) -
 
 
 @pytest.mark.slow
-def test_unfinished_runs_are_called_so(tmp_path: Path, ledgers: list[Run]) -> None:
+def test_unfinished_runs_are_marked(tmp_path: Path, ledgers: list[Run]) -> None:
     run = ledgers[0]
     empty = replace(
         run.history,
@@ -127,7 +127,7 @@ def test_unfinished_runs_are_called_so(tmp_path: Path, ledgers: list[Run]) -> No
 
 
 @pytest.mark.slow
-def test_one_evaluation_or_none_is_no_mistake(tmp_path: Path) -> None:
+def test_one_evaluation_or_none_is_accepted(tmp_path: Path) -> None:
     history = made_up("mcu(quorum=1, deadline=2)", 0, 30, 5)
     assert history.curve is not None
     for number_of in (0, 1):

@@ -16,7 +16,7 @@ from cafe.wording import (
 from tests.support.runs import Run
 
 
-def test_every_fate_has_a_word_a_look_and_a_place_in_the_legend(learned: list[Run]) -> None:
+def test_every_fate_has_a_word_a_style_and_a_legend_entry(learned: list[Run]) -> None:
     assert list(FATES) == [*(fate.name.lower() for fate in Fate), "open"]
     assert set(run_plots.FATE_STYLES) == set(FATES)
     assert len(set(run_plots.FATE_STYLES.values())) == len(FATES)
@@ -25,7 +25,7 @@ def test_every_fate_has_a_word_a_look_and_a_place_in_the_legend(learned: list[Ru
     assert shown == [f"{word}: {meaning}" for word, meaning in FATES.values()]
 
 
-def test_bars_are_as_long_as_fates_are_frequent(learned: list[Run]) -> None:
+def test_lengths_of_bars_are_frequencies_of_fates(learned: list[Run]) -> None:
     groups = group_runs(learned)
     (axes,) = run_plots.fates(groups).axes
     lengths = [float(bar.get_width()) for bar in axes.patches]  # type: ignore[attr-defined]
@@ -39,7 +39,7 @@ def test_bars_are_as_long_as_fates_are_frequent(learned: list[Run]) -> None:
     assert sum(lengths) == pytest.approx(100 * len(groups))
 
 
-def test_theory_is_drawn_where_it_was_measured(ledgers: list[Run]) -> None:
+def test_theory_plot_shows_the_measured_values(ledgers: list[Run]) -> None:
     groups = group_runs(ledgers)
     drawn = run_plots.theory(groups)
     assert drawn is not None

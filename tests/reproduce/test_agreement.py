@@ -10,7 +10,7 @@ from cafe.reproduce.agreement import Agreement, Comparison
 from cafe.reproduce.claims import FAILS, IN_PART
 
 
-def test_chance_alone_passes_and_a_bias_does_not() -> None:
+def test_random_errors_pass_and_a_bias_does_not() -> None:
     rng = np.random.default_rng(5)
 
     def fit(bias: float) -> Agreement:
@@ -24,7 +24,7 @@ def test_chance_alone_passes_and_a_bias_does_not() -> None:
     assert fit(0.02).verdict(8) is FAILS
 
 
-def test_what_is_never_tested_does_not_hold() -> None:
+def test_untested_comparison_does_not_hold() -> None:
     constant = Comparison(Estimate(1.0, 0.0, 5), 1.0, tested=False, constant=True)
     assert Agreement.of([constant]).verdict(1) is FAILS
     assert str(constant) == "1 ± 0, 1 (not tested)"

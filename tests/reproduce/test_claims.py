@@ -35,13 +35,11 @@ from cafe.reproduce.claims import (
         ([(-0.1, 0.01)], FAILS),
     ],
 )
-def test_leads_are_judge_differences(
-    leads: list[tuple[float, float]], verdict: ClaimVerdict
-) -> None:
+def test_judging_differences(leads: list[tuple[float, float]], verdict: ClaimVerdict) -> None:
     assert judge_differences([Estimate(mean, error, 5) for mean, error in leads]) is verdict
 
 
-def test_conditions_are_judge_differences() -> None:
+def test_judging_conditions() -> None:
     assert [judge(True), judge(False, True), judge(False)] == [HOLDS, IN_PART, FAILS]
     assert [judge_all(good) for good in ([True, True], [True, False], [False])] == [
         HOLDS, IN_PART, FAILS
@@ -63,7 +61,7 @@ def test_a_difference_without_spread_is_not_significant() -> None:
     assert not is_positive(Estimate(0.1, 0.0, 5))
 
 
-def test_p_values_are_shared_by_the_tests_that_have_one() -> None:
+def test_joint_chance_ignores_missing_p_values() -> None:
     assert joint_chance([0.01, 0.5, nan]) == 0.02
     assert joint_chance([0.6, 0.7]) == 1.0
     assert joint_chance([nan]) == 1.0

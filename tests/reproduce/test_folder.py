@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("name", names())
-def test_what_is_committed_follows_from_the_runs(name: str) -> None:
+def test_committed_files_follow_from_the_rows(name: str) -> None:
     """Claims, verdicts, effects and tables, to the letter."""
     one, folder = experiment(name), PAPER / name
     finding = one.conclude(read_rows(folder))
@@ -45,7 +45,7 @@ def test_what_is_committed_follows_from_the_runs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in names() if n != "search"])
-def test_there_is_a_verdict_with_a_figure_on_every_claim(name: str) -> None:
+def test_every_claim_has_a_verdict_with_a_figure(name: str) -> None:
     claims = experiment(name).conclude(read_rows(PAPER / name)).claims
     assert claims
     for claim in claims:
@@ -60,7 +60,7 @@ def test_experiments_have_the_rounds_and_seeds_of_the_paper(name: str) -> None:
         assert load_scenario(name).run["rounds"] == 1000
 
 
-def test_the_index_has_every_claim() -> None:
+def test_index_lists_every_claim() -> None:
     page = (PAPER / README).read_text(encoding="utf-8")
     assert page == render_index(PAPER, names())
     for name in names():
@@ -68,7 +68,7 @@ def test_the_index_has_every_claim() -> None:
             assert claim.text in page
 
 
-def test_a_folder_says_what_was_found(tmp_path: Path) -> None:
+def test_folder_describes_the_finding(tmp_path: Path) -> None:
     claim = Claim("Two is more than one", IN_PART, "By 1.000 ± 0.100.")
     one = Experiment(
         "some", "Fig. 0", "a test", lambda *_: [], lambda rows: Finding([claim]), scenario=False

@@ -14,7 +14,7 @@ def test_a_prediction_is_judged_by_its_worst_factor() -> None:
     assert [judge_factor(f) for f in (1.2, 1.3, 2.1)] == [HOLDS, IN_PART, FAILS]
 
 
-def test_a_formula_that_follows_the_gap_holds_and_a_flat_one_does_not() -> None:
+def test_formula_proportional_to_the_gap_holds_and_a_constant_does_not() -> None:
     gaps = {t: Estimate(1 / t, 0.01, 30) for t in (0.1, 0.5, 2.0)}
     lines = {"follows": {t: 30 / t for t in gaps}, "flat": dict.fromkeys(gaps, 30.0)}
     first, second = prediction_claims({"follows": "a", "flat": "b"}, gaps, lines)

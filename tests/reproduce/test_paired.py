@@ -7,7 +7,7 @@ from cafe.reproduce.paper_tables import TABLE_AGU
 from tests.support.reproductions import runs_as_printed
 
 
-def test_a_table_shows_both_and_the_paper() -> None:
+def test_table_shows_both_schemes_and_the_printed_values() -> None:
     (table,) = table_agu.conclude(runs_as_printed(TABLE_AGU)).tables
     first = dict(zip(table.columns, table.rows[0], strict=True))
     assert first["quorum"] == "27"

@@ -17,7 +17,7 @@ def test_error_bars_are_scaled() -> None:
     assert bars.get_segments()[0].tolist() == [[1.0, 1.0], [1.0, 3.0]]
 
 
-def test_printed_values_are_hollow_marks() -> None:
+def test_printed_values_are_hollow_markers() -> None:
     pytest.importorskip("matplotlib")
     _, axes = pictures.single_panel()
     pictures.draw_lines(axes, {"MCU": {1: Estimate(0.5, 0.1, 5)}}, {"MCU": {1: 0.6}})

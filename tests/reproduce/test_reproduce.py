@@ -16,7 +16,7 @@ from tests.support.reproductions import TRAINED
 
 @pytest.mark.parametrize("name", names())
 @pytest.mark.slow
-def test_everything_runs(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_every_experiment_runs(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if name in TRAINED:
         request.getfixturevalue("mnist")
     (finding,) = reproduce([name], tmp_path, quick=True).values()
@@ -27,7 +27,7 @@ def test_everything_runs(name: str, tmp_path: Path, request: pytest.FixtureReque
 
 
 @pytest.mark.slow
-def test_the_command(tmp_path: Path) -> None:
+def test_reproduce_command(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["reproduce", "fig-iid-rate", "--output", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert "holds" in done.output
@@ -42,7 +42,7 @@ def test_an_unknown_name_is_refused_before_anything_runs(tmp_path: Path) -> None
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_quick_run_says_so_and_stays_away(
+def test_quick_run_is_marked_and_uses_its_own_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -53,7 +53,7 @@ def test_a_quick_run_says_so_and_stays_away(
     assert QUICK in page
 
 
-def test_what_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
+def test_unwritable_output_is_refused_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(FileError, match="a file where a folder should be"):
         reproduce(
@@ -61,7 +61,7 @@ def test_what_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) 
         )
 
 
-def test_a_torn_result_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_truncated_result_is_refused(tmp_path: Path) -> None:
     torn = tmp_path / "table-agu" / RESULTS
     torn.parent.mkdir()
     torn.write_text('{"name": "table-a', encoding="utf-8")
@@ -70,7 +70,7 @@ def test_a_torn_result_is_refused_in_a_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_folders_are_written_again_from_their_rows(tmp_path: Path) -> None:
+def test_folders_are_rewritten_from_their_rows(tmp_path: Path) -> None:
     """Without any trial, and to the byte."""
     reproduce(["fig-iid-rate"], tmp_path)
     folder = tmp_path / "fig-iid-rate"

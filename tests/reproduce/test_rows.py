@@ -16,7 +16,7 @@ from cafe.reproduce.rows import (
 )
 
 
-def test_rows_survive_their_file() -> None:
+def test_rows_survive_writing_and_reading() -> None:
     rows: list[Row] = [
         {"policy": "mcu", "share": 0.05, "seed": 0, "accuracy": 1 / 3},
         {"policy": "awu", "share": 0.3, "seed": 1},
@@ -26,7 +26,7 @@ def test_rows_survive_their_file() -> None:
     assert rows_from_csv(rows_to_csv(again)) == again
 
 
-def test_columns_come_in_the_order_of_seeds() -> None:
+def test_columns_are_sorted_by_seed() -> None:
     rows = [{"m": m, "seed": s, "a": 10 * m + s} for s in (2, 0, 1) for m in (1, 2)]
     assert column(rows, "a", m=2) == [20, 21, 22]
     assert mean_of(rows, "a", m=2) == Estimate(21.0, 1 / 3**0.5, 3)

@@ -31,7 +31,7 @@ from tests.support.reproductions import PAPER, needs_mnist
 
 @needs_mnist
 @pytest.mark.slow
-def test_a_trial_is_its_scenario_played_by_anybody() -> None:
+def test_trial_equals_a_simulation_of_its_scenario() -> None:
     """A trial's run is what ``cafe.simulate`` gives for the varied scenario, on any threads."""
     trial = Trial("table-agu", {}, 3, "agu", {"policies.agu.quorum": 25}, rounds=12)
     scenario = load_scenario("table-agu").with_values(trial.changes).with_run(rounds=12)
@@ -45,7 +45,7 @@ def test_a_trial_is_its_scenario_played_by_anybody() -> None:
     assert played.updates == again.updates > 0
 
 
-def test_missing_data_are_missed_before_processes_start(
+def test_missing_data_are_reported_before_processes_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(name: str, **more: object) -> None:
@@ -59,7 +59,7 @@ def test_missing_data_are_missed_before_processes_start(
     load_scenario.cache_clear()
 
 
-def test_scenarios_are_what_the_experiments_play() -> None:
+def test_scenarios_agree_with_the_experiments() -> None:
     """Scenarios that an experiment does not vary, but builds again in Python."""
     assert load_scenario("fig-objective").federation.clients == objective_curve.CLIENTS
     assert load_scenario("fig-iid-rate").policy("mcu").parameters["deadline"] == iid_rate.DEADLINE
@@ -89,7 +89,7 @@ def test_the_last_axis_of_a_grid_varies_fastest() -> None:
     ]  # fmt: skip
 
 
-def test_a_quick_effort_has_less_of_everything() -> None:
+def test_quick_effort_is_smaller_in_every_size() -> None:
     full, quick = Effort(), Effort(quick=True)
     assert (full.rounds, quick.rounds) == (None, 30)
     assert (len(full.seeds(5)), len(quick.seeds(5))) == (5, 2)

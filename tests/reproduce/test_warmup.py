@@ -8,7 +8,7 @@ import cafe
 from cafe.reproduce.warmup import steady_totals, steady_trials
 
 
-def test_ages_after_the_warm_up_are_those_of_the_books() -> None:
+def test_ages_after_the_warm_up_agree_with_the_books() -> None:
     """With a warm-up of one round both have the same area but for that round's."""
     federation = cafe.Federation(20, cafe.Exponential(1.0))
     policy = cafe.policies.mcu(quorum=9, deadline=0.5)

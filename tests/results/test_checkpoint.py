@@ -20,7 +20,7 @@ def run(lab: Lab, tmp_path: Path) -> Result:
     return execute(lab.scenario(learning=True), "agu", 0, tmp_path / "run")
 
 
-def test_a_damaged_checkpoint_is_refused_and_can_be_done_without(
+def test_damaged_checkpoint_is_refused_and_can_be_deleted(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scenario, folder = lab.scenario(), tmp_path / "run"
@@ -47,7 +47,7 @@ def test_a_damaged_checkpoint_is_refused_and_can_be_done_without(
     assert lab.contents(folder) == lab.contents(tmp_path / "whole")
 
 
-def test_a_log_that_is_shorter_than_the_checkpoint_says_is_refused(
+def test_log_shorter_than_the_checkpoint_expects_is_refused(
     lab: Lab, tmp_path: Path, run: Result
 ) -> None:
     log = run.folder / "events.jsonl"

@@ -7,7 +7,7 @@ import numpy as np
 from cafe.results.clients import Clients
 
 
-def test_arrays_give_back_the_clients() -> None:
+def test_clients_survive_conversion_to_arrays() -> None:
     clients = Clients(np.array([1.0, 2.0]), np.array([3, 0]), np.array([0.5, 0.0]), 4)
     again = Clients.from_arrays(clients.arrays())
     assert again.age.tolist() == [1.0, 2.0]

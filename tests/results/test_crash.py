@@ -49,7 +49,7 @@ def killed_at(size: int, folder: Path, *options: str) -> bytes:
 
 
 @pytest.mark.slow
-def test_a_killed_run_ends_as_if_nothing_had_happened(lab: Lab, tmp_path: Path) -> None:
+def test_resumed_run_equals_an_uninterrupted_one_after_kills(lab: Lab, tmp_path: Path) -> None:
     scenario = lab.scenario(("rounds = 60", "rounds = 300"), learning=True)
     execute(scenario, "agu", 0, tmp_path / "whole")
     size = (tmp_path / "whole" / "events.jsonl").stat().st_size

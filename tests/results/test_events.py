@@ -45,7 +45,7 @@ def outcomes(draw: st.DrawFn) -> list[Outcome]:
 
 @settings(derandomize=True, deadline=None, max_examples=50, database=None)
 @given(rounds=outcomes(), loss=st.floats(), accuracy=st.none() | st.floats(0, 1))
-def test_what_is_written_is_read(
+def test_written_log_is_read_back(
     tmp_path_factory: pytest.TempPathFactory,
     rounds: list[Outcome],
     loss: float,
@@ -94,7 +94,7 @@ def test_logs_of_earlier_versions_are_read_with_zeros(tmp_path: Path) -> None:
             read(path)
 
 
-def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
+def test_incomplete_last_line_is_dropped(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     data = written(path, 3)
     ends = [i + 1 for i, byte in enumerate(data) if byte == ord("\n")]
@@ -103,7 +103,7 @@ def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
         assert len(read(path).rounds) == sum(end <= length for end in ends)
 
 
-def test_a_log_is_cut_where_it_is_told(tmp_path: Path) -> None:
+def test_log_is_truncated_at_the_given_length(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     data = written(path, 3)
     keep = data.index(b"\n") + 1
@@ -135,7 +135,7 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: bytes, said: str) -> None
         read(path)
 
 
-def test_a_log_that_has_lost_something_is_refused(tmp_path: Path) -> None:
+def test_truncated_log_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     data = written(path, 3)
     with pytest.raises(FileError, match=rf"at least {len(data) + 1} bytes.* Got {len(data)}"):

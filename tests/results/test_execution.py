@@ -42,7 +42,7 @@ def assert_same(one: History, other: History) -> None:
 
 @pytest.mark.parametrize("label", ["agu", "awu", "fedavg", "mcu"])
 @pytest.mark.parametrize("learning", [False, True], ids=["ledger", "learning"])
-def test_it_is_what_simulate_plays(lab: Lab, tmp_path: Path, learning: bool, label: str) -> None:
+def test_execution_equals_simulate(lab: Lab, tmp_path: Path, learning: bool, label: str) -> None:
     scenario = lab.scenario(learning=learning)
     result = execute(scenario, label, 1, tmp_path / "run")
     played = simulate(
@@ -61,9 +61,7 @@ def test_it_is_what_simulate_plays(lab: Lab, tmp_path: Path, learning: bool, lab
     "limits",
     ["updates = 7", "time = 11.3", "rounds = 50\nevaluate_every = 7", "rounds = 9\ntime = 99"],
 )
-def test_limits_and_evaluations_are_those_of_simulate(
-    lab: Lab, tmp_path: Path, limits: str
-) -> None:
+def test_limits_and_evaluations_agree_with_simulate(lab: Lab, tmp_path: Path, limits: str) -> None:
     scenario = lab.scenario(("rounds = 60", limits), learning=True)
     result = execute(scenario, "agu", 0, tmp_path / "run")
     played = simulate(
@@ -75,9 +73,7 @@ def test_limits_and_evaluations_are_those_of_simulate(
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("learning", [False, True], ids=["ledger", "learning"])
 @pytest.mark.slow
-def test_a_run_that_is_resumed_leaves_the_same_bytes(
-    lab: Lab, tmp_path: Path, learning: bool
-) -> None:
+def test_resumed_run_writes_the_same_bytes(lab: Lab, tmp_path: Path, learning: bool) -> None:
     scenario, broken, whole = (
         lab.scenario(learning=learning),
         tmp_path / "broken",
@@ -94,7 +90,7 @@ def test_a_run_that_is_resumed_leaves_the_same_bytes(
     assert_same(result.history, load(whole).history)
 
 
-def test_what_came_after_the_checkpoint_is_played_again(
+def test_rounds_after_the_checkpoint_are_repeated(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scenario, broken, whole = lab.scenario(learning=True), tmp_path / "broken", tmp_path / "whole"
@@ -109,7 +105,7 @@ def test_what_came_after_the_checkpoint_is_played_again(
     assert lab.contents(broken) == lab.contents(whole)
 
 
-def test_a_run_without_a_checkpoint_begins_at_the_beginning(lab: Lab, tmp_path: Path) -> None:
+def test_run_without_a_checkpoint_starts_from_the_beginning(lab: Lab, tmp_path: Path) -> None:
     scenario, broken, whole = lab.scenario(), tmp_path / "broken", tmp_path / "whole"
     execute(scenario, "agu", 0, whole)
     lab.stop_after(10, scenario, broken)
@@ -119,7 +115,7 @@ def test_a_run_without_a_checkpoint_begins_at_the_beginning(lab: Lab, tmp_path: 
     assert lab.contents(broken) == lab.contents(whole)
 
 
-def test_resuming_where_nothing_is_begins_and_says_so(lab: Lab, tmp_path: Path) -> None:
+def test_resuming_an_empty_folder_starts_a_run_with_a_message(lab: Lab, tmp_path: Path) -> None:
     said: list[str] = []
     result = execute(lab.scenario(), "agu", 0, tmp_path / "new", resume=True, say=said.append)
     assert result.finished
@@ -129,7 +125,7 @@ def test_resuming_where_nothing_is_begins_and_says_so(lab: Lab, tmp_path: Path) 
     assert len(said) == 1
 
 
-def test_a_model_that_diverges_is_told_of(lab: Lab, tmp_path: Path) -> None:
+def test_diverging_model_is_reported(lab: Lab, tmp_path: Path) -> None:
     swap = ("rate = { beta = 150.0, gamma = 500.0 }", "rate = 1e38")
     scenario = lab.scenario(swap, ('server = { name = "adam", rate = 0.01 }', ""), learning=True)
     said: list[str] = []
@@ -152,7 +148,7 @@ def test_a_finished_run_is_left_alone(
     assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
 
-def test_files_of_nobody_are_not_overwritten(lab: Lab, tmp_path: Path) -> None:
+def test_files_that_belong_to_no_run_are_not_overwritten(lab: Lab, tmp_path: Path) -> None:
     """Not even with ``overwrite``, which applies only to results of runs."""
     scenario = lab.scenario()
     (tmp_path / "model.npz").write_text("mine")
@@ -162,7 +158,7 @@ def test_files_of_nobody_are_not_overwritten(lab: Lab, tmp_path: Path) -> None:
     assert [path.read_text() for path in tmp_path.glob("model*")] == ["mine"]
 
 
-def test_results_are_never_overwritten_unasked(lab: Lab, tmp_path: Path) -> None:
+def test_results_are_overwritten_only_with_the_option(lab: Lab, tmp_path: Path) -> None:
     scenario, folder = lab.scenario(), tmp_path / "run"
     execute(scenario, "agu", 0, folder)
     before = lab.contents(folder)
@@ -176,7 +172,7 @@ def test_results_are_never_overwritten_unasked(lab: Lab, tmp_path: Path) -> None
     assert (folder / "mine.txt").read_text() == "kept"
 
 
-def test_a_resumed_run_has_as_many_threads_as_it_began_with(
+def test_resumed_run_has_the_same_number_of_threads(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scenario, folder = lab.scenario(learning=True), tmp_path / "run"
@@ -187,7 +183,7 @@ def test_a_resumed_run_has_as_many_threads_as_it_began_with(
     assert result.provenance["threads"] == 1
 
 
-def test_a_run_that_gives_up_says_why_and_keeps_its_events(lab: Lab, tmp_path: Path) -> None:
+def test_run_that_gives_up_explains_why_and_keeps_its_events(lab: Lab, tmp_path: Path) -> None:
     scenario = lab.scenario(("quorum = 9", "quorum = 20"), ("crash = 0.1", "patience = 30"))
     with pytest.raises(InfeasibleError, match="30 rounds in a row have failed"):
         execute(scenario, "agu", 0, tmp_path / "run")
@@ -197,7 +193,7 @@ def test_a_run_that_gives_up_says_why_and_keeps_its_events(lab: Lab, tmp_path: P
     assert np.isnan(read.history.mean_age), "no checkpoint says how old the clients were"
 
 
-def test_nothing_is_written_for_a_run_that_cannot_begin(lab: Lab, tmp_path: Path) -> None:
+def test_nothing_is_written_for_a_run_that_cannot_start(lab: Lab, tmp_path: Path) -> None:
     # The error appears only when the data are loaded: there are 10 classes.
     scenario = lab.scenario(("each = 3", "each = 11"), learning=True)
     with pytest.raises(InputError, match="11"):
@@ -205,7 +201,7 @@ def test_nothing_is_written_for_a_run_that_cannot_begin(lab: Lab, tmp_path: Path
     assert not (tmp_path / "run" / "run.json").exists()
 
 
-def test_a_run_without_a_success_says_what_was_needed(tmp_path: Path) -> None:
+def test_run_without_a_success_reports_the_required_deadline(tmp_path: Path) -> None:
     """A deadline below every latency, and fewer rounds than the patience."""
     path = tmp_path / "hopeless.toml"
     path.write_text(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.results.conftest import Lab
 
 
-def test_the_summary_has_every_figure(lab: Lab, tmp_path: Path) -> None:
+def test_summary_contains_every_figure(lab: Lab, tmp_path: Path) -> None:
     result = execute(lab.scenario(learning=True), "agu", 0, tmp_path / "run")
     found = json.loads((tmp_path / "run" / "result.json").read_text())
     figures = {name for name, value in vars(History).items() if isinstance(value, property)}

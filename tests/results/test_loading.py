@@ -35,7 +35,7 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
         ('{"format": 99, "version": "9.9"}', r"format 1. Got 99: it was written by CAFe 9.9"),
     ],
 )
-def test_foreign_files_are_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_files_of_other_formats_are_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(FileError, match=said):
         load(tmp_path)
@@ -74,7 +74,7 @@ def test_a_finished_run_whose_log_is_cut_is_refused(run: Result) -> None:
         load(run.folder)
 
 
-def test_clients_from_a_file_are_not_guessed(lab: Lab, tmp_path: Path) -> None:
+def test_clients_from_a_file_are_unknown_after_loading(lab: Lab, tmp_path: Path) -> None:
     (tmp_path / "clients.csv").write_text("rate\n" + "1.0\n2.0\n" * 10)
     scenario = lab.scenario(
         ("clients = 20", 'file = "clients.csv"'), ("rate = 1.0\n", ""), ("availability = 0.9\n", "")
@@ -87,18 +87,18 @@ def test_clients_from_a_file_are_not_guessed(lab: Lab, tmp_path: Path) -> None:
         execute(scenario, "agu", 0, tmp_path / "run", resume=True)
 
 
-def test_a_file_that_only_looks_like_a_run_is_refused(run: Result) -> None:
+def test_incomplete_run_file_is_refused(run: Result) -> None:
     (run.folder / "run.json").write_text('{"format": 1}')
     with pytest.raises(FileError, match=r"run.json: the file must describe a run of CAFe"):
         load(run.folder)
 
 
-def test_a_name_that_no_folder_can_have_is_refused(tmp_path: Path) -> None:
+def test_impossible_folder_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"the file cannot be accessed: File name too long"):
         load(tmp_path / ("x" * 300))
 
 
-def test_files_of_other_programs_are_no_runs(run: Result) -> None:
+def test_run_files_of_other_programs_are_ignored(run: Result) -> None:
     other = run.folder / "other"
     other.mkdir()
     (other / "run.json").write_text('{"id": 1}')

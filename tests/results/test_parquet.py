@@ -22,7 +22,7 @@ def run(lab: Lab, tmp_path: Path) -> Result:
     return execute(lab.scenario(learning=True), "agu", 0, tmp_path / "run")
 
 
-def test_tables_hold_the_run(run: Result) -> None:
+def test_tables_contain_the_run(run: Result) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     history = run.history
     rounds = parquet.read_table(run.folder / "rounds.parquet").to_pydict()
@@ -37,7 +37,7 @@ def test_tables_hold_the_run(run: Result) -> None:
     assert clients["weight"] == history.weight_by_client.tolist()
 
 
-def test_without_pyarrow_a_run_ends_well(
+def test_run_finishes_without_pyarrow(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet, "find_spec", lambda _: None)
@@ -47,7 +47,7 @@ def test_without_pyarrow_a_run_ends_well(
     assert not list(result.folder.glob("*.parquet"))
 
 
-def test_tables_that_are_missing_are_written_again(lab: Lab, tmp_path: Path) -> None:
+def test_missing_tables_are_rewritten(lab: Lab, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     scenario, folder = lab.scenario(learning=True), tmp_path / "run"
     execute(scenario, "agu", 0, folder)

@@ -38,7 +38,7 @@ def test_a_scenario_that_has_changed_is_refused(
         execute(changed, changed.label, 0, tmp_path / "run", resume=True)
 
 
-def test_what_does_not_concern_a_run_may_change(lab: Lab, tmp_path: Path) -> None:
+def test_unrelated_parts_of_a_scenario_may_change(lab: Lab, tmp_path: Path) -> None:
     lab.stop_after(5, lab.scenario(), tmp_path / "run")
     changed = lab.scenario(
         ("[run]", "# a comment\n[policies.awu]\ndeadline = 1.0\n\n[run]"),
@@ -59,7 +59,7 @@ def test_another_seed_or_version_is_refused(lab: Lab, tmp_path: Path) -> None:
         execute(scenario, "agu", 0, folder, resume=True)
 
 
-def test_provenance_says_where_a_run_comes_from(lab: Lab, tmp_path: Path) -> None:
+def test_provenance_describes_the_origin_of_a_run(lab: Lab, tmp_path: Path) -> None:
     scenario = lab.scenario(learning=True)
     found = execute(scenario, "mcu", 1, tmp_path / "run").provenance
     assert found["text"] == scenario.text

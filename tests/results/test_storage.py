@@ -63,7 +63,7 @@ def test_the_same_arrays_are_the_same_bytes(tmp_path: Path) -> None:
     assert found.keys() == arrays.keys()
 
 
-def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
+def test_pickled_objects_are_not_loaded(tmp_path: Path) -> None:
     path = tmp_path / "evil.npz"
     np.savez(path, evil=np.array([print], dtype=object))
     with pytest.raises(FileError, match=r"evil.npz: the file is damaged, or from another program"):
@@ -82,7 +82,7 @@ REASONS = {
 @pytest.mark.parametrize(
     ("code", "learning"), [(errno.ENOSPC, True), *((code, False) for code in REASONS)]
 )
-def test_a_disk_that_fails_loses_nothing_that_was_saved(
+def test_failing_disk_loses_no_saved_data(
     lab: Lab,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -108,7 +108,7 @@ def test_a_disk_that_fails_loses_nothing_that_was_saved(
 
 
 @pytest.mark.slow
-def test_a_log_on_a_full_disk_is_taken_up_again(lab: Lab, tmp_path: Path) -> None:
+def test_log_on_a_full_disk_is_resumed(lab: Lab, tmp_path: Path) -> None:
     """The kernel limits the file size, so that writing stops in the middle of a line."""
     scenario = lab.scenario(("rounds = 60", "rounds = 400"))
     execute(scenario, "agu", 0, tmp_path / "whole")
@@ -130,7 +130,7 @@ def test_a_log_on_a_full_disk_is_taken_up_again(lab: Lab, tmp_path: Path) -> Non
     assert lab.contents(tmp_path / "broken") == lab.contents(tmp_path / "whole")
 
 
-def test_a_file_in_the_way_is_refused(lab: Lab, tmp_path: Path) -> None:
+def test_file_in_place_of_the_folder_is_refused(lab: Lab, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("mine")
     for folder in (tmp_path / "taken", tmp_path / "taken" / "run"):
         with pytest.raises(FileError, match="there is a file where a folder should be"):

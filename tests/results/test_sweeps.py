@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_runs_side_by_side_are_the_same_runs(lab: Lab, tmp_path: Path, jobs: int) -> None:
+def test_parallel_runs_equal_sequential_runs(lab: Lab, tmp_path: Path, jobs: int) -> None:
     scenario = lab.scenario(learning=True).with_run(rounds=25)
     runs = plan_runs(scenario, ["agu", "mcu"], tmp_path / "out")
     names = ["agu-seed-0", "agu-seed-1", "mcu-seed-0", "mcu-seed-1"]
@@ -54,7 +54,7 @@ def test_a_run_that_fails_does_not_stop_the_others(lab: Lab, tmp_path: Path) -> 
     assert not (tmp_path / "agu-seed-3" / "result.json").exists()
 
 
-def test_all_is_refused_before_anything_is_run(lab: Lab, tmp_path: Path) -> None:
+def test_errors_are_found_before_any_run_starts(lab: Lab, tmp_path: Path) -> None:
     scenario = lab.scenario()
     with pytest.raises(InputError, match=r"There is no policy 'mcuu'. Did you mean 'mcu'"):
         plan_runs(scenario, ["agu", "mcuu"], tmp_path)
@@ -68,7 +68,7 @@ def test_all_is_refused_before_anything_is_run(lab: Lab, tmp_path: Path) -> None
         sweep(scenario, plan_runs(scenario, ["awu"], tmp_path), jobs=0)
 
 
-def test_what_is_too_large_for_the_memory_is_a_sentence(lab: Lab, tmp_path: Path) -> None:
+def test_too_little_memory_is_a_one_line_error(lab: Lab, tmp_path: Path) -> None:
     swap = ('name = "softmax"', 'name = "mlp"\nhidden = [1000000000000]')
     scenario = lab.scenario(swap, learning=True)
     with pytest.raises(InputError, match=r"^agu, seed 0: There is not enough memory"):
@@ -129,7 +129,7 @@ def long(lab: Lab, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux who whose child is")
 @pytest.mark.slow
-def test_processes_end_with_the_one_that_is_killed(
+def test_workers_end_if_the_main_process_is_killed(
     lab: Lab, tmp_path: Path, long: subprocess.Popen[str]
 ) -> None:
     workers = children(long.pid)
@@ -147,7 +147,7 @@ def stop(_: RunProgress) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux who whose child is")
 @pytest.mark.slow
-def test_a_process_that_is_killed_is_told_of(long: subprocess.Popen[str]) -> None:
+def test_killed_worker_is_reported(long: subprocess.Popen[str]) -> None:
     os.kill(min(children(long.pid)), signal.SIGKILL)
     out, err = long.communicate(timeout=60)
     assert out.startswith("A worker was killed, possibly because memory ran out")

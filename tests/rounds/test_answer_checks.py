@@ -54,7 +54,7 @@ WRONG = [
 
 @ENGINES
 @pytest.mark.parametrize(("decision", "answer", "allowed"), WRONG)
-def test_wrong_types(engine: Any, decision: str, answer: Any, allowed: str) -> None:
+def test_wrong_types_are_refused(engine: Any, decision: str, answer: Any, allowed: str) -> None:
     text = refusal(engine, answering(decision, answer))
     assert text.startswith("The policy mine must answer ")
     assert f" in {decision}. Got {answer!r}" in text
@@ -83,7 +83,7 @@ def test_wrong_types(engine: Any, decision: str, answer: Any, allowed: str) -> N
         ("close", Invitation(np.arange(3)), "client 0, whose last job still runs"),
     ],
 )
-def test_wrong_values(engine: Any, decision: str, answer: Any, told: str) -> None:
+def test_wrong_values_are_refused(engine: Any, decision: str, answer: Any, told: str) -> None:
     text = refusal(engine, answering(decision, answer))
     assert "mine" in text
     assert told in text
@@ -108,7 +108,7 @@ def test_a_state_must_survive_being_saved(engine: Any, state: Any, got: str) -> 
 
 
 @ENGINES
-def test_a_mean_of_nothing(engine: Any) -> None:
+def test_mean_without_reports_is_explained(engine: Any) -> None:
     text = refusal(engine, answering("close", COMMIT))
     assert text.startswith("The policy mine could not answer a Merge in merge. ")
     assert "Mean needs at least one report" in text
@@ -131,7 +131,7 @@ def test_the_ledger_cannot_be_written(engine: Any, column: str) -> None:
 
 
 @ENGINES
-def test_a_merge_that_cannot_be_made_names_its_policy(engine: Any) -> None:
+def test_invalid_merge_names_its_policy(engine: Any) -> None:
     policy = replace(answering("merge", None), merge=lambda *_: Merge(np.full(3, np.nan)))
     text = refusal(engine, policy)
     assert text.startswith("The policy mine could not answer a Merge in merge. ")

@@ -29,12 +29,12 @@ def test_coefficients_become_floats() -> None:
         ({"coefficient": np.ones(1), "of": "updates"}, "Did you mean 'update'"),
     ],
 )
-def test_a_merge_of_what_are_no_numbers(given: dict[str, Any], said: str) -> None:
+def test_merge_refuses_values_that_are_not_numbers(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         Merge(**given)
 
 
-def test_codes_combine() -> None:
+def test_carry_codes_combine() -> None:
     assert HOLD | LOCAL == 6
     assert not DROP
     assert RUN not in HOLD | LOCAL

@@ -51,7 +51,7 @@ def test_a_run_without_updates_has_infinite_costs() -> None:
     assert (history([]).loss, history([]).accuracy) == (None, None)
 
 
-def test_a_curve_is_read_at_the_rounds_of_its_scores() -> None:
+def test_curve_has_the_values_at_its_evaluated_rounds() -> None:
     curve = Curve.of([(0, (1.0, None)), (2, (0.5, 0.75))], outcome_columns(ROUNDS))
     assert curve.round.tolist() == [0, 2]
     assert curve.time.tolist() == [0.0, 2.0]
@@ -61,7 +61,7 @@ def test_a_curve_is_read_at_the_rounds_of_its_scores() -> None:
     assert (run.loss, run.accuracy) == (0.5, 0.75)
 
 
-def test_columns_of_a_growing_run_are_those_of_the_whole() -> None:
+def test_columns_of_a_growing_run_equal_those_of_the_whole_run() -> None:
     growing = RoundColumns()
     for count in (0, 1, 1, 3):
         found, expected = growing.of(ROUNDS[:count]), outcome_columns(ROUNDS[:count])

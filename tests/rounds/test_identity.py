@@ -112,7 +112,7 @@ def test_texts_are_equal_exactly_for_equal_values(one: object, other: object) ->
 
 
 @given(st.lists(st.text(), unique=True))
-def test_sets_have_no_order(values: list[str]) -> None:
+def test_text_of_a_set_does_not_depend_on_order(values: list[str]) -> None:
     assert identify({*values}) == identify({*reversed(values)})
 
 
@@ -171,13 +171,13 @@ def test_different_values_have_different_texts(one: object, other: object) -> No
     assert identify(one) == identify(one)
 
 
-def test_arrays_are_read_by_their_elements() -> None:
+def test_text_of_an_array_depends_only_on_its_elements() -> None:
     rows = np.arange(12.0).reshape(3, 4)
     assert identify(rows.T) == identify(np.ascontiguousarray(rows.T))
     assert identify(rows[::2]) == identify(rows[::2].copy())
 
 
-def test_a_stream_is_its_seed_and_name() -> None:
+def test_stream_is_identified_by_seed_and_name() -> None:
     used = Stream(3, "a")
     used.at(7).random(5)
     assert identify(used) == identify(Stream(3, "a"))
@@ -208,7 +208,7 @@ OPAQUE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("value", OPAQUE.values(), ids=OPAQUE)
-def test_what_cannot_be_identified_is_refused(value: object) -> None:
+def test_unidentifiable_values_are_refused(value: object) -> None:
     kind = type(value).__name__
     with pytest.raises(InputError, match=rf"^The value is a .*{kind}, which cannot be identified"):
         identify(value)
@@ -228,7 +228,7 @@ def test_what_cannot_be_identified_is_refused(value: object) -> None:
     [np.random.default_rng(0), random.Random(0), np.random.RandomState(0), iter([1]), zip()],
     ids=lambda value: type(value).__name__,
 )
-def test_what_has_a_history_is_always_refused(value: object) -> None:
+def test_objects_with_hidden_state_are_always_refused(value: object) -> None:
     for lenient in (False, True):
         with pytest.raises(InputError, match=r"depends? on what was \w+ before"):
             identify(close_at(value), lenient=lenient)
@@ -239,7 +239,7 @@ def test_an_open_file_is_refused(tmp_path: Path) -> None:
         identify(file)
 
 
-def test_what_is_nested_too_deeply_is_refused() -> None:
+def test_deeply_nested_values_are_refused() -> None:
     deep: Any = []
     for _ in range(5000):
         deep = [deep]
@@ -247,5 +247,5 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
         identify(deep)
 
 
-def test_a_digest_is_of_the_text() -> None:
+def test_digest_is_the_hash_of_the_text() -> None:
     assert digest(1) == "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b"

@@ -55,7 +55,7 @@ def odd(n: int) -> bool:
     return n != 0 and even(n - 1)
 
 
-def test_closures_count() -> None:
+def test_closures_are_part_of_the_identity() -> None:
     assert identify(close_at(3)) == identify(close_at(3))
     assert identify(close_at(3)) != identify(close_at(7))
     assert identify(close_at({"a": [1]})) != identify(close_at({"a": [2]}))
@@ -77,7 +77,7 @@ def test_lambdas_differ_by_their_code() -> None:
     assert len({identify(f).partition(";")[2] for f in functions}) == len(functions)
 
 
-def test_the_place_of_code_does_not_count() -> None:
+def test_position_of_code_is_not_part_of_the_identity() -> None:
     made: list[Any] = []
     for blank in ("", "\n\n# a comment\n"):
         names: dict[str, Any] = {"__name__": "elsewhere"}
@@ -89,7 +89,7 @@ def test_the_place_of_code_does_not_count() -> None:
 
 
 @pytest.mark.parametrize("function", [helper, uses_a_helper, lambda x: x + LIMIT])
-def test_module_variables_count(
+def test_module_variables_are_part_of_the_identity(
     function: Callable[[float], float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = identify(function)
@@ -97,19 +97,19 @@ def test_module_variables_count(
     assert identify(function) != before
 
 
-def test_module_variables_are_read_to_their_depth(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_module_variables_are_identified_by_their_contents(monkeypatch: pytest.MonkeyPatch) -> None:
     before = identify(uses_a_table)
     monkeypatch.setitem(TABLE, "a", [1, 3])
     assert identify(uses_a_table) != before
 
 
-def test_the_code_of_a_helper_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_of_a_helper_is_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     before = identify(uses_a_helper)
     monkeypatch.setattr(helper, "__code__", uses_a_table.__code__)
     assert identify(uses_a_helper) != before
 
 
-def test_the_code_of_methods_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_of_methods_is_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     before = identify(Rule(3))
 
     def other(self: Rule, value: int) -> bool:
@@ -131,7 +131,7 @@ def test_cafes_own_code_is_identified_by_name(monkeypatch: pytest.MonkeyPatch) -
     assert identify(DeadlineQuorum(1, 1.0)).startswith("[@0=class cafe.decisions.close.Deadline")
 
 
-def test_own_modules_are_read_and_others_named(
+def test_own_modules_are_identified_by_content_and_others_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "damping_rules.py").write_text("FACTOR = 2\ndef damp(x):\n    return x / FACTOR\n")
@@ -172,7 +172,7 @@ def test_code_of_installed_packages_is_identified_by_name_and_version(
     assert one != other
 
 
-def test_cycles_end() -> None:
+def test_cyclic_references_are_handled() -> None:
     assert identify(even) != identify(odd)
     loop: list[Any] = [1]
     loop.append(loop)
@@ -194,7 +194,7 @@ def test_cycles_end() -> None:
     assert identify(knows_its_set) == identify(knows_its_set)
 
 
-def test_functions_that_all_call_each_other_are_written_once() -> None:
+def test_mutually_recursive_functions_are_written_once() -> None:
     size = 30
     calls = ", ".join(f"f{k}" for k in range(size))
     names: dict[str, Any] = {"__name__": "elsewhere"}
@@ -202,7 +202,7 @@ def test_functions_that_all_call_each_other_are_written_once() -> None:
     assert identify(names["f0"]).count("=function") == size
 
 
-def test_importable() -> None:
+def test_is_importable_of_functions_and_values() -> None:
     assert is_importable(helper)
     assert is_importable(np.sqrt)
     assert not is_importable(close_at(1))
@@ -230,7 +230,7 @@ print(identify((made(3), Rule(frozenset(WORDS)), {len, max, min, made}, np.arang
 
 
 @pytest.mark.slow
-def test_two_processes_agree() -> None:
+def test_identity_is_the_same_in_two_processes() -> None:
     texts = outputs_by_hash_seed(SCRIPT)
     assert len(texts) == 1
     assert "goal=3" in texts.pop()

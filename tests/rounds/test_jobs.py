@@ -52,7 +52,7 @@ def test_decisions_see_no_arrivals() -> None:
     assert jobs.take(np.array([1])).arrival.tolist() == [2.0]
 
 
-def test_all_expected() -> None:
+def test_all_expected_is_false_with_a_crashed_job() -> None:
     jobs = running([0, 1])
     assert jobs.all_expected
     assert Running.empty().all_expected
@@ -81,7 +81,7 @@ def test_seconds_are_the_response_time_where_training_is_not_measured() -> None:
         ({"steps": 0}, "steps must be a whole number"),
     ],
 )
-def test_work_that_cannot_be_done(given: dict[str, Any], said: str) -> None:
+def test_invalid_work_is_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as caught:
         Work(**given)
     assert said in str(caught.value)

@@ -43,7 +43,7 @@ def test_ages_and_rounds_since_the_last_merge() -> None:
     assert ledger.rounds_since(np.array([0, 1, 3])).tolist() == [3, 1, 4]
 
 
-def test_another_table_is_attached() -> None:
+def test_attaching_another_table_updates_the_ledger() -> None:
     ledger = Ledger.new(SIZES)
     assert len(ledger.idle) == 4
     larger = LedgerColumns.new(np.arange(6))

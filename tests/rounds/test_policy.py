@@ -77,7 +77,7 @@ def test_a_cohort_counts_clients_or_is_a_fraction_of_them() -> None:
         cohort(11).invites(10)
 
 
-def test_a_quorum_or_target_that_cannot_be_met() -> None:
+def test_impossible_quorum_or_target_is_refused() -> None:
     for given in ({"quorum": 11}, {"quorum": 1, "target": 11}):
         options: Any = given
         with pytest.raises(InputError, match="could never be met"):
@@ -101,7 +101,7 @@ def test_a_quorum_or_target_that_cannot_be_met() -> None:
         ("cohort", float("nan"), "a fraction of all clients. Got nan"),
     ],
 )
-def test_parts_of_the_wrong_type(part: str, given: Any, told: str) -> None:
+def test_parts_of_the_wrong_type_are_refused(part: str, given: Any, told: str) -> None:
     changed: Any = {part: given}
     with pytest.raises(InputError) as caught:
         replace(mcu(quorum=1, deadline=0.5), **changed)

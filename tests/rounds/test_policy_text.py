@@ -67,7 +67,7 @@ def from_pieces(**changes: Any) -> Policy:
 
 
 @pytest.mark.parametrize(("text", "policy"), SHIPPED.items())
-def test_recipes_print_what_they_were_told(text: str, policy: Policy) -> None:
+def test_recipes_print_their_parameters(text: str, policy: Policy) -> None:
     assert str(policy) == text
     assert re.fullmatch(re.escape(text) + r" sha256:[0-9a-f]{64}", policy.identity)
     assert str(pickle.loads(pickle.dumps(policy))) == text
@@ -84,7 +84,7 @@ def test_a_policy_without_parameters_prints_what_it_closes_over() -> None:
     )
 
 
-def test_copies_print_alike() -> None:
+def test_copies_have_the_same_text() -> None:
     policy = from_pieces()
     for same in (copy.copy(policy), replace(policy), pickle.loads(pickle.dumps(policy))):
         assert str(same) == str(policy)
@@ -98,7 +98,7 @@ def test_a_policy_that_closes_over_nothing_prints_its_code() -> None:
     assert str(policy) != str(other)
 
 
-def test_one_name_for_two_values_is_told_apart() -> None:
+def test_values_with_the_same_name_get_different_keys() -> None:
     def made(goal: int, code: int) -> Any:
         return lambda ledger, closed: goal + code
 
@@ -106,14 +106,14 @@ def test_one_name_for_two_values_is_told_apart() -> None:
     assert ", merge_code=5, goal=1, carry_code=5, carry_goal=2, code=" in str(policy)
 
 
-def test_partials_and_methods_show_what_they_hold() -> None:
+def test_partials_and_methods_show_their_values() -> None:
     policy = from_pieces(
         close=DeadlineQuorum(4, 2.0).__call__, carry=partial(Carried, jobs=RUN, kept=True)
     )
     assert ", quorum=4, deadline=2.0, jobs=1, kept=True, code=" in str(policy)
 
 
-def test_long_texts_and_objects_are_left_to_the_digest() -> None:
+def test_long_texts_and_objects_appear_only_in_the_digest() -> None:
     one, other = (str(mine(3, window)) for window in ("x" * 41, "y" * 41))
     assert one.startswith("mine(goal=3, code=")
     assert one != other
@@ -134,7 +134,7 @@ def test_functions_as_parameters() -> None:
     assert re.fullmatch(r"awu\(deadline=1\.0, weight=partial#[0-9a-f]{6}\)", texts[2])
 
 
-def test_what_counts_in_an_identity() -> None:
+def test_parts_of_an_identity() -> None:
     needs = frozenset({"sizes"})
     policies = [
         mine(3),
@@ -152,7 +152,7 @@ def test_what_counts_in_an_identity() -> None:
     assert mine(3).identity == mine(3).identity
 
 
-def test_a_saved_run_is_not_taken_up_by_another_policy() -> None:
+def test_saved_run_is_not_resumed_by_another_policy() -> None:
     federation = Federation(10, Exponential(1.0))
     saved = save(Run(federation, mine(3), seed=1))
     restore(Run(federation, mine(3), seed=1), saved)
@@ -160,7 +160,7 @@ def test_a_saved_run_is_not_taken_up_by_another_policy() -> None:
         restore(Run(federation, mine(7), seed=1), saved)
 
 
-def test_an_identity_that_would_be_incomplete_is_refused() -> None:
+def test_incomplete_identity_is_refused() -> None:
     with pytest.raises(InputError, match=r"'goal', used by mine.<locals>.close, is a _thread.lock"):
         _ = mine(threading.Lock()).identity
     with pytest.raises(InputError, match=r"Draw from ledger\.rng"):
@@ -170,7 +170,7 @@ def test_an_identity_that_would_be_incomplete_is_refused() -> None:
         _ = awu(deadline=1.0, weight=weight).identity
 
 
-def test_parameters_stand_for_what_cannot_be_identified() -> None:
+def test_parameters_identify_what_has_no_identity() -> None:
     one, other, none = (
         replace(mine(threading.Lock()), parameters=parameters)
         for parameters in ({"model": 1}, {"model": 2}, {})
@@ -198,7 +198,7 @@ for policy in (mine(3), awu(deadline=1.0, weight=lambda a: a), mcu(quorum=1, dea
 
 
 @pytest.mark.slow
-def test_two_processes_agree() -> None:
+def test_identity_is_the_same_in_two_processes() -> None:
     texts = outputs_by_hash_seed(SCRIPT)
     assert len(texts) == 1
     assert f"{mcu(quorum=1, deadline=1.0).identity}\n" in texts.pop()

@@ -86,7 +86,7 @@ def refused(folder: Path, text: str) -> str:
     return str(caught.value).removeprefix(f"{folder / 'scenario.toml'}: ")
 
 
-def test_a_controller_stands_in_for_the_policy(folder: Path) -> None:
+def test_controller_replaces_the_policy(folder: Path) -> None:
     scenario = loaded(folder, GROWING)
     assert (scenario.labels, scenario.label) == (["Growing"], "Growing")
     history = simulate(scenario.federation, scenario.policy_or_controller("Growing"), rounds=12)
@@ -97,13 +97,13 @@ def test_a_controller_stands_in_for_the_policy(folder: Path) -> None:
     assert result.history.policy == history.policy == "Growing(quorum=3, first=0.1)"
 
 
-def test_functions_make_controllers_too(folder: Path) -> None:
+def test_functions_can_build_controllers(folder: Path) -> None:
     scenario = loaded(folder, controlled('name = "growing:doubling"\nfirst = 0.5'))
     history = simulate(scenario.federation, scenario.policy_or_controller("doubling"), rounds=3)
     assert history.by_round["closed"].tolist() == [0.5, 1.5, 3.5]
 
 
-def test_a_policy_beside_it_is_compared_with_it(folder: Path) -> None:
+def test_controller_and_policies_are_compared(folder: Path) -> None:
     policy = '[policy]\nname = "mcu"\nquorum = 3\ndeadline = 0.5\n[policies.awu]\ndeadline = 0.4\n'
     scenario = loaded(folder, GROWING + policy)
     assert scenario.labels == ["Growing", "mcu", "awu"]
@@ -161,7 +161,7 @@ def test_a_run_is_resumed_only_under_the_same_controller(folder: Path) -> None:
         ('name = "growing:untyped"', "The parameter 'first' of untyped must have a type"),
     ],
 )
-def test_mistakes_are_sentences(folder: Path, table: str, said: str) -> None:
+def test_wrong_tables_are_refused(folder: Path, table: str, said: str) -> None:
     assert said in refused(folder, controlled(table))
 
 
@@ -170,7 +170,7 @@ def test_labels_must_differ(folder: Path) -> None:
     assert "the label of growing:Growing is 'Growing'" in refused(folder, twice)
 
 
-def test_one_of_them_is_needed(folder: Path) -> None:
+def test_policy_or_controller_is_required(folder: Path) -> None:
     assert "policy is missing" in refused(folder, FEDERATION + RUN)
 
 
@@ -199,7 +199,7 @@ def test_secure_aggregation_is_a_key_of_the_run(folder: Path) -> None:
     assert "run.secure_aggregation must be true or false" in wrong
 
 
-def test_a_policy_beside_a_controller_is_not_left_out_in_silence(
+def test_unused_policy_beside_a_controller_is_reported(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     both = GROWING + '[policy]\nname = "mcu"\nquorum = 2\ndeadline = 0.5\n'

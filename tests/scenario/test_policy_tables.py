@@ -17,7 +17,7 @@ from tests.support.scenarios import (
 )
 
 
-def test_policies_without_a_table_share_what_they_know(tmp_path: Path) -> None:
+def test_policies_without_a_table_inherit_known_parameters(tmp_path: Path) -> None:
     text = LEDGER.replace("quorum = 3", 'quorum = 3\nlate = "keep"')
     scenario = loaded(tmp_path, text)
     assert scenario.policy("agu") == agu(quorum=3, deadline=0.5)
@@ -25,7 +25,7 @@ def test_policies_without_a_table_share_what_they_know(tmp_path: Path) -> None:
     assert scenario.label == "mcu"
 
 
-def test_a_table_is_all_that_a_policy_knows(tmp_path: Path) -> None:
+def test_policy_with_a_table_inherits_nothing(tmp_path: Path) -> None:
     text = LEDGER + (
         '[policies.awu]\ndeadline = 2.0\n[policies.long]\nname = "mcu"\nquorum = 1\ndeadline = 9\n'
     )
@@ -82,7 +82,7 @@ POLICIES = {
 }
 
 
-def test_a_policy_is_checked_with_the_crashes_it_will_meet(tmp_path: Path) -> None:
+def test_policy_is_checked_with_the_crash_probability(tmp_path: Path) -> None:
     text = FEDERATION + '[policy]\nname = "fedavg"\n' + RUN
     assert loaded(tmp_path, text).label == "fedavg"
     assert refused(tmp_path, text + "crash = 0.1").startswith("policy: Without a deadline")
@@ -100,7 +100,7 @@ def test_a_policy_that_lacks_a_parameter_asks_for_a_table(tmp_path: Path) -> Non
         loaded(tmp_path, text).policy("mcu")
 
 
-def test_what_is_inherited_and_does_not_fit_says_where_it_is_from(tmp_path: Path) -> None:
+def test_error_of_an_inherited_parameter_names_its_table(tmp_path: Path) -> None:
     said = (
         r"policies.fedavg: The quorum must be at most .* \(2\). Got 3: it could never be met. "
         r"There is no table \[policies.fedavg\], so fedavg takes from \[policy\] the parameters "
@@ -116,5 +116,5 @@ CASES = [(FEDERATION + RUN + "[policy]\n" + lines, said) for lines, said in POLI
 
 
 @pytest.mark.parametrize(("text", "said"), CASES, ids=[said for _, said in CASES])
-def test_what_cannot_be_run_is_refused_in_a_sentence(tmp_path: Path, text: str, said: str) -> None:
+def test_unusable_policies_are_refused(tmp_path: Path, text: str, said: str) -> None:
     assert refused(tmp_path, text).startswith(said)

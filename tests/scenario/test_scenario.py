@@ -32,7 +32,7 @@ from tests.support.scenarios import (
 )
 
 
-def test_a_ledger_alone(tmp_path: Path) -> None:
+def test_scenario_without_a_task(tmp_path: Path) -> None:
     scenario = loaded(tmp_path, LEDGER)
     assert scenario.name == "scenario"
     assert scenario.federation.latency == Exponential(1.0)
@@ -42,7 +42,7 @@ def test_a_ledger_alone(tmp_path: Path) -> None:
     assert scenario.task(0) is None
 
 
-def test_every_table(tmp_path: Path) -> None:
+def test_scenario_with_every_table(tmp_path: Path) -> None:
     text = """
         [federation]
         clients = 20
@@ -87,7 +87,7 @@ def test_every_table(tmp_path: Path) -> None:
     assert np.array_equal(task.shards.rows, expected.rows)
 
 
-def test_rounds_and_seeds_may_be_others(tmp_path: Path) -> None:
+def test_rounds_and_seeds_may_be_replaced(tmp_path: Path) -> None:
     scenario = loaded(tmp_path, LEDGER).with_run(rounds=99, seeds=range(3))
     assert scenario.run == {"rounds": 99}
     assert scenario.seeds == (0, 1, 2)
@@ -98,7 +98,7 @@ def test_rounds_and_seeds_may_be_others(tmp_path: Path) -> None:
             scenario.with_run(seeds=wrong)
 
 
-def test_a_scenario_has_a_federation(tmp_path: Path) -> None:
+def test_federation_is_required(tmp_path: Path) -> None:
     scenario = loaded(tmp_path, WHOLE)
     assert load_federation(scenario.path).clients == scenario.federation.clients
 
@@ -172,11 +172,11 @@ CASES: list[Any] = [
 
 
 @pytest.mark.parametrize(("text", "said"), CASES, ids=[said for _, said in CASES])
-def test_what_cannot_be_run_is_refused_in_a_sentence(tmp_path: Path, text: str, said: str) -> None:
+def test_unusable_scenarios_are_refused(tmp_path: Path, text: str, said: str) -> None:
     assert refused(tmp_path, text).startswith(said)
 
 
-def test_a_scenario_may_be_varied(tmp_path: Path) -> None:
+def test_values_of_a_scenario_may_be_changed(tmp_path: Path) -> None:
     scenario = loaded(tmp_path, WHOLE)
     other = scenario.with_values(
         {"policy.quorum": 7, "task.rate": 0.5, "policies.awu.deadline": 2.0}
@@ -190,12 +190,12 @@ def test_a_scenario_may_be_varied(tmp_path: Path) -> None:
     assert "policies" not in scenario.tables
 
 
-def test_a_group_may_be_varied(tmp_path: Path) -> None:
+def test_values_of_a_group_may_be_changed(tmp_path: Path) -> None:
     groups = "[[federation.group]]\nclients = 5\nrate = 1.0\n" * 2
     scenario = loaded(tmp_path, groups + POLICY + RUN)
     assert scenario.with_values({"federation.group.1.clients": 9}).federation.clients == 14
 
 
-def test_what_is_varied_is_checked(tmp_path: Path) -> None:
+def test_changed_values_are_checked(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"quorums.*not known.*quorum"):
         loaded(tmp_path, LEDGER).with_values({"policy.quorums": 7})

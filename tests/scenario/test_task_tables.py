@@ -24,7 +24,7 @@ from tests.support.scenarios import (
 )
 
 
-def test_the_seed_decides_who_holds_what(tmp_path: Path) -> None:
+def test_partition_depends_on_the_seed(tmp_path: Path) -> None:
     scenario = loaded(tmp_path, WHOLE)
     first, again, other = (scenario.task(seed) for seed in (0, 0, 1))
     assert first is not None
@@ -35,7 +35,9 @@ def test_the_seed_decides_who_holds_what(tmp_path: Path) -> None:
     assert first.data is other.data
 
 
-def test_examples_are_loaded_once_and_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_are_loaded_once_and_lazily(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls = []
     load = cafe.data.load
 
@@ -154,12 +156,12 @@ LEARNERS = {
 @pytest.mark.parametrize(
     "line", ["batch = 0", "rate = 0", "rate = { beta = 0, gamma = 1 }", 'server = "adm"']
 )
-def test_a_task_is_checked_before_there_are_examples(tmp_path: Path, line: str) -> None:
+def test_task_is_checked_before_examples_are_loaded(tmp_path: Path, line: str) -> None:
     with pytest.raises(FileError, match=r"scenario\.toml: task"):
         loaded(tmp_path, LEDGER + TASK + line + "\n" + LEARNER)
 
 
-def test_examples_that_are_not_found_name_the_scenario(
+def test_error_about_missing_examples_names_the_scenario(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAFE_DATA", str(tmp_path / "nowhere"))
@@ -188,5 +190,5 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "said"), CASES, ids=[said for _, said in CASES])
-def test_what_cannot_be_run_is_refused_in_a_sentence(tmp_path: Path, text: str, said: str) -> None:
+def test_unusable_tasks_are_refused(tmp_path: Path, text: str, said: str) -> None:
     assert refused(tmp_path, text).startswith(said)

@@ -44,7 +44,7 @@ def failure(policy: Any) -> str:
     ids=lambda policy: policy.name,
 )
 @pytest.mark.slow
-def test_policies_that_keep_to_the_contract(policy: Policy) -> None:
+def test_policies_that_satisfy_the_contract(policy: Policy) -> None:
     check_policy(policy, rounds=12)
 
 
@@ -62,7 +62,7 @@ def own_generator() -> Policy:
     return replace(BASE, name="dice", invite=invite, parameters={})
 
 
-def test_a_generator_of_its_own() -> None:
+def test_policy_with_its_own_generator() -> None:
     text = failure(own_generator())
     assert text.startswith("The policy dice failed the check 'same seed, same run': in round 0, ")
     assert "the first run and" in text
@@ -78,14 +78,14 @@ def counter() -> Policy:
     return replace(BASE, name="counter", merge=merge, parameters={})
 
 
-def test_state_in_a_closure() -> None:
+def test_policy_with_state_in_a_closure() -> None:
     """A second run reveals it; if each run has a new policy, a restored run reveals it."""
     assert "same seed, same run" in failure(counter())
     text = failure(counter)
     assert "The policy counter failed the check 'save and restore'" in text
 
 
-def test_a_state_that_is_changed_in_place() -> None:
+def test_policy_that_changes_its_state_in_place() -> None:
     def observe(ledger: Ledger, outcome: Outcome, closed: Closed) -> list[int]:
         state: list[int] = ledger.state or []
         state.append(outcome.used)
@@ -96,7 +96,7 @@ def test_a_state_that_is_changed_in_place() -> None:
     assert "in round 1" in text
 
 
-def test_arrays_that_are_written() -> None:
+def test_policy_that_writes_to_arrays() -> None:
     def carry(ledger: Ledger, closed: Closed) -> Carried:
         closed.arrived[:] = 0.0
         return Carried()
@@ -123,26 +123,26 @@ def test_a_column_that_all_jobs_share_cannot_be_written() -> None:
     assert "merge tried to write to a read-only array in round 0" in text
 
 
-def test_an_error_is_told_without_a_guess_at_its_cause() -> None:
+def test_error_is_reported_without_a_guess_at_its_cause() -> None:
     text = failure(replace(BASE, observe=lambda *_: (1, 2)))
     assert "must answer a state in observe that survives a JSON round trip" in text
     assert "usually means" not in text
 
 
-def test_a_policy_without_time() -> None:
+def test_policy_that_fails_every_round_at_once() -> None:
     """All its rounds fail at once: ages stay 0, and there is no update."""
     with pytest.raises(InfeasibleError, match="No round"):
         check_policy(replace(BASE, close=lambda *_: FAIL), rounds=3)
 
 
-def test_local_models_that_are_not_announced() -> None:
+def test_local_models_that_are_not_declared() -> None:
     text = failure(replace(agu(quorum=12, deadline=0.2), needs=frozenset()))
     assert "'live = engine'" in text
     assert 'Add "local models" to its needs' in text
 
 
 @pytest.mark.parametrize("given", [3, lambda: 3, mcu, Policy])
-def test_what_is_no_policy(given: Any) -> None:
+def test_invalid_arguments_are_refused(given: Any) -> None:
     with pytest.raises(InputError, match="check_policy needs a policy"):
         check_policy(given)
     wrong: Any = 3
@@ -150,7 +150,7 @@ def test_what_is_no_policy(given: Any) -> None:
         check_policy(BASE, federation=wrong)
 
 
-def test_nothing_of_a_test_library_is_needed() -> None:
+def test_no_test_library_is_imported() -> None:
     for module in (
         cafe.testing,
         cafe.testing.contract,
@@ -162,7 +162,7 @@ def test_nothing_of_a_test_library_is_needed() -> None:
         assert "hypothesis" not in text
 
 
-def test_a_policy_that_never_succeeds_was_not_checked() -> None:
+def test_policy_that_never_succeeds_is_an_error() -> None:
     slow = cafe.Federation(5, cafe.Constant(2.0))
     with pytest.raises(InfeasibleError, match="No round of the policy mcu succeeded in 6 rounds"):
         check_policy(mcu(quorum=1, deadline=1.0), federation=slow, rounds=6)

@@ -44,7 +44,7 @@ def test_clients_report_after_their_response_times() -> None:
         ("twice", Fate.FRESH),
     ],
 )
-def test_faults_have_their_fates(way: str, fate: Fate) -> None:
+def test_each_fault_has_its_fate(way: str, fate: Fate) -> None:
     """Client 0 reports; client 1 has the fault."""
     wire = VirtualWire(steady(1.0, 1.5))
     wire.behave = lambda order: way if order.number == 1 else "report"

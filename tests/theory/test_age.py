@@ -36,7 +36,7 @@ def test_age_of_every_client(game: Game) -> None:
     assert found.normalised_age == found.age / game.deadline
 
 
-def test_length_and_use_are_correlated_and_it_cancels() -> None:
+def test_correlation_of_length_and_use_cancels() -> None:
     """Early rounds favour the fast: E[Y | used] differs from E[Y], yet only E[Y] enters the age."""
     rates = np.array([0.2, 1.0, 1.0, 4.0])
     federation = Federation.exponential(rates)
@@ -86,7 +86,7 @@ def test_corollary_2(target: int | None) -> None:
         assert np.all(np.diff(ages, axis=0) >= -1e-12 * ages[1:])
 
 
-def test_closing_early_makes_clients_younger() -> None:
+def test_closing_early_lowers_the_age() -> None:
     """At the paper's own optimum, 50 clients and T = 8.52, all clients report long before T."""
     federation = Federation(50, Exponential(1.0))
     wait = age_by_kind(Setting(federation, 1, 8.52))[0]
@@ -94,7 +94,7 @@ def test_closing_early_makes_clients_younger() -> None:
     assert close < 0.6 * wait
 
 
-def test_a_client_that_is_never_used_is_infinitely_old() -> None:
+def test_age_of_a_client_that_is_never_used_is_infinite() -> None:
     federation = Federation(3, Uniform(np.array([0.1, 0.1, 5.0]), np.array([1.0, 1.0, 6.0])))
     assert np.all(age_by_kind(Setting(federation, 3, 0.5)) == np.inf)
     ages = age_by_kind(Setting(federation, 2, 0.5))
@@ -111,6 +111,6 @@ def test_age_is_never_minus_infinity(quorum: int, target: int | None) -> None:
     assert age_as_printed(1000, 1.0, 1000, 1e-5) == np.inf
 
 
-def test_chances_below_the_smallest_number_are_infinite_ages() -> None:
+def test_underflowing_probabilities_give_infinite_ages() -> None:
     federation = Federation(5, Exponential(1e-62))
     assert np.all(age_by_kind(Setting(federation, 5, 1.0)) == np.inf)

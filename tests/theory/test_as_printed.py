@@ -88,7 +88,7 @@ def test_the_objective(
     assert printed == pytest.approx(sums, rel=1e-9)
 
 
-def test_the_objective_has_two_valleys() -> None:
+def test_objective_has_two_local_minima() -> None:
     """Fig. 3: N = 50, prices 20 and 100; the minimum at the longer deadline is the better one."""
     x = np.geomspace(0.005, 50, 4000)
     values = np.array([objective_as_printed(50, 1.0, t, 20.0, 100.0) for t in x])

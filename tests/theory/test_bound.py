@@ -121,7 +121,7 @@ SETTINGS = [(1, 0.1), (1, 0.7), (1, 4.0), (4, 0.5), (8, 0.7), (10, 2.0)]
 
 @pytest.mark.parametrize("noise", [0.0, 0.5, 8.0])
 @pytest.mark.parametrize(("quorum", "deadline"), SETTINGS)
-def test_both_bounds_hold_and_the_corrected_is_the_better(
+def test_both_bounds_hold_and_the_corrected_one_is_tighter(
     counted: Counter, quorum: int, deadline: float, noise: float
 ) -> None:
     """Each bound with the schedule of its theorem; failed rounds count as rounds."""
@@ -148,7 +148,7 @@ def test_both_bounds_hold_and_the_corrected_is_the_better(
 
 
 @pytest.mark.parametrize(("quorum", "deadline"), [(1, 0.2), (6, 0.8)])
-def test_the_moment_recursion_is_what_training_does(
+def test_moment_recursion_agrees_with_simulated_training(
     counted: Counter, quorum: int, deadline: float
 ) -> None:
     """Federated SGD simulated 4000 times, with failed rounds and noise."""
@@ -171,7 +171,7 @@ def test_the_moment_recursion_is_what_training_does(
 
 
 @pytest.mark.parametrize(("quorum", "deadline"), [(1, 0.05), (1, 0.6), (5, 0.6), (9, 1.5)])
-def test_the_mean_gradient_has_this_variance(quorum: int, deadline: float) -> None:
+def test_variance_of_the_mean_gradient(quorum: int, deadline: float) -> None:
     """E||g||^2 = Q ||grad F||^2 + c_M V, and the noise adds e_M sigma^2 (paper notes, 1.1)."""
     world = quadratics(3)
     federation = Federation(10, Exponential(1.0))
@@ -197,7 +197,7 @@ def test_the_mean_gradient_has_this_variance(quorum: int, deadline: float) -> No
 # --------------------------------------------------------------------------------- variance factors
 
 
-def test_the_factors(game: Game) -> None:
+def test_variance_factors_agree_with_simulation(game: Game) -> None:
     """With a target, n is cut to the first K reports."""
     played, found = game.played, game.expected
     used, clients = played.used.sum(axis=1), game.federation.clients
@@ -209,7 +209,7 @@ def test_the_factors(game: Game) -> None:
 
 
 @pytest.mark.parametrize("clients", [1, 2, 3, 7, 11, 50])
-def test_when_everybody_reports_nothing_is_sampled(clients: int) -> None:
+def test_no_sampling_variance_if_all_clients_report(clients: int) -> None:
     """The mean gradient is then exact, except for its noise sigma^2 / N."""
     for quorum in {1, clients}:
         setting = Setting(Federation(clients, Exponential(1.0)), quorum, 60.0)
@@ -247,7 +247,7 @@ variances = st.builds(
 @pytest.mark.parametrize("slack", [False, True])
 @steady
 @given(problems, variances, st.integers(1, 10**6))
-def test_the_corrected_bound_is_the_recursions(
+def test_corrected_bound_follows_from_the_recursion(
     slack: bool, problem: Problem, variance: Variance, t: int
 ) -> None:
     """L / (2 (gamma + t)) (beta^2 B / (beta A - 1) + (gamma + 1) eps), as in the appendix."""
@@ -310,18 +310,18 @@ def test_rounds_to_gap_inverts_the_bound(
     assert float(bound(problem, variance, rounds)) == pytest.approx(gap, rel=1e-9)
 
 
-def test_a_gap_that_is_there_already_takes_one_update() -> None:
+def test_gap_that_is_already_reached_takes_one_update() -> None:
     problem, variance = Problem(2.0, 1.0, 1.0, 1.0, 1.0), Variance(0.5, 0.1, 0.05)
     assert float(rounds_to_gap(problem, variance, 1e9)) == 2.0
 
 
 @pytest.mark.parametrize("gap", [0.0, -1.0])
-def test_a_gap_that_cannot_be_reached_takes_for_ever(gap: float) -> None:
+def test_unreachable_gap_takes_infinitely_many_rounds(gap: float) -> None:
     problem, variance = Problem(2.0, 1.0, 1.0, 1.0, 1.0), Variance(0.5, 0.1, 0.05)
     assert float(rounds_to_gap(problem, variance, gap)) == np.inf
 
 
-def test_without_success_nothing_is_bounded() -> None:
+def test_bound_is_infinite_without_success() -> None:
     problem = Problem(2.0, 1.0, 1.0, 1.0, 1.0)
     never = Variance(0.0, 0.0, 0.0)
     assert float(bound(problem, never, 100)) == np.inf
@@ -350,7 +350,7 @@ def test_many_settings_at_once() -> None:
 # ------------------------------------------------------------------------------------ the constants
 
 
-def test_of_a_ratio() -> None:
+def test_problem_from_a_ratio() -> None:
     """Only sigma^2 / (2 L Gamma) matters for comparisons."""
     problem = Problem.from_ratio(3.0)
     assert problem.noise / (2 * problem.smoothness * problem.heterogeneity) == 3.0

@@ -46,13 +46,13 @@ def test_known_values(clients: int, quorum: int, deadline: float, wanted: float)
     assert broadcasts(turnout) == pytest.approx(wanted, rel=5e-5)
 
 
-def test_more_quorum_more_broadcasts() -> None:
+def test_larger_quorum_needs_more_broadcasts() -> None:
     rates = np.random.default_rng(1).lognormal(0.0, 1.0, 12)
     for federation in (Federation(12, Exponential(1.0)), Federation.exponential(rates)):
         found = [broadcasts(Turnout.of(federation, quorum, 0.5)) for quorum in range(1, 13)]
         assert np.all(np.diff(found) > 0)
 
 
-def test_where_no_round_succeeds() -> None:
+def test_no_round_succeeds() -> None:
     assert broadcasts(Turnout.of(Federation(3, Uniform(2.0, 3.0)), 1, 1.0)) == np.inf
     assert broadcasts_as_printed(1000, 1.0, 1000, 1e-5) == np.inf

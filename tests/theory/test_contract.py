@@ -108,7 +108,7 @@ def test_every_scalar_has_a_unit() -> None:
 @every_target
 @pytest.mark.parametrize("scale", [1e-4, 1e7])
 @pytest.mark.slow
-def test_the_unit_of_time_is_free(make: Make, target: int | None, scale: float) -> None:
+def test_time_unit_does_not_matter(make: Make, target: int | None, scale: float) -> None:
     federation = make()
     base = expect(federation, quorum=4, deadline=0.9, target=target)
     other = expect(federation.scaled(scale), quorum=4, deadline=0.9 * scale, target=target)
@@ -116,7 +116,7 @@ def test_the_unit_of_time_is_free(make: Make, target: int | None, scale: float) 
 
 
 @every_target
-def test_the_order_of_clients_is_free(target: int | None) -> None:
+def test_order_of_clients_does_not_matter(target: int | None) -> None:
     rates = np.random.default_rng(1).lognormal(0.0, 0.8, 9)
     share = np.linspace(0.5, 1.0, 9)
     order = np.random.default_rng(2).permutation(9)
@@ -142,7 +142,7 @@ def test_equal_clients_may_share_a_kind(target: int | None) -> None:
 @every_target
 @pytest.mark.parametrize("deadline", [0.1, 4.0])
 @pytest.mark.slow
-def test_order_among_quantities(make: Make, target: int | None, deadline: float) -> None:
+def test_inequalities_between_quantities(make: Make, target: int | None, deadline: float) -> None:
     for quorum in (1, 4):
         found = expect(make(), quorum=quorum, deadline=deadline, target=target)
         assert all(value is None or value >= 0 for value in found.to_dict().values())
@@ -198,7 +198,7 @@ def test_a_short_deadline(quorum: int) -> None:
 
 @pytest.mark.parametrize("target", [None, 5, 3])
 @pytest.mark.parametrize("quorum", [1, 2, 3])
-def test_where_no_round_can_succeed(quorum: int, target: int | None) -> None:
+def test_no_round_can_succeed(quorum: int, target: int | None) -> None:
     """Infinite values, not errors or warnings, and never -inf, which would count as the best."""
     found = expect(Federation(5, Uniform(2.0, 3.0)), quorum=quorum, deadline=1.0, target=target)
     assert found.success_probability == 0.0
@@ -216,7 +216,7 @@ def test_where_no_round_can_succeed(quorum: int, target: int | None) -> None:
 
 @pytest.mark.parametrize("rate", [1e-60, 1e-62, 1e-64, 1e-100])
 @pytest.mark.parametrize("target", [None, 5])
-def test_where_success_is_all_but_impossible(rate: float, target: int | None) -> None:
+def test_success_is_nearly_impossible(rate: float, target: int | None) -> None:
     """Even if probabilities underflow to 0, there is no warning."""
     found = expect(Federation(5, Exponential(rate)), quorum=5, deadline=1.0, target=target)
     assert found.broadcasts >= 1e299

@@ -142,7 +142,7 @@ def test_small_federations(
 
 @steady
 @given(st.lists(st.floats(1e-12, 1 - 1e-12), min_size=1, max_size=12), st.data())
-def test_any_chances(counted: Counter, report: list[float], data: st.DataObject) -> None:
+def test_any_probabilities(counted: Counter, report: list[float], data: st.DataObject) -> None:
     quorum = data.draw(st.integers(1, len(report)))
     check(counted, report, 1.0 - np.array(report), np.ones(len(report)), quorum)
 
@@ -195,7 +195,7 @@ def test_many_kinds_at_the_ends(counted: Counter, quorum: int) -> None:
 
 
 @pytest.mark.parametrize("quorum", [1, 5, 60, 130, 199, 230, 260])
-def test_groups(counted: Counter, quorum: int) -> None:
+def test_groups_of_equal_clients(counted: Counter, quorum: int) -> None:
     report = [0.9, 1e-3, 0.4, 1.0, 0.0, 1.0, 0.999]
     miss = [0.1, 1 - 1e-3, 0.6, 0.0, 1.0, 1e-40, 0.001]
     check(counted, report, miss, [40, 90, 60, 20, 10, 30, 10], quorum)
@@ -220,7 +220,7 @@ def test_a_tail_of_1e_200_has_all_its_digits(counted: Counter) -> None:
     check(counted, report, 1 - report, np.ones(400), 55)
 
 
-def test_steps_between_depths(counted: Counter) -> None:
+def test_very_different_probabilities(counted: Counter) -> None:
     """Very different chances: the tilted sum varies little, and one client fewer matters."""
     number = [5, 3, 2, 2]
     for depths in [(1e-10, 1e-34, 1e-57), (1e-4, 1e-17, 1e-60), (1e-12, 1e-12, 1e-80)]:
@@ -230,7 +230,7 @@ def test_steps_between_depths(counted: Counter) -> None:
             check(counted, miss, report, number, quorum)
 
 
-def test_what_is_impossible_is_exactly_zero(counted: Counter) -> None:
+def test_impossible_events_have_probability_zero(counted: Counter) -> None:
     """Rounding noise instead of 0 would give a finite age to a client that is never used."""
     for quorum in range(1, 6):
         check(counted, [0.0, 0.54], [1.0, 0.46], [3, 2], quorum)
@@ -240,7 +240,7 @@ def test_what_is_impossible_is_exactly_zero(counted: Counter) -> None:
         check(counted, [0.0, 1.0], [1.0, 0.0], [2, 3], quorum)
 
 
-def test_everybody() -> None:
+def test_probability_that_all_clients_report() -> None:
     chances = np.array([0.9, 0.25, 0.5])
     found = turnout(chances, 1 - chances, [2, 1, 3], 1)
     assert found.everybody == pytest.approx(0.9**2 * 0.25 * 0.5**3, rel=1e-14)
@@ -291,7 +291,7 @@ def test_equal_clients_are_binomial(clients: int, chance: float, spread: float) 
 
 @pytest.mark.parametrize("clients", [40, 2_000, 200_000])
 @pytest.mark.parametrize("chance", [0.003, 0.6])
-def test_a_kind_is_as_many_equal_clients(clients: int, chance: float) -> None:
+def test_kind_equals_that_many_equal_clients(clients: int, chance: float) -> None:
     quorum = max(1, round(clients * chance * 1.1))
     kind = turnout([chance], [1 - chance], [clients], quorum)
     each = of_chances(np.full(clients, chance), quorum)
@@ -300,7 +300,7 @@ def test_a_kind_is_as_many_equal_clients(clients: int, chance: float) -> None:
         np.testing.assert_allclose(getattr(each, name), wanted, rtol=1e-9, err_msg=name)
 
 
-def test_memory_is_a_few_arrays_of_the_clients() -> None:
+def test_memory_is_a_few_arrays_of_client_length() -> None:
     clients = 1_000_000
     report = np.random.default_rng(0).random(clients)
     found = turnout(report, 1 - report, np.ones(clients), clients // 2 + 300)
@@ -317,7 +317,7 @@ def test_memory_is_a_few_arrays_of_the_clients() -> None:
 # ----------------------------------------------------------------------------------- of federations
 
 
-def test_of_a_federation(game: Game) -> None:
+def test_turnout_of_a_federation_agrees_with_simulation(game: Game) -> None:
     played, found = game.played, game.expected.setting.turnout
     failed = ~played.success
     came = played.came.sum(axis=1)
@@ -340,7 +340,7 @@ def test_of_a_federation(game: Game) -> None:
     game.agree(masses @ (values == game.quorum), came == game.quorum)
 
 
-def test_a_miss_keeps_its_digits_where_the_report_is_certain() -> None:
+def test_miss_is_precise_when_the_report_is_certain() -> None:
     """At 60 mean latencies a report rounds to 1, and a miss is 1e-26."""
     found = Turnout.of(Federation(5, Exponential(1.0)), 5, 60.0)
     assert float(found.report[0]) == 1.0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.support.theory_oracles import Game
 
 
-def test_moments(game: Game) -> None:
+def test_moments_agree_with_simulation(game: Game) -> None:
     played, duration = game.played, game.expected.setting.duration
     game.agree(duration.mean, played.length)
     game.agree(duration.second, played.length**2)
@@ -39,7 +39,7 @@ def test_moments(game: Game) -> None:
     game.agree(game.expected.setting.work, played.work)
 
 
-def test_who_is_used(game: Game) -> None:
+def test_participation_agrees_with_simulation(game: Game) -> None:
     setting = game.expected.setting
     game.agree(game.federation.by_client(setting.participation), game.played.used)
     game.agree(setting.used, game.played.used.sum(axis=1))
@@ -121,7 +121,7 @@ def test_latencies_with_breaks(name: str, everybody: bool) -> None:
     assert duration.second == pytest.approx(second, rel=1e-6)
 
 
-def test_more_breaks_than_can_be_told_apart() -> None:
+def test_very_many_breaks() -> None:
     latency = observed(3000)
     times = np.sort(np.asarray(latency.times))
     # The largest of 20 draws: each observed value's chance to be it.
@@ -144,7 +144,7 @@ def test_constant_times_are_exact(seed: int) -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e6, 1e9])
-def test_the_unit_of_time_is_free(scale: float) -> None:
+def test_time_unit_does_not_matter(scale: float) -> None:
     for latency in (LogNormal(0.0, 2.0), Weibull(0.4, 1.0), Exponential(1.0)):
         base, work = early_close(Federation(30, latency), 30, 1e4)
         other, more = early_close(Federation(30, latency.scaled(scale)), 30, 1e4 * scale)
@@ -153,13 +153,13 @@ def test_the_unit_of_time_is_free(scale: float) -> None:
         assert more == pytest.approx(scale * work, rel=1e-10)
 
 
-def test_a_target_out_of_reach_waits_for_the_deadline() -> None:
+def test_unreachable_target_waits_for_the_deadline() -> None:
     duration, work = early_close(Federation(4, Uniform(2.0, 3.0)), 2, 1.5)
     assert (duration.mean, duration.second, duration.mean_when_full) == (1.5, 2.25, 0.0)
     assert work == 6.0
 
 
-def test_overtaken_adds_up() -> None:
+def test_overtaken_probabilities_sum_to_the_expected_surplus() -> None:
     """Beyond the target, n - K reports come too late: sum_k Pr(k is late) = E[(n - K)^+]."""
     federation = Federation.join(
         Federation(4, Exponential(1.0)),
@@ -173,7 +173,7 @@ def test_overtaken_adds_up() -> None:
         assert float(federation.number @ late) == pytest.approx(beyond, rel=1e-8)
 
 
-def test_the_slow_are_overtaken_long_after_the_round_has_closed() -> None:
+def test_slow_clients_are_overtaken_long_after_the_round_has_closed() -> None:
     """A round closes within seconds; almost all slow clients report in the hours after it."""
     federation = Federation.join(
         Federation(30, Exponential(1.0)), Federation(10, ShiftedExponential(30.0, 0.01))
@@ -183,7 +183,7 @@ def test_the_slow_are_overtaken_long_after_the_round_has_closed() -> None:
     assert fast == pytest.approx(25 / 30, rel=1e-9)
 
 
-def test_overtaken_of_equal_clients_in_different_clothes() -> None:
+def test_overtaken_probability_of_equal_clients_as_different_kinds() -> None:
     """Kinds with the same latency: the integral must agree with the symmetric shortcut."""
     one, two = Federation(6, Exponential(1.3)), Federation(6, Exponential(np.full(6, 1.3)))
     for target in (2, 4, 5):
@@ -192,7 +192,7 @@ def test_overtaken_of_equal_clients_in_different_clothes() -> None:
         np.testing.assert_allclose(apart, np.full(6, alike[0]), rtol=1e-9)
 
 
-def test_who_is_first_needs_a_density() -> None:
+def test_target_with_unequal_clients_needs_a_density() -> None:
     federation = Federation(4, Constant(np.array([1.0, 2.0, 3.0, 4.0])))
     with pytest.raises(InputError, match="density"):
         _ = expect(federation, quorum=1, deadline=5.0, target=2).age

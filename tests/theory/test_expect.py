@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.support.theory_oracles import Game
 
 
-def test_the_rest(game: Game) -> None:
+def test_other_quantities_agree_with_simulation(game: Game) -> None:
     """Quantities that have no test file of their own."""
     played, found = game.played, game.expected
     came = played.came.sum(axis=1)
@@ -30,7 +30,7 @@ def test_the_rest(game: Game) -> None:
     game.agree(found.merit, game.quorum * others.mean(axis=1))
 
 
-def test_parts_and_wholes(game: Game) -> None:
+def test_parts_add_up_to_wholes(game: Game) -> None:
     found = game.expected
     assert found.share_by_client.sum() == pytest.approx(found.success_probability, rel=1e-11)
     assert found.mean_share == pytest.approx(found.share_by_client.mean(), rel=1e-11)
@@ -52,7 +52,7 @@ def test_bias() -> None:
     assert expect(slow, quorum=1, deadline=1.0).bias == pytest.approx(0.9, abs=1e-6)
 
 
-def test_as_a_dictionary(game: Game) -> None:
+def test_expectation_as_a_dictionary(game: Game) -> None:
     scalars = game.expected.to_dict()
     for name, value in scalars.items():
         assert value == getattr(game.expected, name)
@@ -64,7 +64,7 @@ def test_as_a_dictionary(game: Game) -> None:
         assert missing == {"absent_waste", "agu_waste", "agu_waste_union"}
 
 
-def test_steps_take_their_time() -> None:
+def test_step_time_is_part_of_the_latency() -> None:
     """A memoryless client that first computes for 5 x 0.1: 1 - exp(-(1 - 0.5)) report by 1."""
     federation = Federation(10, Exponential(1.0), per_step=0.1)
     found = expect(federation, quorum=1, deadline=1.0, steps=5)
@@ -75,7 +75,7 @@ def test_steps_take_their_time() -> None:
     assert expect(federation, quorum=1, deadline=1.0, steps=10).success_probability == 0.0
 
 
-def test_steps_that_take_no_time_change_no_bit() -> None:
+def test_steps_without_time_change_no_bit() -> None:
     federation = Federation.exponential([0.3, 1.0, 2.0], [0.5, 1.0, 0.9])
     one = expect(federation, quorum=2, deadline=1.0, target=3)
     assert expect(federation, quorum=2, deadline=1.0, target=3, steps=7).to_dict() == one.to_dict()

@@ -40,7 +40,7 @@ def test_any_tilt_gives_the_same_sum(counted: Counter, theta: float, first: int,
 
 
 @pytest.mark.parametrize("theta", [-0.5, 0.0, 0.5])
-def test_without_one_of_each_kind(counted: Counter, theta: float) -> None:
+def test_mass_without_one_client_of_each_kind(counted: Counter, theta: float) -> None:
     report, number = some(5), np.array([1.0, 4.0, 2.0, 7.0, 1.0])
     found = Tilted(trials(report, number), theta).mass_without(3, 8, lambda k: 1 / (1 + k))
     for k in range(5):
@@ -53,7 +53,7 @@ def test_without_one_of_each_kind(counted: Counter, theta: float) -> None:
         assert found[k] == pytest.approx(wanted, rel=1e-11)
 
 
-def test_without_one_there_is_one_less() -> None:
+def test_sum_without_one_trial_is_below_the_number_of_trials() -> None:
     """With one trial left out, the sum cannot reach the number of trials."""
     assert np.all(Tilted(trials(some(6)), 0.5).mass_without(6, 6) == 0.0)
 
@@ -81,7 +81,7 @@ def test_the_characteristic_function(clients: int) -> None:
     np.testing.assert_allclose(sums.characteristic, plain, atol=1e-13)
 
 
-def test_few_angles_carry_all() -> None:
+def test_number_of_angles_is_bounded() -> None:
     """The angles left out are negligible; the number of angles kept does not grow with N."""
     for clients in (100, 10_000, 1_000_000):
         sums = Tilted(Trials(np.array([0.3]), np.array([0.7]), np.array([float(clients)])), 0.0)
@@ -111,7 +111,7 @@ def test_the_saddle_is_near_its_target(
 
 @pytest.mark.parametrize("variance", [4.0, 29.0, 31.0, 150.0])
 @pytest.mark.parametrize("theta", [-0.2, 0.0, 0.2])
-def test_the_table_is_as_good_as_doing_all_kinds(
+def test_interpolation_agrees_with_exact_kinds(
     monkeypatch: pytest.MonkeyPatch, variance: float, theta: float
 ) -> None:
     """From variance 30 up one table covers all kinds; below there are three zones."""
@@ -129,7 +129,7 @@ def test_the_table_is_as_good_as_doing_all_kinds(
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
-def test_the_table_of_a_side_zone_up_to_its_edge(
+def test_interpolation_at_the_edge_of_a_side_zone(
     monkeypatch: pytest.MonkeyPatch, mirrored: bool
 ) -> None:
     """Few reports, or few misses: every angle counts, and the singularities are nearest."""
@@ -141,7 +141,7 @@ def test_the_table_of_a_side_zone_up_to_its_edge(
     np.testing.assert_allclose(table, Tilted(kinds, 0.0).mass_without(*reach), rtol=1e-13)
 
 
-def test_equal_kinds_beyond_the_table() -> None:
+def test_interpolation_of_equal_kinds() -> None:
     """A table over an interval of width 0 is one value."""
     report = np.full(1000, 0.3)
     found = Tilted(trials(report), 0.0).mass_without(0, 300)

@@ -35,14 +35,14 @@ def test_a_bad_target_is_named(quorum: int, target: object) -> None:
         Setting(FEDERATION, quorum, 1.0, target)  # type: ignore[arg-type]
 
 
-def test_the_time_of_steps_must_be_in_the_latency() -> None:
+def test_step_time_must_be_in_the_latency() -> None:
     federation = Federation(5, Exponential(1.0), per_step=0.1)
     with pytest.raises(InputError, match=r"per_step is above 0: pass federation.at_steps"):
         Setting(federation, 2, 1.0)
     assert Setting(federation.at_steps(2), 2, 1.0).turnout.mean > 0
 
 
-def test_whole_numbers_of_numpy_are_welcome() -> None:
+def test_numpy_numbers_are_accepted() -> None:
     quorum, target = np.int64(2), np.int32(4)
     found = expect(FEDERATION, quorum=quorum, deadline=np.float64(1), target=target)  # type: ignore[arg-type]
     plain = expect(FEDERATION, quorum=2, deadline=1.0, target=4)
@@ -58,7 +58,7 @@ def test_a_round_lasts_until_the_deadline_unless_there_is_a_target() -> None:
     assert Setting(FEDERATION, 2, 0.7, 5).duration.mean < 0.7
 
 
-def test_a_target_of_everybody_changes_no_count() -> None:
+def test_target_of_all_clients_changes_no_count() -> None:
     """All reports are used with and without the target; only time is saved."""
     wait, close = Setting(FEDERATION, 2, 0.7), Setting(FEDERATION, 2, 0.7, 5)
     assert close.target_turnout is None
@@ -66,7 +66,7 @@ def test_a_target_of_everybody_changes_no_count() -> None:
     assert wait.work == pytest.approx(close.work, rel=1e-10)
 
 
-def test_fewer_are_used_the_lower_the_target() -> None:
+def test_lower_target_uses_fewer_reports() -> None:
     used = [Setting(FEDERATION, 2, 1.5, target).used for target in (2, 3, 4, 5)]
     assert np.all(np.diff(used) > 0)
     length = [Setting(FEDERATION, 2, 1.5, target).duration.mean for target in (2, 3, 4, 5)]

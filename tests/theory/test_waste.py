@@ -36,7 +36,7 @@ def unequal(quorum: int, deadline: float) -> Setting:
     return Setting(Federation.exponential(rates, share), quorum, deadline)
 
 
-def test_waste(game: Game) -> None:
+def test_waste_agrees_with_simulation(game: Game) -> None:
     played, found = game.played, game.expected
     game.agree(found.waste_per_round, played.waste)
     game.agree(found.waste, played.waste, played.success)
@@ -138,7 +138,7 @@ def test_corollary_1(deadline: float) -> None:
 
 @pytest.mark.parametrize("deadline", [0.05, 0.4, 2.0])
 @pytest.mark.parametrize("target", [None, 12])
-def test_processing_waste_is_the_smaller(deadline: float, target: int | None) -> None:
+def test_processing_waste_is_smaller(deadline: float, target: int | None) -> None:
     for quorum in range(1, 13):
         rules = unequal(quorum, deadline)
         setting = Setting(rules.federation, quorum, deadline, target)
@@ -150,7 +150,7 @@ def test_processing_waste_is_the_smaller(deadline: float, target: int | None) ->
 
 
 @pytest.mark.parametrize("target", [None, 4, 7, 12])
-def test_work_is_what_is_wasted_and_what_is_useful(target: int | None) -> None:
+def test_work_is_waste_plus_useful_time(target: int | None) -> None:
     """Client-seconds = processing waste + E[X; used]; the latter by rounds of equal clients."""
     federation = Federation(12, Exponential(1.0))
     setting = Setting(federation, 3, 0.7, target)
@@ -169,7 +169,7 @@ def test_without_a_target_useful_time_has_a_closed_form() -> None:
     assert found == pytest.approx(float(useful), rel=1e-12)
 
 
-def test_as_printed_where_hardly_a_round_succeeds() -> None:
+def test_as_printed_with_rare_success() -> None:
     """1 - q is summed directly, because q rounds to 1."""
     for clients, quorum, deadline in ((100, 40, 0.1), (100, 60, 0.1), (100, 100, 0.01)):
         setting = equal(clients, 1.0, quorum, deadline)

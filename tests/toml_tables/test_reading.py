@@ -25,7 +25,7 @@ from cafe.toml_tables.shapes import REQUIRED, Shape, Table
 from cafe.toml_tables.signatures import shape_of
 
 
-def test_no_parameter_looks_like_the_name_of_what_it_belongs_to() -> None:
+def test_no_parameter_is_similar_to_name() -> None:
     """A key that looks like ``name`` is treated as a misspelling, before other keys are known."""
     others: list[Any] = [Adam, Momentum, MLP, Logistic, Ridge]
     named = [*recipes().values(), *PARTITIONS.values(), *others]

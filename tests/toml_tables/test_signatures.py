@@ -53,7 +53,7 @@ def test_a_table_calls_the_function_that_it_names() -> None:
         call_named({"own": optional}, {"name": "own"}, location)
 
 
-def test_a_function_that_no_table_can_call() -> None:
+def test_function_that_cannot_be_called_from_a_table() -> None:
     def named(name: str) -> None: ...
 
     def needs_a_function(then: Callable[[], int]) -> None: ...

@@ -12,7 +12,7 @@ from cafe.errors import FileError
 from cafe.flower.lab import app_template, paths
 
 
-def test_an_app_to_begin_with(tmp_path: Path) -> None:
+def test_template_app_is_written_once(tmp_path: Path) -> None:
     app_template.write_app(tmp_path / "new")
     written = {path.name for path in (tmp_path / "new").iterdir()}
     assert written == {"pyproject.toml", "README.md", "LICENSE", ".gitignore", "digits"}
@@ -25,7 +25,7 @@ def test_an_app_to_begin_with(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")  # Flower's own
-def test_flower_takes_the_app_and_nothing_of_the_lab(tmp_path: Path) -> None:
+def test_built_app_excludes_the_files_of_the_lab(tmp_path: Path) -> None:
     reason = "a real federation needs Flower: pip install 'cafe-fl[flower]'"
     build = pytest.importorskip("flwr.cli.build", reason=reason)
     folder = tmp_path / "digits-app"

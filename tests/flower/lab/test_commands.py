@@ -12,7 +12,7 @@ from cafe.errors import FileError, InputError
 from cafe.flower.lab import Lab, commands
 
 
-def test_without_flower_every_verb_says_so(
+def test_every_command_reports_that_flower_is_missing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
@@ -25,7 +25,7 @@ def test_without_flower_every_verb_says_so(
     assert not (tmp_path / "app").exists()
 
 
-def test_a_folder_that_is_no_app(tmp_path: Path) -> None:
+def test_folder_without_an_app_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("flwr", reason="a real federation needs Flower")
     (tmp_path / "pyproject.toml").write_text("[tool.cafe]\nimports = 3\n")
     with pytest.raises(FileError, match="list of module names"):

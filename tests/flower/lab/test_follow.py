@@ -100,7 +100,7 @@ ERROR :     Exit Code: 201
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_run_that_is_refused_says_why_and_no_more(tmp_path: Path) -> None:
+def test_refused_run_shows_only_the_reason(tmp_path: Path) -> None:
     keep(tmp_path, run="0")  # another run is active in the folder
     last = last_view(lab_that_says("finished:failed", log=REJECTED), tmp_path)
     assert last.finished is False
@@ -109,7 +109,7 @@ def test_a_run_that_is_refused_says_why_and_no_more(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_what_a_server_died_of_is_found_in_its_log(tmp_path: Path) -> None:
+def test_error_of_a_failed_server_is_found_in_its_log(tmp_path: Path) -> None:
     last = last_view(lab_that_says("finished:failed", log=BROKEN), tmp_path)
     assert last.why == "NameError: name 'sever' is not defined"
     assert last.log.startswith("The end of the run's log:\n")
@@ -152,7 +152,7 @@ def test_a_server_that_was_killed(
         ("running", False, True, False, "the SuperLink has ended"),
     ],
 )
-def test_a_run_that_falls_silent(
+def test_run_that_stops_reporting(
     said: str, alive: bool, picture: bool, finished: bool, why: str, tmp_path: Path
 ) -> None:
     if picture:

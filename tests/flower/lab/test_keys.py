@@ -30,7 +30,7 @@ def test_the_certificate_is_signed_for_this_machine_and_is_made_once(tmp_path: P
     assert (tmp_path / "server.pem").read_bytes() == before
 
 
-def test_a_node_gets_another_key_each_time(tmp_path: Path) -> None:
+def test_node_gets_a_new_key_each_time(tmp_path: Path) -> None:
     seen = []
     for _ in range(2):
         keys.make_node_key(tmp_path / "node.key")

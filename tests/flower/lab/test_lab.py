@@ -67,7 +67,7 @@ def rows(lab: Lab, folder: Path, **config: Any) -> list[dict[str, Any]]:
     return found
 
 
-def test_nodes_are_online_under_their_names(lab: Lab) -> None:
+def test_nodes_are_online_with_their_names(lab: Lab) -> None:
     nodes = lab.status()["nodes"]
     assert [(node["name"], node["online"]) for node in nodes] == [
         ("node-1", True),
@@ -102,7 +102,7 @@ def test_nothing_listens_beyond_loopback(lab: Lab) -> None:
     assert found == ["0100007F"] * 3  # the SuperLink and two nodes, in the kernel's spelling
 
 
-def test_strangers_are_not_let_in(lab: Lab, tmp_path: Path) -> None:
+def test_unregistered_nodes_are_rejected(lab: Lab, tmp_path: Path) -> None:
     before = lab.node_statuses()
     state = lab.paths.load_state()
     assert state is not None
@@ -141,7 +141,7 @@ def test_strangers_are_not_let_in(lab: Lab, tmp_path: Path) -> None:
     assert lab.node_statuses() == before
 
 
-def test_messages_go_there_and_back_in_warm_processes(lab: Lab, tmp_path: Path) -> None:
+def test_messages_are_answered_in_warm_processes(lab: Lab, tmp_path: Path) -> None:
     found = rows(lab, tmp_path, messages=2)
     assert sorted((row["name"], row["partition"]) for row in found) == [
         *[("node-1", 0)] * 2,
@@ -171,7 +171,7 @@ def test_a_run_that_fails_says_why_before_its_log(
     assert not any("SuperLink's log" in line for line in said)
 
 
-def test_a_node_that_was_killed_comes_back_as_the_same(lab: Lab) -> None:
+def test_killed_node_restarts_with_the_same_id(lab: Lab) -> None:
     before = ids(lab)
     lab.kill("node-1", signal.SIGKILL)
     assert not any(each.alive or each.tasks for each in lab.processes() if "node-1" in each.name)
@@ -196,7 +196,7 @@ def test_only_what_is_missing_is_started(lab: Lab) -> None:
     assert all(each.alive for each in lab.processes())
 
 
-def test_what_was_never_recorded_is_started_anew(lab: Lab) -> None:
+def test_unrecorded_node_is_restarted(lab: Lab) -> None:
     """As if ``up`` had been killed in the moment between starting a node and recording it."""
     recorded = lab.paths.load_processes()
     lab.paths.save_processes([each for each in recorded if "node-2" not in each.name])
@@ -209,7 +209,7 @@ def test_what_was_never_recorded_is_started_anew(lab: Lab) -> None:
     assert lab.status()["nodes"][1]["online"]
 
 
-def test_what_cannot_be_is_refused(lab: Lab, tmp_path: Path) -> None:
+def test_invalid_commands_are_refused(lab: Lab, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="running without --insecure"):
         lab.up(insecure=True)
     with pytest.raises(InputError, match="There is no process 'node-9'"):
@@ -224,7 +224,7 @@ def test_what_cannot_be_is_refused(lab: Lab, tmp_path: Path) -> None:
         Lab(tmp_path).submit()
 
 
-def test_down_ends_everything_and_only_that(lab: Lab) -> None:
+def test_down_ends_all_processes_of_the_lab_and_no_others(lab: Lab) -> None:
     """Even a frozen node and children of a killed SuperLink, but no new process with an old pid."""
     state = lab.paths.load_state()
     assert state is not None
@@ -253,7 +253,7 @@ def test_down_ends_everything_and_only_that(lab: Lab) -> None:
             free.bind(("127.0.0.1", port))
 
 
-def test_without_tls_and_cold(tmp_path: Path) -> None:
+def test_lab_without_tls_and_with_cold_start(tmp_path: Path) -> None:
     shutil.copytree(APP, tmp_path / "app")
     lab = Lab(tmp_path / "app")
     try:

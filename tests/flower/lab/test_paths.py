@@ -10,7 +10,7 @@ from cafe.errors import FileError
 from cafe.flower.lab import paths
 
 
-def test_ports_are_below_those_that_the_system_hands_out() -> None:
+def test_ports_are_below_the_ephemeral_range() -> None:
     ports = paths.free_ports(20)
     lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     assert len({*ports}) == 20
@@ -18,7 +18,7 @@ def test_ports_are_below_those_that_the_system_hands_out() -> None:
     assert max(ports) < max(lowest, 32768)
 
 
-def test_a_record_that_was_spoilt_is_refused(tmp_path: Path) -> None:
+def test_damaged_record_is_refused(tmp_path: Path) -> None:
     kept = paths.LabPaths(tmp_path)
     kept.create()
     (kept.state_folder / "processes.json").write_text('[{"name": "node-1"}]')

@@ -11,14 +11,14 @@ from cafe.flower.lab import Lab, processes
 from tests.support.flower.waiting import wait_until
 
 
-def test_a_process_of_an_earlier_start_of_the_machine_is_gone() -> None:
+def test_process_of_an_earlier_boot_is_not_alive() -> None:
     me = processes._read_stat(1)
     assert me is not None
     old = processes.Process("superlink", 1, int(me[19]), "another start", "mark")
     assert not processes.refresh([old])[0].alive
 
 
-def test_what_was_never_recorded_is_found_and_ended(tmp_path: Path) -> None:
+def test_unrecorded_process_is_found_and_ended(tmp_path: Path) -> None:
     """As if the command that started it had been killed before it recorded the process."""
     pytest.importorskip("flwr", reason="a real federation needs Flower")
     lab, other = Lab(tmp_path / "app"), Lab(tmp_path / "application")

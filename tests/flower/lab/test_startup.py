@@ -10,7 +10,7 @@ from cafe.errors import InputError
 from cafe.flower.lab import commands, paths, startup
 
 
-def test_half_a_database_is_made_anew(tmp_path: Path) -> None:
+def test_incomplete_database_is_recreated(tmp_path: Path) -> None:
     """Flower rejects a database whose SuperLink was ended while creating it."""
     kept = paths.LabPaths(tmp_path)
     kept.create()
@@ -26,7 +26,9 @@ def test_half_a_database_is_made_anew(tmp_path: Path) -> None:
     assert not half.registered
 
 
-def test_a_key_that_is_taken_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_already_registered_key_is_recreated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A killed command may have left a process running that registers the same key."""
     pytest.importorskip("cryptography", reason="comes with Flower")
     kept = paths.LabPaths(tmp_path)

@@ -48,7 +48,7 @@ warm_executor._run_helper(socket.socket(fileno=int(sys.argv[2])))
 """
 
 
-def test_flower_is_as_the_warm_start_knows_it() -> None:
+def test_flower_has_the_internals_that_the_warm_executor_uses() -> None:
     """If this fails, a release of Flower has changed: adapt warm_executor.py, or start cold."""
     loop, task = import_module(warm_executor.LOOP), import_module(warm_executor.TASK)
     used = {"runtime_api_address", "insecure", "root_certificates_path", "superexec_auth_secret"}
@@ -67,7 +67,7 @@ def test_flower_is_as_the_warm_start_knows_it() -> None:
     )
 
 
-def test_it_does_all_that_flower_asks_of_an_executor() -> None:
+def test_warm_executor_implements_the_executor_interface() -> None:
     def asked(of: type) -> dict[str, list[str]]:
         public = {name: each for name, each in vars(of).items() if not name.startswith("_")}
         return {name: [*inspect.signature(each).parameters] for name, each in public.items()}
@@ -88,7 +88,7 @@ def test_it_does_all_that_flower_asks_of_an_executor() -> None:
         assert sent["parent_pid"] == 1
 
 
-def test_without_its_helper_tasks_start_cold(
+def test_tasks_start_cold_without_the_helper(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     launched: list[Any] = []
@@ -107,7 +107,7 @@ def test_without_its_helper_tasks_start_cold(
     assert "starts in a new Python process" in capsys.readouterr().out
 
 
-def test_hundreds_of_tasks(tmp_path: Path) -> None:
+def test_hundreds_of_tasks_run_in_separate_processes(tmp_path: Path) -> None:
     """Each in its own process and group, with its own random numbers; no process remains."""
     ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
     with ours:

@@ -14,7 +14,7 @@ from tests.support.reproductions import conclude_doctored, conclude_quick, verdi
 pytestmark = pytest.mark.slow
 
 
-def test_a_path_is_the_engines_own() -> None:
+def test_age_path_follows_the_engine() -> None:
     """It starts at 0, never jumps up, and falls to T only."""
     path = age_cycle.path()
     assert path[0]["before"] == path[0]["deadline"]
@@ -25,7 +25,7 @@ def test_a_path_is_the_engines_own() -> None:
 
 
 @pytest.mark.slow
-def test_theorem_2_fails_where_ages_are_others() -> None:
+def test_theorem_2_fails_with_other_ages() -> None:
     name = "fig-age-cycle"
     assert verdict(conclude_quick(name), "Theorem 2") is HOLDS
 
@@ -37,7 +37,7 @@ def test_theorem_2_fails_where_ages_are_others() -> None:
     assert verdict(conclude_doctored(name, older), "Theorem 2") is FAILS
 
 
-def test_a_drop_to_another_age_is_seen() -> None:
+def test_drop_to_another_age_is_detected() -> None:
     def zero(row: Row) -> Row:
         return row | ({"after": 0.0} if row.get("round") == 20 else {})
 
@@ -45,7 +45,7 @@ def test_a_drop_to_another_age_is_seen() -> None:
 
 
 @pytest.mark.slow
-def test_corollary_2_fails_where_a_larger_quorum_is_younger() -> None:
+def test_corollary_2_fails_if_a_larger_quorum_has_a_lower_age() -> None:
     def younger(row: Row) -> Row:
         if row["kind"] == "fixed" and row["quorum"] == 36:
             row["age"] = 1.0 + 1e-6 * row["seed"]
@@ -56,7 +56,7 @@ def test_corollary_2_fails_where_a_larger_quorum_is_younger() -> None:
     assert verdict(conclude_doctored("fig-age-cycle", younger), "Corollary 2") is FAILS
 
 
-def test_that_everybody_is_in_depends_on_the_deadline_only() -> None:
+def test_all_reports_in_depends_only_on_the_deadline() -> None:
     finding = conclude_quick("fig-age-cycle")
     assert verdict(finding, "almost surely") is IN_PART
     assert verdict(finding, "because N") is FAILS

@@ -35,7 +35,9 @@ def phases(lead: Callable[[float, float], float]) -> list[Row]:
         (lambda total, share: 0.1 if share == 0.3 else 0.0, ["holds", "holds in part"]),
     ],
 )
-def test_phases(lead: Callable[[float, float], float], expected: list[str]) -> None:
+def test_verdicts_follow_the_leads(
+    lead: Callable[[float, float], float], expected: list[str]
+) -> None:
     finding = awu_phase.conclude(phases(lead))
     assert verdict_texts(finding) == expected
     assert finding.pictures["phases"]() is not None

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.slow
-def test_what_is_counted_is_what_theory_expects() -> None:
+def test_counts_agree_with_theory() -> None:
     """A round's weights add up to 1, and the other sums are near their means."""
     (row,) = book_counts.count((10, 6, 1.0), 3, 3000)
     e = cafe.expect(book_counts.equal_clients(10), quorum=6, deadline=1.0)

@@ -12,7 +12,7 @@ from cafe.reproduce.experiments import book_counts, bound_formulas
 pytestmark = pytest.mark.slow
 
 
-def test_the_recursion_is_below_its_closed_form_and_meets_it_without_a_start() -> None:
+def test_recursion_is_below_its_closed_form_and_equal_without_a_distance() -> None:
     variance = cafe.expect(book_counts.equal_clients(), quorum=1, deadline=0.5).variance
     rounds = [1, 10, 100, 1000]
     far = theory.Problem(smoothness=30, convexity=1, noise=8, heterogeneity=1, distance=0.5)

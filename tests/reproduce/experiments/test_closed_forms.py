@@ -26,7 +26,7 @@ def test_expectations_are_in_the_rows() -> None:
             assert row["expected_age"] == pytest.approx(cafe.theory.age_as_printed(*at), rel=1e-5)
 
 
-def test_places_have_seeds_of_their_own() -> None:
+def test_settings_have_distinct_seeds() -> None:
     """The chi-square test assumes independent errors."""
     by_seed: dict[int, set[closed_forms.Setting]] = {}
     for row in quick_rows("theory"):
@@ -44,7 +44,7 @@ def test_places_have_seeds_of_their_own() -> None:
     ],
 )
 @pytest.mark.slow
-def test_a_formula_that_is_off_does_not_hold(part: str, column: str) -> None:
+def test_wrong_formula_does_not_hold(part: str, column: str) -> None:
     """A formula that is wrong by 5 %, with errors as small as those of a full run."""
     expected = {"rounds": "expected_broadcasts"}.get(column, f"expected_{column}")
 

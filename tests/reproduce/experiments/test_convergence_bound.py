@@ -13,7 +13,7 @@ from tests.support.reproductions import verdict
 pytestmark = pytest.mark.usefixtures("small_images")
 
 
-def test_bounds_are_judged_by_what_was_measured() -> None:
+def test_verdicts_on_bounds_follow_the_measurements() -> None:
     """On small images, where runs are quick: bounds are valid, but not for larger gaps."""
     rows = convergence_bound._constants(convergence_bound.L2)
     for t in (0.1, 0.5):
@@ -30,7 +30,7 @@ def test_bounds_are_judged_by_what_was_measured() -> None:
         assert draw().axes
 
 
-def test_gaps_are_of_the_objective_and_fall() -> None:
+def test_gaps_of_the_objective_decrease() -> None:
     rows = convergence_bound._run(convergence_bound.BoundPoint(convergence_bound.L2, 0.5), 0, 40)
     gaps = [row["gap"] for row in rows]
     assert rows[-1]["round"] == 40

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("small_images")
 
 
 @pytest.mark.slow
-def test_the_whole_of_corrections_follows_from_its_rows_as_kept() -> None:
+def test_corrections_follow_from_their_stored_rows() -> None:
     rows: list[dict[str, Any]] = corrections_age._constants()
     for seed in range(2):
         for at in ((100, 1, 0.05), (100, 1, 0.5), book_counts.SMALL):

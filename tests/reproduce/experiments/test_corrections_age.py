@@ -12,7 +12,7 @@ from cafe.reproduce.gap_predictions import CORRECTED, PRINTED, PRINTED_AGE
 pytestmark = pytest.mark.slow
 
 
-def test_runs_start_at_the_optimum_and_noise_can_be_all() -> None:
+def test_runs_start_at_the_optimum_with_heterogeneity_or_noise_alone() -> None:
     apart, alike = (cafe.measure(corrections_age.task(which)) for which in (True, False))
     assert apart.distance == pytest.approx(0, abs=1e-10)
     assert alike.distance == pytest.approx(0, abs=1e-10)
@@ -21,7 +21,7 @@ def test_runs_start_at_the_optimum_and_noise_can_be_all() -> None:
 
 
 @pytest.mark.slow
-def test_the_gap_is_below_the_corrected_bound_and_falls_with_the_deadline() -> None:
+def test_gap_is_below_the_corrected_bound_and_decreases_with_the_deadline() -> None:
     gaps = {
         t: np.mean(
             [

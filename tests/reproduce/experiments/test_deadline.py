@@ -49,7 +49,7 @@ def at_deadlines(**values: Callable[[float], float]) -> list[Row]:
     return rows
 
 
-def test_deadlines_as_theory_has_them() -> None:
+def test_verdicts_on_rows_as_theory_predicts() -> None:
     found = conclude_kept(deadline, at_deadlines())
     # The waste of 0.5 and 2 is alike per update, and by no other measure.
     wanted = [HOLDS, HOLDS, HOLDS, HOLDS, IN_PART, HOLDS]
@@ -73,18 +73,18 @@ def test_deadlines_as_theory_has_them() -> None:
         ("waste", lambda t: 10 * t, 4, FAILS),
     ],
 )
-def test_other_rows_turn_the_verdict(
+def test_other_rows_change_the_verdict(
     name: str, of: Callable[[float], float], claim: int, verdict: ClaimVerdict
 ) -> None:
     assert verdicts(deadline, at_deadlines(**{name: of}))[claim] is verdict
 
 
-def test_similar_by_every_measure_holds_in_full() -> None:
+def test_similar_waste_by_every_measure_holds() -> None:
     alike: dict[str, Any] = dict.fromkeys(deadline.WASTES, lambda t: 1.0)
     assert verdicts(deadline, at_deadlines(**alike))[4] is HOLDS
 
 
-def test_at_equal_times_a_longer_deadline_may_be_ahead() -> None:
+def test_longer_deadline_ahead_at_equal_times_fails_the_claim() -> None:
     rows = [
         {k: (0.9 + 0.01 * r["deadline"] + noise(r["seed"], r["deadline"]) if "_at_" in k else v)
          for k, v in r.items()}
@@ -103,7 +103,7 @@ def test_rounds_end_at_the_times_that_are_compared() -> None:
 
 @needs_mnist
 @pytest.mark.slow
-def test_a_run_of_the_deadline_keeps_the_times_it_got_to() -> None:
+def test_run_records_accuracy_at_the_times_it_reached() -> None:
     t = 3.0
     trial = Trial(deadline.NAME, {"deadline": t}, 0, None, deadline._changes(t), 25)
     (row,) = deadline._measure(trial, run_trial(trial))
@@ -129,6 +129,6 @@ def test_tables_have_distinct_columns() -> None:
     check_tables(conclude_kept(deadline, at_deadlines()))
 
 
-def test_no_legend_hides_what_was_measured() -> None:
+def test_legend_does_not_cover_data() -> None:
     pytest.importorskip("matplotlib")
     check_legends(conclude_kept(deadline, at_deadlines()))

@@ -30,7 +30,7 @@ def updates_of(quorum: int, seed: int) -> int:
     return succeeded(quorum, iid_quorum.DEADLINE, seed)
 
 
-def test_iid_data_where_updates_decide() -> None:
+def test_verdicts_if_accuracy_depends_on_updates() -> None:
     found = conclude_kept(iid_quorum, iid())
     # The loss up to quorum 40 in these data is significant, but small.
     assert [claim.verdict for claim in found.claims] == [FAILS, HOLDS, IN_PART, IN_PART, HOLDS]
@@ -41,7 +41,7 @@ def test_iid_data_where_updates_decide() -> None:
     assert "0.0000 ± 0.0000 at 10" in found.claims[0].effect
 
 
-def test_an_accuracy_with_a_peak_inside_is_seen() -> None:
+def test_interior_peak_of_the_accuracy_is_detected() -> None:
     def hump(quorum: int, seed: int) -> float:
         return 0.004 * (iid_quorum._merit(quorum) - 1) / 30 + noise(seed, quorum)
 
@@ -52,12 +52,12 @@ def test_an_accuracy_with_a_peak_inside_is_seen() -> None:
     assert verdicts(iid_quorum, raised) == [HOLDS, HOLDS, IN_PART, HOLDS, FAILS]
 
 
-def test_a_gain_that_is_not_small_is_seen() -> None:
+def test_large_gain_is_detected() -> None:
     found = verdicts(iid_quorum, iid(lambda quorum, seed: 0.03 if quorum == 30 else 0.0))
     assert found[:2] == [HOLDS, FAILS]
 
 
-def test_without_a_fall_there_is_none() -> None:
+def test_claims_on_a_fall_fail_without_one() -> None:
     level = iid(lambda quorum, seed: learned(1000) - learned(updates_of(quorum, seed)))
     assert verdicts(iid_quorum, level)[2:4] == [FAILS, FAILS]
 
@@ -66,6 +66,6 @@ def test_tables_have_distinct_columns() -> None:
     check_tables(conclude_kept(iid_quorum, iid()))
 
 
-def test_no_legend_hides_what_was_measured() -> None:
+def test_legend_does_not_cover_data() -> None:
     pytest.importorskip("matplotlib")
     check_legends(conclude_kept(iid_quorum, iid()))

@@ -36,25 +36,25 @@ def over_rounds(by: Callable[[int, int], float] = lambda r, updates: learned(upd
     return rows
 
 
-def test_curves_that_updates_decide_fall_together() -> None:
+def test_curves_that_depend_on_updates_coincide_per_update() -> None:
     found = verdicts(iid_rounds, over_rounds())
     assert found[1:] == [IN_PART, IN_PART, HOLDS]
     assert found[0] is not HOLDS
 
 
-def test_curves_that_fall_behind_for_another_reason_do_not() -> None:
+def test_curves_that_differ_for_another_reason_do_not_coincide() -> None:
     # Losing a round costs, though updates do not matter.
     found = verdicts(iid_rounds, over_rounds(lambda r, updates: 0.9 - 0.05 * (1 - updates / r)))
     assert found[1] is HOLDS
     assert found[3] is not HOLDS
 
 
-def test_curves_that_rounds_decide_lie_on_each_other() -> None:
+def test_curves_that_depend_on_rounds_coincide_per_round() -> None:
     found = verdicts(iid_rounds, over_rounds(lambda r, updates: learned(r)))
     assert found == [IN_PART, FAILS, FAILS, FAILS]
 
 
-def test_a_quorum_of_30_on_top_is_seen() -> None:
+def test_lead_of_quorum_30_is_detected() -> None:
     rows = over_rounds()
     raised = [{**r, "accuracy": r["accuracy"] + 0.02 * (r["quorum"] == 30)} for r in rows]
     found = verdicts(iid_rounds, raised)
@@ -63,7 +63,7 @@ def test_a_quorum_of_30_on_top_is_seen() -> None:
     assert verdicts(iid_rounds, lowered)[0] is FAILS
 
 
-def test_both_iid_figures_are_of_one_setting() -> None:
+def test_both_iid_figures_have_the_same_setting() -> None:
     one, other = (tomllib.loads(scenario_text(m.NAME)) for m in (iid_quorum, iid_rounds))
     for table in ("federation", "policy", "task", "learner"):
         assert one[table] == other[table]
@@ -85,6 +85,6 @@ def test_tables_have_distinct_columns() -> None:
     check_tables(conclude_kept(iid_rounds, over_rounds()))
 
 
-def test_no_legend_hides_what_was_measured() -> None:
+def test_legend_does_not_cover_data() -> None:
     pytest.importorskip("matplotlib")
     check_legends(conclude_kept(iid_rounds, over_rounds()))

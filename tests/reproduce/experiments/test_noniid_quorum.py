@@ -32,23 +32,23 @@ def noniid(change: Callable[[Row], float] = lambda row: 0.0) -> list[Row]:
     return rows
 
 
-def test_quorum_1_is_best_where_updates_decide_at_any_deadline() -> None:
+def test_quorum_1_is_best_if_accuracy_depends_on_updates() -> None:
     assert verdicts(noniid_quorum, noniid()) == [HOLDS, FAILS, HOLDS]
 
 
-def test_one_larger_quorum_that_is_better_breaks_the_claim() -> None:
+def test_one_better_larger_quorum_fails_the_claim() -> None:
     def better(row: Row) -> float:
         return 0.01 if (row["deadline"], row["success"]) == (0.5, 0.99) else 0.0
 
     assert verdicts(noniid_quorum, noniid(better))[0] is FAILS
 
 
-def test_quorums_that_are_all_alike_show_no_best() -> None:
+def test_equal_quorums_have_no_best() -> None:
     level = noniid(lambda row: 0.95 + noise(row["seed"], row["quorum"]) - row["accuracy"])
     assert verdicts(noniid_quorum, level)[0] is FAILS
 
 
-def test_a_deadline_at_which_nothing_is_lost_leaves_a_part() -> None:
+def test_deadline_without_a_loss_holds_in_part() -> None:
     def spared(row: Row) -> float:
         return learned(1000) - learned(row["updates"]) if row["deadline"] == 1.0 else 0.0
 
@@ -57,7 +57,7 @@ def test_a_deadline_at_which_nothing_is_lost_leaves_a_part() -> None:
     assert found[2] is FAILS  # the deadline decides as much as updates do
 
 
-def test_a_lead_that_grows_with_the_deadline_is_seen() -> None:
+def test_lead_that_grows_with_the_deadline_is_detected() -> None:
     def growing(row: Row) -> float:
         return float(0.1 * row["deadline"] * np.log(row["updates"] / 1000))
 
@@ -65,7 +65,7 @@ def test_a_lead_that_grows_with_the_deadline_is_seen() -> None:
     assert verdicts(noniid_quorum, noniid(lambda row: -growing(row) / 3))[1] is FAILS
 
 
-def test_quorums_are_where_rounds_succeed_as_often_as_said() -> None:
+def test_quorums_have_the_stated_success_probabilities() -> None:
     federation = load_scenario(noniid_quorum.NAME).federation
     for t, quorums in noniid_quorum.QUORUMS.items():
         for wanted, quorum in zip(noniid_quorum.SUCCESS, quorums, strict=True):
@@ -78,6 +78,6 @@ def test_tables_have_distinct_columns() -> None:
     check_tables(conclude_kept(noniid_quorum, noniid()))
 
 
-def test_no_legend_hides_what_was_measured() -> None:
+def test_legend_does_not_cover_data() -> None:
     pytest.importorskip("matplotlib")
     check_legends(conclude_kept(noniid_quorum, noniid()))

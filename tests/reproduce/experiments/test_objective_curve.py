@@ -34,7 +34,7 @@ def test_the_terms_add_up_to_the_objective() -> None:
             assert row["early"] <= row["J"] * (1 + 1e-6)
 
 
-def test_where_the_two_minima_tie() -> None:
+def test_price_at_which_the_two_minima_are_equal() -> None:
     (row,) = [row for row in quick_rows("fig-objective") if row["kind"] == "tie"]
     assert row["weight"] == pytest.approx(2.009, abs=1e-3)
     lows = {r["weight"]: r for r in quick_rows("fig-objective") if r["kind"] == "basins"}
@@ -50,7 +50,7 @@ def test_second_derivatives_are_right() -> None:
     assert objective_curve.convex_up_to() == pytest.approx(0.0033, abs=5e-4)
 
 
-def test_searches_that_look_too_near_end_in_the_wrong_basin() -> None:
+def test_searches_over_a_short_range_end_in_the_wrong_basin() -> None:
     rows = quick_rows("fig-objective")
     by_range = {row["to"]: row["x"] for row in rows if row["kind"] == "range"}
     assert by_range[4.0] < 0.1

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("name", ["fig-age-cycle", "fig-objective", "fig-iid-rate", "theory"])
-def test_quick_rows_give_a_sound_finding(name: str) -> None:
+def test_finding_from_quick_rows_is_complete(name: str) -> None:
     """Every table is full, every sentence has its figures, every picture can be drawn."""
     finding = conclude_quick(name)
     assert len(finding.claims) >= 5

@@ -15,6 +15,6 @@ def test_the_papers_own_table_holds() -> None:
     assert verdict_texts(table_agu.conclude(runs_as_printed(TABLE_AGU))) == ["holds"] * 4
 
 
-def test_where_both_schemes_are_the_same_nothing_holds() -> None:
+def test_no_claim_holds_if_both_schemes_are_equal() -> None:
     flat = runs_as_printed(TABLE_AGU, lambda row: 0.5 - row["accuracy"])
     assert verdict_texts(table_agu.conclude(flat)) == ["does not hold"] * 4

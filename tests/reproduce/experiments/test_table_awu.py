@@ -15,7 +15,7 @@ def test_the_papers_own_table_holds() -> None:
     assert verdict_texts(table_awu.conclude(runs_as_printed(TABLE_AWU))) == ["holds"] * 5
 
 
-def test_where_both_schemes_are_the_same_nothing_holds() -> None:
+def test_no_claim_holds_if_both_schemes_are_equal() -> None:
     flat = runs_as_printed(TABLE_AWU, lambda row: 0.9 - row["accuracy"])
     assert verdict_texts(table_awu.conclude(flat)) == ["does not hold"] * 5
 
@@ -27,7 +27,7 @@ def test_a_lead_in_some_cells_holds_in_part() -> None:
     assert verdict_texts(table_awu.conclude(only_last))[0] == "holds in part"
 
 
-def test_awu_that_falls_half_as_much_holds_in_part() -> None:
+def test_half_the_fall_of_awu_holds_in_part() -> None:
     falling = runs_as_printed(
         TABLE_AWU, lambda row: -row["share"] if row["policy"] == "awu" else 0.0
     )

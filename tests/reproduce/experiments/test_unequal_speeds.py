@@ -24,7 +24,7 @@ def test_slow_clients_are_those_that_hold_the_last_five_classes() -> None:
 
 
 @pytest.mark.slow
-def test_schemes_go_where_their_weights_say() -> None:
+def test_schemes_converge_to_the_optimum_of_their_weights() -> None:
     gaps = {}
     for scheme in unequal_speeds.SCHEMES:
         (row,) = unequal_speeds.run_toy(scheme, 0, 500)
@@ -35,7 +35,7 @@ def test_schemes_go_where_their_weights_say() -> None:
     assert gaps["awu, unbiased"] < 0.02 * gaps["awu, paper's Q"]
 
 
-def test_a_model_learns_less_of_slow_clients_classes() -> None:
+def test_model_learns_less_about_the_classes_of_slow_clients() -> None:
     rows = {s: unequal_speeds.run_mnist("softmax", s, 0, 60)[0] for s in ("mcu", "awu, unbiased")}
     apart = {s: row["slow_recall"] - row["fast_recall"] for s, row in rows.items()}
     assert apart["mcu"] < apart["awu, unbiased"] - 0.1

@@ -13,7 +13,7 @@ from tests.support.reproductions import conclude_doctored, conclude_quick, verdi
 pytestmark = pytest.mark.slow
 
 
-def test_what_the_text_says_of_waste() -> None:
+def test_verdicts_on_statements_about_waste() -> None:
     finding = conclude_quick("theory")
     assert verdict(finding, "waste of a round") is FAILS
     assert verdict(finding, "T=0.5 is about as efficient") is IN_PART
@@ -28,7 +28,7 @@ def test_what_the_text_says_of_waste() -> None:
     assert verdict(changed, "time that clients spend") is HOLDS
 
 
-def test_corollary_1_fails_where_quorum_1_wastes_most() -> None:
+def test_corollary_1_fails_if_quorum_1_wastes_most() -> None:
     def more(row: Row) -> Row:
         return row | ({"waste": 1e6 + row["seed"]} if row["quorum"] == 1 else {})
 

@@ -25,7 +25,7 @@ from cafe.theory import (
     learning_rate_as_printed,
 )
 from tests.support.convex_tasks import (
-    BEND,
+    HESSIAN,
     measure,
     world,
 )
@@ -54,7 +54,7 @@ def mean_gaps(
         for t in range(1, ROUNDS + 1):
             away = model - found.model
             if isinstance(learner, Quadratic):
-                gaps[run, t - 1] = np.sum(np.asarray(learner.bend) * away**2) / 2
+                gaps[run, t - 1] = np.sum(np.asarray(learner.hessian) * away**2) / 2
             else:
                 turn = points @ away[:-1] + away[-1]
                 gaps[run, t - 1] = (np.mean(turn**2) + learner.l2 * away @ away) / 2
@@ -77,7 +77,7 @@ def terms(clients: int) -> Variance:
 @pytest.mark.slow
 def test_measured_constants_bound_a_run(name: str, far: bool) -> None:
     """MCU, equal clients, one step: both bounds, each with its own learning-rate schedule."""
-    learner = Quadratic(3, BEND) if name == "quadratic" else Ridge(3, 0.5)
+    learner = Quadratic(3, HESSIAN) if name == "quadratic" else Ridge(3, 0.5)
     data, shards = world(name, (8,) * 6)
     optimum = measure(learner, data, shards).model.astype(np.float32)
     start = optimum + np.float32(4) if far else optimum

@@ -11,8 +11,8 @@ from cafe.data.examples import Shards
 from cafe.errors import InputError
 from cafe.learn.quadratic import Quadratic
 from tests.support.convex_tasks import (
-    BEND,
     COUNTS,
+    HESSIAN,
     LEARNERS,
     each,
     losses_of,
@@ -48,16 +48,16 @@ def test_quadratics_have_the_constants_of_theory(scaled: bool) -> None:
     centre = np.average(means, axis=0, weights=scale)
     between = np.average((means - centre) ** 2, axis=0, weights=scale)
     within = np.average(spreads, axis=0, weights=scale)
-    slopes = scale[:, None] * BEND * (start - means)
-    slope = BEND * (start - centre)
+    slopes = scale[:, None] * HESSIAN * (start - means)
+    slope = HESSIAN * (start - centre)
 
     assert found.smoothness == pytest.approx(3.0 * scale.max())
     assert found.convexity == pytest.approx(0.5 * scale.min())
     np.testing.assert_allclose(found.model, centre, rtol=1e-12)
-    assert found.optimum == pytest.approx(BEND @ (between + within) / 2)
-    np.testing.assert_allclose(found.optima, scale * (spreads @ BEND) / 2)
-    assert found.heterogeneity == pytest.approx(BEND @ between / 2)
-    noises = np.where(sizes > 4, scale**2 * (spreads @ BEND**2) / 4, 0)
+    assert found.optimum == pytest.approx(HESSIAN @ (between + within) / 2)
+    np.testing.assert_allclose(found.optima, scale * (spreads @ HESSIAN) / 2)
+    assert found.heterogeneity == pytest.approx(HESSIAN @ between / 2)
+    noises = np.where(sizes > 4, scale**2 * (spreads @ HESSIAN**2) / 4, 0)
     np.testing.assert_allclose(found.start.noises, noises)
     np.testing.assert_allclose(found.start.noises, found.end.noises)
     assert found.noise == pytest.approx(noises.max())

@@ -87,11 +87,11 @@ def prepare(workload: Workload) -> Play:
 def questions(rank: int) -> Iterator[str]:
     """Requests, which the first process reads and sends to the others; an empty line ends them."""
     while True:
-        told = [sys.stdin.readline() if rank == 0 else None]
-        torch.distributed.broadcast_object_list(told)
-        if not told[0]:
+        line = [sys.stdin.readline() if rank == 0 else None]
+        torch.distributed.broadcast_object_list(line)
+        if not line[0]:
             return
-        yield told[0]
+        yield line[0]
 
 
 if __name__ == "__main__":

@@ -36,11 +36,11 @@ class FileError(InputError):
     def __init__(self, path: str | Path, message: str, line: int | None = None) -> None:
         where = f"{path}, line {line}" if line is not None else f"{path}"
         super().__init__(f"{where}: {message}")
-        self._given = (path, message, line)
+        self._arguments = (path, message, line)
 
     def __reduce__(self) -> tuple[type[FileError], tuple[str | Path, str, int | None]]:
         """Support pickling, so that the error can be sent to another process."""
-        return type(self), self._given
+        return type(self), self._arguments
 
 
 class InfeasibleError(CafeError):

@@ -79,7 +79,7 @@ def test_scaffold_equals_the_algorithm_of_its_authors() -> None:
     """Compared with a loop that does not use this library; two of five clients at a time."""
     rng = np.random.default_rng(3)
     clients, size, cohort, rate, rounds = 5, 4, 2, 0.15, 40
-    bend = np.array([0.5, 1.0, 2.0, 3.0])
+    hessian = np.array([0.5, 1.0, 2.0, 3.0])
     optimum, steps = rng.normal(size=(clients, size)), 1 + np.arange(clients) % 3
     x, c, variates = np.zeros(size), np.zeros(size), np.zeros((clients, size))
     expected = []
@@ -89,7 +89,7 @@ def test_scaffold_equals_the_algorithm_of_its_authors() -> None:
         for i in some:
             y = x.copy()
             for _ in range(steps[i]):
-                y -= rate * (bend * (y - optimum[i]) - variates[i] + c)
+                y -= rate * (hessian * (y - optimum[i]) - variates[i] + c)
             new = variates[i] - c + (x - y) / (steps[i] * rate)
             moves.append(y - x)
             changes.append(new - variates[i])
@@ -98,7 +98,7 @@ def test_scaffold_equals_the_algorithm_of_its_authors() -> None:
         c = c + np.sum(changes, axis=0) / clients
         expected.append(x)
     policy = scaffold(in_turn(cohort, steps), rate)
-    what = replace(points(*optimum, bend=bend), rate=rate)
+    what = replace(points(*optimum, hessian=hessian), rate=rate)
     for kind in (Run, Reference):
         found = models(kind(steady(clients), policy, what), rounds)
         np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -17,9 +17,9 @@ from cafe.latency import (
 from cafe.latency.base import Family
 from tests.support.latencies import (
     EXAMPLES,
-    bend_points,
     every_value,
     integral,
+    integration_points,
     shares,
     steady,
 )
@@ -86,7 +86,7 @@ def test_random_parameters_satisfy_the_contract(
     assert np.all(latency.cdf(first * (1 - 1e-9)) < u + 1e-6)
     below = latency.mean_below(t)
     assert np.all((below >= 0) & (below <= t * cdf * (1 + 1e-9) + 1e-12))
-    area = integral(latency.cdf, bend_points(latency, 0.0, t))
+    area = integral(latency.cdf, integration_points(latency, 0.0, t))
     np.testing.assert_allclose(below, t * cdf - area, rtol=1e-6, atol=1e-7 * t)
 
 

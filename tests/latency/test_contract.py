@@ -29,10 +29,10 @@ from cafe.latency.base import Floats
 from tests.support.latencies import (
     EXAMPLES,
     Example,
-    bend_points,
     every_latency,
     every_smooth_latency,
     integral,
+    integration_points,
     shape_of,
     shares,
     steady,
@@ -171,7 +171,7 @@ def test_samples_have_the_mean(example: Example) -> None:
 @pytest.mark.parametrize("t", [0.3, 1.0, 2.2, 7.0, 40.0])
 def test_mean_below_is_an_integral_of_the_cdf(example: Example, t: float) -> None:
     latency = example.make()
-    area = integral(latency.cdf, bend_points(latency, 0.0, t))
+    area = integral(latency.cdf, integration_points(latency, 0.0, t))
     expected = t * np.ravel(latency.cdf(t)) - area
     np.testing.assert_allclose(np.ravel(latency.mean_below(t)), expected, rtol=1e-8, atol=1e-10)
 
@@ -192,7 +192,9 @@ def test_density_integrates_to_the_cdf(example: Example) -> None:
     latency = example.make()
     assert np.all(latency.logpdf(-1.0) == -np.inf)
     for start, end in itertools.pairwise([0.1, 0.9, 1.7, 4.0, 30.0]):
-        area = integral(lambda t: np.exp(latency.logpdf(t)), bend_points(latency, start, end))
+        area = integral(
+            lambda t: np.exp(latency.logpdf(t)), integration_points(latency, start, end)
+        )
         increment = np.ravel(latency.cdf(end) - latency.cdf(start))
         np.testing.assert_allclose(area, increment, rtol=1e-9, atol=1e-11)
 

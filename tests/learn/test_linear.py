@@ -210,10 +210,10 @@ def test_curvature_bounds_the_hessian_everywhere(learner: Linear, number: int) -
     low, high = learner.curvature(data, rows)
     assert low >= learner.l2
     for scale, model in zip((0, 1, 5), models(learner, 3), strict=True):
-        bend = by_differences(
+        hessian = by_differences(
             lambda w: gradients(learner, w, data).mean(axis=0), scale * model, step=1e-3
         )
-        values = np.linalg.eigvalsh((bend + bend.T) / 2)
+        values = np.linalg.eigvalsh((hessian + hessian.T) / 2)
         slack = 1e-4 * high
         assert values[-1] <= high + slack
         assert values[0] == pytest.approx(low, abs=slack)
@@ -227,8 +227,8 @@ def test_hessian_of_a_softmax_is_at_most_one_half() -> None:
     rng = np.random.default_rng(0)
     for p in [*rng.dirichlet([0.3] * 5, 200), np.array([0.5, 0.5, 0, 0, 0])]:
         largest = np.linalg.eigvalsh(np.diag(p) - np.outer(p, p))[-1]
-        assert largest <= Logistic.bends[1] + 1e-12
-    assert largest == pytest.approx(Logistic.bends[1])
+        assert largest <= Logistic.output_curvature[1] + 1e-12
+    assert largest == pytest.approx(Logistic.output_curvature[1])
 
 
 def test_spread_of_gradients(learner: Linear) -> None:

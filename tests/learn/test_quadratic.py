@@ -11,7 +11,7 @@ from cafe.learn.convex import Convex
 from cafe.learn.local_steps import LocalSteps
 from cafe.learn.quadratic import Quadratic
 
-BEND = np.array([0.5, 1.0, 3.0])
+HESSIAN = np.array([0.5, 1.0, 3.0])
 
 
 def points(number: int = 20, seed: int = 0) -> Examples:
@@ -22,11 +22,11 @@ def points(number: int = 20, seed: int = 0) -> Examples:
 def loss(model: Any, data: Examples, rows: Rows, weight: Any) -> float:
     """The loss by its definition, in float64."""
     away = model - data.x[rows].astype(float)
-    return float(weight @ np.einsum("ij,j,ij->i", away, BEND, away)) / 2
+    return float(weight @ np.einsum("ij,j,ij->i", away, HESSIAN, away)) / 2
 
 
 def test_gradient_by_differences() -> None:
-    rng, data, learner = np.random.default_rng(1), points(), Quadratic(3, BEND)
+    rng, data, learner = np.random.default_rng(1), points(), Quadratic(3, HESSIAN)
     rows, weight = rng.integers(0, 20, 30), rng.uniform(0, 1, 30).astype(np.float32)
     model = rng.normal(size=3).astype(np.float32)
     steps = 1e-4 * np.eye(3)
@@ -40,7 +40,7 @@ def test_gradient_by_differences() -> None:
 
 
 def test_losses_and_score() -> None:
-    data, learner, model = points(), Quadratic(3, BEND), np.ones(3, dtype=np.float32)
+    data, learner, model = points(), Quadratic(3, HESSIAN), np.ones(3, dtype=np.float32)
     each = [loss(model, data, np.array([i]), np.ones(1)) for i in range(20)]
     rows = np.array([3, 3, 7])
     np.testing.assert_allclose(learner.losses(model, data, rows), np.take(each, rows), rtol=1e-6)
@@ -50,8 +50,8 @@ def test_losses_and_score() -> None:
 
 
 def test_steps_towards_one_point_reduce_the_distance_geometrically() -> None:
-    """With one point per client, s steps leave (1 - rate bend)^s of the way to it."""
-    data, learner = points(), Quadratic(3, BEND)
+    """With one point per client, s steps leave (1 - rate hessian)^s of the way to it."""
+    data, learner = points(), Quadratic(3, HESSIAN)
     rate = np.array([0.1, 0.2], dtype=np.float32)
     rows = np.array([4, 9])
     local = LocalSteps(
@@ -61,7 +61,7 @@ def test_steps_towards_one_point_reduce_the_distance_geometrically() -> None:
     )
     model = np.array([3.0, -1.0, 0.5], dtype=np.float32)
     before = model.copy()
-    ends = data.x[rows] + (1 - rate[:, None] * BEND) ** 5 * (model - data.x[rows])
+    ends = data.x[rows] + (1 - rate[:, None] * HESSIAN) ** 5 * (model - data.x[rows])
     np.testing.assert_allclose(learner.updates(model, data, local), ends - model, rtol=1e-5)
     share = np.array([0.3, 0.9], dtype=np.float32)
     np.testing.assert_allclose(
@@ -71,7 +71,7 @@ def test_steps_towards_one_point_reduce_the_distance_geometrically() -> None:
 
 
 def test_fused_step_equals_separate_steps() -> None:
-    rng, data, learner = np.random.default_rng(2), points(), Quadratic(3, BEND)
+    rng, data, learner = np.random.default_rng(2), points(), Quadratic(3, HESSIAN)
     local = LocalSteps(
         rng.integers(0, 20, (4, 1, 6)),
         rng.uniform(0, 1, (4, 1, 6)).astype(np.float32),
@@ -86,7 +86,7 @@ def test_fused_step_equals_separate_steps() -> None:
 
 
 def test_padding_changes_nothing() -> None:
-    rng, data, learner = np.random.default_rng(3), points(), Quadratic(3, BEND)
+    rng, data, learner = np.random.default_rng(3), points(), Quadratic(3, HESSIAN)
     rows, weight = rng.integers(0, 20, (3, 2, 4)), np.full((3, 2, 4), 0.25, dtype=np.float32)
     rate = np.full((3, 2), 0.3, dtype=np.float32)
     padded = LocalSteps(
@@ -106,7 +106,7 @@ def test_padding_changes_nothing() -> None:
 
 
 def test_exact_minimum_curvature_and_spread() -> None:
-    data, learner, rows = points(), Quadratic(3, BEND), np.array([1, 2, 2, 5, 8])
+    data, learner, rows = points(), Quadratic(3, HESSIAN), np.array([1, 2, 2, 5, 8])
     x = data.x[rows].astype(float)
     assert isinstance(learner, Convex)
     assert learner.curvature(data, rows) == (0.5, 3.0)
@@ -118,12 +118,12 @@ def test_exact_minimum_curvature_and_spread() -> None:
 
     model = np.array([1.0, 2.0, 3.0])
     found = learner.spread(model, data, rows)
-    each = BEND * (model - x)
+    each = HESSIAN * (model - x)
     np.testing.assert_allclose(found.gradient, each.mean(axis=0), rtol=1e-12)
     assert found.variance == pytest.approx(each.var(axis=0).sum(), rel=1e-12)
 
 
-def test_curvature_is_1_by_default() -> None:
+def test_hessian_is_1_by_default() -> None:
     data, model = points(), np.zeros(3, dtype=np.float32)
     assert Quadratic(3).curvature(data, np.arange(3)) == (1.0, 1.0)
     half = (data.x.astype(float) ** 2).sum(axis=1) / 2
@@ -141,7 +141,7 @@ def test_a_model_is_saved_and_loaded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bend", "message"),
+    ("hessian", "message"),
     [
         ([1.0, 0.0, 1.0], "above 0"),
         ([1.0, np.nan, 1.0], "above 0"),
@@ -149,9 +149,9 @@ def test_a_model_is_saved_and_loaded() -> None:
         ("1", "one number or one per input"),
     ],
 )
-def test_bad_curvatures_are_refused(bend: object, message: str) -> None:
+def test_bad_hessians_are_refused(hessian: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Quadratic(3, bend)  # type: ignore[arg-type]
+        Quadratic(3, hessian)  # type: ignore[arg-type]
 
 
 def test_bad_inputs_are_refused() -> None:

@@ -18,9 +18,9 @@ from cafe.task_constants import GradientStatistics, TaskConstants
 from cafe.task_constants import measure as measure_task
 from cafe.task_constants import measure_at as measure_task_at
 
-BEND = np.array([0.5, 1.0, 3.0])
+HESSIAN = np.array([0.5, 1.0, 3.0])
 LEARNERS: dict[str, Convex] = {
-    "quadratic": Quadratic(3, BEND),
+    "quadratic": Quadratic(3, HESSIAN),
     "ridge": Ridge(3, 0.1),
     "logistic": Logistic(3, 3, 0.1),
 }

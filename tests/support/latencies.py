@@ -140,16 +140,16 @@ def shape_of(latency: Latency) -> tuple[int, ...]:
     return latency.mean().shape
 
 
-def bend_points(latency: Latency, start: float, end: float) -> Floats:
+def integration_points(latency: Latency, start: float, end: float) -> Floats:
     """A subdivision between two times, fine where F rises and after each of its breaks."""
-    bends = np.concatenate([[start], latency.breaks()])
-    bends = bends[(bends >= start) & (bends < end)]
+    breaks = np.concatenate([[start], latency.breaks()])
+    breaks = breaks[(breaks >= start) & (breaks < end)]
     steps = 0.5 ** np.arange(60)
-    fine = np.ravel(bends[:, None] + (end - bends[:, None]) * steps)
+    fine = np.ravel(breaks[:, None] + (end - breaks[:, None]) * steps)
     shares = np.concatenate([[1e-9, 1e-6, 1e-3], np.linspace(0.02, 0.98, 25), [0.999, 1 - 1e-6]])
     rise = np.ravel(latency.quantile(shares[:, None]))
     inside = rise[(rise > start) & (rise < end)]
-    return np.unique(np.concatenate([bends, fine, inside, [end]]))
+    return np.unique(np.concatenate([breaks, fine, inside, [end]]))
 
 
 def integral(function: Callable[[Floats], Floats], points: Floats) -> Floats:

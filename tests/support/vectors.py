@@ -69,11 +69,11 @@ def in_turn(cohort: int, amounts: NDArray[np.int64]) -> Any:
     return invite
 
 
-def points(*where: Any, bend: Any = 1.0) -> cafe.Task:
+def points(*where: Any, hessian: Any = 1.0) -> cafe.Task:
     """Each client holds one point; every step moves its model towards the point."""
     x = np.array(where, dtype=np.float32).reshape(len(where), -1)
     shards = Shards.of([np.array([k]) for k in range(len(where))])
-    learner = Quadratic(x.shape[1], bend)
+    learner = Quadratic(x.shape[1], hessian)
     return cafe.Task(Examples(x, np.zeros(len(x))), shards, learner, batch=None, rate=0.5)
 
 

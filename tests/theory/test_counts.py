@@ -243,9 +243,9 @@ def test_impossible_events_have_probability_zero(counted: Counter) -> None:
 def test_probability_that_all_clients_report() -> None:
     chances = np.array([0.9, 0.25, 0.5])
     found = turnout(chances, 1 - chances, [2, 1, 3], 1)
-    assert found.everybody == pytest.approx(0.9**2 * 0.25 * 0.5**3, rel=1e-14)
-    assert turnout([1.0, 0.0], [0.0, 1.0], [3, 2], 1).everybody == 0.0
-    assert turnout([1.0], [0.0], [3], 1).everybody == 1.0
+    assert found.all_report == pytest.approx(0.9**2 * 0.25 * 0.5**3, rel=1e-14)
+    assert turnout([1.0, 0.0], [0.0, 1.0], [3, 2], 1).all_report == 0.0
+    assert turnout([1.0], [0.0], [3], 1).all_report == 1.0
 
 
 # ------------------------------------------------------------------- large federations: invariants
@@ -323,7 +323,7 @@ def test_turnout_of_a_federation_agrees_with_simulation(game: Game) -> None:
     came = played.came.sum(axis=1)
     game.agree(found.success, played.success)
     game.agree(found.failure, failed)
-    game.agree(found.everybody, came == game.federation.clients)
+    game.agree(found.all_report, came == game.federation.clients)
     game.agree(found.mean, came)
     game.agree(found.mean_missing, game.federation.clients - came)
     game.agree(found.reports_when_failed, came * failed)

@@ -57,8 +57,8 @@ class DeadlineQuorum:
 
     def __call__(self, ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
         until = np.inf if self.deadline is None else ledger.opened + self.deadline
-        everybody = waiting.reports + waiting.outstanding
-        enough = everybody if self.all_in or self.deadline is None else self.target
+        expected = waiting.reports + waiting.outstanding
+        enough = expected if self.all_in or self.deadline is None else self.target
         if enough is not None and self.target is not None:
             enough = min(enough, self.target)
         met = enough is not None and waiting.reports >= enough

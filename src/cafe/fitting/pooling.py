@@ -233,19 +233,21 @@ class _Fleet:
         width = _log_spread(latency)
         longest = 2 * width + spread  # longer steps only occur where the curvature is unreliable
         for _ in range(200):
-            _, slope, bend = self._bends(latency, spread, mode, 3e-3 * width)
+            _, slope, curvature = self._derivatives(latency, spread, mode, 3e-3 * width)
             # If the likelihood underflows, the times are far too long for the client's scale.
-            usable = np.isfinite(bend) & np.isfinite(slope)
-            newton = np.divide(-slope, bend, out=np.full_like(bend, longest), where=usable)
+            usable = np.isfinite(curvature) & np.isfinite(slope)
+            newton = np.divide(
+                -slope, curvature, out=np.full_like(curvature, longest), where=usable
+            )
             step = np.clip(newton, -longest, longest)
             mode = mode + step
             if np.max(np.abs(step)) < 1e-4 * width:
                 break
-        here, _, bend = self._bends(latency, spread, mode, 3e-3 * width)
-        value = here.sum() - self.size * math.log(spread) - 0.5 * np.log(-bend).sum()
-        return mode, -1 / bend, float(value)
+        here, _, curvature = self._derivatives(latency, spread, mode, 3e-3 * width)
+        value = here.sum() - self.size * math.log(spread) - 0.5 * np.log(-curvature).sum()
+        return mode, -1 / curvature, float(value)
 
-    def _bends(
+    def _derivatives(
         self, latency: Latency, spread: float, at: Floats, step: float
     ) -> tuple[Floats, Floats, Floats]:
         """Log-posterior of each client with its first and second derivative by log s."""
@@ -253,5 +255,5 @@ class _Fleet:
         tightness = spread**-2.0
         with np.errstate(invalid="ignore", over="ignore"):
             slope = (up - down) / (2 * step) - tightness * at
-            bend = np.minimum((up - 2 * here + down) / step**2, 0.0) - tightness
-        return here - 0.5 * tightness * at**2, slope, bend
+            curvature = np.minimum((up - 2 * here + down) / step**2, 0.0) - tightness
+        return here - 0.5 * tightness * at**2, slope, curvature

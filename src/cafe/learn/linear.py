@@ -30,7 +30,7 @@ class Linear(NumpyLearner):
 
     inputs: int
     l2: float
-    bends: ClassVar[tuple[float, float]]  # bounds of the loss's Hessian in the outputs
+    output_curvature: ClassVar[tuple[float, float]]  # bounds of the loss's Hessian in the outputs
 
     @property
     @abstractmethod
@@ -80,7 +80,7 @@ class Linear(NumpyLearner):
         gram = self._gram(data, rows, np.full(len(rows), 1 / len(rows)))[0]
         values = np.maximum(np.linalg.eigvalsh(gram), 0.0)
         least = values[0] if len(rows) > self.inputs else 0.0
-        low, high = self.bends
+        low, high = self.output_curvature
         return Curvature(float(low * least + self.l2), float(high * values[-1] + self.l2))
 
     def spread(self, model: Vector | Exact, data: Examples, rows: Rows) -> Spread:
@@ -171,7 +171,7 @@ class Ridge(Linear):
     inputs: int
     l2: float
     classes: int = 0
-    bends = (1.0, 1.0)
+    output_curvature = (1.0, 1.0)
 
     def __post_init__(self) -> None:
         self._check_common()
@@ -241,7 +241,10 @@ class Logistic(Linear):
     inputs: int
     classes: int
     l2: float
-    bends = (0.0, 0.5)  # diag(p) - p p' is at most 1/2, which p = (1/2, 1/2, 0, ...) attains
+    output_curvature = (
+        0.0,
+        0.5,
+    )  # diag(p) - p p' is at most 1/2, which p = (1/2, 1/2, 0, ...) attains
 
     def __post_init__(self) -> None:
         self._check_common()
@@ -284,7 +287,7 @@ class Logistic(Linear):
             p[np.arange(len(y)), y] += 1
             typical = float(weight @ (p * (1 - p)).mean(axis=1)) / whole
 
-            def bend(direction: Exact) -> Exact:
+            def hessian_product(direction: Exact) -> Exact:
                 product, small = self.l2 * whole * direction, direction.astype(np.float32)
                 for part, x in quick:
                     turn = p[part] * _forward(x, small)
@@ -292,13 +295,13 @@ class Logistic(Linear):
                     product += _back(x, turn * weight[part, None].astype(np.float32))
                 return product
 
-            def ease(residual: Exact) -> Exact:
+            def precondition(residual: Exact) -> Exact:
                 if vectors is None:
                     return residual
                 scale = typical * values + self.l2 * whole
                 return np.asarray(vectors @ ((vectors.T @ residual) / scale[:, None]))
 
-            return FunctionPoint(float(loss), slope, bend, ease)
+            return FunctionPoint(float(loss), slope, hessian_product, precondition)
 
         zero = np.zeros((self.inputs + 1, self.classes))
         matrix, loss = minimise(at, zero, self.l2 * whole)

@@ -23,14 +23,14 @@ class FunctionPoint(NamedTuple):
     Attributes:
         value: the function's value.
         slope: its gradient.
-        bend: the product of its Hessian and a vector.
-        ease: a preconditioner: roughly the product of the inverse Hessian and a vector.
+        hessian_product: the product of its Hessian and a vector.
+        precondition: roughly the product of the inverse Hessian and a vector.
     """
 
     value: float
     slope: Exact
-    bend: Callable[[Exact], Exact]
-    ease: Callable[[Exact], Exact]
+    hessian_product: Callable[[Exact], Exact]
+    precondition: Callable[[Exact], Exact]
 
 
 def minimise(
@@ -70,16 +70,16 @@ def minimise(
 def _solve(point: FunctionPoint, close: float) -> Exact:
     """Newton's step by conjugate gradients, until the residual's length is at most ``close``."""
     x, residual = np.zeros_like(point.slope), point.slope
-    eased = direction = point.ease(residual)
-    square = float(np.sum(residual * eased))
+    preconditioned = direction = point.precondition(residual)
+    square = float(np.sum(residual * preconditioned))
     for _ in range(MOST_PRODUCTS):
-        product = point.bend(direction)
+        product = point.hessian_product(direction)
         length = square / float(np.sum(direction * product))
         x += length * direction
-        residual = residual - length * product  # not in place: ease may return its argument
+        residual = residual - length * product  # not in place: precondition may return its argument
         if np.linalg.norm(residual) <= close:
             break
-        eased = point.ease(residual)
-        before, square = square, float(np.sum(residual * eased))
-        direction = eased + square / before * direction
+        preconditioned = point.precondition(residual)
+        before, square = square, float(np.sum(residual * preconditioned))
+        direction = preconditioned + square / before * direction
     return x

@@ -68,7 +68,7 @@ def identify(value: object, *, lenient: bool = False, what: str = "the value") -
         False
     """
     try:
-        return _Walk(lenient).text(value, what)
+        return _Writer(lenient).text(value, what)
     except RecursionError:
         raise InputError(
             f"A {full_name(type(value))} is nested too deeply to be identified. Use a flat "
@@ -102,7 +102,7 @@ def is_importable(value: Any) -> bool:
     return found is value
 
 
-class _Walk:
+class _Writer:
     """Writes the text of one value.
 
     Functions and classes are written once; later occurrences are written as their number.
@@ -151,10 +151,10 @@ class _Walk:
         kind = type(value)
         if base in (set, frozenset):
             # Sets have no order: each element is written separately, and the texts are sorted.
-            walks = (
-                _Walk(self.lenient, self.inside).text(v, f"an element of {where}") for v in value
+            texts = (
+                _Writer(self.lenient, self.inside).text(v, f"an element of {where}") for v in value
             )
-            inner = ", ".join(sorted(walks))
+            inner = ", ".join(sorted(texts))
         else:
             pairs = base in (dict, types.MappingProxyType)
             inner = self.pairs(value.items(), where) if pairs else self.each(value, where)

@@ -204,7 +204,7 @@ class Policy:
 
     def __str__(self) -> str:
         if isinstance(self.parameters, _Unstated):
-            told = policy_text.describe_decisions(self._decisions())
+            shown = policy_text.describe_decisions(self._decisions())
         else:
-            told = policy_text.describe_parameters(self.parameters)
-        return f"{self.name}({', '.join(f'{k}={v}' for k, v in told.items())})"
+            shown = policy_text.describe_parameters(self.parameters)
+        return f"{self.name}({', '.join(f'{k}={v}' for k, v in shown.items())})"

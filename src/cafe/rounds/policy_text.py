@@ -32,12 +32,12 @@ def describe_decisions(decisions: Mapping[str, Any]) -> dict[str, str]:
     dataclasses that differ from their defaults. If two decisions use the same name for different
     values, the second name is prefixed with its decision.
     """
-    told: dict[str, str] = {"code": _short_digest(decisions)}
+    shown: dict[str, str] = {"code": _short_digest(decisions)}
     for decision, value in decisions.items():
         for name, text in _plain_values(value).items():
-            key = name if told.get(name, text) == text else f"{decision}_{name}"
-            told[key] = text
-    return {**{k: v for k, v in told.items() if k != "code"}, "code": told["code"]}
+            key = name if shown.get(name, text) == text else f"{decision}_{name}"
+            shown[key] = text
+    return {**{k: v for k, v in shown.items() if k != "code"}, "code": shown["code"]}
 
 
 def format_value(value: Any) -> str:
@@ -80,16 +80,16 @@ def _plain_values(value: Any) -> dict[str, str]:
     if isinstance(value, partial):
         given = {name: f"{inner}" for name, inner in value.keywords.items() if _is_plain(inner)}
         return _plain_values(value.func) | given
-    told: dict[str, str] = {}
+    shown: dict[str, str] = {}
     if is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):
             inner = getattr(value, field.name, None)
             default = field.default if field.default is not MISSING else None
             if is_dataclass(inner):
-                told |= _plain_values(inner)
+                shown |= _plain_values(inner)
             elif _is_plain(inner) and not (type(inner) is type(default) and inner == default):
-                told[field.name] = f"{inner}"
-    return told
+                shown[field.name] = f"{inner}"
+    return shown
 
 
 def _filled(cell: types.CellType) -> bool:

@@ -57,7 +57,7 @@ def send_unchanged(report: Report, order: Order) -> Report:
     return report
 
 
-class _Spell(NamedTuple):
+class _JobTimes(NamedTuple):
     """The duration of a job: gradient steps, seconds of training, seconds until its report."""
 
     steps: int
@@ -159,10 +159,10 @@ class VirtualWire:
             steps = self._steps(order, float(fixed[k]), float(each[k]))
             training = steps * float(each[k]) if self.federation.has_step_time else None
             took = float(fixed[k]) + (0.0 if training is None else training)
-            spell = _Spell(steps, took if training is None else training, took)
+            times = _JobTimes(steps, took if training is None else training, took)
             dies = took * when[k] if crashes[k] else np.inf
             gone = leaves[k] if leaves[k] < min(took, dies) else dies
-            tickets.append(self._given(order, model, spell, gone if gone < np.inf else None))
+            tickets.append(self._accept(order, model, times, gone if gone < np.inf else None))
         return tickets
 
     def _steps(self, order: Order, fixed: float, each: float) -> int:
@@ -182,8 +182,10 @@ class VirtualWire:
             steps = fits if 1 <= fits < steps else steps
         return steps
 
-    def _given(self, order: Order, model: Arrays, spell: _Spell, dies: float | None) -> str | None:
-        way, took = self.behave(order), spell.took
+    def _accept(
+        self, order: Order, model: Arrays, times: _JobTimes, dies: float | None
+    ) -> str | None:
+        way, took = self.behave(order), times.took
         self._asked += 1
         ticket = f"{self._asked:06d}"
         if way == "unreachable" or np.isinf(took):
@@ -197,11 +199,13 @@ class VirtualWire:
         elif way == "malformed":
             self._put(ticket, took, Reply(ticket, malformed="it is no report at all"))
         else:
-            self._worked(ticket, order, model, spell, way)
+            self._train_and_reply(ticket, order, model, times, way)
         return ticket
 
-    def _worked(self, ticket: str, order: Order, model: Arrays, spell: _Spell, way: str) -> None:
-        clock, seen, took = [0.0], spell.training * self.notices, spell.took
+    def _train_and_reply(
+        self, ticket: str, order: Order, model: Arrays, times: _JobTimes, way: str
+    ) -> None:
+        clock, seen, took = [0.0], times.training * self.notices, times.took
 
         def train(start: Arrays, job: Job) -> Any:
             if clock[0] + seen > job.until and not job.work.partial:
@@ -212,7 +216,7 @@ class VirtualWire:
 
         context = ClientContext(
             run=self.run,
-            settings={"steps": spell.steps},
+            settings={"steps": times.steps},
             label=f"<b>{order.client}</b>",
             clock=lambda: clock[0],
         )

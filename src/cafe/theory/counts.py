@@ -66,26 +66,26 @@ class Turnout:
         return total(self.number, self.miss)
 
     @cached_property
-    def everybody(self) -> float:
+    def all_report(self) -> float:
         """Pr(n = N), the probability that all clients report by the deadline."""
-        return float(np.exp(self._log_everybody))
+        return float(np.exp(self._log_all_report))
 
     @cached_property
     def success(self) -> float:
         """Pr(n >= M), the paper's 1 - q."""
         if self.quorum == 1:
-            return 0.0 - float(np.expm1(self._log_nobody))  # never -0.0
+            return 0.0 - float(np.expm1(self._log_none_reports))  # never -0.0
         if self.quorum == self.clients:
-            return self.everybody
+            return self.all_report
         return self._tails[0]
 
     @cached_property
     def failure(self) -> float:
         """Pr(n < M), the paper's q."""
         if self.quorum == 1:
-            return float(np.exp(self._log_nobody))
+            return float(np.exp(self._log_none_reports))
         if self.quorum == self.clients:
-            return 0.0 - float(np.expm1(self._log_everybody))
+            return 0.0 - float(np.expm1(self._log_all_report))
         return self._tails[1]
 
     @cached_property
@@ -195,11 +195,11 @@ class Turnout:
         return np.where(count > 0, 1.0 / np.maximum(count, 1.0), 0.0)
 
     @cached_property
-    def _log_nobody(self) -> float:
+    def _log_none_reports(self) -> float:
         return total(self.number, _log(self.miss, self.report))
 
     @cached_property
-    def _log_everybody(self) -> float:
+    def _log_all_report(self) -> float:
         return total(self.number, _log(self.report, self.miss))
 
     @property

@@ -87,7 +87,7 @@ class Expectation:
     @property
     def everybody_probability(self) -> float:
         """Pr(n = N): all clients report. If it is large, a fixed round length T is a poor model."""
-        return self.setting.turnout.everybody
+        return self.setting.turnout.all_report
 
     @property
     def expected_reports(self) -> float:

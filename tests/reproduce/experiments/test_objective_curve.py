@@ -45,8 +45,8 @@ def test_price_at_which_the_two_minima_are_equal() -> None:
 
 def test_second_derivatives_are_right() -> None:
     """Compared with those of x exp(-x), which the term of the waste tends to for large N x."""
-    bends = objective_curve.curvatures(1.0)
-    assert bends["bend_waste"] == pytest.approx(-50 * np.exp(-1.0), rel=1e-4)
+    found = objective_curve.curvatures(1.0)
+    assert found["bend_waste"] == pytest.approx(-50 * np.exp(-1.0), rel=1e-4)
     assert objective_curve.convex_up_to() == pytest.approx(0.0033, abs=5e-4)
 
 

@@ -91,20 +91,20 @@ def path() -> list[Row]:
 
 def conclude(rows: Rows) -> Finding:
     """Judge the path, Theorem 2 and Corollary 2, and why a round lasts T."""
-    walk = select(rows, kind="path")
+    path_rows = select(rows, kind="path")
     fixed, early = (group(select(rows, kind=k), "quorum", "deadline") for k in ("fixed", "early"))
     ages = {at: mean_of(own, "age") for at, own in fixed.items()}
     full = {at: ratio_of(own, "all_in", "rounds") for at, own in early.items()}
     return Finding(
         [
-            _path_claim(walk),
+            _path_claim(path_rows),
             _theorem_claim(fixed, ages),
             _corollary_claim(fixed),
             _length_claim(full),
             _reason_claim(early, full),
         ],
         [_age_table(fixed, ages), _length_table(early, full)],
-        {"age": lambda: _draw(walk, fixed, ages)},
+        {"age": lambda: _draw(path_rows, fixed, ages)},
         notes=[
             f"The path is client {CLIENT}'s in a simulated run (N=100, M=1, T=0.5, rate 1, seed "
             "0). The paper has a drawing. Before a client's first update its age is counted from "
@@ -119,12 +119,12 @@ def conclude(rows: Rows) -> Finding:
     )
 
 
-def _path_claim(walk: Rows) -> Claim:
+def _path_claim(path_rows: Rows) -> Claim:
     """The age grows by T in a round that does not use the client, else it falls to T."""
-    used = [now["merged"] > last["merged"] for last, now in pairwise(walk)]
+    used = [now["merged"] > last["merged"] for last, now in pairwise(path_rows)]
     right = [
         np.isclose(now["after"], now["deadline"] if use else last["after"] + now["deadline"])
-        for (last, now), use in zip(pairwise(walk), used, strict=True)
+        for (last, now), use in zip(pairwise(path_rows), used, strict=True)
     ]
     return Claim(
         "Age grows with time, and falls to T at an update that uses the client (Sec. 4.3)",
@@ -234,20 +234,20 @@ def _length_table(early: Settings, full: Mapping[Any, Estimate]) -> Cells:
     )
 
 
-def _draw(walk: Rows, fixed: Settings, ages: Mapping[Any, Estimate]) -> pictures.Figure:
+def _draw(path_rows: Rows, fixed: Settings, ages: Mapping[Any, Estimate]) -> pictures.Figure:
     picture = pictures.figure(9.6, 3.9)
     left, right = picture.subplots(1, 2, width_ratios=(1.7, 1))
-    deadline = walk[0]["deadline"]
+    deadline = path_rows[0]["deadline"]
     expected = fixed[1, deadline][0]["printed_age"]
-    _draw_path(left, walk)
+    _draw_path(left, path_rows)
     orange = pictures.COLOURS[1]
     left.axhline(deadline, color=pictures.GREY, lw=1, ls=":")
     left.axhline(expected, color=orange, lw=1.2, ls="--")
-    end = 1.01 * walk[-1]["closed"]
+    end = 1.01 * path_rows[-1]["closed"]
     left.text(end, deadline, "T", va="center", fontsize=9)
     left.text(end, expected, "mean\n(Th. 2)", va="center", fontsize=8, color=orange)
     left.set(xlabel="time", ylabel=f"age of client {CLIENT}", ylim=(0, None))
-    left.set_xlim(0, walk[-1]["closed"])
+    left.set_xlim(0, path_rows[-1]["closed"])
     for colour, t in zip(pictures.COLOURS, sorted({t for _, t in ages}), strict=False):
         own = {m: ages[m, deadline] for m, deadline in ages if deadline == t}
         quorums = np.arange(1, max(own) + 1)
@@ -262,15 +262,17 @@ def _draw(walk: Rows, fixed: Settings, ages: Mapping[Any, Estimate]) -> pictures
     return picture
 
 
-def _draw_path(axes: pictures.Axes, walk: Rows) -> None:
+def _draw_path(axes: pictures.Axes, path_rows: Rows) -> None:
     """Draw the age: it rises in each round; at the close it may fall, which a dot marks."""
-    time, age = [walk[0]["opened"]], [0.0]
-    for row in walk:
+    time, age = [path_rows[0]["opened"]], [0.0]
+    for row in path_rows:
         time += [row["closed"]] * 2
         age += [row["before"], row["after"]]
     blue = pictures.COLOURS[0]
     axes.plot(time, age, color=blue, lw=1.4)
-    fell = [(row["closed"], row["after"]) for row in walk if row["after"] < row["before"] - 1e-9]
+    fell = [
+        (row["closed"], row["after"]) for row in path_rows if row["after"] < row["before"] - 1e-9
+    ]
     axes.plot(*zip(*fell, strict=True), "o", ms=3.5, color=blue)
 
 

@@ -92,8 +92,8 @@ def _shape_claim(rows: Rows) -> Claim:
     minima, maxima = select(rows, kind="minimum"), select(rows, kind="maximum")
     listed = " and ".join(f"x={row['x']:.4g} with J={row['J']:.2f}" for row in minima)
     tops = ", ".join(f" and a maximum at x={row['x']:.4g}, J={row['J']:.2f}" for row in maxima)
-    bends = {row["x"]: _curvature(row) for row in select(rows, kind="curve")}
-    x, least = min(bends.items(), key=lambda item: item[1])
+    curvatures = {row["x"]: _curvature(row) for row in select(rows, kind="curve")}
+    x, least = min(curvatures.items(), key=lambda item: item[1])
     return Claim(
         "J is not convex (Sec. 6)",
         judge(least < 0),
@@ -110,17 +110,17 @@ def _curvature(row: Row) -> float:
 def _terms_claim(rows: Rows) -> Claim:
     """Second derivatives, by finite differences, may be slightly below 0 because of rounding."""
     curve = select(rows, kind="curve")
-    bends = [
+    least = min(
         row[f"bend_{part}"] * row["x"] ** 2 / row[part]
         for row in curve
         for part in ("broadcasts", "age")
-    ]
+    )
     most = max(curve, key=lambda row: float(row["waste"]))
     inside = curve[0]["waste"] < most["waste"] > curve[-1]["waste"]
     return Claim(
         "The broadcasts' and the age's terms are convex, and the waste's is bounded (Sec. 6)",
-        judge_all([min(bends) > -1e-6, inside]),
-        f"Their second derivative, in units of term / x², is nowhere below {min(bends):.1g}; the "
+        judge_all([least > -1e-6, inside]),
+        f"Their second derivative, in units of term / x², is nowhere below {least:.1g}; the "
         f"waste's term has its largest value, {most['waste']:.0f}, at x={most['x']:.2g}.",
     )
 

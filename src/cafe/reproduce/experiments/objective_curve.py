@@ -101,11 +101,11 @@ def convex_up_to() -> float:
 
     Beyond x = 2 the waste's term is convex too: its second derivative is N (x - 2) exp(-x) there.
     """
-    bends = [curvatures(float(x)) for x in np.geomspace(X[0], 2.0, 501)]
+    found = [curvatures(float(x)) for x in np.geomspace(X[0], 2.0, 501)]
     return min(
-        (bend["bend_broadcasts"] + bend["bend_age"]) / -bend["bend_waste"]
-        for bend in bends
-        if bend["bend_waste"] < 0
+        (each["bend_broadcasts"] + each["bend_age"]) / -each["bend_waste"]
+        for each in found
+        if each["bend_waste"] < 0
     )
 
 
@@ -134,14 +134,14 @@ def tie() -> float:
 
 def descents() -> list[tuple[float, float]]:
     """The start and the end of each descent, in steps of 1 %, then refined."""
-    walks = []
+    found = []
     for start in STARTS:
         x = start
         step = 1.01 if objective(1.01 * x) < objective(x) else 1 / 1.01
         while objective(step * x) < objective(x):
             x *= step
-        walks.append((start, _minimise(objective, (x / 1.02, x * 1.02))))
-    return walks
+        found.append((start, _minimise(objective, (x / 1.02, x * 1.02))))
+    return found
 
 
 def crossing(first: float, top: float) -> float:

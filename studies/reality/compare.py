@@ -88,10 +88,10 @@ def compared(source: str, target: str) -> dict[str, Any]:
     """Predict a run from the response times of another run, or from its own."""
     fitted = cafe.fit(cafe.read_observations(HERE / source / "responses.csv"))
     settings = json.loads((HERE / target / "settings.json").read_text())
-    clouds, measured = simulated(fitted.best.latency, settings), real(target)
+    samples, measured = simulated(fitted.best.latency, settings), real(target)
     rows = {}
     for name in FIGURES:
-        low, middle, high = np.quantile(clouds[name], [0.025, 0.5, 0.975])
+        low, middle, high = np.quantile(samples[name], [0.025, 0.5, 0.975])
         rows[name] = {
             "real": measured[name],
             "simulated": float(middle),
@@ -179,35 +179,37 @@ def page(found: dict[str, Any]) -> str:
         name: json.loads((HERE / name / "settings.json").read_text()) for name in ("long", "short")
     }
     lines = [
-        "# Does the simulator tell the truth?",
+        "# Does the simulator agree with real runs?",
         "",
-        "Six real SuperNodes under Flower, one real server, response times fitted as `cafe fit`",
-        "does; then the same federation simulated a thousand times. Made by `measure.py` (twenty",
-        "minutes) and `compare.py` (a minute); this page is written by the latter.",
+        "Six SuperNodes and one server ran under Flower. `cafe fit` fitted their response times,",
+        "and the same federation was simulated a thousand times. `measure.py` makes the runs (20",
+        "minutes). `compare.py` simulates them and writes this page (one minute).",
         "",
-        "Training took half a second plus an exponential time, spent asleep: two cores cannot",
-        "train six models at once as six machines would. Flower's polling, processes and messages,",
-        "the server's clock and its checkpoints are real.",
+        "Clients do not really train: they sleep for half a second plus an exponential time,",
+        "because two cores cannot train six models at once as six machines would. Flower's",
+        "polling, processes and messages, the server's clock and its checkpoints are real.",
         "",
         "| run | clients | quorum | deadline | rounds |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for name, told in settings.items():
-        row = (name, told["clients"], told["quorum"], f"{told['deadline']:g} s", told["rounds"])
+    for name, given in settings.items():
+        row = (name, given["clients"], given["quorum"], f"{given['deadline']:g} s", given["rounds"])
         lines.append(f"| {' | '.join(map(str, row))} |")
     for pair in found["pairs"]:
         own = pair["fitted_to"] == pair["run"]
         head = (
-            f"## The {pair['run']} run, from its own response times"
+            f"## The {pair['run']} run, simulated from its own response times"
             if own
-            else f"## The {pair['run']} run, from response times of the {pair['fitted_to']} one"
+            else f"## The {pair['run']} run, simulated from the response times of the "
+            f"{pair['fitted_to']} run"
         )
         lines += [
             "",
             head,
             "",
-            f"Best family: {pair['family']}; at most {pair['distance']:.3f} from the Kaplan-Meier",
-            "estimate. In brackets the middle 95 % of the simulated runs.",
+            f"The best family is {pair['family']}. Its largest distance to the Kaplan-Meier",
+            f"estimate is {pair['distance']:.3f}. The middle 95 % of the simulated runs are in",
+            "brackets.",
             "",
             "| figure | real | simulated | |",
             "| --- | --- | --- | --- |",
@@ -222,25 +224,26 @@ def page(found: dict[str, Any]) -> str:
     apart = _apart(found, settings)
     lines += [
         "",
-        "## What it comes to",
+        "## Conclusions",
         "",
-        f"From a run's own response times {_right(own)} figures lie within what chance does to a",
-        f"run of that length; from those under another deadline {_right(other)}.",
+        f"If a run is simulated from its own response times, {_right(own)} real figures are",
+        "within the range of the simulated runs. From response times that were measured under",
+        f"another deadline, {_right(other)} are.",
         "",
-        f"Within {deadline:g} s, {within['long']:.0%} of the long run's jobs had reported, and",
-        f"{within['short']:.0%} of the short run's, {apart} standard errors apart.",
-        "Two earlier measurements, with other work on the machine, had 52% and 68%, and 59% and",
-        "55%. So response times are not the same from one run to the next, and what was fitted to",
-        "one may be off for another. Fit again when something has changed: `responses.csv` grows",
-        "with every round.",
+        f"Within {deadline:g} s, {within['long']:.0%} of the jobs of the long run had reported,",
+        f"and {within['short']:.0%} of the jobs of the short run: {apart} standard errors apart.",
+        "In two earlier measurements, with other work on the machine, the shares were 52% and 68%, and",
+        "59% and 55%. So response times change from one run to the next, and a fit to one run may",
+        "be wrong for another. Fit again when something has changed: the server adds the response",
+        "times of every round to `responses.csv`.",
         "",
-        "It is not training that differs, but what reports take beyond it. A node looks for work",
-        "when it has reported, and then every 3 s; what an order waits for that can be told from",
-        "when its client reported last. The last column says how far this goes along with what",
-        "reports took beyond training. It does not explain the difference between the runs, and",
-        "we do not know what does.",
+        "The runs do not differ in training time, but in the rest of the response time. A node",
+        "asks for work when it has reported, and then every 3 s. So the time that an order waits",
+        "for the next poll follows from the time of its client's last report. The last column is",
+        "the correlation of this wait with the response time beyond training. The wait does not",
+        "explain the difference between the runs. The reason is not known.",
         "",
-        "| run | load | beyond training, mean | of it waiting for a look | correlation |",
+        "| run | load | time beyond training, mean | of it waiting for a poll | correlation |",
         "| --- | --- | --- | --- | --- |",
         *(
             f"| {name} | {settings[name]['load']:.1f} | {row['mean']:.2f} ± {row['error']:.2f} s | "
@@ -248,11 +251,11 @@ def page(found: dict[str, Any]) -> str:
             for name, row in found["overheads"].items()
         ),
         "",
-        "The simulator knows nothing of two delays, which make real ages a little longer: rounds",
-        "close when the poll after the deadline is done, and the next one opens when the",
+        "The simulator does not model two delays, which make real ages slightly higher: a round",
+        "closes at the end of the first poll after its deadline, and the next round opens when the",
         "checkpoint is on the disk.",
         "",
-        "| run | past the deadline, mean (most) | between rounds, mean (most) |",
+        "| run | past the deadline, mean (largest) | between rounds, mean (largest) |",
         "| --- | --- | --- |",
     ]
     for name, row in found["rounds"].items():

@@ -2,11 +2,11 @@
 
     python -m studies.reality.measure
 
-Six SuperNodes on this machine. Training takes half a second plus an exponential time, in
-which the client sleeps: two cores cannot train six models at once, and real clients do not share a
-processor. All else is real: Flower's polling and processes, the machine's network, the server's
-clock. The first run has a long deadline, so that most response times are observed. The second has a
-short one.
+Six SuperNodes run on this machine. Training takes half a second plus an exponential time, in which
+the client sleeps: two cores cannot train six models at once, and real clients do not share a
+processor. The rest is real: Flower's polling and processes, the machine's network, the server's
+clock. The first run has a long deadline, so that most response times are observed. The second run
+has a short deadline.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def main() -> None:
             for file in ("events.jsonl", "jobs.jsonl", "responses.csv"):
                 shutil.copy(out / file, kept / file)
             # Load average over one minute, which includes other processes.
-            told = {"clients": NODES, "policy": "mcu", **settings, "load": sum(load) / len(load)}
-            (kept / "settings.json").write_text(json.dumps(told, indent=2) + "\n")
+            record = {"clients": NODES, "policy": "mcu", **settings, "load": sum(load) / len(load)}
+            (kept / "settings.json").write_text(json.dumps(record, indent=2) + "\n")
 
 
 if __name__ == "__main__":

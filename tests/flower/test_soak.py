@@ -11,7 +11,7 @@ pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-f
 
 from cafe.live.job_records import JobRecord
 from cafe.results import events
-from tests.support.flower.accounts import Lie, Notes, honest_and_refused
+from tests.support.flower.accounts import FalseReports, Notes, honest_and_refused
 from tests.support.flower.soak import soak
 
 LIMIT = 1800.0  # seconds; it takes two minutes on two cores that are idle
@@ -57,5 +57,5 @@ def test_refused_honest_client_is_found() -> None:
     jobs = [JobRecord(0, "7", k, 0, False, 0.0, fate="refused") for k in (2, 3, 9)]
     honest = [JobRecord(1, "8", 3, 0, False, 0.0, fate=fate) for fate in ("fresh", "refused")]
     nodes = {"7": "node-1", "8": "node-2"}
-    wronged = honest_and_refused([*jobs, *honest], [Lie("node-1", 2, 3)], nodes)
+    wronged = honest_and_refused([*jobs, *honest], [FalseReports("node-1", 2, 3)], nodes)
     assert wronged == [jobs[2], honest[1]]

@@ -23,8 +23,8 @@ from tests.support.flower.trial import APP, read_live
 
 
 @dataclass(frozen=True)
-class Lie:
-    """A client was told to send false reports, from one round to another."""
+class FalseReports:
+    """A client was instructed to send false reports, from one round to another."""
 
     node: str
     first: int
@@ -36,7 +36,7 @@ class Notes:
     """What was done to a federation, and what its server announced meanwhile."""
 
     faults: Counter[str] = field(default_factory=Counter)
-    lies: list[Lie] = field(default_factory=list)
+    false_reports: list[FalseReports] = field(default_factory=list)
     announced: dict[int, str] = field(default_factory=dict)  # version: its round's line in the log
     unsafe: set[int] = field(
         default_factory=set
@@ -116,7 +116,7 @@ def accounts(out: Path, notes: Notes, nodes: Mapping[str, str]) -> dict[str, Any
     assert max(notes.announced, default=0) == len(versions)
     lost = notes.lost(out)
     assert not lost, f"versions {lost} were announced, and were not safe"
-    assert not notes.broken, f"was not made good again: {notes.broken}"
+    assert not notes.broken, f"could not be restored: {notes.broken}"
 
     assert len({(job.client, job.round, job.invitation) for job in jobs}) == len(jobs), (
         "a job has two fates"
@@ -127,11 +127,11 @@ def accounts(out: Path, notes: Notes, nodes: Mapping[str, str]) -> dict[str, Any
     assert without == 0, f"{without} jobs have no fate"
     used = [job for job in jobs if job.coefficient is not None]
     assert len(used) == history.reports_used
-    # Clients that were told to fail say so; no other client may fail.
+    # The error of a client that was instructed to fail says so; no other client may fail.
     failed = [job for job in jobs if "function failed" in job.reason]
-    strange = [job for job in failed if "told to fail" not in job.reason]
-    assert not strange, f"failed, and not because they were told to: {strange}"
-    wronged = honest_and_refused(jobs, notes.lies, nodes)
+    unexpected = [job for job in failed if "told to fail" not in job.reason]
+    assert not unexpected, f"failed without an instruction to fail: {unexpected}"
+    wronged = honest_and_refused(jobs, notes.false_reports, nodes)
     assert not wronged, f"honest, and refused: {wronged}"
 
     again = trained_again(out)
@@ -159,16 +159,16 @@ def accounts(out: Path, notes: Notes, nodes: Mapping[str, str]) -> dict[str, Any
 
 
 def honest_and_refused(
-    jobs: list[JobRecord], lies: list[Lie], nodes: Mapping[str, str]
+    jobs: list[JobRecord], false_reports: list[FalseReports], nodes: Mapping[str, str]
 ) -> list[JobRecord]:
-    """Rejected reports of clients that were not told to lie within one round of it."""
+    """Refused reports of clients that sent no false reports within one round of it."""
     return [
         job
         for job in jobs
         if job.fate == "refused"
         and not any(
-            lie.node == nodes[job.name] and lie.first - 1 <= job.round <= lie.last + 1
-            for lie in lies
+            each.node == nodes[job.name] and each.first - 1 <= job.round <= each.last + 1
+            for each in false_reports
         )
     ]
 
@@ -192,9 +192,11 @@ def page(found: dict[str, Any]) -> str:
     lines = [
         "# Soak",
         "",
-        f"{found['nodes']} real SuperNodes, {found['rounds']} rounds of AGU, "
-        f"{found['faults_injected']} faults under a seed, in {found['seconds'] / 60:.0f} minutes.",
-        "`events.jsonl` and `jobs.jsonl` are the run's own. They and this page were made by",
+        f"{found['nodes']} real SuperNodes ran {found['rounds']} rounds of AGU in "
+        f"{found['seconds'] / 60:.0f} minutes, with {found['faults_injected']} faults in a seeded "
+        "order.",
+        "`events.jsonl` and `jobs.jsonl` are the log of the run. This command wrote them and this",
+        "page:",
         "",
         "```sh",
         found["command"],
@@ -203,19 +205,21 @@ def page(found: dict[str, Any]) -> str:
         "| | |",
         "| --- | --- |",
         f"| rounds that succeeded | {found['updates']} of {found['rounds']} |",
-        f"| servers started, one after the other | {found['servers_started']} |",
+        f"| servers started, one after another | {found['servers_started']} |",
         f"| jobs, each with one fate | {found['jobs']} |",
         f"| jobs without a fate | {found['jobs_without_a_fate']} |",
         f"| reports used | {found['reports_used']} |",
         f"| reports refused | {found['refused']} |",
-        f"| successes that were seen to be announced | {found['announced']} |",
+        f"| announced successes | {found['announced']} |",
         f"| of them, lost or changed later | {found['announced_and_lost']} |",
         f"| reports trained again from the log | {found['replayed_reports']} |",
         "| model trained again from the log | "
         + (
-            "equal to the served one, to the bit |" if found["replay_equals_model"] else "differs |"
+            "equal to the model of the run, to the bit |"
+            if found["replay_equals_model"]
+            else "differs |"
         ),
-        f"| accuracy in the end | {found['accuracy']:.3f} |",
+        f"| accuracy at the end | {found['accuracy']:.3f} |",
         "",
         "| fault | how often |",
         "| --- | --- |",
@@ -225,7 +229,7 @@ def page(found: dict[str, Any]) -> str:
         "| --- | --- |",
         *rows(found["fates"]),
         "",
-        "| why a report was refused | how often |",
+        "| reason for a refused report | how often |",
         "| --- | --- |",
         *rows(found["refusals"]),
         "",

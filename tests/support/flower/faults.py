@@ -15,7 +15,7 @@ from typing import Any
 
 from cafe.errors import InputError
 from cafe.flower.lab import Lab
-from tests.support.flower.accounts import Lie, Notes
+from tests.support.flower.accounts import FalseReports, Notes
 from tests.support.flower.trial import gone, read_live
 from tests.support.flower.waiting import LIMIT, wait_until
 
@@ -65,7 +65,7 @@ class Soak:
                 raise AssertionError(f"The server stopped: {now['why']}")
             if time.monotonic() >= due and now["state"] == "open" and now["pid"]:
                 due = time.monotonic() + self.rng.uniform(*apart)
-                self.harm(now)
+                self.inject(now)
             time.sleep(0.2)
         raise AssertionError(f"Not finished after {seconds:.0f} s: {read_live(self.out)}")
 
@@ -74,7 +74,7 @@ class Soak:
         run = self.lab.submit(folder=str(self.out), script=str(self.script), **self.settings)
         self.runs.append(run)
 
-    def harm(self, now: dict[str, Any]) -> None:
+    def inject(self, now: dict[str, Any]) -> None:
         """Inject the next fault."""
         if not self.deck:
             self.deck = [*DECK, *self.rng.choices(["bad", "late", "fail", "hang"], k=8)]
@@ -117,7 +117,9 @@ class Soak:
         def stop() -> None:
             (self.script / name).unlink(missing_ok=True)
             if words in BAD:
-                self.notes.lies.append(Lie(name, began, read_live(self.out)["round"]))
+                self.notes.false_reports.append(
+                    FalseReports(name, began, read_live(self.out)["round"])
+                )
 
         self.later(name, seconds, stop)
 

@@ -225,7 +225,7 @@ class Federation:
         if not np.all(np.isfinite(added)):
             raise InputError(
                 f"The time of {steps} steps must be finite. Got {np.max(self.per_step):g} for each "
-                "of them, whose product overflows: choose another unit of time."
+                "step: the product overflows. Choose another unit of time."
             )
         return replace(self, latency=shifted(self.latency, added), per_step=0.0)
 

@@ -29,7 +29,7 @@ def test_a_quorum_that_is_never_present() -> None:
     state = Trace([(0, 0.0, 1.0), (1, 4.0, 5.0)]).begin(2, 0)
     known = ledger(2)
     attendance.mark_absent(known, state)
-    with pytest.raises(InfeasibleError, match="needs 2 clients, and no more than"):
+    with pytest.raises(InfeasibleError, match="needs 2 clients, but no more than"):
         attendance.wait_for_clients(known, state, 2)
 
 

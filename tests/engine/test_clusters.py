@@ -86,7 +86,7 @@ FAST = slow_and_fast()
         (lambda: ILL(FAST, fedavg(fraction=1.0), rounds=1), r"number of updates, Work\(steps"),
         (lambda: ILL(FAST, everyone(prox=0.1), rounds=1), r"epochs, seconds and prox belong in"),
         (lambda: ILL(FAST, replace(everyone(), needs=frozenset({"losses"})), points([1, 3]),
-                     rounds=1), "needs losses of clients, and the cloud's clients are clusters"),
+                     rounds=1), "needs losses of clients, but the cloud's clients are clusters"),
         (lambda: ILL([Cluster(FAST[0].federation, everyone())], everyone(), rounds=1, crash=0.1),
          "Cluster 0: Without a deadline"),
         (lambda: ILL(FAST, everyone(), rounds=1, patience=0), "patience"),

@@ -47,7 +47,7 @@ from tests.support.vectors import (
 )
 def test_wrong_vectors_are_refused(vectors: Any, sentence: str) -> None:
     for kind in (Run, Reference):
-        with pytest.raises(InputError, match=f"The policy once must answer.*{sentence}"):
+        with pytest.raises(InputError, match=f"The policy once must return.*{sentence}"):
             kind(steady(2), bad(**vectors), points(0.0, 4.0)).step()
 
 
@@ -68,7 +68,7 @@ def test_vectors_of_single_clients_require_updates() -> None:
 
 def test_offsets_require_single_reports_and_a_task() -> None:
     policy = replace(once(), needs=frozenset({"offsets"}))
-    with pytest.raises(InputError, match="needs offsets of single clients, and secure aggregation"):
+    with pytest.raises(InputError, match="needs offsets of single clients, but secure aggregation"):
         Run(steady(2), policy, points(0.0, 4.0), secure_aggregation=True)
     with pytest.raises(InputError, match="needs offsets, which exist only with a task"):
         Run(steady(2), policy)

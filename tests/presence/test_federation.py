@@ -200,6 +200,6 @@ def test_command_line_reports_the_presence(
 def test_a_quorum_that_is_never_present_at_once_ends_the_run() -> None:
     """Windows of 3 in 10 that are spread over the day: never 8 of 10 at once."""
     who = Federation(10, Exponential(1.0), presence=DayNight(day=10.0, share=0.3, spread=1.0))
-    text = r"Round 0 needs 8 clients at once, and from time 0 to .* Lower the quorum\."
+    text = r"Round 0 needs 8 clients at once, but from time 0 to .* Lower the quorum\."
     with pytest.raises(InfeasibleError, match=text):
         cafe.simulate(who, cafe.policies.mcu(quorum=8, deadline=0.5), rounds=1)

@@ -56,7 +56,7 @@ WRONG = [
 @pytest.mark.parametrize(("decision", "answer", "allowed"), WRONG)
 def test_wrong_types_are_refused(engine: Any, decision: str, answer: Any, allowed: str) -> None:
     text = refusal(engine, answering(decision, answer))
-    assert text.startswith("The policy mine must answer ")
+    assert text.startswith("The policy mine must return ")
     assert f" in {decision}. Got {answer!r}" in text
     assert allowed in text
 
@@ -103,16 +103,16 @@ def test_wrong_values_are_refused(engine: Any, decision: str, answer: Any, told:
 )
 def test_a_state_must_survive_being_saved(engine: Any, state: Any, got: str) -> None:
     text = refusal(engine, answering("observe", state))
-    assert text.startswith("The policy mine must answer a state in observe")
+    assert text.startswith("The policy mine must return a state in observe")
     assert got in text
 
 
 @ENGINES
 def test_mean_without_reports_is_explained(engine: Any) -> None:
     text = refusal(engine, answering("close", COMMIT))
-    assert text.startswith("The policy mine could not answer a Merge in merge. ")
+    assert text.startswith("The policy mine could not return a Merge in merge. ")
     assert "Mean needs at least one report" in text
-    assert "Answer FAIL in close" in text
+    assert "Return FAIL in close" in text
 
 
 @ENGINES
@@ -134,5 +134,5 @@ def test_the_ledger_cannot_be_written(engine: Any, column: str) -> None:
 def test_invalid_merge_names_its_policy(engine: Any) -> None:
     policy = replace(answering("merge", None), merge=lambda *_: Merge(np.full(3, np.nan)))
     text = refusal(engine, policy)
-    assert text.startswith("The policy mine could not answer a Merge in merge. ")
+    assert text.startswith("The policy mine could not return a Merge in merge. ")
     assert "finite coefficients" in text

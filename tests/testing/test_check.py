@@ -125,7 +125,7 @@ def test_a_column_that_all_jobs_share_cannot_be_written() -> None:
 
 def test_error_is_reported_without_a_guess_at_its_cause() -> None:
     text = failure(replace(BASE, observe=lambda *_: (1, 2)))
-    assert "must answer a state in observe that survives a JSON round trip" in text
+    assert "must return a state in observe that survives a JSON round trip" in text
     assert "usually means" not in text
 
 

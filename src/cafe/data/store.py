@@ -56,7 +56,7 @@ def _in_folder(folder: Path, source: Source) -> dict[str, Path]:
     if not os.path.isdir(folder):
         raise FileError(
             folder,
-            f"there is no such folder, in which {source.name} was to be found. Correct the name "
+            f"the folder does not exist, so {source.name} cannot be read from it. Correct the name "
             "(argument folder or CAFE_DATA), or leave it out to fetch the files.",
         )
     for place in (folder / source.name, folder):

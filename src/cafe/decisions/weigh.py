@@ -101,7 +101,7 @@ class ByAge:
 def _some(what: str, reports: Reports) -> None:
     if not len(reports):
         raise InputError(
-            f"{what} needs at least one report, and close answered COMMIT without any. Answer FAIL "
+            f"{what} needs at least one report, but close returned COMMIT without any. Return FAIL "
             "in close if there are no reports."
         )
 

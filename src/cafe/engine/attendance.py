@@ -23,12 +23,12 @@ def wait_for_clients(ledger: Ledger, presence: PresenceState, quorum: int) -> No
         moment, left = presence.next_change(ledger.now), left - 1
         if not left:
             raise InfeasibleError(
-                f"Round {ledger.round} needs {quorum} clients at once, and from time {began:g} to "
+                f"Round {ledger.round} needs {quorum} clients at once, but from time {began:g} to "
                 f"{ledger.now:g} that many were never present. Lower the quorum."
             )
         if not moment < np.inf:
             raise InfeasibleError(
-                f"Round {ledger.round} needs {quorum} clients, and no more than "
+                f"Round {ledger.round} needs {quorum} clients, but no more than "
                 f"{ledger.clients - ledger.absent} are ever present from time {ledger.now:g} on. "
                 "Lower the quorum, or end the run earlier."
             )

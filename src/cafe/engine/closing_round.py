@@ -30,7 +30,7 @@ class ClosingRound:
         jobs: all jobs that were open; a client's older job comes before its newer ones.
         reported: which of them have reported.
         used: the reports in the update.
-        carried: the policy's answer in ``carry``: what is kept after the round.
+        carried: what ``carry`` returned: what is kept after the round.
         unfinished: the fate of jobs that the close cuts off.
         repeats: whether a client may have several of the jobs.
     """
@@ -128,7 +128,7 @@ def _may_run(jobs: Running, reported: Mask, lost: Mask | None) -> Mask:
 
 
 def _asked_for(carried: Carried, what: Carry, among: Callable[[], Mask]) -> Mask | None:
-    """The jobs in the mask ``among()`` for which the policy answered ``what``; None if none."""
+    """The jobs in the mask ``among()`` for which the policy returned ``what``; None if none."""
     if isinstance(carried.jobs, np.ndarray):
         asked = among() & (np.bitwise_and(carried.jobs, int(what)) != 0)
         return asked if asked.any() else None

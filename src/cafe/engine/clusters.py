@@ -54,8 +54,8 @@ def check_clusters(clusters: Sequence[Cluster], task: Task | None) -> None:
     total = int(_first_clients(clusters)[-1])
     if task is not None and task.clients != total:
         raise InputError(
-            f"The task has data for {task.clients} clients and the clusters have {total} in "
-            "all: each client needs its own examples, and no others."
+            f"The task has data for {task.clients} clients, but the clusters have {total} in all: "
+            "both must have the same number of clients."
         )
 
 

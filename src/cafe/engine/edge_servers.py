@@ -74,8 +74,8 @@ class EdgeServers:
         _check_needs(policy)
         if self.cloud.training is not None and self.cloud.training.vectors.used:
             raise InputError(
-                f"The policy {policy.name} of the cloud answered offset, common or frozen in "
-                "merge, and the cloud's clients are clusters, which take no gradient steps. Use "
+                f"The policy {policy.name} of the cloud returned offset, common or frozen in "
+                "merge, but the cloud's clients are clusters, which take no gradient steps. Use "
                 "this policy for the clusters, and another one for the cloud."
             )
 
@@ -152,6 +152,6 @@ def _check_needs(cloud: Policy) -> None:
     unmet = sorted(cloud.needs & {"losses", "rms losses", "offsets"})
     if unmet:
         raise InputError(
-            f"The policy {cloud.name} needs {' and '.join(unmet)} of clients, and the cloud's "
+            f"The policy {cloud.name} needs {' and '.join(unmet)} of clients, but the cloud's "
             "clients are clusters, which report only a model. Choose another policy for the cloud."
         )

@@ -158,7 +158,7 @@ def planned_steps(
     if work.seconds is not None:
         if not federation.has_step_time:
             raise InputError(
-                f"The policy {policy.name} gives clients {work.seconds} seconds of work, and the "
+                f"The policy {policy.name} gives clients {work.seconds} seconds of work, but the "
                 "federation has no per_step, the time of a step. Give the federation per_step, or "
                 "use Work(steps=...)."
             )

@@ -42,7 +42,7 @@ class PolicyCalls:
         secure_aggregation: raise an error if a policy holds single reports.
 
     Attributes:
-        waits: how many calls of ``close`` have been answered.
+        waits: how many calls of ``close`` have returned.
     """
 
     def __init__(self, ledger: Ledger, seed: int, secure_aggregation: bool) -> None:

@@ -17,7 +17,7 @@ def check_secure(policy: Policy, secure: bool) -> None:
     unmet = sorted(policy.needs & PER_CLIENT_NEEDS)
     if secure and unmet:
         raise InputError(
-            f"The policy {policy.name} needs {' and '.join(unmet)} of single clients, and secure "
+            f"The policy {policy.name} needs {' and '.join(unmet)} of single clients, but secure "
             "aggregation shows the server only sums. Choose another policy, or set "
             "secure_aggregation to false."
         )
@@ -27,7 +27,7 @@ def check_held(policy: Policy, carried: Carried, secure: bool) -> None:
     """Raise an error if a policy holds single reports with secure aggregation."""
     if secure and np.any(np.asarray(carried.jobs, dtype=np.int64) & int(HOLD)):
         raise InputError(
-            f"The policy {policy.name} holds reports of single clients (HOLD in carry), and secure "
+            f"The policy {policy.name} holds reports of single clients (HOLD in carry), but secure "
             "aggregation shows the server only sums. Choose another policy, or set "
             "secure_aggregation to false."
         )
@@ -59,6 +59,6 @@ def endless_wait(round_: int, jobs: Running, wait: Wait) -> InfeasibleError:
     coming = int(np.count_nonzero(np.isfinite(jobs.arrival)))
     wanted = "more" if wait.reports is None else f"{wait.reports}"
     return InfeasibleError(
-        f"Round {round_} waits for {wanted} reports and only {coming} can come: clients that are "
+        f"Round {round_} waits for {wanted} reports, but only {coming} can come: clients that are "
         "absent or crashed never report, and the round would never end. Give the policy a deadline."
     )

@@ -71,7 +71,7 @@ class LiveRun:
         self.secure_aggregation = secure_aggregation
         if secure_aggregation and model.combine is not None:
             raise InputError(
-                f"The aggregation rule {display_name(model.combine)} needs single updates, and "
+                f"The aggregation rule {display_name(model.combine)} needs single updates, but "
                 "secure aggregation shows the server only sums. Leave out one of the two."
             )
         self.global_model = model
@@ -206,7 +206,7 @@ class LiveRun:
         local: Mask = invitation.local & self.ledger.local[invitation.clients]
         if local.any() and "local models" not in self.policy.needs:
             raise InputError(
-                f"The policy {self.policy.name} lets clients continue from local models, and they "
+                f"The policy {self.policy.name} lets clients continue from local models, but they "
                 'keep none. Add "local models" to its needs.'
             )
         return local

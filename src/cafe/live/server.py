@@ -244,7 +244,7 @@ class _Server:
             policy = run.choose_policy()
             if "scores" in policy.needs and self.evaluator is None:
                 raise InputError(
-                    f"The policy {policy.name} needs scores, and the server does not evaluate. "
+                    f"The policy {policy.name} needs scores, but the server does not evaluate. "
                     "Give it evaluate=..., a function or 'clients'."
                 )
             need = self.config.clients or policy.quorum

@@ -92,7 +92,7 @@ class ReferenceBooks:
         Args:
             outcome: the outcome of the round.
             job: whose report or local model is kept.
-            code: what the policy answered for the job: ``HOLD``, ``LOCAL`` or both.
+            code: what the policy returned for the job: ``HOLD``, ``LOCAL`` or both.
             used: whether the job is in the update.
         """
         now, before = outcome.closed, self.kept.get(job.client)

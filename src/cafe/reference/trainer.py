@@ -97,7 +97,7 @@ class Trainer:
         Args:
             jobs: the jobs of all reports.
             used: the jobs with a coefficient that is not 0.
-            merge: what the policy answered.
+            merge: what the policy returned.
 
         Returns:
             False, and nothing is changed, if the new model would contain NaN or infinity.

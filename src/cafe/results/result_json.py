@@ -37,7 +37,7 @@ def summary(history: History) -> dict[str, Any]:
 
 
 def check(path: Path, history: History) -> None:
-    """Raise an error if a history differs from the one that the summary was made of."""
+    """Raise an error if a history differs from the one that the summary was made from."""
     text = read_text(path)
     try:
         found = json.loads(text)
@@ -55,7 +55,7 @@ def check(path: Path, history: History) -> None:
         )
         raise FileError(
             path.with_name(events.NAME),
-            f"the log must be the one that {NAME} was made of ({said}). Got {read}: part of it "
+            f"the log must be the one that {NAME} was made from ({said}). Got {read}: part of it "
             "is lost. Restore the log, or start the run over (--overwrite).",
         )
 

@@ -1,4 +1,4 @@
-"""The data types of a run: jobs, ledger, outcome, history, policy, and what a policy answers."""
+"""The data types of a run: jobs, ledger, outcome, history, policy, and what a policy returns."""
 
 from cafe.rounds.answers import (
     COMMIT,

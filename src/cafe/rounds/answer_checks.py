@@ -1,4 +1,4 @@
-"""Checks of what a policy's decisions answer.
+"""Checks of what a policy's decisions return.
 
 Engine, reference and live server check every answer with these functions, as soon as a decision
 returns it. An error names the policy and the decision, what was expected, and what was got.
@@ -30,13 +30,13 @@ def answer_error(
     """The error for an answer that cannot be used.
 
     Args:
-        policy: the policy that answered.
+        policy: the policy.
         decision: the name of its decision, such as "close".
-        allowed: what the decision may answer, to follow "must answer".
+        allowed: what the decision may return, to follow "must return".
         got: the answer.
         advice: how to correct it.
     """
-    text = f"The policy {policy.name} must answer {allowed} in {decision}. Got {_shorten(got)}."
+    text = f"The policy {policy.name} must return {allowed} in {decision}. Got {_shorten(got)}."
     return InputError(f"{text} {advice}".strip())
 
 
@@ -73,7 +73,7 @@ def check_invitation(policy: Policy, decision: str, ledger: Ledger, answer: Any)
 
 
 def check_more(policy: Policy, ledger: Ledger, answer: Invitation) -> Invitation:
-    """Check an invitation that ``close`` answers while its round is open; it may not be empty."""
+    """Check an invitation that ``close`` returns while its round is open; it may not be empty."""
     found = check_invitation(policy, "close", ledger, answer)
     if not len(found.clients):
         raise answer_error(
@@ -81,7 +81,7 @@ def check_more(policy: Policy, ledger: Ledger, answer: Invitation) -> Invitation
             "close",
             "an Invitation of at least one client",
             answer,
-            "To wait, answer Wait(...).",
+            "To wait, return Wait(...).",
         )
     return found
 
@@ -109,7 +109,7 @@ def _clients(policy: Policy, decision: str, ledger: Ledger, given: Any) -> Indic
 
 def _wrong_clients(policy: Policy, decision: str, ledger: Ledger, got: Any) -> InputError:
     return InputError(
-        f"The policy {policy.name} must answer an Invitation in {decision} whose clients are whole "
+        f"The policy {policy.name} must return an Invitation in {decision} whose clients are whole "
         f"numbers from 0 to {ledger.clients - 1} in rising order, each at most once. Got "
         f"{_shorten(got)}."
     )
@@ -128,7 +128,7 @@ def _amount(policy: Policy, decision: str, answer: Invitation, n: int) -> NDArra
 
 
 def check_close(policy: Policy, answer: Any) -> Wait | Verdict | Invitation:
-    """Check the type of what ``close`` answered; :func:`check_more` checks an invitation."""
+    """Check the type of what ``close`` returned; :func:`check_more` checks an invitation."""
     if isinstance(answer, Verdict | Invitation):
         return answer
     allowed = "Wait(...), COMMIT, FAIL or an Invitation"
@@ -150,7 +150,7 @@ def past_wait_error(policy: Policy, now: float, wait: Wait) -> InputError:
         f"The policy {policy.name} must wait for a later time or for more reports. Got {wait} from "
         f"close at time {now:g}: that time has passed, or this many reports have arrived. "
         "`until` is a time on the ledger's clock, such as ledger.opened + 5, and `reports` counts "
-        "all reports of the round. To end the round, answer COMMIT or FAIL."
+        "all reports of the round. To end the round, return COMMIT or FAIL."
     )
 
 
@@ -166,7 +166,7 @@ def ask_merge(policy: Policy, ledger: Ledger, reports: Reports, parameters: int 
     try:
         answer: Any = policy.merge(ledger, reports)
     except InputError as error:  # Merge and Mean do not know the policy
-        text = f"The policy {policy.name} could not answer a Merge in merge. {error}"
+        text = f"The policy {policy.name} could not return a Merge in merge. {error}"
         raise InputError(text) from error
     if not isinstance(answer, Merge):
         advice = ""
@@ -175,7 +175,7 @@ def ask_merge(policy: Policy, ledger: Ledger, reports: Reports, parameters: int 
         raise answer_error(policy, "merge", "a Merge", answer, advice)
     if answer.coefficient.shape != (len(reports),):
         raise InputError(
-            f"The policy {policy.name} must answer a Merge in merge with a coefficient for each of "
+            f"The policy {policy.name} must return a Merge in merge with a coefficient for each of "
             f"the {len(reports)} reports. Got {_shorten(answer.coefficient)}."
         )
     if answer.offset is None and answer.common is None and answer.frozen is None:
@@ -187,13 +187,13 @@ def _with_vectors(policy: Policy, answer: Merge, reports: Reports, parameters: i
     """Check the vectors of a merge, and convert them to arrays of the right type."""
     if parameters is None:
         raise InputError(
-            f"The policy {policy.name} answered offset, common or frozen in merge. They need a "
-            "model, and without a task there is none. Give the run a task."
+            f"The policy {policy.name} returned offset, common or frozen in merge. They need a "
+            "model, but without a task there is none. Give the run a task."
         )
     if answer.offset is not None and "updates" not in policy.needs:
         raise InputError(
-            f"The policy {policy.name} answered an offset per client in merge. That needs each "
-            "client's own update, and the policy does not declare it. Make it with "
+            f"The policy {policy.name} returned an offset per client in merge. That needs each "
+            "client's own update, but the policy does not declare it. Make it with "
             'Policy(..., needs=frozenset({"updates"})).'
         )
     found: dict[str, Any] = {}
@@ -209,7 +209,7 @@ def _with_vectors(policy: Policy, answer: Merge, reports: Reports, parameters: i
             found[name] = array.astype(np.float32, copy=False)
         if not np.isfinite(found[name]).all():
             raise InputError(
-                f"The policy {policy.name} must answer finite numbers as {name} in merge. Got NaN "
+                f"The policy {policy.name} must return finite numbers as {name} in merge. Got NaN "
                 "or infinity, which clients would add to their gradients."
             )
     if answer.frozen is not None:
@@ -222,20 +222,20 @@ def _with_vectors(policy: Policy, answer: Merge, reports: Reports, parameters: i
 
 
 def local_models_error(policy: Policy) -> InputError:
-    """The error for jobs that continue from local models after a merge has answered vectors."""
+    """The error for jobs that continue from local models after a merge has returned vectors."""
     return InputError(
         f"The policy {policy.name} must not combine local models with vectors for clients. Got an "
-        "invitation with local models after a merge that answered offset, common or frozen: one "
-        "report would mix steps under different vectors. Answer invitations with local=None, or "
+        "invitation with local models after a merge that returned offset, common or frozen: one "
+        "report would mix steps under different vectors. Return invitations with local=None, or "
         "leave these vectors out."
     )
 
 
 def check_carry(policy: Policy, answer: Any, jobs: int, clients: int) -> Carried:
-    """Check what ``carry`` answered: codes for the round's jobs, and which clients keep reports.
+    """Check what ``carry`` returned: codes for the round's jobs, and which clients keep reports.
 
     Args:
-        policy: the policy that answered.
+        policy: the policy.
         answer: what ``carry`` returned.
         jobs: the number of open jobs of the round.
         clients: the number of clients of the federation.
@@ -267,7 +267,7 @@ def check_carry(policy: Policy, answer: Any, jobs: int, clients: int) -> Carried
     runs = bool(codes & RUN) if isinstance(codes, Carry) else bool(np.any(codes & int(RUN)))
     if runs and policy.deadline is not None and policy.late == "drop":
         raise InputError(
-            f"The policy {policy.name} answered RUN in carry although it declares late='drop', "
+            f"The policy {policy.name} returned RUN in carry although it declares late='drop', "
             "with which real clients stop at the deadline. Make it with Policy(..., late='keep')."
         )
     return Carried(codes, kept)
@@ -281,7 +281,7 @@ def check_state(policy: Policy, answer: Any) -> Any:
         wrong = "a state that is nested too deeply or contains itself"
     if wrong:
         raise InputError(
-            f"The policy {policy.name} must answer a state in observe that survives a JSON round "
+            f"The policy {policy.name} must return a state in observe that survives a JSON round "
             "trip: None, True, False, finite numbers, strings, lists, and dictionaries with string "
             f"keys. Got {wrong}. Convert it, such as with float(), list() or array.tolist()."
         )
@@ -332,7 +332,7 @@ def _wrong_vector(policy: Policy, name: str, wanted: str, array: NDArray[Any] | 
     if array is not None:
         got = f"an array of shape {array.shape} and type {array.dtype}"
     return InputError(
-        f"The policy {policy.name} must answer {wanted} as {name} in merge. Got {got}."
+        f"The policy {policy.name} must return {wanted} as {name} in merge. Got {got}."
     )
 
 

@@ -1,4 +1,4 @@
-"""What a policy's decisions answer: when to stop waiting, how to merge, what to carry over."""
+"""What a policy's decisions return: when to stop waiting, how to merge, what to carry over."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cafe.rounds.jobs import Mask
 
 @dataclass(frozen=True)
 class Wait:
-    """What ``close`` answers to keep a round open: ask again later.
+    """What ``close`` returns to keep a round open: ask again later.
 
     Attributes:
         until: a time on the ledger's clock at which ``close`` is called again.
@@ -28,7 +28,7 @@ class Wait:
 
 
 class Verdict(Enum):
-    """What ``close`` answers to end a round: commit an update, or fail."""
+    """What ``close`` returns to end a round: commit an update, or fail."""
 
     COMMIT = "commit"
     FAIL = "fail"
@@ -98,7 +98,7 @@ DROP, RUN, HOLD, LOCAL = Carry.DROP, Carry.RUN, Carry.HOLD, Carry.LOCAL
 
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """What ``carry`` answers.
+    """What ``carry`` returns.
 
     Attributes:
         jobs: a :class:`Carry` for all of the closed round's jobs, or an array with one for each.

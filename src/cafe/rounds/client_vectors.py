@@ -61,7 +61,7 @@ class ClientVectors:
         own: the offsets that single clients add as well, by client.
         frozen: mask of the parameters that clients do not change; None: they may change all.
         begun: the vectors of earlier jobs, by the number of their invitation.
-        used: whether a merge has answered any vector.
+        used: whether a merge has returned any vector.
     """
 
     common: Vector | None = None

@@ -178,7 +178,7 @@ class Policy:
 
     @property
     def identity(self) -> str:
-        """Text that differs for policies that may answer differently: ``str(policy)`` and a hash.
+        """Text that differs for policies that may decide differently: ``str(policy)`` and a hash.
 
         The SHA-256 hash covers all decisions and ``needs``. The code of decisions is part of it,
         except for functions and classes of CAFe. If a part of a decision cannot be identified but

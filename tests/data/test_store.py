@@ -75,7 +75,7 @@ def test_tilde_is_expanded(shelf: Any, fill: Any, monkeypatch: pytest.MonkeyPatc
 
 
 def test_missing_folder_is_refused(shelf: Any, tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="no such folder"):
+    with pytest.raises(FileError, match="the folder does not exist"):
         load("mnist", tmp_path / "mien")
     assert not shelf.taken
 

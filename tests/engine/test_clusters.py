@@ -77,7 +77,7 @@ FAST = slow_and_fast()
         (lambda: ILL([Cluster(FAST[0].federation, ILL.__class__)], everyone(), rounds=1),
          "Cluster 0: Expected a policy"),
         (lambda: ILL(FAST, everyone(), points([1, 2, 3]), rounds=1),
-         "data for 3 clients and the clusters have 2 in all"),
+         "data for 3 clients, but the clusters have 2 in all"),
         (lambda: ILL(FAST, everyone(), link=0.5, rounds=1), "link must be a latency, or a fed"),
         (lambda: ILL(FAST, everyone(), link=cafe.Federation(3, cafe.Constant(1.0)), rounds=1),
          "a client for each of the 2 clusters"),

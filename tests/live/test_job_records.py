@@ -70,7 +70,7 @@ def assert_weights(run: LiveRun, records: list[JobRecord]) -> None:
 
 
 def assert_waste(run: LiveRun, records: list[JobRecord]) -> None:
-    """Every job that was thrown away is charged from its start to the close of its round."""
+    """Every job that was discarded is charged from its start to the close of its round."""
     closed = np.array([outcome.closed for outcome in run.outcomes])
     waste = np.zeros(len(closed))
     for record in records:

@@ -61,7 +61,7 @@ def test_a_finished_run_whose_log_is_cut_is_refused(run: Result) -> None:
     log = run.folder / "events.jsonl"
     whole = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(b"".join(whole[:30]))
-    with pytest.raises(FileError, match=r"made of \(rounds 60,.* Got rounds"):
+    with pytest.raises(FileError, match=r"made from \(rounds 60,.* Got rounds"):
         load(run.folder)
     log.write_bytes(b"".join(whole[:-1]))
     assert b"accuracy" in whole[-1]

@@ -167,7 +167,7 @@ def test_error_about_missing_examples_names_the_scenario(
     monkeypatch.setenv("CAFE_DATA", str(tmp_path / "nowhere"))
     message = refused(tmp_path, WHOLE.replace('"digits"', '"mnist"'))
     assert message.startswith("task.dataset: ")
-    assert "there is no such folder" in message
+    assert "the folder does not exist" in message
 
 
 def test_varied_scenarios_share_their_examples(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_processing_waste_is_smaller(deadline: float, target: int | None) -> Non
         rules = unequal(quorum, deadline)
         setting = Setting(rules.federation, quorum, deadline, target)
         true, charged = processing_waste_per_round(setting), waste_per_round(setting)
-        if quorum == 1:  # no report is thrown away
+        if quorum == 1:  # no report is discarded
             assert true == charged
         else:
             assert true < charged

@@ -121,7 +121,7 @@ def parallel_sum(
 
 
 class Scratch(threading.local):
-    """Arrays that a thread reuses: to allocate them anew would cost more than the work on them."""
+    """Arrays that a thread reuses: new allocations would take longer than the work on them."""
 
     def __init__(self) -> None:
         self._kept: dict[str, NDArray[Any]] = {}

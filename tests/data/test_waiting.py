@@ -53,38 +53,44 @@ def run(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def test_a_fetch_is_announced_once(
-    verb: list[str], shelf: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    verb: list[str],
+    fetcher: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(verb, monkeypatch) == 0
     said = capsys.readouterr().err
     first = said.splitlines()[0]
-    assert all(word in first for word in ("Fetching mnist", "the shelf", "CAFE_DATA"))
+    assert all(word in first for word in ("Fetching mnist", "the fake fetcher", "CAFE_DATA"))
     assert said.count("Fetching") == 1
-    assert shelf.taken == 1
+    assert fetcher.calls == 1
     assert run([*verb, "--overwrite"], monkeypatch) == 0
     assert "Fetching" not in capsys.readouterr().err, "it is in the cache"
 
 
 def test_failed_fetch_is_a_one_line_error(
-    verb: list[str], shelf: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    verb: list[str],
+    fetcher: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    shelf.files = None
+    fetcher.files = None
     assert run(verb, monkeypatch) == 2
     said = capsys.readouterr().err
     assert "Error: small.toml: " in said
     assert "task.dataset" in said
-    assert "the shelf: it is empty" in said
-    assert shelf.taken == 1
+    assert "the fake fetcher: it is empty" in said
+    assert fetcher.calls == 1
     assert not Path("results").exists(), "nothing was begun"
 
 
 def test_finished_run_needs_no_data(
-    verb: list[str], shelf: Any, cache: Path, monkeypatch: pytest.MonkeyPatch
+    verb: list[str], fetcher: Any, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(verb, monkeypatch) == 0
     for file in cache.iterdir():
         file.unlink()
-    shelf.files = None
+    fetcher.files = None
     assert run([*verb, "--resume"], monkeypatch) == 0
 
 
@@ -92,7 +98,7 @@ def test_finished_run_needs_no_data(
 def test_long_fetch_reports_its_progress(
     verb: list[str],
     files: Files,
-    shelf: Any,
+    fetcher: Any,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -110,7 +116,7 @@ def test_long_fetch_reports_its_progress(
 
     monkeypatch.setattr(console, "say", say)
     monkeypatch.setattr(console, "LINES_APART", 0.05)
-    monkeypatch.setattr(type(shelf), "__call__", slow)
+    monkeypatch.setattr(type(fetcher), "__call__", slow)
     assert run(verb, monkeypatch) == 0
     lines = capsys.readouterr().err.splitlines()
     assert lines[1].endswith("s elapsed")
@@ -129,7 +135,7 @@ def test_a_terminal_shows_a_bar(
     assert "0:00:0" in said
 
 
-def test_experiments_announce_a_fetch(shelf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_experiments_announce_a_fetch(fetcher: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     said = []
 
     @contextmanager
@@ -142,4 +148,4 @@ def test_experiments_announce_a_fetch(shelf: Any, monkeypatch: pytest.MonkeyPatc
     trials.fetch_data("search", fetching)
     assert not said
     trials.fetch_data("fig-iid-quorum", fetching)
-    assert len(said) == shelf.taken == 1
+    assert len(said) == fetcher.calls == 1

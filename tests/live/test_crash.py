@@ -44,28 +44,28 @@ def given(policy: Policy, rounds: int = 3) -> ServerConfig:
 
 
 @dataclass(eq=False)
-class Picture:
-    """What is left when the server dies: its files, its clients, and its printed lines."""
+class DiskImage:
+    """What is left when the server is killed: its files, its clients, and its printed lines."""
 
     files: dict[str, bytes]
     wire: VirtualWire
     said: list[str]
     safe: dict[str, bytes]  # files as they would be found after a power cut
 
-    def laid_out(self, folder: Path, power: bool) -> None:
+    def restore(self, folder: Path, power: bool) -> None:
         folder.mkdir()
         for name, data in (self.safe if power else self.files).items():
             (folder / name).write_bytes(data)
 
 
 @dataclass(eq=False)
-class Camera:
-    """Stores a :class:`Picture` before every step that writes to the disk."""
+class DiskRecorder:
+    """Stores a :class:`DiskImage` before every step that writes to the disk."""
 
     folder: Path
     wire: VirtualWire
     said: list[str] = field(default_factory=list)
-    pictures: list[Picture] = field(default_factory=list)
+    images: list[DiskImage] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.synced: dict[str, bytes] = {}  # the synced content of each file, by its current name
@@ -109,7 +109,7 @@ class Camera:
                 kept += data[len(kept) : (len(kept) + len(data)) // 2]
             if kept or name in self.named:
                 safe[name] = kept
-        self.pictures.append(Picture(files, copy.deepcopy(self.wire), list(self.said), safe))
+        self.images.append(DiskImage(files, copy.deepcopy(self.wire), list(self.said), safe))
 
 
 @pytest.fixture
@@ -118,10 +118,10 @@ def saved(monkeypatch: pytest.MonkeyPatch) -> dict[int, bytes]:
     found: dict[int, bytes] = {}
     original = RunLog.save
 
-    def save(journal: RunLog) -> None:
-        ledger = journal._run.ledger
+    def save(log: RunLog) -> None:
+        ledger = log._run.ledger
         found[ledger.round] = ledger.last_start.tobytes()
-        original(journal)
+        original(log)
 
     monkeypatch.setattr(RunLog, "save", save)
     return found
@@ -141,30 +141,30 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[LiveRun]:
     return made
 
 
-def photographed(
+def record_images(
     folder: Path, policy: Policy, patch: pytest.MonkeyPatch, *, overwrite: bool = False
-) -> list[Picture]:
-    """Serve a run, with a picture before every step."""
-    camera = Camera(folder, wire())
+) -> list[DiskImage]:
+    """Serve a run, with an image before every step."""
+    recorder = DiskRecorder(folder, wire())
     folder.mkdir(exist_ok=True)
     with patch.context() as context:
-        camera.on(context)
-        serve(camera.wire, given(policy), folder, say=camera.said.append, overwrite=overwrite)
+        recorder.on(context)
+        serve(recorder.wire, given(policy), folder, say=recorder.said.append, overwrite=overwrite)
     assert_sound(folder)
-    return camera.pictures
+    return recorder.images
 
 
-def assert_goes_on(
-    picture: Picture,
+def assert_resumes(
+    image: DiskImage,
     folder: Path,
     policy: Policy,
     power: bool,
     ages: dict[int, bytes],
     runs: list[LiveRun],
 ) -> None:
-    picture.laid_out(folder, power)
+    image.restore(folder, power)
     kept = checkpoint.read(folder / checkpoint.NAME)
-    told = [found.groups() for s in picture.said if (found := SUCCEEDED.match(s))]
+    announced = [found.groups() for s in image.said if (found := SUCCEEDED.match(s))]
     was = dict(ages)
     restored: list[int] = []
 
@@ -176,25 +176,25 @@ def assert_goes_on(
             assert f"round {ledger.round}, version {ledger.version}." in sentence
 
     before = read_rounds(folder) if kept is not None else []
-    history = serve(copy.deepcopy(picture.wire), given(policy), folder, say=say)
-    assert bool(restored) == (kept is not None and not picture_is_finished(picture, power))
+    history = serve(copy.deepcopy(image.wire), given(policy), folder, say=say)
+    assert bool(restored) == (kept is not None and not image_is_finished(image, power))
     assert history.rounds == 3
     assert_sound(folder)
     rounds = read_rounds(folder)
-    for number, version in told:
+    for number, version in announced:
         assert rounds[int(number)].succeeded
         assert rounds[int(number)].version == int(version)
     if restored:
         for old, new in zip(before[: restored[0]], rounds, strict=False):
             assert (old.closed, old.version) == (new.closed, new.version)
-    board = picture.files.get("live.json")
-    if board and kept is not None:
-        shown = json.loads(board)["version"]
+    status = image.files.get("live.json")
+    if status and kept is not None:
+        shown = json.loads(status)["version"]
         assert sum(outcome.succeeded for outcome in rounds[: len(before)]) >= shown
 
 
-def picture_is_finished(picture: Picture, power: bool) -> bool:
-    return "result.json" in (picture.safe if power else picture.files)
+def image_is_finished(image: DiskImage, power: bool) -> bool:
+    return "result.json" in (image.safe if power else image.files)
 
 
 @pytest.mark.parametrize(
@@ -211,11 +211,11 @@ def test_server_killed_at_any_step_resumes(
     saved: dict[int, bytes],
     runs: list[LiveRun],
 ) -> None:
-    pictures = photographed(tmp_path / "whole", policy, monkeypatch)
-    assert len(pictures) > 40
+    images = record_images(tmp_path / "whole", policy, monkeypatch)
+    assert len(images) > 40
     ages = dict(saved)
-    for n, picture in enumerate(pictures):
-        assert_goes_on(picture, tmp_path / f"{n}", policy, power, ages, runs)
+    for n, image in enumerate(images):
+        assert_resumes(image, tmp_path / f"{n}", policy, power, ages, runs)
 
 
 @pytest.mark.slow
@@ -226,12 +226,12 @@ def test_server_killed_while_overwriting_resumes(
     folder = tmp_path / "whole"
     serve(VirtualWire(exponential(7, 1.0), seed=8), config(policy, rounds=3), folder)
     with monkeypatch.context() as patch:
-        pictures = photographed(folder, policy, patch, overwrite=True)
-    for n, picture in enumerate(pictures[::3]):
-        picture.laid_out(tmp_path / f"{n}", power=False)
+        images = record_images(folder, policy, patch, overwrite=True)
+    for n, image in enumerate(images[::3]):
+        image.restore(tmp_path / f"{n}", power=False)
         whole = (tmp_path / f"{n}" / "run.json").exists()
         try:
-            history = serve(copy.deepcopy(picture.wire), given(policy), tmp_path / f"{n}")
+            history = serve(copy.deepcopy(image.wire), given(policy), tmp_path / f"{n}")
         except FileError as error:
             # The old run was still there, and is not mixed with the new one.
             assert whole

@@ -79,10 +79,10 @@ def run_demo(
         made = make_plan(each.federation(), show)
     with bar(f"Training on {CLIENTS} phones") as show:
         results, held = train(fleet, made, seeds, budget, show)
-    groups = group_runs(results)
+    groups = group_runs(results)  # in the order of make_policies
 
     begins = [
-        describe_savings(groups),
+        describe_savings(groups[0], groups[2]),
         WASTE,
         f"Setting: {CLIENTS} phones on Wi-Fi learn to read digits. Each holds {EXAMPLES} images "
         f"of only {CLASSES} digits. Response times are those of a 5 MB model. The operator guessed "

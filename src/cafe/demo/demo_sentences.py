@@ -25,9 +25,8 @@ WASTE = (
 )
 
 
-def describe_savings(groups: Sequence[RunGroup], goal: float = GOAL) -> str:
+def describe_savings(guess: RunGroup, planned: RunGroup, goal: float = GOAL) -> str:
     """What the plan saved compared with the guess, or that it saved nothing."""
-    guess, _, planned, *_ = groups
     if not np.isfinite(planned.spent_estimate(goal, "time").mean):
         return f"Planned rounds did not reach {format_share(goal)} accuracy in the time given."
     reach = f"Planned rounds reach {format_share(goal)} accuracy in {_spent(planned, goal)}"
@@ -35,7 +34,7 @@ def describe_savings(groups: Sequence[RunGroup], goal: float = GOAL) -> str:
         return f"{reach}; guessed ones do not reach it in the time given."
     changes = {"time": "time", "processing_waste": "wasted work"}
     time, waste = (_change(planned, guess, goal, *each) for each in changes.items())
-    return f"{reach}. Guessed rounds need {_spent(guess, goal)}. The plan saves {time} and {waste}."
+    return f"{reach}. Guessed rounds need {_spent(guess, goal)}. The plan needs {time} and {waste}."
 
 
 def describe_costs(fleet: Federation, made: Plan) -> str:
@@ -77,15 +76,15 @@ def _spent(group: RunGroup, goal: float) -> str:
 
 
 def _change(now: RunGroup, before: RunGroup, goal: float, name: str, words: str) -> str:
-    """The share saved with its standard error, from runs with the same seeds.
+    """The relative change with its standard error, from runs with the same seeds.
 
     A change below two standard errors is called not significant.
     """
     spent = ([getattr(s, name) for s in each.spent_until(goal)] for each in (now, before))
     found = statistics.ratio(*spent)
     if not np.isfinite(found.mean) or found.mean == 1:
-        return f"no {words}"
-    saved = 1 - found.mean
-    doubt = " (less than two standard errors: not significant)"
-    share = f"{'' if saved > 0 else '-'}{format_share(abs(saved), found.error)}"
-    return f"{share} of the {words}{doubt if abs(saved) < 2 * found.error else ''}"
+        return f"as much {words}"
+    apart = abs(1 - found.mean)
+    doubt = " (less than two standard errors: not significant)" if apart < 2 * found.error else ""
+    more = "less" if found.mean < 1 else "more"
+    return f"{format_share(apart, found.error)} {more} {words}{doubt}"

@@ -1,0 +1,93 @@
+"""Copy the text of other files into pages, so that pages are complete wherever they are read.
+
+    python docs/inlined.py
+
+A page names a file in a comment, and everything up to the next ``<!-- end -->`` is replaced by the
+file's text. A Markdown file is copied with its headings one level deeper; any other file becomes a
+block of code. A part of a file is named by texts of its lines:
+
+    <!-- inlined: examples/scenario.toml from "[policy]" to "[run]" -->
+    <!-- end -->
+
+The first line of the part contains the text after ``from``. The part ends before the line that
+contains the text after ``to``. ``tests/test_docs.py`` fails if a copy is out of date.
+"""
+
+from __future__ import annotations
+
+import re
+from os.path import relpath
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+BLOCK = re.compile(
+    r'^<!-- inlined: (?P<path>\S+?)(?: from "(?P<start>[^"]+)")?(?: to "(?P<end>[^"]+)")? -->\n'
+    r"(?P<body>.*?)^<!-- end -->$",
+    re.MULTILINE | re.DOTALL,
+)
+LANGUAGES = {
+    ".csv": "text",
+    ".conf": "nginx",
+    ".service": "ini",
+    ".yml": "yaml",
+    ".py": "python",
+    ".toml": "toml",
+    ".sh": "sh",
+    ".env": "sh",
+}
+_LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)\s]+)(\))")
+_FENCE = re.compile(r"^(```.*?^```$)", re.MULTILINE | re.DOTALL)
+
+
+def renewed(page: Path) -> str:
+    """The text of a page with current copies."""
+
+    def copy(found: re.Match[str]) -> str:
+        path = page.parent / found["path"]
+        text = _part(path.read_text(encoding="utf-8"), found["start"], found["end"])
+        body = _markdown(text, path, page) if path.suffix == ".md" else _code(text, path)
+        head = found[0].splitlines()[0]
+        return f"{head}\n{body}<!-- end -->"
+
+    return BLOCK.sub(copy, page.read_text(encoding="utf-8"))
+
+
+def _part(text: str, start: str | None, end: str | None) -> str:
+    lines = text.splitlines(keepends=True)
+    if start:
+        lines = lines[next(i for i, line in enumerate(lines) if start in line) :]
+    if end:
+        lines = lines[: next(i for i, line in enumerate(lines) if end in line)]
+    return "".join(lines)
+
+
+def _code(text: str, path: Path) -> str:
+    language = LANGUAGES.get(path.suffix, path.name.lower())
+    return f"```{language}\n{text.rstrip()}\n```\n"
+
+
+def _markdown(text: str, path: Path, page: Path) -> str:
+    """A file's text with deeper headings, and links that are relative to the page."""
+
+    def link(found: re.Match[str]) -> str:
+        target = relpath(path.parent / found[2], page.parent)
+        return f"{found[1]}{target}{found[3]}"
+
+    pieces = _FENCE.split(text.strip())
+    for i in range(0, len(pieces), 2):  # every second piece is a block of code
+        deeper = re.sub(r"^(#+ )", r"#\1", pieces[i], flags=re.MULTILINE)
+        pieces[i] = _LINK.sub(link, deeper)
+    return f"\n{''.join(pieces)}\n\n"
+
+
+def main() -> None:
+    """Renew all pages."""
+    for page in sorted(DOCS.rglob("*.md")):
+        text = renewed(page)
+        if text != page.read_text(encoding="utf-8"):
+            page.write_text(text, encoding="utf-8")
+            print(f"Renewed {page.relative_to(DOCS)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -3,7 +3,7 @@
     python docs/inlined.py
 
 A page names a file in a comment, and everything up to the next ``<!-- end -->`` is replaced by the
-file's text. A Markdown file is copied with its headings one level deeper; any other file becomes a
+file's text. The headings of a Markdown file start at the second level; any other file becomes a
 block of code. A part of a file is named by texts of its lines:
 
     <!-- inlined: examples/scenario.toml from "[policy]" to "[run]" -->
@@ -29,13 +29,14 @@ LANGUAGES = {
     ".csv": "text",
     ".conf": "nginx",
     ".service": "ini",
-    ".yml": "yaml",
+    ".yaml": "yaml",
     ".py": "python",
     ".toml": "toml",
     ".sh": "sh",
     ".env": "sh",
 }
 _LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)\s]+)(\))")
+_HEADING = re.compile(r"^(#+)(?= )", re.MULTILINE)
 _FENCE = re.compile(r"^(```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
@@ -67,16 +68,18 @@ def _code(text: str, path: Path) -> str:
 
 
 def _markdown(text: str, path: Path, page: Path) -> str:
-    """A file's text with deeper headings, and links that are relative to the page."""
+    """A file's text with headings from the second level, and links relative to the page."""
 
     def link(found: re.Match[str]) -> str:
         target = relpath(path.parent / found[2], page.parent)
         return f"{found[1]}{target}{found[3]}"
 
     pieces = _FENCE.split(text.strip())
-    for i in range(0, len(pieces), 2):  # every second piece is a block of code
-        deeper = re.sub(r"^(#+ )", r"#\1", pieces[i], flags=re.MULTILINE)
-        pieces[i] = _LINK.sub(link, deeper)
+    prose = range(0, len(pieces), 2)  # every second piece is a block of code
+    levels = [len(marks) for i in prose for marks in _HEADING.findall(pieces[i])]
+    deeper = "#" * max(2 - min(levels, default=2), 0)
+    for i in prose:
+        pieces[i] = _LINK.sub(link, _HEADING.sub(rf"{deeper}\1", pieces[i]))
     return f"\n{''.join(pieces)}\n\n"
 
 

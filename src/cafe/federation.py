@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cafe.errors import InputError
+from cafe.evidence import Evidence, joined_evidence
 from cafe.federation_checks import (
     check_availability,
     check_clients,
+    check_evidence,
     check_examples,
     check_kind,
     check_per_step,
@@ -50,6 +52,7 @@ class Federation:
             addition to the latency; one number or one per kind.
         presence: when clients are connected, such as :class:`cafe.presence.DayNight`; always if
             left out. ``availability`` applies to the rounds in which a client is present.
+        evidence: the observations behind a fitted federation; None if nothing was fitted.
 
     Example:
         >>> from cafe import Exponential, Federation
@@ -66,6 +69,7 @@ class Federation:
     kind: Indices | None = None
     per_step: float | Floats = 0.0
     presence: Presence | None = None
+    evidence: Evidence | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.clients, bool) or not isinstance(self.clients, int | np.integer):
@@ -92,6 +96,8 @@ class Federation:
             )
         if self.presence is not None:
             check_presence(self.presence, self.clients)
+        if self.evidence is not None:
+            check_evidence(self.evidence, self.clients)
 
     @classmethod
     def exponential(cls, rates: ArrayLike, availability: ArrayLike | None = None) -> Federation:
@@ -125,6 +131,7 @@ class Federation:
             np.concatenate([np.broadcast_to(g.examples, g.clients) for g in groups]),
             np.concatenate([s + g.kind_of_client for s, g in zip(starts, groups, strict=False)]),
             per_step=_joined([np.broadcast_to(g.per_step, g.kinds) for g in groups]),
+            evidence=joined_evidence(groups, cls.join),
         )
 
     @property
@@ -158,8 +165,16 @@ class Federation:
         if self.presence is None:
             return self
         share = self.presence.long_run(self.clients)
+        present, evidence = self.presence, self.evidence
+        if evidence is not None:
+            evidence = evidence.changed(lambda other: replace(other, presence=present).steady)
         if not np.ndim(share):
-            return replace(self, availability=np.multiply(self.availability, share), presence=None)
+            return replace(
+                self,
+                availability=np.multiply(self.availability, share),
+                presence=None,
+                evidence=evidence,
+            )
         pairs = np.stack([self.kind_of_client.astype(float), np.asarray(share)])
         found, kind = np.unique(pairs, axis=1, return_inverse=True)
         kinds, per_step = found[0].astype(np.intp), self.per_step
@@ -170,6 +185,7 @@ class Federation:
             kind=kind.reshape(-1),
             per_step=per_step[kinds] if isinstance(per_step, np.ndarray) else per_step,
             presence=None,
+            evidence=evidence,
         )
 
     def by_client(self, by_kind: ArrayLike) -> Floats:
@@ -193,11 +209,16 @@ class Federation:
 
     def scaled(self, factor: float) -> Federation:
         """A copy with clients that are ``factor`` times as slow."""
-        latency = self.latency.scaled(factor)
+        latency, evidence = self.latency.scaled(factor), self.evidence
+        if evidence is not None:
+            evidence = evidence.changed(
+                lambda other: other.scaled(factor), longest=evidence.longest * factor
+            )
         if not self.has_step_time:
-            return replace(self, latency=latency)
+            return replace(self, latency=latency, evidence=evidence)
         with np.errstate(over="ignore"):  # an infinite product raises an error below
-            return replace(self, latency=latency, per_step=np.multiply(self.per_step, factor))
+            pace = np.multiply(self.per_step, factor)
+            return replace(self, latency=latency, per_step=pace, evidence=evidence)
 
     @cached_property
     def has_step_time(self) -> bool:
@@ -227,7 +248,20 @@ class Federation:
                 f"The time of {steps} steps must be finite. Got {np.max(self.per_step):g} for each "
                 "step: the product overflows. Choose another unit of time."
             )
-        return replace(self, latency=shifted(self.latency, added), per_step=0.0)
+        evidence = self.evidence
+        if evidence is not None:
+            # The alternatives describe the latency only: they get the same time per step.
+            evidence = evidence.changed(
+                lambda other: replace(other, per_step=self._pace_of(other)).at_steps(steps),
+                longest=evidence.longest + float(np.min(added)),
+            )
+        return replace(self, latency=shifted(self.latency, added), per_step=0.0, evidence=evidence)
+
+    def _pace_of(self, other: Federation) -> float | Floats:
+        """The time per step for another federation of the same clients."""
+        if not isinstance(self.per_step, np.ndarray) or other.kind is not None:
+            return self.per_step
+        return self.by_client(self.per_step)
 
     def sample(self, rng: np.random.Generator, rounds: int) -> Floats:
         """Draw response times: one row per round, one column per client; infinite if absent.

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.errors import InputError
+from cafe.evidence import Evidence
 from cafe.latency.base import Floats, to_floats
 from cafe.presence import Presence
 
@@ -125,6 +126,19 @@ def check_kind(kind: object, clients: int, kinds: int) -> NDArray[np.intp]:
         )
     found.setflags(write=False)
     return found
+
+
+def check_evidence(evidence: object, clients: int) -> None:
+    """Raise an error unless it is the evidence of this number of clients."""
+    if not isinstance(evidence, Evidence):
+        raise InputError(f"evidence must be a cafe.evidence.Evidence. Got {evidence!r:.80}.")
+    for other in evidence.alternatives:
+        if other.clients != clients:
+            raise InputError(
+                f"Every alternative of the evidence must have {clients} clients, like the "
+                f"federation. Got one with {other.clients}: give evidence=None if clients were "
+                "added or removed after the fit."
+            )
 
 
 def _first_bad(share: Floats) -> str:

@@ -18,7 +18,7 @@ LAYERS = (
     {"errors", "_version", "progress"},
     {"files", "randomness", "wording"},
     {"latency"},
-    {"presence"},
+    {"presence", "evidence"},
     {"federation_checks"},
     {"federation"},
     {"fleet", "fitting", "rounds", "data", "toml_tables"},

@@ -109,6 +109,11 @@ def format_number(value: float | int | None) -> str:
     return f"{value:,.4g}" if abs(value) < 9999.5 else f"{value:,.0f}"
 
 
+def format_interval(low: float, high: float) -> str:
+    """An interval: ``1.2 to 3.4``."""
+    return f"{format_number(low)} to {format_number(high)}"
+
+
 def format_estimate(mean: float, error: float) -> str:
     """A mean ± its standard error, with two digits of the error but at most five of the mean."""
     if not math.isfinite(mean) or not (math.isfinite(error) and error > 0):

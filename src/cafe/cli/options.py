@@ -67,6 +67,15 @@ GoalName = Annotated[
     ),
 ]
 
+Trust = Annotated[
+    str,
+    typer.Option(
+        help="For a fitted federation: observed keeps the deadline within the observed times, "
+        "fitted (default) may go beyond.",
+        show_default=False,
+    ),
+]
+
 # The constants of the convergence bound, for a goal that reaches a gap.
 NoiseRatio = Annotated[
     float | None,

@@ -29,6 +29,7 @@ from cafe.cli.options import (
     Rate,
     Smoothness,
     Steps,
+    Trust,
     WastePrice,
 )
 from cafe.console import (
@@ -55,6 +56,7 @@ def plan(
     at_least: AtLeast = None,
     close_when_all: CloseWhenAll = False,
     steps: Steps = 1,
+    trust: Trust = "fitted",
     goal: GoalName = "cost",
     noise_ratio: NoiseRatio = None,
     gap: Gap = None,
@@ -82,6 +84,7 @@ def plan(
         "heterogeneity": heterogeneity,
         "distance": distance,
     }
+    trusted: Any = trust  # make_plan checks it
     chosen = make_goal(goal, noise_ratio, gap, overhead, constants)
     with progress_bar("Searching deadlines") as progress:
         made = make_plan(
@@ -94,6 +97,7 @@ def plan(
             at_least=parse_limits("--at-least", at_least),
             close_when_all=close_when_all,
             steps=steps,
+            trust=trusted,
             progress=progress,
         )
     with progress_bar("Trying other rates") as progress:
@@ -228,7 +232,7 @@ def fit(
 
         print_output(tables.fit(found))
         if each:
-            print_output(tables.clients(each))
+            print_output(tables.clients(each, found_already=found.warnings))
     if plot:
         from cafe.report import plan_plots, plotting
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from cafe.errors import FileError, InputError, did_you_mean
 from cafe.federation import Federation, Indices
+from cafe.federation_files.evidence_lines import read_evidence, split_evidence
 from cafe.federation_files.family_names import csv_families, families_by_name, parameters_of
 from cafe.latency import Constant, Various
 from cafe.latency.base import Family, Floats
@@ -50,17 +51,25 @@ class _Rows:
 
 def load_csv(path: Path, text: str) -> Federation:
     """Build the federation described by the text of a CSV file; ``path`` is for error messages."""
+    text, about = split_evidence(text)
     rows = _columns(path, _lines(path, text))
+    evidence = None
+    if about:
+        evidence = read_evidence(path, about, text.count("\n") + 1, rows.lines.size)
     availability = _by_client(rows, "availability", 1.0)
     per_step = _by_client(rows, "per_step", 0.0)
     examples = _examples(rows)
     parts, order = _parts(rows)
     if len(parts) == 1:
-        return Federation(rows.lines.size, parts[0], availability, examples, per_step=per_step)
+        return Federation(
+            rows.lines.size, parts[0], availability, examples, per_step=per_step, evidence=evidence
+        )
     kind = np.empty_like(order)
     kind[order] = np.arange(order.size)
     share, pace = (x if isinstance(x, float) else x[order] for x in (availability, per_step))
-    return Federation(rows.lines.size, Various(parts), share, examples, kind, per_step=pace)
+    return Federation(
+        rows.lines.size, Various(parts), share, examples, kind, per_step=pace, evidence=evidence
+    )
 
 
 def _lines(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 
 from cafe.errors import FileError, InputError
 from cafe.federation import Federation
+from cafe.federation_files.evidence_lines import evidence_lines, parametric_parts
 from cafe.federation_files.family_names import family_name
 from cafe.files import writing
-from cafe.latency import Latency, Various
-from cafe.latency.base import Family
 
 
 def write_federation(
     federation: Federation, path: str | Path, names: Sequence[str] | None = None
 ) -> None:
     """Write a federation to a CSV file, one row per client, without loss of digits.
+
+    The evidence of a fitted federation follows the clients, in lines that begin with ``#``.
 
     Args:
         federation: the federation; its latencies must be parametric families, and it must not have
@@ -59,11 +60,13 @@ def write_federation(
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
+        if federation.evidence is not None:
+            file.writelines(f"{line}\n" for line in evidence_lines(federation.evidence))
 
 
 def _cells(federation: Federation) -> dict[str, list[str]]:
     """The columns of the families and their parameters, as text."""
-    parts = list(_leaves(federation.latency))
+    parts = list(parametric_parts(federation.latency))
     names = dict.fromkeys(name for part in parts for name in part.parameters)
     columns: dict[str, list[str]] = {"family": [], **{name: [] for name in names}}
     for part in parts:
@@ -78,20 +81,6 @@ def _cells(federation: Federation) -> dict[str, list[str]]:
         return {name: cells * federation.clients for name, cells in columns.items()}
     kinds = federation.kind_of_client.tolist()
     return {name: [cells[kind] for kind in kinds] for name, cells in columns.items()}
-
-
-def _leaves(latency: Latency) -> Iterator[Family]:
-    """The families of the kinds, in order."""
-    if isinstance(latency, Various):
-        for part in latency.parts:
-            yield from _leaves(part)
-    elif isinstance(latency, Family):
-        yield latency
-    else:
-        raise InputError(
-            f"Only parametric families can be written to CSV. Got {type(latency).__name__}, "
-            "whose parameters do not fit in a row: fit a family to it first."
-        )
 
 
 def _names(names: Sequence[str] | None, clients: int) -> dict[str, list[str]]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, gammaln, log_expit
 
 from cafe.fitting.censored_sample import CensoredSample, WeightedTimes
@@ -39,7 +40,7 @@ class Surface(NamedTuple):
     uv: Floats
     vv: Floats
 
-    def where(self, keep: Floats, other: Surface) -> Surface:
+    def where(self, keep: NDArray[np.bool_], other: Surface) -> Surface:
         """These values for the clients in ``keep``, and those of ``other`` for the rest."""
         return Surface(*(np.where(keep, a, b) for a, b in zip(self, other, strict=True)))
 

@@ -54,7 +54,7 @@ class ClientPosterior:
         """The mean of a_k, to second order in the width of v."""
         share = expit(self.v)
         mean = share + 0.5 * share * (1 - share) * (1 - 2 * share) * self.vv
-        return np.clip(mean, 0.5 * share, 0.5 * (1 + share))
+        return np.asarray(np.clip(mean, 0.5 * share, 0.5 * (1 + share)))
 
     def draw(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Draw u and v of each client."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -120,6 +121,13 @@ class Fit:
         """The latency of the best family."""
         return self.best.latency
 
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences about what the observations cannot tell, or why the fit may be wrong."""
+        from cafe.fitting.fit_warnings import fit_warnings
+
+        return fit_warnings(self)
+
     def to_dict(self) -> dict[str, object]:
         """The fit as plain values, ready for JSON."""
         reports = int(self.observations.reported.sum())
@@ -130,6 +138,7 @@ class Fit:
             "criterion": self.criterion,
             "reports": reports,
             "misses": len(self.observations) - reports,
+            "warnings": list(self.warnings),
         }
 
     def kaplan_meier(self) -> tuple[Floats, Floats, Floats]:

@@ -42,7 +42,7 @@ POOLED_FAMILIES: dict[str, tuple[StartingPoints, int]] = {
 }
 EDGE = 2.71  # the price of a parameter that may lie at the edge of its range
 _REACH = 4.0
-_UNEVEN = 0.5  # where the search for the spread of logit availability starts
+_UNEVEN = (0.1, 0.3, 0.8, 2.0)  # where the search for the spread of logit availability starts
 _DISTINCT = 0.2  # a spread this large, relative to the latency's own, is surely not 0
 _CLEAR = 10.0  # a gain in log-likelihood that leaves no doubt
 _BEHIND = 25.0  # a family this far behind in score is not refined further
@@ -124,7 +124,8 @@ def fit_pools(sample: CensoredSample, size: int, families: Sequence[str]) -> lis
     found += common
     best = min((each.score for each in found), default=math.inf)
     if size > 2:
-        found += [_unevenly(sums, each) for each in common if each.score < best + _BEHIND]
+        tried = [_unevenly(sums, each) for each in common if each.score < best + _BEHIND]
+        found += [each for each in tried if each is not None]
     return sorted(found, key=lambda each: (each.score, each.model.size))
 
 
@@ -210,16 +211,21 @@ def _counted(found: PoolFit, more: int) -> PoolFit:
     )
 
 
-def _unevenly(sums: ClientSums, common: PoolFit) -> PoolFit:
-    """Each client answers with its own probability."""
+def _unevenly(sums: ClientSums, common: PoolFit) -> PoolFit | None:
+    """Each client answers with its own probability; None if that is not likelier at any spread."""
     inner = common.model
 
-    def build(z: Floats) -> Pool:
-        pool = inner.build(common.point + z[:-1])
-        return Pool(pool.latency, pool.spread, pool.level, _UNEVEN * math.exp(z[-1]))
+    def model(uneven: float) -> PoolModel:
+        def build(z: Floats) -> Pool:
+            pool = inner.build(common.point + z[:-1])
+            return Pool(pool.latency, pool.spread, pool.level, uneven * math.exp(z[-1]))
 
-    model = PoolModel(inner.family, build, inner.size + 1, inner.edges + 1)
-    return _maximum(model, sums)
+        return PoolModel(inner.family, build, inner.size + 1, inner.edges + 1)
+
+    start = np.zeros(inner.size + 1)
+    heights = {uneven: model(uneven).height(sums)(start) for uneven in _UNEVEN}
+    best = max(heights, key=lambda uneven: heights[uneven])
+    return _maximum(model(best), sums) if heights[best] > common.log_likelihood else None
 
 
 def _maximum(model: PoolModel, sums: ClientSums) -> PoolFit:

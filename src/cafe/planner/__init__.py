@@ -3,12 +3,14 @@
 from cafe.planner.deadline_search import Optimum
 from cafe.planner.frontier import Frontier, frontier
 from cafe.planner.goals import Goal, Prices, ToGap
+from cafe.planner.intervals import Interval
 from cafe.planner.limits import Limit
 from cafe.planner.plan import Plan, Rival, Robustness, plan, pooled_quantile
 
 __all__ = [
     "Frontier",
     "Goal",
+    "Interval",
     "Limit",
     "Optimum",
     "Plan",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cafe.planner.goals import ToGap
+from cafe.planner.intervals import describe_intervals, evidence_warnings
 
 if TYPE_CHECKING:
     from cafe.planner.plan import Plan
@@ -31,7 +32,7 @@ def explain_plan(plan: Plan) -> tuple[str, str, str]:
         f"{e.waste:.4g} client-seconds, {e.waste_per_gradient:.3g} for each report used; "
         f"the mean age of the clients is {e.age:.4g} s, the worst {e.worst_age:.4g} s."
     )
-    return what, costs, _why(plan)
+    return what, costs + describe_intervals(plan), _why(plan)
 
 
 def _why(plan: Plan) -> str:
@@ -75,7 +76,7 @@ def _against(plan: Plan) -> str:
 def plan_warnings(plan: Plan) -> tuple[str, ...]:
     """What a user should know before trusting the plan."""
     e, found = plan.expected, []
-    for warning in plan.federation_warnings:
+    for warning in (*plan.federation_warnings, *evidence_warnings(plan)):
         found.append(warning)
     if e.everybody_probability > EVERYBODY and not plan.search.close_when_all:
         found.append(

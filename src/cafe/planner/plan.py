@@ -12,6 +12,7 @@ from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Federation, total
 from cafe.planner.deadline_search import DeadlineSearch, Optimum
 from cafe.planner.goals import Goal, Prices
+from cafe.planner.intervals import Interval, Trust, plan_intervals, trust_limits
 from cafe.planner.limits import Limit, build_limits
 from cafe.progress import ProgressCallback
 from cafe.theory import Expectation, expect
@@ -33,6 +34,7 @@ def plan(
     at_least: Mapping[str, float] | None = None,
     close_when_all: bool = False,
     steps: int = 1,
+    trust: Trust = "fitted",
     progress: ProgressCallback | None = None,
 ) -> Plan:
     """Choose the deadline and, unless one is given, the quorum.
@@ -50,6 +52,8 @@ def plan(
             the deadline.
         steps: gradient steps that a client takes in a round; they take time if the federation's
             ``per_step`` is above 0.
+        trust: for a fitted federation, ``"observed"`` limits the deadline to the longest observed
+            time; ``"fitted"`` allows longer deadlines, which rest on the fitted family alone.
         progress: called with the finished share of the search, from 0 to 1.
 
     Raises:
@@ -76,9 +80,8 @@ def plan(
         goal = Prices(waste_price, broadcast_price)
     elif waste_price is not None or broadcast_price is not None:
         raise InputError("Give either prices or a goal, not both: prices define the goal J.")
-    search = DeadlineSearch(
-        federation.steady, goal, build_limits(at_most, at_least), quorum, close_when_all
-    )
+    limits = (*build_limits(at_most, at_least), *trust_limits(federation, trust))
+    search = DeadlineSearch(federation.steady, goal, limits, quorum, close_when_all)
     return Plan(search, tuple(search.optima(progress)), presence_warnings(federation))
 
 
@@ -171,6 +174,21 @@ class Plan:
         return self.search.expect(self.quorum, self.deadline)
 
     @cached_property
+    def intervals(self) -> dict[str, Interval]:
+        """The 90 % intervals of the cost and of the main quantities, by name.
+
+        They say how well the observations behind a fitted federation determine the quantities;
+        empty if the federation was not fitted.
+        """
+        return plan_intervals(self)
+
+    @property
+    def extrapolates(self) -> bool:
+        """Whether the deadline is longer than the longest time that was observed."""
+        evidence = self.federation.evidence
+        return evidence is not None and self.deadline > (1 + 1e-9) * evidence.longest
+
+    @cached_property
     def binding(self) -> tuple[Limit, ...]:
         """The active limits: those that the plan keeps with equality."""
         return tuple(x for x in self.search.limits if abs(x.excess(self.expected)) < 1e-6)
@@ -243,6 +261,8 @@ class Plan:
             "cost": self.cost,
             "goal": self.goal.describe(),
             "expected": self.expected.to_dict(),
+            "intervals": {name: [x.low, x.high] for name, x in self.intervals.items()},
+            "extrapolates": self.extrapolates,
             "local_optima": [
                 {"quorum": o.quorum, "deadline": o.deadline, "cost": o.cost}
                 for o in self.local_optima

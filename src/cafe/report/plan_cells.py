@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cafe.report.cells import Cells
-from cafe.wording import format_number, format_percent
+from cafe.wording import format_interval, format_number, format_percent, quantity_label
 
 if TYPE_CHECKING:
     from cafe.planner import Plan, Robustness
@@ -23,6 +23,16 @@ def rivals(made: Plan) -> Cells:
     note = " (* breaks a limit)" if any(r.breaks for r in made.rivals) else ""
     columns = ["", "quorum", "deadline", "cost", "waste", "broadcasts", "age"]
     return Cells(f"Compared with usual guesses{note}", columns, rows)
+
+
+def intervals(made: Plan) -> Cells:
+    """The main quantities of a plan with their 90 % intervals."""
+    rows = []
+    for name, interval in made.intervals.items():
+        value = made.cost if name == "cost" else getattr(made.expected, name)
+        label = "cost" if name == "cost" else quantity_label(name)
+        rows.append([label, format_number(value), format_interval(interval.low, interval.high)])
+    return Cells("What the observations say", ["", "expected", "90 % interval"], rows)
 
 
 def sensitivity(robustness: Sequence[Robustness]) -> Cells:

@@ -67,6 +67,7 @@ def _plan(made: Plan) -> list[str]:
         *paragraphs(made.explanation),
         *(f"<p class=warn>{escape(warning)}</p>" for warning in made.warnings),
         picture(plan_plots.plan(made), "plan", caption),
+        *([table(plan_cells.intervals(made))] if made.intervals else []),
         table(plan_cells.rivals(made)),
     ]
 

@@ -59,6 +59,8 @@ def plan(made: Plan, robustness: Sequence[Robustness]) -> RenderableType:
     parts += _warnings(made.warnings)
     if made.warnings:
         parts.append(Text())
+    if made.intervals:
+        parts += [table(plan_cells.intervals(made)), Text()]
     parts += [table(plan_cells.rivals(made)), Text()]
     if len(made.local_optima) > 1:
         rows = [
@@ -122,7 +124,7 @@ def fit(found: Fit) -> RenderableType:
         )
         parts.append(Text(note, style="dim"))
     parts += [Text(f"left out {k}: {why}", style="dim") for k, why in found.skipped.items()]
-    return Group(*parts, Text(), goodness(found))
+    return Group(*parts, Text(), goodness(found), *_warnings(found.warnings))
 
 
 def format_parameter(name: str, value: float, error: float) -> str:
@@ -144,8 +146,11 @@ def goodness(found: Fit, most: int = 8) -> Group:
     return table(Cells("Goodness of fit", columns, rows))
 
 
-def clients(each: ClientFits, most: int = 12) -> RenderableType:
-    """The ``most`` slowest clients: how slow each is compared with a typical one."""
+def clients(each: ClientFits, most: int = 12, found_already: Sequence[str] = ()) -> RenderableType:
+    """The ``most`` slowest clients: how slow each is, and how often it answers.
+
+    Warnings follow, except those in ``found_already``, which were shown before.
+    """
     order = np.argsort(-each.scale)[:most]
     means = np.broadcast_to(each.latency.mean(), each.scale.shape)
     rows = [
@@ -154,15 +159,22 @@ def clients(each: ClientFits, most: int = 12) -> RenderableType:
             f"{each.scale[i]:.3g}",
             f"{each.standard_error[i]:.2f}",
             format_number(float(means[i])),
+            f"{each.availability[i]:.3g}",
+            f"{each.availability_error[i]:.2g}",
             f"{each.reports[i]}",
             f"{each.misses[i]}",
         ]
         for i in order
     ]
-    columns = ["client", "times as slow", "± log", "mean, s", "reports", "missed"]
+    columns = [
+        "client", "times as slow", "± log", "mean, s", "availability", "±", "reports", "missed",
+    ]  # fmt: skip
     shown = "" if len(each.clients) <= most else f", the {most} slowest"
+    low, high = (f"{share:.3g}" for share in each.availability_range)
     head = (
         f"{format_count(len(each.clients), 'client')}{shown}: {each.family}, "
-        f"spread between clients {each.spread:.2f} (log)"
+        f"spread between clients {each.spread:.2f} (log), "
+        f"mean availability {float(each.availability.mean()):.3g} ({low} to {high})"
     )
-    return table(Cells(head, columns, rows))
+    new = [sentence for sentence in each.warnings if sentence not in found_already]
+    return Group(table(Cells(head, columns, rows)), *_warnings(new))

@@ -92,7 +92,8 @@ class ClientSums:
 
         Where it underflows, values are infinite or NaN: call it with NumPy's warnings off.
         """
-        at_reports = self._at_reports(latency)
+        with np.errstate(divide="ignore"):  # a client without reports has the sum 0
+            at_reports = self._at_reports(latency)
         slope = _slope_of_log_density(latency)
         misses = self.misses
         log_misses = np.log(misses.seconds)

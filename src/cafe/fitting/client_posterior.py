@@ -1,14 +1,18 @@
-"""Each client's most probable scale and availability, given the pool, by Newton's method.
+"""Each client's scale and availability, given the pool: most probable values, and random draws.
 
 Over the clients of a pool, log s_k is normal around 0 and logit a_k is normal around the pool's
-level. A spread of 0 makes all clients equal. Laplace's approximation gives the marginal likelihood
-of the pool: a normal distribution around the mode replaces each client's posterior.
+level. A spread of 0 makes all clients equal. The mode is found by Newton's method. To get the
+marginal likelihood of the pool, u = log s_k is integrated by Laplace's approximation, and
+v = logit a_k by a sum over a grid: a client that never missed, or never reported, has a posterior
+of v that is far from normal.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.special import expit
@@ -16,9 +20,12 @@ from scipy.special import expit
 from cafe.fitting.client_likelihood import CERTAIN, ClientSums, Surface
 from cafe.latency.base import Floats, Latency
 
-_STEPS = 200
+_STEPS = 40
 _CLOSE = 1e-5  # a Newton step this small ends the search
+_NOTHING = 1e-10  # ... as does this gain in log-posterior
 _LONGEST = 1.5  # of one step, in u and in v
+_MOST = 1e150  # the largest curvature, so that a product of two is finite
+_COARSE, _FINE = 1.0, 0.5  # spacings of a grid of v, in standard deviations: to integrate, to draw
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,35 +47,31 @@ class Pool:
 
 @dataclass(frozen=True, eq=False)
 class ClientPosterior:
-    """The mode and the covariance of each client's u = log s_k and v = logit a_k."""
+    """What is known about each client's u = log s_k and v = logit a_k.
+
+    Attributes:
+        u: the mode of u.
+        v: the mode of v.
+        uu: the variance of u.
+        uv: the covariance of u and v.
+        vv: the variance of v.
+        availability: the mean of a_k.
+        log_marginal: the log marginal likelihood of all clients.
+    """
 
     u: Floats
     v: Floats
     uu: Floats
     uv: Floats
     vv: Floats
+    availability: Floats
     log_marginal: float
-
-    @property
-    def availability(self) -> Floats:
-        """The mean of a_k, to second order in the width of v."""
-        share = expit(self.v)
-        mean = share + 0.5 * share * (1 - share) * (1 - 2 * share) * self.vv
-        return np.asarray(np.clip(mean, 0.5 * share, 0.5 * (1 + share)))
-
-    def draw(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw u and v of each client."""
-        first, second = rng.standard_normal((2, self.u.size))
-        along = np.sqrt(self.uu)
-        tilt = np.divide(self.uv, along, out=np.zeros_like(along), where=along > 0)
-        rest = np.sqrt(np.maximum(self.vv - tilt**2, 0.0))
-        return self.u + along * first, self.v + tilt * first + rest * second
 
 
 def client_posterior(
     sums: ClientSums, pool: Pool, start: ClientPosterior | None = None
 ) -> ClientPosterior:
-    """Mode and covariance of each client's u and v, and the log marginal likelihood of all.
+    """The posterior of each client's u and v, and the log marginal likelihood of all.
 
     Args:
         sums: the clients' times.
@@ -76,24 +79,128 @@ def client_posterior(
         start: where the search starts, such as the result for a similar pool.
     """
     with np.errstate(all="ignore"):  # a likelihood that underflows is -inf: the step is not taken
-        return _search(sums, pool, start)
+        return _Search(sums, pool).posterior(start)
 
 
-def _search(sums: ClientSums, pool: Pool, start: ClientPosterior | None) -> ClientPosterior:
-    likelihood = sums.log_likelihood(pool.latency)
-    u = np.zeros(sums.size)
-    v = np.full(sums.size, pool.level)
-    free_u, free_v = pool.spread > 0, pool.unevenness > 0
-    if not (free_u or free_v):
-        zero = np.zeros(sums.size)
-        value = float(likelihood(u, v).value.sum())
-        return ClientPosterior(u, v, zero, zero, zero, value)
-    tight_u = pool.spread**-2.0 if free_u else 0.0
-    tight_v = pool.unevenness**-2.0 if free_v else 0.0
+def draw_clients(
+    sums: ClientSums, pool: Pool, found: ClientPosterior, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Draw u and v of each client from its posterior ``found`` in this pool."""
+    first, second = rng.standard_normal(sums.size), rng.random(sums.size)
+    if not pool.unevenness:
+        return found.u + np.sqrt(found.uu) * first, found.v
+    search = _Search(sums, pool)
+    with np.errstate(all="ignore"):
+        steps, weight = search.over_availability(found, _FINE)
+    # The inverse of the cumulated weights, linear between the points of the grid.
+    reached = np.cumsum(weight, axis=0) - 0.5 * weight
+    upper = np.clip(np.sum(reached < second, axis=0), 1, steps.size - 1)
+    each = np.arange(sums.size)
+    low, high = reached[upper - 1, each], reached[upper, each]
+    part = np.divide(second - low, high - low, out=np.zeros(sums.size), where=high > low)
+    step = steps[upper - 1] + np.clip(part, 0.0, 1.0) * (steps[upper] - steps[upper - 1])
+    dv = step * np.sqrt(found.vv)
+    tilt = found.uv / found.vv
+    rest = np.sqrt(np.maximum(found.uu - tilt * found.uv, 0.0))
+    return found.u + tilt * dv + rest * first, found.v + dv
 
-    def posterior(u: Floats, v: Floats) -> Surface:
-        own = likelihood(u, v)
-        off = v - pool.level if free_v else np.zeros(sums.size)
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The search for the posterior's modes, for all clients at once."""
+
+    sums: ClientSums
+    pool: Pool
+
+    @cached_property
+    def likelihood(self) -> Callable[[Floats, Floats], Surface]:
+        return self.sums.log_likelihood(self.pool.latency)
+
+    @property
+    def tight_u(self) -> float:
+        """The prior's precision of u; 0 if u is fixed."""
+        return self.pool.spread**-2.0 if self.pool.spread > 0 else 0.0
+
+    @property
+    def tight_v(self) -> float:
+        """The prior's precision of v; 0 if v is fixed."""
+        return self.pool.unevenness**-2.0 if self.pool.unevenness > 0 else 0.0
+
+    def posterior(self, start: ClientPosterior | None) -> ClientPosterior:
+        """The modes, and what follows from the surface around them."""
+        size, pool = self.sums.size, self.pool
+        zero = np.zeros(size)
+        u, v = zero, np.full(size, pool.level)
+        if not (self.tight_u or self.tight_v):
+            value = float(self.likelihood(u, v).value.sum())
+            return ClientPosterior(u, v, zero, zero, zero, expit(v), value)
+        u, v, here = self.mode(*self.first(start))
+        if self.tight_v:
+            # Clients with few reports have two modes: slow, or often offline.
+            other_u, other_v, there = self.mode(*self.often_offline())
+            higher = there.value > here.value
+            u, v = np.where(higher, other_u, u), np.where(higher, other_v, v)
+            here = there.where(higher, here)
+        uu, uv, vv = self.information(here)
+        det = uu * vv - uv**2
+        found = ClientPosterior(
+            u, v,
+            vv / det if self.tight_u else zero, -uv / det, uu / det if self.tight_v else zero,
+            expit(v), 0.0,
+        )  # fmt: skip
+        heights, share = here.value, found.availability
+        if self.tight_v:
+            steps, weight = self.over_availability(found, _COARSE)
+            share = np.sum(weight * expit(v + steps[:, None] * np.sqrt(found.vv)), axis=0)
+            # The integral over v in units of the prior, with the largest term as the scale.
+            middle = weight[np.flatnonzero(steps == 0)[0]]
+            width = _COARSE * np.sqrt(found.vv) / pool.unevenness / math.sqrt(2 * math.pi)
+            heights = heights - np.log(middle) + np.log(width)
+        if self.tight_u:
+            heights = heights - 0.5 * np.log(uu) - math.log(pool.spread)
+        return replace(found, availability=share, log_marginal=float(heights.sum()))
+
+    def first(self, start: ClientPosterior | None) -> tuple[Floats, Floats]:
+        """Where the search starts.
+
+        If v is free, a posterior can have two modes. An earlier result is not used then: the value
+        at a pool must not depend on the pools before it.
+        """
+        u, v = np.zeros(self.sums.size), np.full(self.sums.size, self.pool.level)
+        if self.tight_u:
+            u = _guess(self.sums) if start is None or self.tight_v else start.u
+        usable = np.isfinite(self.surface(u, v).value)
+        return (u, v) if usable.all() else (np.where(usable, u, _guess(self.sums)), v)
+
+    def often_offline(self) -> tuple[Floats, Floats]:
+        """A start that takes every miss for an offline client."""
+        sums = self.sums
+        missed = np.bincount(sums.misses.code, sums.misses.weight, minlength=sums.size)
+        typical = np.average(sums.mean_log, weights=sums.count)
+        u = np.where(sums.count > 0, (sums.mean_log - typical) * sums.count / (sums.count + 1), 0.0)
+        return u if self.tight_u else 0 * u, np.log((sums.count + 0.5) / (missed + 0.5))
+
+    def mode(self, u: Floats, v: Floats) -> tuple[Floats, Floats, Surface]:
+        """Newton's method; a step that does not lead upwards is shortened."""
+        here = self.surface(u, v)
+        du, dv = self.newton(here)
+        for _ in range(_STEPS):
+            there = self.surface(u + du, v + dv)
+            better = there.value >= here.value - 1e-10 * np.abs(here.value)
+            u, v = np.where(better, u + du, u), np.where(better, v + dv, v)
+            here = there.where(better, here)
+            gain = du * here.u * bool(self.tight_u) + dv * here.v * bool(self.tight_v)
+            small = np.maximum(np.abs(du), np.abs(dv)) < _CLOSE
+            if np.all(small | (better & (np.abs(np.nan_to_num(gain)) < _NOTHING))):
+                break
+            next_u, next_v = self.newton(here)
+            du, dv = np.where(better, next_u, 0.3 * du), np.where(better, next_v, 0.3 * dv)
+        return u, v, here
+
+    def surface(self, u: Floats, v: Floats) -> Surface:
+        """The log-posterior, up to a constant."""
+        own, tight_u, tight_v = self.likelihood(u, v), self.tight_u, self.tight_v
+        off = v - self.pool.level if tight_v else np.zeros(self.sums.size)
         value = own.value - 0.5 * tight_u * u**2 - 0.5 * tight_v * off**2
         return Surface(
             np.where(np.isfinite(value), value, -np.inf),
@@ -101,55 +208,44 @@ def _search(sums: ClientSums, pool: Pool, start: ClientPosterior | None) -> Clie
             own.uu - tight_u, own.uv, own.vv - tight_v,
         )  # fmt: skip
 
-    def information(at: Surface) -> tuple[Floats, Floats, Floats]:
+    def information(self, at: Surface) -> tuple[Floats, Floats, Floats]:
         """Minus the second derivatives, made positive definite; 1 for what is fixed."""
-        one, zero = np.ones(sums.size), np.zeros(sums.size)
-        uu = np.maximum(np.nan_to_num(-at.uu, nan=np.inf), tight_u) if free_u else one
-        vv = np.maximum(np.nan_to_num(-at.vv, nan=np.inf), 0.2 * tight_v) if free_v else one
-        if not (free_u and free_v):
-            return uu, zero, vv
-        most = 0.95 * np.sqrt(np.minimum(uu, 1e150) * np.minimum(vv, 1e150))
-        return uu, np.clip(np.nan_to_num(-at.uv), -most, most), vv
+        uu, uv, vv = np.ones(self.sums.size), np.zeros(self.sums.size), np.ones(self.sums.size)
+        if self.tight_u:
+            uu = np.clip(np.nan_to_num(-at.uu, nan=_MOST), self.tight_u, _MOST)
+        if self.tight_v:
+            vv = np.clip(np.nan_to_num(-at.vv, nan=_MOST), 0.2 * self.tight_v, _MOST)
+        if self.tight_u and self.tight_v:
+            most = 0.95 * np.sqrt(uu * vv)
+            uv = np.clip(np.nan_to_num(-at.uv), -most, most)
+        return uu, uv, vv
 
-    def newton(at: Surface) -> tuple[Floats, Floats]:
-        uu, uv, vv = information(at)
-        by_u = np.nan_to_num(at.u) if free_u else np.zeros(sums.size)
-        by_v = np.nan_to_num(at.v) if free_v else np.zeros(sums.size)
-        size = uu * vv - uv**2
-        step = (vv * by_u - uv * by_v) / size, (uu * by_v - uv * by_u) / size
-        return np.clip(step[0], -_LONGEST, _LONGEST), np.clip(step[1], -_LONGEST, _LONGEST)
+    def newton(self, at: Surface) -> tuple[Floats, Floats]:
+        uu, uv, vv = self.information(at)
+        by_u = np.nan_to_num(at.u) if self.tight_u else np.zeros(self.sums.size)
+        by_v = np.nan_to_num(at.v) if self.tight_v else np.zeros(self.sums.size)
+        det = uu * vv - uv**2
+        du, dv = (vv * by_u - uv * by_v) / det, (uu * by_v - uv * by_u) / det
+        # Both are shortened together: the direction must still lead upwards.
+        short = np.minimum(_LONGEST / np.maximum(np.maximum(np.abs(du), np.abs(dv)), 1e-300), 1.0)
+        return short * du, short * dv
 
-    if start is not None:
-        u = start.u if free_u else u
-        v = start.v if free_v and np.all(np.isfinite(start.v)) else v
-    elif free_u:
-        u = _guess(sums)
-    here = posterior(u, v)
-    if not np.all(np.isfinite(here.value)):  # far too short for the times: start at the middle
-        u, v = np.where(np.isfinite(here.value), u, _guess(sums)), v
-        here = posterior(u, v)
-    du, dv = newton(here)
-    for _ in range(_STEPS):
-        there = posterior(u + du, v + dv)
-        better = there.value >= here.value - 1e-10 * np.abs(here.value)
-        u, v = np.where(better, u + du, u), np.where(better, v + dv, v)
-        done = max(np.max(np.abs(du)), np.max(np.abs(dv))) < _CLOSE
-        here = there.where(better, here)
-        if done:
-            break
-        next_u, next_v = newton(here)
-        du, dv = np.where(better, next_u, 0.3 * du), np.where(better, next_v, 0.3 * dv)
-    uu, uv, vv = information(here)
-    size = uu * vv - uv**2
-    value = here.value.sum() - 0.5 * np.log(size).sum()
-    value -= sums.size * (math.log(pool.spread) if free_u else 0.0)
-    value -= sums.size * (math.log(pool.unevenness) if free_v else 0.0)
-    zero = np.zeros(sums.size)
-    return ClientPosterior(
-        u, v,
-        vv / size if free_u else zero, -uv / size, uu / size if free_v else zero,
-        float(value),
-    )  # fmt: skip
+    def over_availability(self, found: ClientPosterior, spacing: float) -> tuple[Floats, Floats]:
+        """A grid of v, in standard deviations from the mode, and each client's weights on it.
+
+        u moves with v along the ridge of the posterior.
+        """
+        steps = spacing * np.arange(-round(6 / spacing), round(6 / spacing) + 1)
+        deviation = np.sqrt(found.vv)
+        tilt = found.uv / found.vv
+        heights = np.array(
+            [
+                self.surface(found.u + tilt * step * deviation, found.v + step * deviation).value
+                for step in steps
+            ]
+        )
+        weight = np.exp(heights - heights.max(axis=0))
+        return steps, weight / weight.sum(axis=0)
 
 
 def _guess(sums: ClientSums) -> Floats:

@@ -36,7 +36,7 @@ def fit_warnings(found: Fit) -> tuple[str, ...]:
     if offline:
         sentences.append(
             f"About {offline:.0%} of requests look as if they would never be answered, however "
-            "long the wait. The families above take every miss for a slow client. The fit of each "
+            "long the wait. The fitted families take every miss for a slow client. The fit of each "
             "client tells offline from slow (--per-client, --output, Fit.by_client)."
         )
     return tuple(sentences)
@@ -104,7 +104,11 @@ def _offline_share(found: Fit) -> float:
     best = fit_pools(CensoredSample.of(seen).scaled(1 / unit).thinned(), 1, names)[0]
     # The spread between clients is 0 and was not estimated; densities are per unit of time.
     score = best.score - 2 + 2 * int(seen.reported.sum()) * math.log(unit)
-    if math.isinf(best.pool.level) or score > found.best.score("aic") - _CLEARLY:
+    # A mixture can take offline clients for a second, slow component: it is no better evidence.
+    always = min(each.score("aic") for each in found.candidates if each.family in names)
+    if math.isinf(best.pool.level) or score > always - _CLEARLY:
+        return 0.0
+    if score > found.best.score("aic") + _CLEARLY:
         return 0.0
     return 1 / (1 + math.exp(best.pool.level))
 

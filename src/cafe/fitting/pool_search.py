@@ -45,12 +45,15 @@ _REACH = 4.0
 _UNEVEN = (0.1, 0.3, 0.8, 2.0)  # where the search for the spread of logit availability starts
 _DISTINCT = 0.2  # a spread this large, relative to the latency's own, is surely not 0
 _CLEAR = 10.0  # a gain in log-likelihood that leaves no doubt
-_BEHIND = 25.0  # a family this far behind in score is not refined further
+_BEHIND = 10.0  # a family this far behind in score is not refined further
 
 
 @dataclass(frozen=True, eq=False)
 class PoolModel:
     """A family's pools as a function of a few coordinates, and their marginal likelihood.
+
+    The coordinates are those of the latency, then the spread of speeds, then the level of
+    availability and its spread, if the model has them.
 
     Attributes:
         family: its name.
@@ -190,42 +193,59 @@ def _with_or_without_spread(
     same = _maximum(alike, sums)
     if found is not None and found.log_likelihood > same.log_likelihood + 1e-3:
         return found
-    return _counted(same, 1)
+    return _counted(same, size)
 
 
-def _counted(found: PoolFit, more: int) -> PoolFit:
-    """The fit with ``more`` coordinates that change nothing.
+def _counted(found: PoolFit, at: int) -> PoolFit:
+    """The fit with a coordinate at this position that changes nothing, in place of the spread.
 
     A spread of 0 was estimated too, so it counts as a parameter.
     """
     model = found.model
-    inner = model.size
 
     def build(z: Floats) -> Pool:
-        return model.build(z[:inner])
+        return model.build(np.delete(z, at))
 
     return PoolFit(
-        PoolModel(model.family, build, inner + more, model.edges),
-        np.concatenate([found.point, np.zeros(more)]),
+        PoolModel(model.family, build, model.size + 1, model.edges),
+        np.insert(found.point, at, 0.0),
         found.log_likelihood,
     )
 
 
 def _unevenly(sums: ClientSums, common: PoolFit) -> PoolFit | None:
-    """Each client answers with its own probability; None if that is not likelier at any spread."""
-    inner = common.model
+    """Each client answers with its own probability; None if that is not likelier at any spread.
 
-    def model(uneven: float) -> PoolModel:
-        def build(z: Floats) -> Pool:
-            pool = inner.build(common.point + z[:-1])
-            return Pool(pool.latency, pool.spread, pool.level, uneven * math.exp(z[-1]))
+    The level and the spread of availability are searched first, and the other parameters only if
+    these two are worth their price.
+    """
+    inner, level = common.model, common.model.size - 1
 
-        return PoolModel(inner.family, build, inner.size + 1, inner.edges + 1)
+    def build(z: Floats) -> Pool:
+        pool = inner.build(common.point + z[:-1])
+        return Pool(pool.latency, pool.spread, pool.level, math.exp(z[-1]))
 
-    start = np.zeros(inner.size + 1)
-    heights = {uneven: model(uneven).height(sums)(start) for uneven in _UNEVEN}
-    best = max(heights, key=lambda uneven: heights[uneven])
-    return _maximum(model(best), sums) if heights[best] > common.log_likelihood else None
+    model = PoolModel(inner.family, build, inner.size + 1, inner.edges + 1)
+    height = model.height(sums)
+
+    def placed(z: Floats) -> Floats:
+        point = np.zeros(model.size)
+        point[level], point[-1] = z
+        return point
+
+    starts = [(0.0, math.log(uneven)) for uneven in _UNEVEN]
+    best = max((placed(np.array(start)) for start in starts), key=height)
+    if not height(best) > common.log_likelihood:
+        return None
+    two = maximise(lambda z: height(best + placed(z)), 2, float(sums.count.sum()), reach=_REACH)
+    found = PoolFit(model, best + placed(two), height(best + placed(two)))
+    if found.score > common.score:
+        return found
+    rest = maximise(
+        lambda z: height(found.point + z), model.size, float(sums.count.sum()), reach=_REACH
+    )
+    better = PoolFit(model, found.point + rest, height(found.point + rest))
+    return max(better, found, key=lambda each: each.log_likelihood)
 
 
 def _maximum(model: PoolModel, sums: ClientSums) -> PoolFit:

@@ -24,7 +24,7 @@ from scipy.special import expit
 from cafe.evidence import Evidence
 from cafe.fitting.censored_sample import CensoredSample, WeightedTimes
 from cafe.fitting.client_likelihood import ClientSums
-from cafe.fitting.client_posterior import ClientPosterior, Pool, client_posterior
+from cafe.fitting.client_posterior import ClientPosterior, Pool, client_posterior, draw_clients
 from cafe.fitting.families import estimated_parameters
 from cafe.fitting.fit import Fit, fit
 from cafe.fitting.fit_warnings import client_warnings
@@ -142,7 +142,7 @@ def fit_clients(found: Fit) -> ClientFits:
     size = len(seen.clients)
     if found.best.family == "constant":
         zero = np.zeros(size)
-        same = ClientPosterior(zero, zero + np.inf, zero, zero, zero, 0.0)
+        same = ClientPosterior(zero, zero + np.inf, zero, zero, zero, zero + 1.0, 0.0)
         return _result(found, "constant", Pool(found.latency), same, [])
     names = [each.family for each in found.candidates if each.family in POOLED_FAMILIES]
     if not names:
@@ -158,7 +158,7 @@ def fit_clients(found: Fit) -> ClientFits:
     number = max(_FEWEST, min(_ALTERNATIVES, _NUMBERS // size))
     others = []
     for pool in draw_pools(pools, ClientSums.of(some, kept), number, rng):
-        u, v = client_posterior(every, pool, posterior).draw(rng)
+        u, v = draw_clients(every, pool, client_posterior(every, pool, posterior), rng)
         share = np.maximum(expit(v), _LEAST)
         others.append((pool.latency.scaled(unit).scaled(np.exp(u)), share))
     pool = Pool(

@@ -88,8 +88,8 @@ def describe_intervals(plan: Plan) -> str:
         for name in ("waste", "age", "worst_age")
     )
     return (
-        f" The observations leave room: with probability 90 % the waste is {waste}, the mean age "
-        f"{age} s and the worst {worst} s."
+        f" 90 % intervals from the observations: waste {waste}, mean age {age} s, "
+        f"worst age {worst} s."
     )
 
 

@@ -186,3 +186,68 @@ def test_large_fleet_is_pooled_like_a_small_one() -> None:
     assert found.spread == pytest.approx(0.4, rel=0.1)
     z = (np.log(found.scale) - log_s) / found.standard_error
     assert 0.9 < np.sqrt(np.mean(z**2)) < 1.1
+
+
+def offline_fleet(availability: Floats | float, deadline: float, seed: int) -> ClientFits:
+    """The fit of 60 log-normal clients whose medians are around 8 s, in 100 rounds."""
+    rng = np.random.default_rng(seed)
+    times = LogNormal(np.log(8), 0.35).sample(rng, (100, 60))
+    times *= np.exp(0.5 * rng.standard_normal(60))
+    times[rng.random(times.shape) >= availability] = np.inf
+    seen = np.where(times <= deadline, times, NAN)
+    return fit(seen.ravel(), deadline, np.tile(np.arange(60), 100), families=SMOOTH).by_client()
+
+
+@pytest.mark.parametrize("availability", [0.5, 0.8, 0.95])
+def test_offline_clients_are_not_taken_for_slow_ones(availability: float) -> None:
+    found = offline_fleet(availability, 20.0, 11)
+    # Half of the requests of the slowest clients come after the deadline: a wider error.
+    error = 2 * np.sqrt(availability * (1 - availability) / 6000) + 0.005
+    assert abs(found.availability.mean() - availability) < 3 * error
+    low, high = found.availability_range
+    assert low < found.availability.mean() < high
+    assert high - low < 0.1
+    assert found.pooled.quantile(0.5) == pytest.approx(8, rel=0.25)
+    assert estimated_parameters(found.pooled)["sigma"] == pytest.approx(0.35, rel=0.1)
+    federation = found.federation()
+    np.testing.assert_allclose(federation.availability, found.availability)
+
+
+def test_availability_of_clients_that_always_answer_is_one() -> None:
+    for seed in (12, 13):
+        found = offline_fleet(1.0, 20.0, seed)
+        assert np.all(found.availability > 0.99)
+        assert found.availability_range[1] > 0.999
+
+
+def test_unequal_availability_is_found_per_client() -> None:
+    truth = 1 / (1 + np.exp(-1 - np.random.default_rng(14).standard_normal(60)))
+    found = offline_fleet(truth, 30.0, 15)
+    assert found.unevenness == pytest.approx(1.0, rel=0.35)
+    z = (found.availability - truth) / found.availability_error
+    assert 0.7 < np.sqrt(np.mean(z**2)) < 1.4
+    alike = np.mean((truth - truth.mean()) ** 2)
+    assert np.mean((found.availability - truth) ** 2) < 0.15 * alike
+
+
+def test_evidence_says_what_was_observed() -> None:
+    found = offline_fleet(0.8, 20.0, 16)
+    evidence = found.federation().evidence
+    assert evidence is not None
+    assert evidence.longest == 20.0
+    assert evidence.reports == found.reports.sum()
+    assert evidence.reports + evidence.misses == 6000
+    assert len(evidence.alternatives) == 40
+    assert all(each.clients == 60 for each in evidence.alternatives)
+
+
+def test_longest_time_without_deadlines_is_the_longest_report() -> None:
+    found = fit([1.0, 2.0, 7.0], families="exponential").by_client()
+    assert found.evidence.longest == 7.0
+
+
+def test_same_log_gives_the_same_alternatives() -> None:
+    one, other = (offline_fleet(0.8, 20.0, 17).evidence for _ in range(2))
+    for first, second in zip(one.alternatives, other.alternatives, strict=True):
+        np.testing.assert_array_equal(first.latency.mean(), second.latency.mean())
+        np.testing.assert_array_equal(first.availability, second.availability)

@@ -10,7 +10,7 @@ import numpy as np
 from cafe.fitting.censored_sample import CensoredSample
 from cafe.fitting.pool_search import POOLED_FAMILIES, fit_pools
 from cafe.latency.base import Floats, Latency
-from cafe.wording import format_count
+from cafe.wording import format_count, format_number
 
 if TYPE_CHECKING:
     from cafe.fitting.fit import Fit
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FAR = 0.1  # a difference to the Kaplan-Meier estimate, in probability
 FEW = 30  # reports in all
 UNCERTAIN = 0.1  # the width of the 90 % interval of the mean availability
+BEGINNING = 0.4  # a part of all answers this small shows only the beginning of the latency
 _CLEARLY = 10.0  # a difference in score that leaves no doubt
 _SHOWN = 3  # names of clients in a sentence
 _POINTS = 60  # times at which the clients' fit is compared with the observed shares
@@ -43,7 +44,11 @@ def fit_warnings(found: Fit) -> tuple[str, ...]:
 
 
 def client_warnings(
-    found: Fit, latency: Latency, availability: Floats, interval: tuple[float, float]
+    found: Fit,
+    latency: Latency,
+    availability: Floats,
+    interval: tuple[float, float],
+    longest: float,
 ) -> tuple[str, ...]:
     """What a user should know before planning with the fitted clients.
 
@@ -52,6 +57,7 @@ def client_warnings(
         latency: of each client.
         availability: of each client.
         interval: the 90 % interval of the clients' mean availability.
+        longest: the longest observed time.
     """
     seen = found.observations
     sentences = _about_reports(seen)
@@ -62,13 +68,20 @@ def client_warnings(
             f"{distance:.2f}: no family describes one client's times well."
         )
     low, high = interval
+    part = float(np.mean(latency.cdf(longest)))
+    reached = format_number(float(f"{longest:.4g}"))
+    advice = "Wait longer in some rounds and fit again."
     if high - low > UNCERTAIN:
-        missed = float(np.mean(~seen.reported))
         sentences.append(
             "Offline clients cannot be told from slow ones in these observations: the clients' "
-            f"mean availability may be anything from {low:.2f} to {high:.2f}. {missed:.0%} of "
-            "requests missed the deadline, and reports were still arriving then. Wait longer in "
-            "some rounds and fit again."
+            f"mean availability may be anything from {low:.2f} to {high:.2f}, because reports were "
+            f"still arriving at {reached} s, the longest wait. {advice}"
+        )
+    elif part < BEGINNING and not seen.reported.all():
+        sentences.append(
+            "Offline clients can hardly be told from slow ones in these observations: by the fit, "
+            f"only {part:.0%} of all answers come within {reached} s, the longest wait. The rest "
+            f"depends on the fitted family alone. {advice}"
         )
     return tuple(sentences)
 

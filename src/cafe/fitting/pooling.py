@@ -183,8 +183,8 @@ def _result(
     scale, share = np.exp(posterior.u), np.maximum(posterior.availability, _LEAST)
     alternatives = tuple(Federation(size, latency, some) for latency, some in others)
     ranges = _range([float(np.mean(some)) for _, some in others] or [1.0])
-    doubts = client_warnings(found, pool.latency.scaled(scale), share, ranges)
     longest = longest_time(seen)
+    doubts = client_warnings(found, pool.latency.scaled(scale), share, ranges, longest)
     evidence = Evidence(longest, int(reports.sum()), int(misses.sum()), alternatives, doubts)
     error = np.zeros(size)
     if others:

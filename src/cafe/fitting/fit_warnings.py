@@ -99,8 +99,9 @@ def _about_reports(seen: Observations) -> list[str]:
         names = ", ".join(seen.clients[i] for i in silent[:_SHOWN])
         more = f" and {silent.size - _SHOWN:,} more" if silent.size > _SHOWN else ""
         sentences.append(
-            f"{format_count(silent.size, 'client')} never reported ({names}{more}): how slow or "
-            "how often offline they are is a guess from the other clients."
+            f"{format_count(silent.size, 'client')} never reported ({names}{more}): "
+            f"{'its' if silent.size == 1 else 'their'} speed and availability are guesses from the "
+            "other clients."
         )
     return sentences
 

@@ -89,10 +89,10 @@ def run_demo(
         f"a timeout of {GUESS:g} s and counts a round only if {QUORUM} phones report: of {ROUNDS} "
         f"rounds in the log, {failed} failed.",
         f"Fit: {int(seen.reported.sum()):,} reports and {int((~seen.reported).sum()):,} missed "
-        f"timeouts. One phone's times are {each.family}; the slowest phone takes "
+        f"timeouts. The times of one phone are {each.family}; the slowest phone takes "
         f"{each.scale.max() / each.scale.min():.0f} times as long as the fastest.",
-        f"Plan: one client-second is worth {WASTE_PRICE:g} s of age, a broadcast "
-        f"{BROADCAST_PRICE:g} s; the quorum of {QUORUM} stays.",
+        f"Plan: the operator accepts {WASTE_PRICE:g} s more mean age to save one client-second of "
+        f"waste, and {BROADCAST_PRICE:g} s to save one broadcast. The quorum of {QUORUM} stays.",
     ]
     ends = [
         describe_costs(fleet, made),

@@ -46,14 +46,16 @@ def explain_errors(groups: Sequence[RunGroup]) -> str:
 
 
 def best_policies(groups: Sequence[RunGroup]) -> list[str]:
-    """A line per policy that was best at something; empty if there is only one policy."""
+    """A line per policy that was clearly best at something; empty if there is only one policy."""
     if len(groups) < 2:
         return []
     best: dict[str, list[str]] = {}
     for quantity, words in BEST.items():
         winners = [group.label for group in best_groups(groups, quantity)]
         if winners:
-            best.setdefault(" and ".join(winners), []).append(words)
+            *first, last = winners
+            names = f"{', '.join(first)} and {last}" if first else last
+            best.setdefault(names, []).append(words)
     return [f"{who}: {', '.join(words)}." for who, words in best.items()]
 
 

@@ -107,13 +107,13 @@ def run_demo(
         print_part(tables.table(reached))
 
     with bar("Drawing the report") as show:
-        first, *story = page.paragraphs([*begins, *ends])
+        first, *story = page.paragraphs(begins)
         body = [first.replace("<p>", "<p class=big>", 1), *story]
         body.append("<h1>The plan</h1>")
         robustness, front = made.sensitivity(), frontier(each.federation())
         body += plan_page.parts(made, robustness=robustness, front=front, found=found)
         show(0.4)
-        body.append("<h1>Training with the plan and with the guess</h1>")
+        body += ["<h1>Training with the plan and with the guess</h1>", *page.paragraphs(ends)]
         body += run_page.parts(results, class_counts=held, accuracy=GOAL)
         # The page is written first: check_output recognises an earlier demo by it.
         page.write(output / PAGE, TITLE, body)

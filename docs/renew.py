@@ -1,7 +1,7 @@
 """Renew what pages copy from other files and from docstrings.
 
-    python docs/renew.py           # rewrite the pages that are out of date
-    python docs/renew.py --check   # only name them; the exit code is 1 if there are any
+python docs/renew.py           # rewrite the pages that are out of date
+python docs/renew.py --check   # only name them; the exit code is 1 if there are any
 """
 
 from __future__ import annotations

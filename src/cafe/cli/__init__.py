@@ -24,6 +24,10 @@ from cafe.files import explain_os_error
 class _Commands(TyperGroup):
     """The commands; Ctrl-C in one that does not handle it prints one line and exits with 130."""
 
+    def list_commands(self, context: typer.Context) -> list[str]:  # type: ignore[override]
+        """The verbs in the order of the workflow: real clients before the paper."""
+        return [*(name for name in self.commands if name != "reproduce"), "reproduce"]
+
     def invoke(self, context: typer.Context) -> object:  # type: ignore[override]
         try:
             return super().invoke(context)
@@ -41,20 +45,25 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (
-    planning.plan,
-    planning.expect,
-    planning.frontier,
-    planning.fit,
-    running.simulate,
-    running.compare,
-    running.report,
-    running.policies,
-    reproducing.reproduce,
-    planning.demo,
-):
-    app.command()(verb)
-app.add_typer(federating.app, name="federate")
+SUMMARIES = {  # in the order of the workflow
+    planning.demo: "Show all steps on a fleet of 200 measured phones.",
+    planning.fit: "Fit a distribution to the response times in a log.",
+    planning.plan: "Choose the quorum and the deadline, with costs and reasons.",
+    planning.expect: "Show what a given quorum and deadline will cost.",
+    planning.frontier: "List the choices that no other choice beats in every cost.",
+    running.simulate: "Simulate a scenario in virtual time, and train its model.",
+    running.compare: "Simulate several policies with the same seeds.",
+    running.report: "Write an HTML page about runs on disk.",
+    running.policies: "List the policies and their parameters.",
+    reproducing.reproduce: "Repeat the paper's experiments, and check its claims.",
+}
+for verb, summary in SUMMARIES.items():
+    app.command(short_help=summary)(verb)
+app.add_typer(
+    federating.app,
+    name="federate",
+    short_help="Run a policy with Flower on real processes of this machine.",
+)
 
 
 def _version(wanted: bool) -> None:

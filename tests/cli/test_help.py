@@ -9,7 +9,19 @@ import typer
 
 from cafe import cli
 
-ORDER = "demo fit plan expect frontier simulate compare report policies federate reproduce".split()
+ORDER = [
+    "demo",
+    "fit",
+    "plan",
+    "expect",
+    "frontier",
+    "simulate",
+    "compare",
+    "report",
+    "policies",
+    "federate",
+    "reproduce",
+]
 
 
 def test_first_page_lists_the_verbs_in_the_order_of_the_workflow() -> None:

@@ -34,5 +34,5 @@ def __getattr__(name: str) -> Any:
         return client
     except ImportError as error:
         raise FlowerMissingError(
-            f"A real federation needs Flower ({error}). Install it: pip install 'cafe-fl[flower]'."
+            f"A real federation needs Flower ({error}). Install it: pip install 'flwr>=1.41,<1.43'."
         ) from error

@@ -29,7 +29,7 @@ def figure(width: float = 7.0, height: float = 4.2) -> Figure:
         from matplotlib.figure import Figure
     except ImportError:
         raise InputError(
-            "Pictures need matplotlib, which is not installed. Run: pip install 'cafe-fl[plot]'."
+            "Pictures need matplotlib, which is not installed. Run: pip install matplotlib."
         ) from None
     return Figure(figsize=(width, height), layout="constrained")
 

@@ -21,7 +21,7 @@ def test_every_command_reports_that_flower_is_missing(
         with pytest.raises(SystemExit) as stop:
             cli.main()
         assert stop.value.code == 2
-        assert "pip install 'cafe-fl[flower]'" in capsys.readouterr().err
+        assert "pip install 'flwr" in capsys.readouterr().err
     assert not (tmp_path / "app").exists()
 
 

@@ -30,7 +30,7 @@ def check_flower() -> None:
     """Raise an error if Flower is not installed, or if there is no /proc."""
     if importlib.util.find_spec("flwr") is None:
         raise FlowerMissingError(
-            "A real federation needs Flower. Install it: pip install 'cafe-fl[flower]'."
+            "A real federation needs Flower. Install it: pip install 'flwr>=1.41,<1.43'."
         )
     if not Path("/proc/self/stat").exists():
         raise InputError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -45,8 +46,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-SUMMARIES = {  # in the order of the workflow
-    planning.demo: "Show all steps on a fleet of 200 measured phones.",
+SUMMARIES: dict[Callable[..., None], str] = {  # in the order of the workflow
+    planning.demo: "Show all steps on a fleet of 200 phones.",
     planning.fit: "Fit a distribution to the response times in a log.",
     planning.plan: "Choose the quorum and the deadline, with costs and reasons.",
     planning.expect: "Show what a given quorum and deadline will cost.",

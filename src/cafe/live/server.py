@@ -88,6 +88,8 @@ class ServerConfig:
                 "needs one policy, such as cafe.policies.mcu(quorum=1, deadline=0.5)."
             )
         as_controller(self.policy)
+        if not callable(self.model):
+            _check_model(self.model)
         check_whole("evaluate_every", self.evaluate_every)
         check_positive("evaluate_seconds", self.evaluate_seconds)
         check_positive("wait", self.wait)
@@ -111,7 +113,7 @@ class ServerConfig:
 
     def arrays(self) -> Arrays:
         """The initial model."""
-        model = self.model() if callable(self.model) else self.model
+        model = _check_model(self.model() if callable(self.model) else self.model)
         return {name: np.asarray(array) for name, array in model.items()}
 
     def evaluator(self) -> Evaluator | None:
@@ -134,6 +136,21 @@ class ServerConfig:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class RunHooks:
+    """What the caller of :func:`serve` adds to a run.
+
+    Attributes:
+        begin: called once with the run, new or restored, before its first round.
+        played: called with the run and each round, before the round is saved.
+        evaluator: how the model is evaluated, instead of by the settings.
+    """
+
+    begin: Callable[[LiveRun], None] = lambda run: None
+    played: Callable[[LiveRun, PlayedRound], None] = lambda run, played: None
+    evaluator: Evaluator | None = None
+
+
 def serve(
     wire: Wire,
     config: ServerConfig,
@@ -142,6 +159,7 @@ def serve(
     overwrite: bool = False,
     name: str = "",
     say: Callable[[str], None] = lambda sentence: None,
+    hooks: RunHooks | None = None,
 ) -> History:
     """Run a server until its limit is reached. An unfinished run in the folder is resumed.
 
@@ -153,14 +171,16 @@ def serve(
         overwrite: start over, and delete the run that is in the folder.
         name: the run's name in ``live.json``.
         say: called with each line of the server's log.
+        hooks: what else is done in the run; None: nothing.
     """
-    folder = Path(folder)
+    folder, hooks = Path(folder), hooks or RunHooks()
+    evaluator = hooks.evaluator or config.evaluator()
     with ExitStack() as held:
         try:
             run = config.new_run(wire)
             make_folder(folder)
             held.enter_context(lock_folder(folder))
-            evaluates = config.evaluate is not None
+            evaluates = evaluator is not None
             prepare_folder(folder, run, evaluates=evaluates, overwrite=overwrite)
         except CafeError as error:  # the files of another run stay unchanged
             say(f"Stopped: {error}")
@@ -174,7 +194,7 @@ def serve(
             with RunLog(folder, run) as log:
                 if log.resumed:
                     say(f"Resuming from round {run.ledger.round}, version {run.ledger.version}.")
-                server = _Server(run, config, log, status, say)
+                server = _Server(run, config, log, status, say, hooks, evaluator)
                 server.play()
             history = run.history()
             write_arrays(folder / ARRAYS, run.arrays)
@@ -188,6 +208,20 @@ def serve(
         status.show("finished", "" if history.updates else trouble)
         say(f"Finished: {history.updates} of {history.rounds} rounds succeeded.{_overhead(run)}")
     return history
+
+
+def _check_model(model: Any) -> Mapping[str, Any]:
+    """The model if it has the form of arrays by name; otherwise an error."""
+    if not isinstance(model, Mapping):
+        shown = type(model).__name__
+        if isinstance(model, list | tuple):
+            shown = f"a {shown} of {len(model)}"
+        raise InputError(
+            "The model must be a dictionary of arrays by name, such as {'weight': ..., 'bias': "
+            f"...}}, or a function that returns one. Got {shown}. Give each array a name: reports "
+            "are checked array by array."
+        )
+    return model
 
 
 def _overhead(run: LiveRun) -> str:
@@ -205,21 +239,25 @@ class _Server:
         log: RunLog,
         status: StatusFile,
         say: Callable[[str], None],
+        hooks: RunHooks,
+        evaluator: Evaluator | None,
     ) -> None:
         self.run, self.config, self.log, self.status, self.say = run, config, log, status, say
+        self.hooks, self.evaluator = hooks, evaluator
         self.stopping = StoppingRule(config.rounds, config.updates, config.time)
-        self.evaluator = config.evaluator()
         self.trouble = ""
         after = run.scores[-1][0] if run.scores else 0
         self.evaluated = run.outcomes[after - 1].version if after else 0
 
     def play(self) -> None:
         """Play rounds until the run ends."""
+        self.hooks.begin(self.run)
         self.evaluate()  # an earlier server may have been stopped before it could evaluate
         while self.stopping.share_done(self.run) < 1:
             self.wait_for_clients()
             self.status.show("open", self.trouble if self.run.failures else "")
             played = self.run.step()
+            self.hooks.played(self.run, played)
             self.log.add_round(played)
             # A round is announced as successful only after it is saved to the disk.
             self.log.save()
@@ -277,7 +315,8 @@ class _Server:
         self.status.show("evaluating")
         score, why = self.evaluator(run)
         if score is None:
-            self.say(f"Version {version} was not evaluated: {why}.")
+            if why:
+                self.say(f"Version {version} was not evaluated: {why}.")
             return
         run.scores.append((len(run.outcomes), score))
         run.ledger.score = ModelScore(score.loss, score.accuracy, version)

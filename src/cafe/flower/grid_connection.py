@@ -1,0 +1,87 @@
+"""The connection to Flower's Grid that all wires share: nodes, messages, replies and errors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from flwr.app import Message
+from flwr.common.constant import ErrorCode
+from flwr.serverapp import Grid
+
+from cafe.flower.inbox import Inbox, RawReply
+from cafe.flower.retry import Retry
+
+GRACE = 5.0  # seconds that a message is kept after its deadline, for replies just before it
+LIFETIME = 12 * 3600.0  # seconds that a message is kept if it has no deadline
+
+_REASONS = {
+    ErrorCode.LOAD_CLIENT_APP_EXCEPTION: "its app could not be loaded",
+    ErrorCode.CLIENT_APP_RAISED_EXCEPTION: "its training function failed",
+    ErrorCode.MESSAGE_UNAVAILABLE: "its message expired, or was lost by the SuperLink",
+    ErrorCode.REPLY_MESSAGE_UNAVAILABLE: "its reply expired",
+    ErrorCode.NODE_UNAVAILABLE: "it is no longer connected",
+    ErrorCode.INVALID_FAB: "it does not trust the app",
+    ErrorCode.CLIENT_APP_CRASHED: "its app's process died",
+}
+
+
+class GridConnection:
+    """Sends messages through Flower's Grid and fetches replies. Clients are named by node ids.
+
+    Args:
+        grid: the Grid of the ServerApp.
+        max_bytes: how many bytes a reply may have.
+        arrays: how many arrays a well-formed reply has.
+        say: called with a sentence when the SuperLink answers with an error.
+    """
+
+    def __init__(
+        self, grid: Grid, max_bytes: int, arrays: int, say: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._grid = grid
+        # One for each kind of request, so that successes of one do not hide failures of another.
+        self._listing, self._pushing = Retry(say), Retry(say)
+        self._inbox = Inbox(grid, max_bytes, arrays, Retry(say))
+
+    @property
+    def limited(self) -> bool:
+        """Whether the download of a reply stops when it is too large."""
+        return self._inbox.limited
+
+    def present(self) -> Sequence[str]:
+        """The ids of the nodes that are online according to the SuperLink."""
+        return sorted(f"{node}" for node in self._listing.call(self._grid.get_node_ids))
+
+    def push(self, ready: list[Message]) -> Sequence[str | None]:
+        """Send messages: a ticket for each, None if sending failed."""
+        if not ready:
+            return []
+        # A retry pushes the same messages: the SuperLink ignores those that it already has.
+        tickets = self._pushing.call(lambda: list(self._grid.push_messages(ready)))
+        return [ticket or None for ticket in tickets] if tickets else [None] * len(ready)
+
+    def fetch(self, tickets: Collection[str]) -> Iterator[RawReply]:
+        """Yield the replies that have arrived, one by one to save memory."""
+        return self._inbox.fetch(tickets)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for a number of seconds."""
+        time.sleep(seconds)
+
+    def clock(self) -> float:
+        """Seconds on a clock that is never set back."""
+        return time.monotonic()
+
+
+def time_to_live(seconds: float | None) -> float:
+    """Seconds that the SuperLink keeps a message whose reply is awaited for some seconds."""
+    return LIFETIME if seconds is None else seconds + GRACE
+
+
+def describe_error(message: Message) -> str:
+    """Why a client that replied with an error will not report."""
+    code, details = message.error.code, message.error.reason or ""
+    reason = _REASONS.get(code, f"Flower's error {code}")
+    more = details if code == ErrorCode.CLIENT_APP_RAISED_EXCEPTION else ""
+    return f"{reason}{': ' if more else ''}{more[:200]}"

@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, MetricRecord, RecordDict
+from flwr.app import ArrayRecord, MetricRecord, RecordDict
+from numpy.typing import NDArray
 
+from cafe.errors import InputError
 from cafe.flower.array_records import MalformedError, pack_arrays, read_arrays
 from cafe.live.model_layout import Arrays, Layout
 
@@ -111,10 +114,10 @@ def read_trained(
     return TrainedReply(update, rest, metrics, examples)
 
 
-def _difference(returned: np.ndarray, sent: np.ndarray, kind: str) -> np.ndarray:
+def _difference(returned: NDArray[Any], sent: NDArray[Any], kind: str) -> NDArray[Any]:
     """What a client has changed. Infinity, which may result, is rejected later."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.subtract(returned, sent, dtype=np.float64).astype(kind)
+        return np.asarray(np.subtract(returned, sent, dtype=np.float64).astype(kind))
 
 
 def read_metrics(content: RecordDict, keys: RecordKeys) -> tuple[RecordDict, int]:
@@ -136,8 +139,18 @@ def read_metrics(content: RecordDict, keys: RecordKeys) -> tuple[RecordDict, int
         raise MalformedError(
             f"its '{keys.examples}' must be a whole number, got {examples!r}"[:100]
         )
-    others = {key: record for key, record in content.items() if not isinstance(record, ArrayRecord)}
-    return RecordDict(others), examples
+    others = RecordDict()
+    for key, record in content.items():
+        if not isinstance(record, ArrayRecord):
+            others[key] = record
+    return others, examples
+
+
+def as_metrics(given: Any) -> MetricRecord | None:
+    """What a function of the user returned, as a MetricRecord or None."""
+    if given is None or isinstance(given, MetricRecord):
+        return given
+    raise InputError(f"A function for metrics must return a MetricRecord or None. Got {given!r}.")
 
 
 def average_metrics(replies: list[RecordDict], weighted_by_key: str) -> MetricRecord:
@@ -174,9 +187,10 @@ def average_metrics(replies: list[RecordDict], weighted_by_key: str) -> MetricRe
     return means
 
 
-def _finite_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _finite_mean(values: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
     """The weighted mean over rows of the finite values; NaN where there is none."""
     finite = np.isfinite(values)
     total = (finite * weights).sum(axis=0)
     summed = (np.where(finite, values, 0.0) * weights).sum(axis=0)
-    return np.divide(summed, total, out=np.full(np.shape(summed), np.nan), where=total > 0)
+    unknown = np.full(np.shape(summed), np.nan)
+    return np.asarray(np.divide(summed, total, out=unknown, where=total > 0))

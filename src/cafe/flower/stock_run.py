@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 from flwr.app import MetricRecord, RecordDict
+from numpy.typing import NDArray
 
-from cafe.errors import InputError
 from cafe.flower.array_records import pack_arrays
 from cafe.flower.metrics_file import MetricsFile
-from cafe.flower.stock_messages import TrainedReply
+from cafe.flower.stock_messages import TrainedReply, as_metrics
 from cafe.flower.stock_policy import check_policy
 from cafe.flower.stock_wire import StockWire
 from cafe.flower.strategy_evaluation import Aggregate, EvaluateFn
@@ -31,6 +31,7 @@ class StockRun:
         aggregate: from the replies in an update to the training metrics of its round.
         evaluate_fn: the server's evaluation function, which is first called on the initial model;
             None: there is none.
+        say: called with each line of the log.
     """
 
     def __init__(
@@ -39,8 +40,9 @@ class StockRun:
         folder: Path,
         aggregate: Aggregate,
         evaluate_fn: EvaluateFn | None,
+        say: Callable[[str], None],
     ) -> None:
-        self._wire, self._folder = wire, folder
+        self._wire, self._folder, self._say = wire, folder, say
         self._aggregate, self._evaluate_fn = aggregate, evaluate_fn
         self._file: MetricsFile | None = None
 
@@ -66,9 +68,10 @@ class StockRun:
         run.global_model.rest = average_rest(run.global_model.rest, merged)
 
     def keep(self, kind: str, server_round: int, metrics: MetricRecord) -> None:
-        """Write the metrics of a round to the file."""
+        """Write the metrics of a round to the file and to the log."""
         assert self._file is not None
         self._file.add(kind, server_round, metrics)
+        self._say(f"Metrics of version {server_round} ({kind}): {dict(metrics)}")
 
     def close(self) -> None:
         """Close the file of metrics."""
@@ -97,20 +100,13 @@ def average_rest(rest: dict[str, Any], merged: list[tuple[TrainedReply, float]])
     return found
 
 
-def _rounded(mean: np.ndarray, kind: np.dtype[Any]) -> np.ndarray:
+def _rounded(mean: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
     if kind.kind == "b":
-        return mean > 0.5
+        return np.asarray(mean > 0.5)
     limits = np.iinfo(kind)
     # The largest float64 that fits, as 2**63 - 1 itself does not exist in float64.
     highest = np.nextafter(float(limits.max), 0) if limits.bits > 53 else limits.max
-    return np.clip(np.rint(mean), limits.min, highest).astype(kind)
-
-
-def as_metrics(given: Any) -> MetricRecord | None:
-    """What a function of the user returned, as a MetricRecord or None."""
-    if given is None or isinstance(given, MetricRecord):
-        return given
-    raise InputError(f"A function for metrics must return a MetricRecord or None. Got {given!r}.")
+    return np.asarray(np.clip(np.rint(mean), limits.min, highest).astype(kind))
 
 
 def aggregate_with(

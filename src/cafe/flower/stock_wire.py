@@ -107,7 +107,7 @@ class StockWire(GridConnection):
                 int(client),
                 kind,
                 ttl=time_to_live(seconds),
-                group_id=f"{config[stock_messages.ROUND]}-{make_nonce()}",
+                group_id=f"{config[stock_messages.ROUND]!s}-{make_nonce()}",
             )
             for client in clients
         ]

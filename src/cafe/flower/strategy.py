@@ -186,6 +186,7 @@ class Strategy(FlowerStrategy):
             self._folder,
             aggregate_with(self._train_metrics, key, "training", say),
             evaluate_fn,
+            say,
         )
         by_clients = None
         if self._fraction > 0:
@@ -209,7 +210,7 @@ class Strategy(FlowerStrategy):
             )
         finally:
             hooks.close()
-        if history.updates < num_rounds:
+        if history.updates < num_rounds and config.time is None:
             raise InputError(
                 f"num_rounds is {num_rounds}, but the run in {self._folder} is finished after "
                 f"{history.updates} rounds. Start over (overwrite=True), or choose another folder."

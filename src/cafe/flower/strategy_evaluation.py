@@ -8,6 +8,7 @@ import numpy as np
 from flwr.app import ArrayRecord, MetricRecord, RecordDict
 
 from cafe.flower.array_records import pack_arrays
+from cafe.flower.stock_messages import as_metrics
 from cafe.flower.stock_wire import StockWire
 from cafe.learn.base import Score
 from cafe.live.evaluation import ServerEvaluator, ask_clients, wait_for_idle

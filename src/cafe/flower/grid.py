@@ -9,8 +9,9 @@ from flwr.serverapp import Grid
 
 from cafe.flower import messages
 from cafe.flower.array_records import MalformedError, pack_parts
-from cafe.flower.grid_connection import GridConnection, describe_error, time_to_live
+from cafe.flower.grid_connection import GridConnection, time_to_live
 from cafe.flower.inbox import RawReply
+from cafe.flower.reply_errors import explain_error
 from cafe.live.model_layout import Arrays, Layout
 from cafe.live.wire import ClientScore, Order, Reply
 
@@ -89,7 +90,7 @@ class GridWire(GridConnection):
         if message is None:
             return Reply(ticket, malformed=raw.malformed, at=raw.at)
         if message.has_error():
-            return Reply(ticket, lost=describe_error(message), at=raw.at)
+            return Reply(ticket, lost=explain_error(message.error), at=raw.at)
         try:
             report = messages.read_report(message.content, self._max_bytes)
         except MalformedError as error:

@@ -1,4 +1,4 @@
-"""The connection to Flower's Grid that all wires share: nodes, messages, replies and errors."""
+"""The connection to Flower's Grid that all wires share: nodes, messages and replies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from flwr.app import Message
-from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from cafe.flower.inbox import Inbox, RawReply
@@ -14,16 +13,6 @@ from cafe.flower.retry import Retry
 
 GRACE = 5.0  # seconds that a message is kept after its deadline, for replies just before it
 LIFETIME = 12 * 3600.0  # seconds that a message is kept if it has no deadline
-
-_REASONS = {
-    ErrorCode.LOAD_CLIENT_APP_EXCEPTION: "its app could not be loaded",
-    ErrorCode.CLIENT_APP_RAISED_EXCEPTION: "its training function failed",
-    ErrorCode.MESSAGE_UNAVAILABLE: "its message expired, or was lost by the SuperLink",
-    ErrorCode.REPLY_MESSAGE_UNAVAILABLE: "its reply expired",
-    ErrorCode.NODE_UNAVAILABLE: "it is no longer connected",
-    ErrorCode.INVALID_FAB: "it does not trust the app",
-    ErrorCode.CLIENT_APP_CRASHED: "its app's process died",
-}
 
 
 class GridConnection:
@@ -81,11 +70,3 @@ class GridConnection:
 def time_to_live(seconds: float | None) -> float:
     """Seconds that the SuperLink keeps a message whose reply is awaited for some seconds."""
     return LIFETIME if seconds is None else seconds + GRACE
-
-
-def describe_error(message: Message) -> str:
-    """Why a client that replied with an error will not report."""
-    code, details = message.error.code, message.error.reason or ""
-    reason = _REASONS.get(code, f"Flower's error {code}")
-    more = details if code == ErrorCode.CLIENT_APP_RAISED_EXCEPTION else ""
-    return f"{reason}{': ' if more else ''}{more[:200]}"

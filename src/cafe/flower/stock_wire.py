@@ -11,9 +11,10 @@ from flwr.serverapp import Grid
 
 from cafe.flower import stock_messages
 from cafe.flower.array_records import MalformedError
-from cafe.flower.grid_connection import GridConnection, describe_error, time_to_live
+from cafe.flower.grid_connection import GridConnection, time_to_live
 from cafe.flower.inbox import RawReply
 from cafe.flower.messages import make_nonce
+from cafe.flower.reply_errors import explain_error
 from cafe.flower.stock_messages import RecordKeys, TrainedReply
 from cafe.flower.stock_policy import check_order
 from cafe.live.job_records import JobRecord
@@ -123,7 +124,7 @@ class StockWire(GridConnection):
         if message is None or sent is None:
             return Reply(ticket, malformed=raw.malformed or "it answers no order", at=raw.at)
         if message.has_error():
-            return Reply(ticket, lost=describe_error(message), at=raw.at)
+            return Reply(ticket, lost=explain_error(message.error), at=raw.at)
         try:
             reply = stock_messages.read_trained(
                 message.content, sent.model, self._layout, self._keys
@@ -153,7 +154,7 @@ class StockWire(GridConnection):
             if message is None:
                 yield Reply(raw.ticket, lost=raw.malformed)
             elif message.has_error():
-                yield Reply(raw.ticket, lost=describe_error(message))
+                yield Reply(raw.ticket, lost=explain_error(message.error))
             else:
                 yield self._read_score(raw.ticket, message.content)
 

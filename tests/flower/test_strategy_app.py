@@ -98,7 +98,7 @@ def test_deadline_quorum_and_restart_with_a_stock_app(lab: Lab, tmp_path: Path) 
     """One client is always late; another one in the first round, which fails, and is repeated."""
     task, out = load_task(), tmp_path / "run"
     data = Files(tmp_path / "data", task)
-    settings = {
+    settings: dict[str, Any] = {
         "num-server-rounds": ROUNDS,
         "local-epochs": EPOCHS,
         "learning-rate": LR,

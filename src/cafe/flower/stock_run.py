@@ -19,7 +19,7 @@ from cafe.flower.strategy_evaluation import Aggregate, EvaluateFn
 from cafe.live.job_records import PlayedRound
 from cafe.live.live_run import LiveRun
 
-MetricsFn = Callable[[list[RecordDict], str], MetricRecord | None]
+MetricsFn = Callable[[list[RecordDict], str], "MetricRecord | None"]
 
 
 class StockRun:

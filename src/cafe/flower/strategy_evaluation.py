@@ -17,8 +17,8 @@ from cafe.live.model_layout import Arrays
 from cafe.live.wire import ClientScore, Reply
 from cafe.randomness import Stream
 
-EvaluateFn = Callable[[int, ArrayRecord], MetricRecord | None]
-Aggregate = Callable[[list[RecordDict]], MetricRecord | None]
+EvaluateFn = Callable[[int, ArrayRecord], "MetricRecord | None"]
+Aggregate = Callable[[list[RecordDict]], "MetricRecord | None"]
 Keep = Callable[[str, int, MetricRecord], None]
 USUAL_SECONDS = 60.0  # for clients, if the policy has no deadline
 

@@ -19,6 +19,7 @@ from flwr.app import (
     MetricRecord,
     RecordDict,
 )
+from flwr.app.message import make_message
 from flwr.clientapp import ClientApp
 from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
@@ -117,7 +118,7 @@ class StockGrid(Grid):
     def _reply(self, message: Message) -> Message:
         node = message.metadata.dst_node_id
         context = Context(1, node, {"partition-id": node}, RecordDict(), {})
-        received = Message(content=send_through(message.content), metadata=message.metadata)
+        received = make_message(message.metadata, send_through(message.content))
         try:
             reply = self.app(received, context)
         except Exception as error:

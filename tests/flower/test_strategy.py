@@ -347,6 +347,30 @@ def test_clients_that_do_not_evaluate_do_not_stop_the_run(
     with caplog.at_level("INFO", logger="flwr"):
         result = run(mcu(quorum=3, deadline=5.0), fraction_evaluate=1.0)
     assert result.evaluate_metrics_clientapp == {}
+    assert "Version 1 was not evaluated: none of 3 clients evaluated it" in caplog.text
+
+
+def test_server_evaluates_even_if_clients_cannot(
+    grid: StockGrid, run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    grid.app = stock_app(train)
+    starting = {"evaluate_fn": lambda number, arrays: MetricRecord({"loss": 1.0 + number})}
+    with caplog.at_level("INFO", logger="flwr"):
+        result = run(mcu(quorum=3, deadline=5.0), 1, starting, fraction_evaluate=1.0)
+    assert [*result.evaluate_metrics_serverapp] == [0, 1]
+    assert "Version 1: none of 3 clients evaluated it" in caplog.text
+    assert "Evaluated version 1: loss 2" in caplog.text
+
+
+def test_error_in_the_evaluation_function_shows_before_any_client_works(
+    grid: StockGrid, run: Run
+) -> None:
+    def broken(number: int, arrays: ArrayRecord) -> MetricRecord:
+        raise KeyError("test set")
+
+    with pytest.raises(KeyError, match="test set"):
+        run(mcu(quorum=3, deadline=5.0), 1, {"evaluate_fn": broken})
+    assert not grid.sent
 
 
 def test_a_share_of_the_clients_evaluates_within_the_deadline(grid: StockGrid, run: Run) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,13 +15,14 @@ from flwr.serverapp.strategy import Result
 from flwr.serverapp.strategy import Strategy as FlowerStrategy
 
 from cafe.controllers import Controller, display_name
-from cafe.errors import InputError, check_positive, check_whole, did_you_mean, is_finite_number
+from cafe.errors import InputError, check_positive, check_whole, is_finite_number
 from cafe.flower.array_records import pack_arrays
 from cafe.flower.metrics_file import read_metrics_file
-from cafe.flower.stock_messages import RecordKeys, average_metrics, unpack_model
+from cafe.flower.stock_messages import RecordKeys, average_metrics
 from cafe.flower.stock_policy import check_policy
 from cafe.flower.stock_run import MetricsFn, StockRun, aggregate_with
 from cafe.flower.stock_wire import StockWire
+from cafe.flower.strategy_arguments import check_arrays, check_names
 from cafe.flower.strategy_evaluation import (
     ClientMetrics,
     EvaluateFn,
@@ -36,19 +37,6 @@ from cafe.rounds.policy import Policy
 
 FOLDER = "results/live"
 TIMEOUT = 3600.0  # seconds; Flower's default
-
-_ELSEWHERE = {
-    "rounds": "Pass num_rounds to start.",
-    "updates": "Pass num_rounds to start.",
-    "model": "Pass initial_arrays to start.",
-    "evaluate": "Pass evaluate_fn to start, or fraction_evaluate.",
-    "fraction_train": "The policy chooses the clients: give it a cohort, or use "
-    "cafe.policies.fedavg(fraction=...).",
-    "min_train_nodes": "The policy's quorum says how many reports a round needs.",
-    "min_available_nodes": "Pass clients=..., the number of clients that must be present before a "
-    "round opens.",
-    "min_evaluate_nodes": "Pass fraction_evaluate, the share of the clients that evaluate.",
-}
 
 
 class Strategy(FlowerStrategy):
@@ -103,7 +91,7 @@ class Strategy(FlowerStrategy):
         configrecord_key: str = "config",
         **more: Any,
     ) -> None:
-        _check_names(more)
+        check_names([*inspect.signature(Strategy).parameters][:-1], more)
         if not is_finite_number(fraction_evaluate) or not 0 <= fraction_evaluate <= 1:
             raise InputError(
                 "fraction_evaluate must be a number from 0 to 1, the share of the clients that "
@@ -162,7 +150,7 @@ class Strategy(FlowerStrategy):
             InputError: if an argument is wrong.
             InfeasibleError: if too few clients come, or too many rounds in a row fail.
         """
-        arrays = _check_arrays(initial_arrays)
+        arrays = check_arrays(initial_arrays)
         check_whole("num_rounds", num_rounds)
         timeout = check_positive("timeout", timeout)
         for name, given in (("train_config", train_config), ("evaluate_config", evaluate_config)):
@@ -180,6 +168,8 @@ class Strategy(FlowerStrategy):
             evaluate_config or ConfigRecord(),
             say,
         )
+        if not wire.limited:
+            say("With this Grid, replies of any size are read: see docs/security.md.")
         key = self._keys.examples
         hooks = StockRun(
             wire,
@@ -290,31 +280,6 @@ class Strategy(FlowerStrategy):
 
 
 _LOOP = ("configure_train", "aggregate_train", "configure_evaluate", "aggregate_evaluate")
-
-
-def _check_names(more: dict[str, Any]) -> None:
-    """Raise an error if an argument is not one of the strategy's or of the server's settings."""
-    known = {field.name for field in fields(ServerConfig)} - _ELSEWHERE.keys() - {"policy"}
-    for name in more:
-        if name in _ELSEWHERE:
-            raise InputError(f"cafe.flower.Strategy does not take {name}. {_ELSEWHERE[name]}")
-        if name not in known:
-            own = [*inspect.signature(Strategy).parameters][:-1]
-            raise InputError(
-                f"cafe.flower.Strategy does not take {name}. {did_you_mean(name, [*own, *known])}"
-            )
-
-
-def _check_arrays(given: Any) -> dict[str, Any]:
-    """The initial model, as arrays by name."""
-    if not isinstance(given, ArrayRecord):
-        raise InputError(
-            "initial_arrays must be an ArrayRecord of Flower, such as ArrayRecord(model.state_dict"
-            f"()) or ArrayRecord(list_of_arrays). Got {type(given).__name__}."
-        )
-    if not given:
-        raise InputError("initial_arrays must have at least one array. Got an empty ArrayRecord.")
-    return unpack_model(given)
 
 
 def _run_name(grid: Grid) -> str:

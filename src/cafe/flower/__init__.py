@@ -1,7 +1,6 @@
-"""CAFe on Flower: run a policy on a real federation.
+"""CAFe on Flower: run a policy on a real federation, or watch the rounds of your own strategy.
 
-Flower is an optional dependency. It is imported only when ``server`` or ``client`` is first
-used.
+Flower is an optional dependency. It is imported only when one of the functions is first used.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ from cafe.errors import CafeError
 if TYPE_CHECKING:
     from cafe.flower.client_app import client
     from cafe.flower.server_app import server
+    from cafe.flower.watched_grid import watch
 
-__all__ = ["client", "server"]
+__all__ = ["client", "server", "watch"]
 
 
 class FlowerMissingError(CafeError, ImportError):
@@ -29,6 +29,10 @@ def __getattr__(name: str) -> Any:
             from cafe.flower.server_app import server
 
             return server
+        if name == "watch":
+            from cafe.flower.watched_grid import watch
+
+            return watch
         from cafe.flower.client_app import client
 
         return client

@@ -6,28 +6,18 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from flwr.app import ArrayRecord, Message, MessageType, RecordDict
-from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from cafe.flower import messages
 from cafe.flower.array_records import MalformedError, pack_parts
 from cafe.flower.inbox import Inbox, RawReply
+from cafe.flower.reply_errors import explain_error
 from cafe.flower.retry import Retry
 from cafe.live.model_layout import Arrays, Layout
 from cafe.live.wire import ClientScore, Order, Reply
 
 GRACE = 5.0  # seconds that a message is kept after its deadline, for replies just before it
 LIFETIME = 12 * 3600.0  # seconds that a message is kept if it has no deadline
-
-_REASONS = {
-    ErrorCode.LOAD_CLIENT_APP_EXCEPTION: "its app could not be loaded",
-    ErrorCode.CLIENT_APP_RAISED_EXCEPTION: "its training function failed",
-    ErrorCode.MESSAGE_UNAVAILABLE: "its message expired, or was lost by the SuperLink",
-    ErrorCode.REPLY_MESSAGE_UNAVAILABLE: "its reply expired",
-    ErrorCode.NODE_UNAVAILABLE: "it is no longer connected",
-    ErrorCode.INVALID_FAB: "it does not trust the app",
-    ErrorCode.CLIENT_APP_CRASHED: "its app's process died",
-}
 
 
 class GridWire:
@@ -123,10 +113,7 @@ class GridWire:
         if message is None:
             return Reply(ticket, malformed=raw.malformed, at=raw.at)
         if message.has_error():
-            code, details = message.error.code, message.error.reason or ""
-            reason = _REASONS.get(code, f"Flower's error {code}")
-            more = details if code == ErrorCode.CLIENT_APP_RAISED_EXCEPTION else ""
-            return Reply(ticket, lost=f"{reason}{': ' if more else ''}{more[:200]}", at=raw.at)
+            return Reply(ticket, lost=explain_error(message.error), at=raw.at)
         try:
             report = messages.read_report(message.content, self._max_bytes)
         except MalformedError as error:

@@ -23,16 +23,17 @@ ROOT = Path(__file__).parents[2]
 
 def test_watched_rounds_fail_and_are_retried_in_a_simulation(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "tests.support.flower.simulated", str(tmp_path)]
-    quiet = {
+    environment = {
         "FLWR_TELEMETRY_ENABLED": "0",
         "FLWR_HOME": str(tmp_path / "home"),
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+        "RAY_raylet_start_wait_time_s": "300",
     }
     done = subprocess.run(
         [*program, f"{unhurried(10.0)}"],
         cwd=ROOT,
-        env={**os.environ, **quiet},
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
         timeout=LIMIT,

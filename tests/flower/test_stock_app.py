@@ -17,12 +17,14 @@ pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-f
 from cafe.flower.lab import Lab
 from tests.support.flower.stock_runs import (
     NUMPY_APP,
+    TORCH_APP,
     Data,
     copy_watched,
     finished,
     read_log,
     wait_for_rows,
 )
+from tests.support.flower.trial import PATIENT
 from tests.support.flower.waiting import unhurried
 
 pytestmark = pytest.mark.federation
@@ -129,3 +131,20 @@ def test_training_and_evaluation_without_faults(lab: Lab, task: Any, tmp_path: P
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert [*metrics["train"]] == [*metrics["evaluate"]] == ["1", "2"]
     assert len(read_log(log)) >= before + 2 * CLIENTS  # appended
+
+
+def test_a_pytorch_app_learns_under_watch(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'cafe-fl[torch]'")
+    log = tmp_path / "responses.csv"
+    arguments = f"deadline={PATIENT}, quorum=2, log={str(log)!r}"
+    lab = Lab(copy_watched(TORCH_APP, tmp_path / "app", arguments))
+    try:
+        lab.up(nodes=2, insecure=True)
+        settings = {"output": str(tmp_path), "num-server-rounds": 2, "local-epochs": 20}
+        run = lab.submit(**settings)
+        assert finished(lab, run) == "finished:completed", lab.run_log(run, 100)
+    finally:
+        lab.down()
+    found = json.loads((tmp_path / "metrics.json").read_text())["evaluate"]
+    assert found["2"]["eval_loss"] < found["1"]["eval_loss"] < np.log(10)  # guessing
+    assert [row["status"] for row in read_log(log)] == ["reported"] * 4

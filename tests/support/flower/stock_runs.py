@@ -14,6 +14,7 @@ from tests.support.flower.trial import run_status
 from tests.support.flower.waiting import wait_until
 
 NUMPY_APP = Path(__file__).parent / "stock_numpy_app"
+TORCH_APP = Path(__file__).parent / "stock_torch_app"
 CALL = "        grid=grid,\n"
 IMPORT = "from stock import task\n"
 

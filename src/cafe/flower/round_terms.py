@@ -45,8 +45,8 @@ class Terms:
 ChooseTerms = Callable[[Ledger, Observations | None], Terms]
 
 
-def terms_chooser(deadline: Any, quorum: Any, target: Any) -> ChooseTerms:
-    """A function that returns the terms of the next round.
+def read_terms(deadline: Any, quorum: Any, target: Any) -> Terms | ChooseTerms:
+    """The terms of every round, or a function that returns those of the next one.
 
     Args:
         deadline: a number, a function that returns a number, a controller, or a policy.
@@ -64,8 +64,7 @@ def terms_chooser(deadline: Any, quorum: Any, target: Any) -> ChooseTerms:
     if isinstance(deadline, Policy) or is_controller(deadline):
         controller: Controller = as_controller(deadline)
         return lambda ledger, seen: _read_choice(controller(ledger, seen), quorum, target)
-    fixed = Terms(_check_deadline(deadline), quorum or 1, target)
-    return lambda ledger, seen: fixed
+    return Terms(_check_deadline(deadline), quorum or 1, target)
 
 
 def _check_deadline(value: Any) -> float:

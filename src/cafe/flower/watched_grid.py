@@ -7,7 +7,6 @@ import random
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,12 @@ from cafe.flower.exchange import Exchange
 from cafe.flower.grid import GRACE
 from cafe.flower.response_log import ResponseLog
 from cafe.flower.retry import Retry
-from cafe.flower.round_terms import Terms, terms_chooser
+from cafe.flower.round_terms import ChooseTerms, Terms, read_terms
 from cafe.flower.watch_state import WatchState
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
 
-HOPELESS = 3  # attempts in a row in which every client fails; more would fail, too
+HOPELESS = 3  # attempts in a row in which every client fails: more would fail, too
 POLL_NODES = 1.0  # seconds between two looks at which nodes are online
 Deadline = float | Policy | Controller | Callable[[Ledger, Observations | None], float]
 
@@ -86,12 +85,12 @@ def watch(
             "grid must be the Grid that Flower passes to the function with @app.main(). "
             f"Got {grid!r:.80}."
         )
-    choose = terms_chooser(deadline, quorum, target)
+    terms = read_terms(deadline, quorum, target)
     check_whole("patience", patience)
     check_positive("wait", wait)
     if log is not None and not isinstance(log, str | Path):
         raise InputError(f"log must be the path of a CSV file. Got {log!r:.80}.")
-    return WatchedGrid(grid, choose, log, patience, wait)
+    return WatchedGrid(grid, terms, log, patience, wait)
 
 
 class WatchedGrid(Grid):
@@ -100,14 +99,14 @@ class WatchedGrid(Grid):
     def __init__(
         self,
         grid: Grid,
-        choose: Callable[[Ledger, Observations | None], Terms],
+        terms: Terms | ChooseTerms,
         log: str | Path | None = None,
         patience: int = 100,
         wait: float = 300.0,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._grid, self._choose = grid, choose
+        self._grid, self._terms = grid, terms
         self._patience, self._wait = patience, wait
         self._say = logging.getLogger("flwr").info
         self._warn = logging.getLogger("flwr").warning
@@ -148,29 +147,28 @@ class WatchedGrid(Grid):
         """Play a round, and repeat it until it succeeds; return the replies."""
         self._rounds += 1
         asked = [(message, message.metadata.dst_node_id) for message in ready]
-        failed = 0  # attempts in a row in which every client failed
-        for number in count(1):
+        number, hopeless = 1, 0
+        while True:
             self._state.invite(node for _, node in asked)
-            terms = self._next_terms(len(ready))
-            if number > 1:
-                asked = self._ask_again(ready, terms.quorum)
-                self._state.invite(node for _, node in asked)
-            attempt = self._attempt(asked, terms, number)
+            attempt = self._attempt(asked, self._next_terms(len(ready)), number)
             if attempt.succeeded:
                 return attempt.replies()
-            failed = failed + 1 if attempt.all_failed else 0
-            if number >= self._patience or failed >= HOPELESS:
+            hopeless = hopeless + 1 if attempt.all_failed else 0
+            if number >= self._patience or hopeless >= HOPELESS:
                 raise InfeasibleError(
                     f"Round {self._rounds} failed {number} time{'s' * (number > 1)} in a row. "
                     f"{attempt.describe_last()}"
                 )
-        raise AssertionError("count() never ends")
+            asked = self._ask_again(ready, attempt.terms.quorum)
+            number += 1
 
     def _next_terms(self, invited: int) -> Terms:
         """The terms of the next attempt of a round to which some clients were invited."""
-        online = {*self._listing.call(self._grid.get_node_ids)}
-        now = self._exchange.clock() - self._zero
-        terms = self._choose(self._state.ledger(online, now), self._state.observations())
+        terms = self._terms
+        if not isinstance(terms, Terms):
+            online = {*self._listing.call(self._grid.get_node_ids)}
+            now = self._exchange.clock() - self._zero
+            terms = terms(self._state.ledger(online, now), self._state.observations())
         needed = max(terms.quorum, terms.target or 0)
         if needed > invited:
             name = "quorum" if terms.quorum > invited else "target"

@@ -13,7 +13,7 @@ from flwr.app import ArrayRecord, Error, Message, MetricRecord, RecordDict
 from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
-from cafe.flower.round_terms import terms_chooser
+from cafe.flower.round_terms import read_terms
 from cafe.flower.watched_grid import WatchedGrid
 
 
@@ -156,8 +156,8 @@ def watched(
     **more: Any,
 ) -> WatchedGrid:
     """A watched Grid on the fake one's clock."""
-    choose = terms_chooser(deadline, quorum, target)
-    return WatchedGrid(grid, choose, log, clock=grid.clock, sleep=grid.sleep, **more)
+    terms = read_terms(deadline, quorum, target)
+    return WatchedGrid(grid, terms, log, clock=grid.clock, sleep=grid.sleep, **more)
 
 
 def logged(caplog: Any) -> list[str]:

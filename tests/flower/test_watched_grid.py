@@ -344,7 +344,8 @@ def test_failed_attempts_do_not_change_what_a_stock_strategy_learns(
 ) -> None:
     """The second round fails twice; the model is bit for bit that of a run without failures."""
     smooth = FakeGrid({k: [1.0] for k in range(1, CLIENTS + 1)})
-    rough = FakeGrid({k: [1.0, NEVER, Fails(1.0), 1.0] for k in range(1, CLIENTS)} | {8: [1.0]})
+    acts: list[float | Fails] = [1.0, NEVER, Fails(1.0), 1.0]
+    rough = FakeGrid(dict.fromkeys(range(1, CLIENTS), acts) | {CLIENTS: [1.0]})
     log = tmp_path / "log.csv"
     expected, _ = begin(STRATEGIES[name](), watched(smooth, 8.0, CLIENTS - 1), 3)
     found, result = begin(STRATEGIES[name](), watched(rough, 8.0, CLIENTS - 1, log), 3)

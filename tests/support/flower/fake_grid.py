@@ -129,7 +129,9 @@ def _reply(message: Message, act: float | Fails) -> Message:
     metrics = MetricRecord({"loss": 1.0 / node, "num-examples": 10 * node})
     if not message.metadata.message_type.startswith("train"):
         return Message(RecordDict({"metrics": metrics}), reply_to=message)
-    arrays = [part + step(node) for part in message.content["arrays"].to_numpy_ndarrays()]
+    arrays = [
+        part + step(node) for part in message.content.array_records["arrays"].to_numpy_ndarrays()
+    ]
     return Message(
         RecordDict({"arrays": ArrayRecord(arrays), "metrics": metrics}), reply_to=message
     )

@@ -33,14 +33,16 @@ def make_client(folder: Path) -> ClientApp:
     @app.train()
     def train(message: Message, context: Context) -> Message:
         partition = int(context.node_config["partition-id"])
-        number = int(message.content["config"]["server-round"])
+        number = int(str(message.content.config_records["config"]["server-round"]))
         while number == 2 and partition == 0 and not (folder / "released").exists():
             time.sleep(0.05)
         failed = folder / "failed"
         if number == 3 and partition == 1 and not failed.exists():
             failed.touch()
             raise RuntimeError("told to fail once")
-        arrays = [part + partition for part in message.content["arrays"].to_numpy_ndarrays()]
+        arrays = [
+            part + partition for part in message.content.array_records["arrays"].to_numpy_ndarrays()
+        ]
         metrics = MetricRecord({"num-examples": 1})
         content = RecordDict({"arrays": ArrayRecord(arrays), "metrics": metrics})
         return Message(content, reply_to=message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ class FakeGrid(Grid):
         refused: nodes whose messages are not accepted.
     """
 
-    script: dict[int, Sequence[float | Fails]]
+    script: Mapping[int, Sequence[float | Fails]]
     online: list[int] = field(default_factory=list)
     evaluation: float = 0.3
     refused: set[int] = field(default_factory=set)

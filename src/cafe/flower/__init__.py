@@ -1,4 +1,4 @@
-"""CAFe on Flower: run a policy on a real federation.
+"""CAFe on Flower: run a policy on a real federation, or watch the rounds of your own strategy.
 
 Flower is an optional dependency. It is imported only when a name of this package is first used.
 """
@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from cafe.flower.client_app import client
     from cafe.flower.server_app import server
     from cafe.flower.strategy import Strategy
+    from cafe.flower.watched_grid import watch
 
-__all__ = ["Strategy", "client", "server"]
+__all__ = ["Strategy", "client", "server", "watch"]
 
 # The module of each name.
 _MODULES = {
     "Strategy": "cafe.flower.strategy",
     "client": "cafe.flower.client_app",
     "server": "cafe.flower.server_app",
+    "watch": "cafe.flower.watched_grid",
 }
 
 

@@ -32,7 +32,7 @@ class SlowInbox:
 def collected(takes: float, limit: float) -> list[Answer]:
     grid = FakeGrid({1: [NEVER]})
     exchange: Any = Exchange(grid, print, grid.clock, grid.sleep)
-    exchange._inbox = SlowInbox(grid, takes)
+    exchange._connection._inbox = SlowInbox(grid, takes)
     return list(exchange.run(train_messages([1]), limit))
 
 

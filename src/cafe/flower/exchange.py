@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from flwr.app import Message
 from flwr.serverapp import Grid
 
-from cafe.flower.inbox import Inbox, RawReply
+from cafe.flower.grid_connection import GridConnection
+from cafe.flower.inbox import RawReply
 from cafe.flower.reply_errors import explain_error, is_offline
-from cafe.flower.retry import Retry
 
 POLL = 0.2  # seconds between two requests for replies
 SLACK = 0.5  # seconds that the last request may end after the limit; its replies are still in time
@@ -67,9 +67,8 @@ class Exchange:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._grid, self.clock, self.sleep = grid, clock, sleep
-        self._pushing = Retry(say)
-        self._inbox = Inbox(grid, MAX_BYTES, MAX_ARRAYS, Retry(say))
+        self.clock, self.sleep = clock, sleep
+        self._connection = GridConnection(grid, MAX_BYTES, MAX_ARRAYS, say)
 
     def run(
         self, messages: Sequence[Message], seconds: float | None, target: int | None = None
@@ -84,7 +83,8 @@ class Exchange:
         """
         began = self.clock()
         until = math.inf if seconds is None else began + seconds
-        waiting = self._push(messages)
+        tickets = self._connection.push([*messages])
+        waiting = {ticket: k for k, ticket in enumerate(tickets) if ticket}
         answers = [
             Answer(k, self.clock() - began, None, NOT_SENT)
             for k in range(len(messages))
@@ -92,7 +92,7 @@ class Exchange:
         ]
         while waiting:
             moment = self.clock()
-            for raw in self._inbox.fetch(frozenset(waiting)):
+            for raw in self._connection.fetch(frozenset(waiting)):
                 at = moment if raw.at is None else raw.at
                 if raw.ticket in waiting and at <= until + SLACK:
                     position = waiting.pop(raw.ticket)
@@ -102,17 +102,6 @@ class Exchange:
                 break
             self.sleep(min(POLL, max(until - self.clock(), 0.0)))
         return sorted(answers, key=lambda answer: answer.position)
-
-    def _push(self, messages: Sequence[Message]) -> dict[str, int]:
-        """Send the messages; return the position of each by its ticket."""
-        ready = [*messages]
-        # A retry pushes the same messages: the SuperLink ignores those that it already has.
-        tickets = self._pushing.call(lambda: list(self._grid.push_messages(ready)))
-        if len(tickets) == len(ready):
-            return {ticket: k for k, ticket in enumerate(tickets) if ticket}
-        # Some Grids leave out the tickets of messages that were not accepted.
-        known = {message.metadata.message_id: k for k, message in enumerate(ready)}
-        return {ticket: known[ticket] for ticket in tickets if ticket in known}
 
 
 def _read(raw: RawReply, position: int, seconds: float) -> Answer:

@@ -1,23 +1,37 @@
-"""A plan in words: three sentences, and warnings if the model does not fit."""
+"""A plan in words: what to do and why, what the goal means, and warnings."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf, isfinite
 from typing import TYPE_CHECKING
 
-from cafe.planner.goals import ToGap
+import numpy as np
+
+from cafe.planner.deadline_search import deadline_range
+from cafe.planner.goals import Prices, ToGap
+from cafe.planner.good_deadlines import WITHIN
+from cafe.planner.to_accuracy import NOISE_RATIO, ToAccuracy
 
 if TYPE_CHECKING:
+    from cafe.planner.deadline_search import DeadlineSearch
     from cafe.planner.plan import Plan
+    from cafe.planner.rivals import Rival
 
 # Thresholds of the warnings.
 EVERYBODY = 0.05  # probability that all clients report
 LEANING = 0.1  # bias of an average update
+SELDOM = 0.01  # how often a client reports, compared with the fastest
 CLOSE = 0.05  # relative difference in cost between two local optima
 FLAT = 1e-3  # relative difference in cost between the deadline and twice the deadline
 
+NUDGE = 0.1  # relative change of the deadline in the sentence about prices
+REACH = 16.0  # factor by which the deadline may change with the noise ratio
+RATIO_POINTS = 81
 
-def explain_plan(plan: Plan) -> tuple[str, str, str]:
-    """The plan in three sentences: what to do, what it costs, and why."""
+
+def explain_plan(plan: Plan) -> tuple[str, ...]:
+    """The plan in four sentences: what to do, what it costs, why, and what is to be gained."""
     e = plan.expected
     reports = "report" if plan.quorum == 1 else "reports"
     what = (
@@ -29,47 +43,131 @@ def explain_plan(plan: Plan) -> tuple[str, str, str]:
         f"An update takes {e.update_interval:.4g} s and {e.broadcasts:.4g} "
         f"broadcast{'s' * (e.broadcasts > 1.00005)} and wastes "
         f"{e.waste:.4g} client-seconds, {e.waste_per_gradient:.3g} for each report used; "
-        f"the mean age of the clients is {e.age:.4g} s, the worst {e.worst_age:.4g} s."
+        f"the mean age of the clients is {_seconds(e.age)}, the worst {_seconds(e.worst_age)}."
     )
-    return what, costs, _why(plan)
+    return what, costs, f"{_why(plan)}.", f"{_gains(plan)}."
+
+
+def _seconds(time: float) -> str:
+    return f"{time:.4g} s" if isfinite(time) else "infinite"
 
 
 def _why(plan: Plan) -> str:
     if plan.binding:
-        reason = f"The limit '{plan.binding[0]}' decides, at a cost of {plan.cost:.4g}"
-    elif len(plan.local_optima) > 1:
+        return f"The limit '{plan.binding[0]}' decides, at a cost of {_cost(plan)}"
+    if len(plan.local_optima) > 1:
         other = plan.local_optima[1]
-        reason = (
+        return (
             f"The cost has {len(plan.local_optima)} basins and this is the deepest, "
             f"{plan.cost:.4g} against {other.cost:.4g} at a deadline of {other.deadline:.4g} s"
         )
-    else:
-        longer = (
-            "takes longer than it gains" if isinstance(plan.goal, ToGap) else "gives a higher age"
-        )
-        reason = (
-            "A shorter deadline gives fewer reports, and a longer one "
-            f"{longer}: the cost is least here, {plan.cost:.4g}"
-        )
-    return f"{reason}; {_against(plan)}."
+    longer = "gives a higher age" if isinstance(plan.goal, Prices) else "takes longer than it gains"
+    return (
+        "A shorter deadline gives fewer reports, and a longer one "
+        f"{longer}: the cost is least here, {_cost(plan)}"
+    )
 
 
-def _against(plan: Plan) -> str:
-    """A comparison with the best of the usual guesses that keep the limits."""
-    keeping = [rival for rival in plan.rivals if not rival.breaks and rival.cost < float("inf")]
+def _cost(plan: Plan) -> str:
+    """The cost; for the default goal with its unit and meaning."""
+    if not isinstance(plan.goal, ToAccuracy):
+        return f"{plan.cost:.4g}"
+    unit = "s" if plan.goal.spend == "time" else "client-seconds"
+    return f"{plan.cost:.4g} {unit} for as much progress as one update by all clients"
+
+
+def _gains(plan: Plan) -> str:
+    """How much the plan gains against the usual guesses that keep the limits, and how exact it is.
+
+    A guess is not compared if its cost is infinite.
+    """
+    low, high = plan.good_deadlines
+    reach = f"from {low:.3g} s on" if high == inf else f"from {low:.3g} to {high:.3g} s"
+    enough = f"any deadline {reach} costs at most {WITHIN:.0%} more than the least"
+    keeping = [rival for rival in plan.rivals if not rival.breaks and rival.cost < inf]
     if not keeping:
-        return "no usual guess keeps the limits" if plan.search.limits else "no usual guess works"
-    best = min(keeping, key=lambda rival: rival.cost)
-    ratio = best.cost / plan.cost
+        none = "keeps the limits" if plan.search.limits else "works"
+        return f"No usual guess {none}; {enough}"
+    best, worst = (f(keeping, key=lambda rival: rival.cost) for f in (min, max))
+    against = f"The best usual guess ({_guess(best)}) {_compared(best, plan)}"
+    if worst is not best:
+        against += f", the worst ({_guess(worst)}) {_compared(worst, plan).removeprefix('costs ')}"
+    return f"{against}; {enough}"
+
+
+def _guess(rival: Rival) -> str:
+    return f"{rival.name}, quorum {rival.expected.quorum:,}"
+
+
+def _compared(rival: Rival, plan: Plan) -> str:
+    ratio = rival.cost / plan.cost
     if abs(ratio - 1) < 5e-4:
-        compared = "costs as much"
-    elif ratio < 1:
-        compared = f"costs {1 - ratio:.1%} less, as it closes rounds early"
-    else:
-        compared = (
-            f"costs {ratio - 1:.1%} more" if ratio < 2 else f"costs {ratio:.3g} times as much"
+        return "costs as much"
+    if ratio < 1:
+        return f"costs {1 - ratio:.1%} less, as it closes rounds early"
+    if ratio < 2:
+        return f"costs {ratio - 1:.1%} more"
+    return f"costs {ratio:.3g} times as much" if ratio < 1000 else "costs over 1,000 times as much"
+
+
+def explain_goal(plan: Plan) -> tuple[str, ...]:
+    """What was assumed and how much it matters, or what the prices mean at this plan."""
+    notes = list(plan.assumptions)
+    if isinstance(plan.goal, ToAccuracy):
+        notes.append(_other_ratios(plan.search, plan.goal, plan.deadline))
+    if isinstance(plan.goal, Prices):
+        notes.append(_prices_in_words(plan, plan.goal))
+    return tuple(notes)
+
+
+def _other_ratios(search: DeadlineSearch, goal: ToAccuracy, deadline: float) -> str:
+    """The best deadlines if the noise ratio is ten times smaller or larger."""
+    low, high = deadline_range(search.federation)
+    tried = np.geomspace(max(deadline / REACH, low), min(deadline * REACH, high), RATIO_POINTS)
+    points = [search.expect(search.quorums()[0], float(t)) for t in tried]
+    points = [p for p in points if all(limit.keeps(p) for limit in search.limits)]
+    ratio = goal.noise_ratio or NOISE_RATIO
+    others = (ratio / 10, ratio * 10)
+    best = [
+        min(points, key=replace(goal, noise_ratio=other).cost).deadline if points else deadline
+        for other in others
+    ]
+    if all(0.9 < t / deadline < 1.1 for t in best):
+        return f"A noise ratio of {others[0]:g} or {others[1]:g} gives nearly the same deadline."
+    return (
+        f"A noise ratio of {others[0]:g} would give a deadline of about {best[0]:.2g} s, one of "
+        f"{others[1]:g} about {best[1]:.2g} s."
+    )
+
+
+def _prices_in_words(plan: Plan, goal: Prices) -> str:
+    """What the prices mean: what a shorter and a longer deadline would save and cost."""
+    e = plan.expected
+    prices = [
+        f"1 {what} = {price:g} s of mean age"
+        for what, price in (("client-second of waste", goal.waste), ("broadcast", goal.broadcast))
+        if price
+    ]
+    said = []
+    for word, factor in (("shorter", 1 - NUDGE), ("longer", 1 + NUDGE)):
+        other = plan.search.expect(plan.quorum, factor * plan.deadline)
+        rounds, age = other.broadcasts - e.broadcasts, other.age - e.age
+        waste = other.waste - e.waste
+        if not isfinite(age + waste + rounds):
+            said.append(f"one {NUDGE:.0%} {word} leaves a client out or never succeeds")
+            continue
+        parts = [f"{_signed(waste)} client-seconds of waste", f"{_signed(rounds)} broadcasts"]
+        worth = goal.waste * waste + goal.broadcast * rounds
+        said.append(
+            f"one {NUDGE:.0%} {word} changes an update by {' and '.join(parts)}, worth "
+            f"{_signed(worth)} s, and the mean age by {_signed(age)} s"
         )
-    return f"the best usual guess, {best.name}, {compared}"
+    said[0] = said[0].replace("one", "a deadline", 1)
+    return f"The prices mean: {' and '.join(prices) or 'only age counts'}. So {'; '.join(said)}."
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3g}" if abs(value) >= 5e-7 else "0"
 
 
 def plan_warnings(plan: Plan) -> tuple[str, ...]:
@@ -103,6 +201,13 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
             "from slow clients to fast ones, "
             "and plain averaging converges to the fast clients' optimum."
         )
+    left_out = _left_out(plan)
+    if left_out:
+        found.append(
+            f"{left_out:,} of {plan.federation.clients:,} clients report less than a hundredth as "
+            "often as the fastest ones, so their data hardly count. A longer deadline includes "
+            "them: set a limit on worst_age."
+        )
     if isinstance(plan.goal, ToGap) and plan.federation.kinds > 1:
         found.append(
             "The bound behind this goal is proved for equal clients; here it is an approximation."
@@ -115,3 +220,10 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
                 f"with cost {other.cost:.4g}."
             )
     return tuple(found)
+
+
+def _left_out(plan: Plan) -> int:
+    """The number of clients that report less than a hundredth as often as the fastest ones."""
+    share = plan.expected.setting.participation
+    seldom = share < SELDOM * share.max()
+    return round(float(plan.expected.setting.number[seldom].sum()))

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from cafe._version import __version__
-from cafe.cli import federating, planning, reproducing, running
+from cafe.cli import federating, help_pages, planning, reproducing, running
 from cafe.console import say
 from cafe.errors import CafeError, memory_error_message
 from cafe.files import explain_os_error
@@ -42,7 +42,6 @@ app = typer.Typer(
     cls=_Commands,
     help="How long to wait, and for how many clients: cost and age aware federated learning.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -59,7 +58,10 @@ SUMMARIES: dict[Callable[..., None], str] = {  # in the order of the workflow
     reproducing.reproduce: "Repeat the paper's experiments, and check its claims.",
 }
 for verb, summary in SUMMARIES.items():
-    app.command(short_help=summary)(verb)
+    page_end = help_pages.epilog(verb.__name__)
+    app.command(cls=help_pages.Verb, short_help=summary, epilog=page_end)(verb)
+for command in federating.app.registered_commands:
+    command.cls = help_pages.Verb
 app.add_typer(
     federating.app,
     name="federate",

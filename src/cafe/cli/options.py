@@ -9,17 +9,21 @@ import typer
 
 # Output, of most verbs.
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Plot = Annotated[Path | None, typer.Option(help="Write a picture to this .svg, .png or .pdf file.")]
+Plot = Annotated[
+    Path | None, typer.Option(help="Write a picture to this .svg, .png, .jpg or .pdf file.")
+]
 
 # Who takes part: fit, plan, expect, frontier.
-Clients = Annotated[int | None, typer.Option(help="Number of clients, all with the same --rate.")]
+Clients = Annotated[int | None, typer.Option(help="Number of clients, all with the same --mean.")]
+Mean = Annotated[float | None, typer.Option(help="Mean response time of one client, in seconds.")]
 Rate = Annotated[
-    float | None, typer.Option(help="Reports per second of one client: 1 / mean response time.")
+    float | None,
+    typer.Option(help="Instead of --mean: reports per second of one client, 1 / mean."),
 ]
 FederationFile = Annotated[
     Path | None,
     typer.Option(
-        "--federation", help="Read clients from a .toml or .csv file, not --clients and --rate."
+        "--federation", help="Read clients from a .toml or .csv file, not --clients and --mean."
     ),
 ]
 
@@ -60,17 +64,18 @@ AtLeast = Annotated[
     ),
 ]
 GoalName = Annotated[
-    str,
+    str | None,
     typer.Option(
-        help="What to minimise: cost (default; uses the prices), time or client-seconds to a gap.",
-        show_default=False,
+        help="What to minimise: time (default) or client-seconds to an accuracy, or j (prices)."
     ),
 ]
 
 # The constants of the convergence bound, for a goal that reaches a gap.
 NoiseRatio = Annotated[
     float | None,
-    typer.Option(help="For --goal time or client-seconds: gradient noise / heterogeneity."),
+    typer.Option(
+        help="For --goal time or client-seconds: gradient noise / heterogeneity (default 1)."
+    ),
 ]
 Gap = Annotated[
     float | None,
@@ -91,10 +96,10 @@ Distance = Annotated[
     typer.Option(help="With --gap: squared distance of the first model to the optimum."),
 ]
 Overhead = Annotated[
-    float,
+    float | None,
     typer.Option(
-        help="For --goal time or client-seconds: cost of a round besides waiting (default 0).",
-        show_default=False,
+        help="Seconds per round besides waiting (default: half the median response time; with "
+        "--gap, 0)."
     ),
 ]
 

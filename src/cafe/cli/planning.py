@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cafe.cli.arguments import make_federation, make_goal, parse_limits
+from cafe.cli.arguments import make_federation, make_goal
 from cafe.cli.options import (
     AtLeast,
     AtMost,
@@ -22,6 +22,7 @@ from cafe.cli.options import (
     Heterogeneity,
     Json,
     KeptQuorum,
+    Mean,
     Noise,
     NoiseRatio,
     Overhead,
@@ -46,6 +47,7 @@ from cafe.errors import InputError
 
 def plan(
     clients: Clients = None,
+    mean: Mean = None,
     rate: Rate = None,
     federation: FederationFile = None,
     waste_price: WastePrice = None,
@@ -55,7 +57,7 @@ def plan(
     at_least: AtLeast = None,
     close_when_all: CloseWhenAll = False,
     steps: Steps = 1,
-    goal: GoalName = "cost",
+    goal: GoalName = None,
     noise_ratio: NoiseRatio = None,
     gap: Gap = None,
     smoothness: Smoothness = None,
@@ -63,7 +65,7 @@ def plan(
     noise: Noise = None,
     heterogeneity: Heterogeneity = None,
     distance: Distance = None,
-    overhead: Overhead = 0.0,
+    overhead: Overhead = None,
     as_json: Json = False,
     plot: Plot = None,
     report: Annotated[
@@ -74,6 +76,7 @@ def plan(
     check_pictures(plot)
     check_page(report)
     from cafe.planner import plan as make_plan
+    from cafe.planner.limits import parse_limits
 
     constants = {
         "smoothness": smoothness,
@@ -82,22 +85,34 @@ def plan(
         "heterogeneity": heterogeneity,
         "distance": distance,
     }
-    chosen = make_goal(goal, noise_ratio, gap, overhead, constants)
+    priced = waste_price is not None or broadcast_price is not None
+    chosen = make_goal(goal, noise_ratio, gap, overhead, constants, priced=priced)
     with progress_bar("Searching deadlines") as progress:
         made = make_plan(
-            make_federation(clients, rate, federation),
+            make_federation(clients, rate, mean, federation),
             waste_price=waste_price,
             broadcast_price=broadcast_price,
             quorum=quorum,
             goal=chosen,
-            at_most=parse_limits("--at-most", at_most),
-            at_least=parse_limits("--at-least", at_least),
+            at_most=parse_limits("--at-most", at_most or []),
+            at_least=parse_limits("--at-least", at_least or []),
             close_when_all=close_when_all,
             steps=steps,
             progress=progress,
         )
     with progress_bar("Trying other rates") as progress:
         robustness = made.sensitivity(progress)
+    if plot:
+        from cafe.report import plan_plots, plotting
+
+        plotting.save(plan_plots.plan(made), plot)
+    if report:
+        from cafe.planner import frontier as make_frontier
+        from cafe.report import plan_page
+
+        front = make_frontier(made.federation, quorum=quorum, close_when_all=close_when_all)
+        plan_page.write(report, made, title="A plan", robustness=robustness, front=front)
+    say_written(plot, report)
     if as_json:
         rows = [
             {
@@ -114,23 +129,13 @@ def plan(
         from cafe.report import tables
 
         print_output(tables.plan(made, robustness))
-    if plot:
-        from cafe.report import plan_plots, plotting
-
-        plotting.save(plan_plots.plan(made), plot)
-    if report:
-        from cafe.planner import frontier as make_frontier
-        from cafe.report import plan_page
-
-        front = make_frontier(made.federation, quorum=quorum, close_when_all=close_when_all)
-        plan_page.write(report, made, title="A plan", robustness=robustness, front=front)
-    say_written(plot, report)
 
 
 def expect(
     quorum: Annotated[int, typer.Option(help="Reports needed for a round to succeed.")],
     deadline: Annotated[float, typer.Option(help="Maximum length of a round, in seconds.")],
     clients: Clients = None,
+    mean: Mean = None,
     rate: Rate = None,
     federation: FederationFile = None,
     target: Annotated[
@@ -143,7 +148,7 @@ def expect(
     """Show what a given quorum and deadline will cost, and how old clients will be."""
     from cafe.theory import expect as calculate
 
-    who = make_federation(clients, rate, federation)
+    who = make_federation(clients, rate, mean, federation)
     if close_when_all:
         if target is not None:
             raise InputError("Give --target or --close-when-all, not both.")
@@ -159,6 +164,7 @@ def expect(
 
 def frontier(
     clients: Clients = None,
+    mean: Mean = None,
     rate: Rate = None,
     federation: FederationFile = None,
     quorum: KeptQuorum = None,
@@ -167,32 +173,40 @@ def frontier(
     as_json: Json = False,
     plot: Plot = None,
 ) -> None:
-    """List the Pareto-optimal choices in waste, broadcasts and age."""
+    """List up to 12 choices that no other choice beats in waste, broadcasts and age at once."""
     check_pictures(plot)
     from cafe.planner import frontier as make_frontier
 
     with progress_bar("Searching the frontier") as progress:
         front = make_frontier(
-            make_federation(clients, rate, federation),
+            make_federation(clients, rate, mean, federation),
             quorum=quorum,
             close_when_all=close_when_all,
             steps=steps,
             progress=progress,
         )
+    if plot:
+        from cafe.report import plan_plots, plotting
+
+        plotting.save(plan_plots.frontier(front), plot)
+    say_written(plot)
     if as_json:
-        names = ("quorum", "deadline", "waste", "processing_waste", "broadcasts", "age")
-        print_json([{name: getattr(p, name) for name in names} for p in front.points])
+        names = (
+            "quorum", "deadline", "waste", "processing_waste", "broadcasts", "age",
+            "expected_reports", "waste_per_gradient",
+        )  # fmt: skip
+        lists = {"choices": front.choices, "points": front.points, "knee": [front.knee]}
+        rows = {
+            key: [{name: getattr(e, name) for name in names} for e in some]
+            for key, some in lists.items()
+        }
+        print_json({**rows, "knee": rows["knee"][0]})
         for warning in front.warnings:
             say(f"! {warning}")
     else:
         from cafe.report import tables
 
         print_output(tables.frontier(front))
-    if plot:
-        from cafe.report import plan_plots, plotting
-
-        plotting.save(plan_plots.frontier(front), plot)
-    say_written(plot)
 
 
 def fit(
@@ -221,14 +235,6 @@ def fit(
     chosen: Any = criterion  # make_fit checks it
     found = make_fit(read_observations(responses), criterion=chosen)
     each = found.by_client() if per_client or output else None
-    if as_json:
-        print_json(found.to_dict() | ({"by_client": each.to_dict()} if each else {}))
-    else:
-        from cafe.report import tables
-
-        print_output(tables.fit(found))
-        if each:
-            print_output(tables.clients(each))
     if plot:
         from cafe.report import plan_plots, plotting
 
@@ -238,6 +244,14 @@ def fit(
 
         write_federation(each.federation(), output, names=each.clients)
     say_written(plot, output)
+    if as_json:
+        print_json(found.to_dict() | ({"by_client": each.to_dict()} if each else {}))
+    else:
+        from cafe.report import tables
+
+        print_output(tables.fit(found))
+        if each:
+            print_output(tables.clients(each))
 
 
 def demo(

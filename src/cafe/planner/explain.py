@@ -26,6 +26,7 @@ CLOSE = 0.05  # relative difference in cost between two local optima
 FLAT = 1e-3  # relative difference in cost between the deadline and twice the deadline
 
 NUDGE = 0.1  # relative change of the deadline in the sentence about prices
+SLIGHT = 1e-4  # relative changes that the sentence leaves out
 REACH = 16.0  # factor by which the deadline may change with the noise ratio
 RATIO_POINTS = 81
 
@@ -142,32 +143,39 @@ def _other_ratios(search: DeadlineSearch, goal: ToAccuracy, deadline: float) -> 
 
 def _prices_in_words(plan: Plan, goal: Prices) -> str:
     """What the prices mean: what a shorter and a longer deadline would save and cost."""
-    e = plan.expected
     prices = [
         f"1 {what} = {price:g} s of mean age"
         for what, price in (("client-second of waste", goal.waste), ("broadcast", goal.broadcast))
         if price
     ]
-    said = []
-    for word, factor in (("shorter", 1 - NUDGE), ("longer", 1 + NUDGE)):
-        other = plan.search.expect(plan.quorum, factor * plan.deadline)
-        rounds, age = other.broadcasts - e.broadcasts, other.age - e.age
-        waste = other.waste - e.waste
-        if not isfinite(age + waste + rounds):
-            said.append(f"one {NUDGE:.0%} {word} leaves a client out or never succeeds")
-            continue
-        parts = [f"{_signed(waste)} client-seconds of waste", f"{_signed(rounds)} broadcasts"]
-        worth = goal.waste * waste + goal.broadcast * rounds
-        said.append(
-            f"one {NUDGE:.0%} {word} changes an update by {' and '.join(parts)}, worth "
-            f"{_signed(worth)} s, and the mean age by {_signed(age)} s"
-        )
-    said[0] = said[0].replace("one", "a deadline", 1)
-    return f"The prices mean: {' and '.join(prices) or 'only age counts'}. So {'; '.join(said)}."
+    shorter, longer = (_nudged(plan, goal, factor) for factor in (1 - NUDGE, 1 + NUDGE))
+    return (
+        f"The prices mean {' and '.join(prices) or 'that only age counts'}: a deadline {NUDGE:.0%} "
+        f"shorter {shorter}; one {NUDGE:.0%} longer {longer}."
+    )
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.3g}" if abs(value) >= 5e-7 else "0"
+def _nudged(plan: Plan, goal: Prices, factor: float) -> str:
+    """What changes per update if the deadline is multiplied by the factor."""
+    e, other = plan.expected, plan.search.expect(plan.quorum, factor * plan.deadline)
+    waste, rounds = other.waste - e.waste, other.broadcasts - e.broadcasts
+    age, cost = other.age - e.age, goal.cost(other) - plan.cost
+    if not isfinite(waste + rounds + age):
+        return "leaves a client out for ever, or never succeeds"
+    parts = [
+        ("saves {} client-seconds of waste", "wastes {} client-seconds more", waste, e.waste),
+        ("saves {} broadcasts", "needs {} broadcasts more", rounds, e.broadcasts),
+        ("lowers the age by {} s", "raises the age by {} s", age, e.age),
+    ]
+    said = [
+        (less if change < 0 else more).format(f"{abs(change):.2g}")
+        for less, more, change, base in parts
+        if abs(change) > SLIGHT * base
+    ]
+    text = f"{', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else "".join(said)
+    return (
+        f"{text or 'changes nothing'}, in all {abs(cost):.2g} s {'worse' if cost > 0 else 'better'}"
+    )
 
 
 def plan_warnings(plan: Plan) -> tuple[str, ...]:

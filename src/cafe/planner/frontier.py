@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from cafe.federation import Federation
+from cafe.federation import Federation, total
 from cafe.latency.base import Floats
 from cafe.planner.deadline_search import deadline_grid, deadline_range
+from cafe.planner.to_accuracy import ToAccuracy, trimmed_inverse
 from cafe.progress import ProgressCallback
 from cafe.theory import Expectation, expect
 from cafe.theory.presence_warnings import presence_warnings
@@ -16,25 +18,81 @@ from cafe.theory.setting import check_federation
 
 EQUAL = 1e-3  # relative differences below this are ignored
 RARE = 0.01  # expected reports of a round below which a deadline is not of interest
+MOST_CHOICES = 12
+APART = 1.05  # the least factor between the deadlines of two choices, except the ends and the knee
+FEW = 0.05  # a choice has at least this share of the reports that can ever arrive ...
+NEARLY_ALL = 0.999  # ... and only one choice has more than this share
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Frontier:
     """The choices that no other choice beats in waste, broadcasts and age at once.
 
     Relative differences below a thousandth are ignored.
 
     Attributes:
-        points: the choices, by growing deadline.
+        points: every such choice, by growing deadline; waste and broadcasts count per update, as
+            in J.
         warnings: what the expected quantities do not account for; usually empty.
+        tried: all deadlines that were tried, by growing deadline.
     """
 
     points: tuple[Expectation, ...]
     warnings: tuple[str, ...] = ()
+    tried: tuple[Expectation, ...] = ()
 
     def column(self, name: str) -> list[float]:
         """One quantity along the frontier, by growing deadline."""
         return [getattr(point, name) for point in self.points]
+
+    @cached_property
+    def choices(self) -> tuple[Expectation, ...]:
+        """At most 12 deadlines to choose from, about evenly spaced in their logarithm.
+
+        No other deadline beats one of them in waste and age at once, where waste counts per used
+        report: an update with two reports is worth less than one with fifty. As in the default
+        goal of a plan, the age is that of all clients but the slowest tenth. Deadlines by which
+        almost no client reports are left out, and so are those that wait for the last thousandth
+        of the reports. The knee is one of the choices.
+        """
+        usable = self._usable
+        times = np.log([point.deadline for point in usable])
+        first, knee, last = 0, usable.index(self.knee), len(usable) - 1
+        apart = max((times[-1] - times[0]) / MOST_CHOICES, np.log(APART))
+        picked = {first, knee, last}
+        for i, t in enumerate(times):
+            if all(abs(t - times[other]) >= apart for other in picked):
+                picked.add(i)
+        return tuple(usable[i] for i in sorted(picked))
+
+    @cached_property
+    def knee(self) -> Expectation:
+        """The choice with the least time to a given accuracy, the default goal of a plan.
+
+        A shorter deadline loses more reports than it saves time, a longer one the reverse.
+        """
+        goal = ToAccuracy().completed(self.tried[0].setting.federation)
+        return min(self._usable, key=goal.cost)
+
+    @cached_property
+    def _usable(self) -> tuple[Expectation, ...]:
+        """The deadlines that no other one beats, from a few reports to nearly all."""
+        who = self.tried[0].setting.federation
+        reach = total(who.number, np.broadcast_to(who.availability, (who.kinds,)))
+        fewest = max(min(1.0, reach / 2), FEW * reach)
+        enough = [e for e in self.tried if e.expected_reports >= fewest]
+        full = sum(e.expected_reports < NEARLY_ALL * reach for e in enough)
+        enough = enough[: full + 1]
+        costs = np.array([_costs_per_report(e) for e in enough]).reshape(-1, 2)
+        useful = np.isfinite(costs).all(axis=1)
+        kept = [e for i, e in enumerate(enough) if useful[i] and not _dominated(costs[i], costs)]
+        return tuple(kept) or self.tried[-1:]
+
+
+def _costs_per_report(e: Expectation) -> tuple[float, float]:
+    """The waste per used report, and the age of all clients but the slowest tenth."""
+    inverse = trimmed_inverse(e.setting.number, e.setting.participation)
+    return e.waste_per_gradient, e.round_duration * (inverse + 0.5)
 
 
 def frontier(
@@ -46,6 +104,8 @@ def frontier(
     progress: ProgressCallback | None = None,
 ) -> Frontier:
     """Compute the frontier over all deadlines and, unless one is given, all quorums.
+
+    :attr:`Frontier.choices` has at most 12 deadlines to choose from, :attr:`Frontier.points` all.
 
     At any deadline the quorum 1 has the least waste, broadcasts and age (Corollaries 1 and 2), so
     no other quorum needs to be tried.
@@ -65,6 +125,8 @@ def frontier(
         >>> found = cafe.frontier(federation)
         >>> len(found.points), round(min(found.column("age")), 2)
         (67, 1.0)
+        >>> len(found.choices), round(found.knee.deadline, 1)
+        (11, 1.2)
     """
     check_federation(federation)
     warnings, federation = presence_warnings(federation), federation.at_steps(steps).steady
@@ -78,7 +140,7 @@ def frontier(
     costs = np.array([[p.waste, p.broadcasts, p.age] for p in points])
     useful = np.isfinite(costs).all(axis=1)
     kept = [p for i, p in enumerate(points) if useful[i] and not _dominated(costs[i], costs)]
-    return Frontier(tuple(kept), warnings)
+    return Frontier(tuple(kept), warnings, tuple(points))
 
 
 def _dominated(cost: Floats, others: Floats) -> bool:

@@ -73,15 +73,16 @@ def _prices(waste: float | None, broadcast: float | None) -> tuple[Goal, tuple[s
     goal = Prices(0.0 if waste is None else waste, 0.0 if broadcast is None else broadcast)
     if waste is not None and broadcast is not None:
         return goal, ()
-    what = "waste" if waste is None else "broadcasts"
-    price = "waste" if waste is None else "broadcast"
-    return goal, (f"No {price} price is given, so {what} cost nothing in this plan.",)
+    free = "No waste price is given, so waste costs nothing in this plan."
+    if broadcast is None:
+        free = "No broadcast price is given, so broadcasts cost nothing in this plan."
+    return goal, (free,)
 
 
 def _assumed(goal: ToAccuracy, complete: ToAccuracy, *, given: bool) -> tuple[str, ...]:
     """One sentence: the goal, and the defaults that it uses."""
     what = "time" if goal.spend == "time" else "number of client-seconds"
-    begin = "The plan needs" if given else "No goal is given, so the plan needs"
+    begin = "The plan minimises" if given else "No goal is given, so the plan minimises"
     assumed = []
     if goal.noise_ratio is None:
         assumed.append(f"a noise ratio of {complete.noise_ratio:g}")
@@ -93,6 +94,6 @@ def _assumed(goal: ToAccuracy, complete: ToAccuracy, *, given: bool) -> tuple[st
         )
     assumes = f"; assumed: {' and '.join(assumed)}" if assumed else ""
     return (
-        f"{begin} the least {what} to a given accuracy if all clients count equally, except the "
-        f"slowest {MISSED:.0%}{assumes}.",
+        f"{begin} the {what} to a given accuracy when all clients but the slowest {MISSED:.0%} "
+        f"count equally{assumes}.",
     )

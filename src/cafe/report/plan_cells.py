@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cafe.report.cells import Cells
-from cafe.wording import format_number, format_percent
+from cafe.wording import QUANTITIES, format_number, format_percent
 
 if TYPE_CHECKING:
-    from cafe.planner import Plan, Robustness
+    from cafe.planner import Frontier, Plan, Robustness
+    from cafe.theory import Expectation
+
+NEGLIGIBLE = 1e-6  # share of the clients' time in a round below which a quantity is shown as 0
 
 
 def rivals(made: Plan) -> Cells:
@@ -18,11 +21,48 @@ def rivals(made: Plan) -> Cells:
     entries += [(r.name + " *" * bool(r.breaks), r.cost, r.expected) for r in made.rivals]
     rows = []
     for name, cost, e in entries:
-        figures = (e.deadline, cost, e.waste, e.broadcasts, e.age)
-        rows.append([name, f"{e.quorum}", *(format_number(x) for x in figures)])
+        figures = [format_number(e.deadline), format_number(cost)]
+        figures += [format_quantity(quantity, e) for quantity in ("waste", "broadcasts", "age")]
+        rows.append([name, f"{e.quorum}", *figures])
     note = " (* breaks a limit)" if any(r.breaks for r in made.rivals) else ""
     columns = ["", "quorum", "deadline", "cost", "waste", "broadcasts", "age"]
     return Cells(f"Compared with usual guesses{note}", columns, rows)
+
+
+def frontier(front: Frontier) -> Cells:
+    """The choices of a frontier, by growing deadline; the knee is marked."""
+    rows = [
+        [
+            format_number(e.deadline),
+            f"{e.quorum}",
+            *(
+                format_quantity(quantity, e)
+                for quantity in (
+                    "expected_reports",
+                    "waste",
+                    "waste_per_gradient",
+                    "broadcasts",
+                    "age",
+                )
+            ),
+            "knee" if e is front.knee else "",
+        ]
+        for e in front.choices
+    ]
+    columns = ["deadline", "quorum", "reports", "waste", "per report", "broadcasts", "age", ""]
+    title = "Choices: no other wastes less per report and has younger clients at once"
+    return Cells(title, columns, rows, frozenset({7}))
+
+
+def format_quantity(name: str, expected: Expectation) -> str:
+    """An expected quantity; 0 if it is negligible compared with the deadline and the clients."""
+    value = getattr(expected, name)
+    unit = QUANTITIES[name][1]
+    scale = 1.0 if not unit.startswith(("s", "client-s")) else expected.deadline
+    if unit.startswith("client-s"):
+        scale *= expected.setting.clients
+    negligible = value is not None and abs(value) < NEGLIGIBLE * scale
+    return "0" if negligible else format_number(value)
 
 
 def sensitivity(robustness: Sequence[Robustness]) -> Cells:

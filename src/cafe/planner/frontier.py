@@ -19,6 +19,7 @@ from cafe.theory.setting import check_federation
 EQUAL = 1e-3  # relative differences below this are ignored
 RARE = 0.01  # expected reports of a round below which a deadline is not of interest
 MOST_CHOICES = 12
+ALIKE = 0.01  # relative differences below this do not matter for a choice
 APART = 1.05  # the least factor between the deadlines of two choices, except the ends and the knee
 FEW = 0.05  # a choice has at least this share of the reports that can ever arrive ...
 NEARLY_ALL = 0.999  # ... and only one choice has more than this share
@@ -49,11 +50,12 @@ class Frontier:
     def choices(self) -> tuple[Expectation, ...]:
         """At most 12 deadlines to choose from, about evenly spaced in their logarithm.
 
-        No other deadline beats one of them in waste and age at once, where waste counts per used
-        report: an update with two reports is worth less than one with fifty. As in the default
-        goal of a plan, the age is that of all clients but the slowest tenth. Deadlines by which
-        almost no client reports are left out, and so are those that wait for the last thousandth
-        of the reports. The knee is one of the choices.
+        No other deadline beats one of them in waste, broadcasts and age at once, where waste and
+        broadcasts count per used report: an update with two reports is worth less than one with
+        fifty. As in the default goal of a plan, the age is that of all clients but the slowest
+        tenth. Relative differences below a hundredth are ignored. Deadlines by which almost no
+        client reports are left out, and so are those that wait for the last thousandth of the
+        reports. The knee is one of the choices.
         """
         usable = self._usable
         times = np.log([point.deadline for point in usable])
@@ -83,16 +85,20 @@ class Frontier:
         enough = [e for e in self.tried if e.expected_reports >= fewest]
         full = sum(e.expected_reports < NEARLY_ALL * reach for e in enough)
         enough = enough[: full + 1]
-        costs = np.array([_costs_per_report(e) for e in enough]).reshape(-1, 2)
+        costs = np.array([_costs_per_report(e) for e in enough]).reshape(-1, 3)
         useful = np.isfinite(costs).all(axis=1)
-        kept = [e for i, e in enumerate(enough) if useful[i] and not _dominated(costs[i], costs)]
+        kept = [
+            e for i, e in enumerate(enough) if useful[i] and not _dominated(costs[i], costs, ALIKE)
+        ]
         return tuple(kept) or self.tried[-1:]
 
 
-def _costs_per_report(e: Expectation) -> tuple[float, float]:
-    """The waste per used report, and the age of all clients but the slowest tenth."""
+def _costs_per_report(e: Expectation) -> tuple[float, float, float]:
+    """Waste and broadcasts per used report, and the age of all clients but the slowest tenth."""
+    used = e.setting.used
     inverse = trimmed_inverse(e.setting.number, e.setting.participation)
-    return e.waste_per_gradient, e.round_duration * (inverse + 0.5)
+    per_report = 1.0 / used if used > 0 else np.inf
+    return e.waste_per_gradient, per_report, e.round_duration * (inverse + 0.5)
 
 
 def frontier(
@@ -143,6 +149,6 @@ def frontier(
     return Frontier(tuple(kept), warnings, tuple(points))
 
 
-def _dominated(cost: Floats, others: Floats) -> bool:
-    no_worse = (others <= (1 + EQUAL) * cost).all(axis=1)
-    return bool((no_worse & (others < (1 - EQUAL) * cost).any(axis=1)).any())
+def _dominated(cost: Floats, others: Floats, equal: float = EQUAL) -> bool:
+    no_worse = (others <= (1 + equal) * cost).all(axis=1)
+    return bool((no_worse & (others < (1 - equal) * cost).any(axis=1)).any())

@@ -50,7 +50,7 @@ def frontier(front: Frontier) -> Cells:
         for e in front.choices
     ]
     columns = ["deadline", "quorum", "reports", "waste", "per report", "broadcasts", "age", ""]
-    title = "Choices: no other wastes less per report and has younger clients at once"
+    title = "Choices; none is better than another in waste and broadcasts per report and age"
     return Cells(title, columns, rows, frozenset({7}))
 
 

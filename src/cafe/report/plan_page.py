@@ -46,8 +46,8 @@ def parts(
         body.append(picture(plan_plots.fit(found), "fit", caption))
     if front is not None:
         caption = (
-            "Each dot is a deadline. No other one has less waste per report and a lower "
-            "age at once. Lower is less waste, further left is a lower age. The ring "
+            "Each dot is a deadline. No other one is better in waste per report, broadcasts per "
+            "report and age at once. Lower is less waste, further left is a lower age. The ring "
             "marks the knee, the choice with the least time to a given accuracy."
         )
         body.append("<h2>The frontier of choices</h2>")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from cafe.errors import InputError
 from cafe.latency.base import TINY, Floats, to_floats
@@ -55,13 +54,24 @@ def positive_moment(family: str, name: str, given: object) -> Floats:
     return value
 
 
-def lognormal_parameters(mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:
+def check_lengths(family: str, mean: Floats, std: Floats) -> None:
+    """Raise InputError if both are arrays of different lengths."""
+    if mean.ndim and std.ndim and mean.size != std.size:
+        raise InputError(
+            f"{family}'s arrays must all have one length, with one entry per kind of client. "
+            f"Got mean: {mean.size}, std: {std.size}."
+        )
+
+
+def lognormal_parameters(mean: Floats, std: Floats) -> tuple[Floats, Floats]:
     """Mu and sigma of the log-normal with this mean and standard deviation."""
+    check_lengths("LogNormal", mean, std)
     variance = np.log1p(np.square(np.divide(std, mean)))
     return np.asarray(np.log(mean) - variance / 2), np.asarray(np.sqrt(variance))
 
 
-def gamma_parameters(mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:
+def gamma_parameters(mean: Floats, std: Floats) -> tuple[Floats, Floats]:
     """Shape and scale of the gamma distribution with this mean and standard deviation."""
+    check_lengths("Gamma", mean, std)
     ratio = np.divide(std, mean)
     return np.asarray(1 / np.square(ratio)), np.asarray(np.multiply(ratio, std))

@@ -52,15 +52,15 @@ class Frontier:
 
         No other deadline beats one of them in waste, broadcasts and age at once, where waste and
         broadcasts count per used report: an update with two reports is worth less than one with
-        fifty. As in the default goal of a plan, the age is that of all clients but the slowest
-        tenth. Relative differences below a hundredth are ignored. Deadlines by which almost no
-        client reports are left out, and so are those that wait for the last thousandth of the
-        reports. The knee is one of the choices.
+        fifty. Two ages count: the mean over all clients, and, as in the default goal of a plan,
+        the mean over all but the slowest tenth. Relative differences below a hundredth are
+        ignored. Deadlines by which almost no client reports are left out, and so are those that
+        wait for the last thousandth of the reports. The knee is one of the choices.
         """
         usable = self._usable
         times = np.log([point.deadline for point in usable])
         first, knee, last = 0, usable.index(self.knee), len(usable) - 1
-        apart = max((times[-1] - times[0]) / MOST_CHOICES, np.log(APART))
+        apart = max((times[-1] - times[0]) / (MOST_CHOICES - 2), np.log(APART))
         picked = {first, knee, last}
         for i, t in enumerate(times):
             if all(abs(t - times[other]) >= apart for other in picked):
@@ -85,20 +85,20 @@ class Frontier:
         enough = [e for e in self.tried if e.expected_reports >= fewest]
         full = sum(e.expected_reports < NEARLY_ALL * reach for e in enough)
         enough = enough[: full + 1]
-        costs = np.array([_costs_per_report(e) for e in enough]).reshape(-1, 3)
-        useful = np.isfinite(costs).all(axis=1)
+        costs = np.array([_costs_per_report(e) for e in enough]).reshape(-1, 4)
+        useful = np.isfinite(costs[:, :3]).all(axis=1)  # the mean age may be infinite
         kept = [
             e for i, e in enumerate(enough) if useful[i] and not _dominated(costs[i], costs, ALIKE)
         ]
         return tuple(kept) or self.tried[-1:]
 
 
-def _costs_per_report(e: Expectation) -> tuple[float, float, float]:
-    """Waste and broadcasts per used report, and the age of all clients but the slowest tenth."""
+def _costs_per_report(e: Expectation) -> tuple[float, float, float, float]:
+    """Waste and broadcasts per used report, and the age without and with the slowest tenth."""
     used = e.setting.used
     inverse = trimmed_inverse(e.setting.number, e.setting.participation)
     per_report = 1.0 / used if used > 0 else np.inf
-    return e.waste_per_gradient, per_report, e.round_duration * (inverse + 0.5)
+    return e.waste_per_gradient, per_report, e.round_duration * (inverse + 0.5), e.age
 
 
 def frontier(

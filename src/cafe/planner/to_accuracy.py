@@ -113,5 +113,5 @@ def trimmed_inverse(number: Floats, participation: Floats) -> float:
     kept = np.clip((1 - MISSED) * number.sum() - before, 0.0, number[order])
     counted = kept > 0
     with np.errstate(divide="ignore", over="ignore"):
-        inverse = 1.0 / participation[order][counted]
-    return float(np.sum(kept[counted] * inverse) / kept.sum())
+        weighted = kept[counted] / participation[order][counted]
+        return float(np.sum(weighted) / kept.sum())

@@ -14,6 +14,8 @@ from cafe.federation import Federation
 from cafe.latency import Exponential, Gamma, LogNormal
 from cafe.latency.base import Family
 
+WORD: Any = "2"
+
 
 @pytest.mark.parametrize("family", [LogNormal, Gamma])
 @pytest.mark.parametrize(("mean", "std"), [(8.0, 3.0), (1.0, 5.0), (100.0, 0.5)])
@@ -39,7 +41,7 @@ def test_only_parameters_are_stored() -> None:
 
 
 def test_one_mean_per_kind() -> None:
-    latency = LogNormal(mean=[4.0, 8.0, 16.0], std=2.0)
+    latency = LogNormal(mean=np.array([4.0, 8.0, 16.0]), std=2.0)
     assert latency.mean() == pytest.approx([4.0, 8.0, 16.0])
     assert Federation(3, latency).kinds == 3
     assert Exponential(mean=np.array([1.0, 2.0])) == Exponential(np.array([1.0, 0.5]))
@@ -51,12 +53,12 @@ def test_one_mean_per_kind() -> None:
         (lambda: Exponential(), "rate must be a number.*or mean instead"),
         (lambda: Exponential(1.0, mean=2.0), "give one complete set"),
         (lambda: Exponential(mean=0.0), "mean must be positive"),
-        (lambda: Exponential(mean="2"), "mean must be a number"),
+        (lambda: Exponential(mean=WORD), "mean must be a number"),
         (lambda: LogNormal(mean=3.0), "Got mean: give one complete set"),
         (lambda: LogNormal(0.0, mean=3.0, std=1.0), "Got mu and mean and std"),
         (lambda: LogNormal(mean=3.0, std=-1.0), "std must be positive"),
         (lambda: LogNormal(mean=3.0, std=1.0, shift=3.0), "above its shift"),
-        (lambda: LogNormal(mean=[1.0, 2.0], std=[1.0, 2.0, 3.0]), "one length"),
+        (lambda: LogNormal(mean=np.ones(2), std=np.ones(3)), "one length"),
         (lambda: Gamma(mean=np.nan, std=1.0), "mean must be positive"),
         (lambda: Gamma(std=1.0), "Got std"),
         (lambda: Gamma(2.0), "scale must be a number.*or mean and std instead"),

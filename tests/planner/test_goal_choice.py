@@ -17,7 +17,7 @@ WHO = Federation(50, Exponential(1.0))
 
 def test_words_are_goals() -> None:
     for word in ("time", "client-seconds"):
-        goal, notes = choose_goal(WHO, word, None, None)  # type: ignore[arg-type]
+        goal, notes = choose_goal(WHO, word, None, None)
         assert isinstance(goal, ToAccuracy)
         assert goal.spend == word
         assert goal.noise_ratio == 1.0

@@ -70,7 +70,7 @@ def test_optimum_for_equal_clients(ratio: float, overhead: float | None) -> None
 
     def slope(t: float) -> float:
         p, dp = -np.expm1(-t), np.exp(-t)
-        return ((1 + ratio) / p - 1) - (t + h) * (1 + ratio) * dp / p**2
+        return float(((1 + ratio) / p - 1) - (t + h) * (1 + ratio) * dp / p**2)
 
     best = brentq(slope, 1e-3, 20)
     given = None if ratio == 1.0 else ratio

@@ -27,6 +27,7 @@ FLAT = 1e-3  # relative difference in cost between the deadline and twice the de
 
 NUDGE = 0.1  # relative change of the deadline in the sentence about prices
 SLIGHT = 1e-4  # relative changes that the sentence leaves out
+NEGLIGIBLE = 1e-6  # share of the clients' time in a round below which waste is 0 in sentences
 REACH = 16.0  # factor by which the deadline may change with the noise ratio
 RATIO_POINTS = 81
 
@@ -43,10 +44,16 @@ def explain_plan(plan: Plan) -> tuple[str, ...]:
     costs = (
         f"An update takes {e.update_interval:.4g} s and {e.broadcasts:.4g} "
         f"broadcast{'s' * (e.broadcasts > 1.00005)} and wastes "
-        f"{e.waste:.4g} client-seconds, {e.waste_per_gradient:.3g} for each report used; "
+        f"{_visible(e.waste, plan):.4g} client-seconds, "
+        f"{_visible(e.waste_per_gradient, plan):.3g} for each report used; "
         f"the mean age of the clients is {_seconds(e.age)}, the worst {_seconds(e.worst_age)}."
     )
     return what, costs, f"{_why(plan)}.", f"{_gains(plan)}."
+
+
+def _visible(waste: float, plan: Plan) -> float:
+    """The client-seconds, or 0 if they are negligible compared with the clients' whole time."""
+    return waste if waste > NEGLIGIBLE * plan.federation.clients * plan.deadline else 0.0
 
 
 def _seconds(time: float) -> str:
@@ -160,10 +167,11 @@ def _nudged(plan: Plan, goal: Prices, factor: float) -> str:
     e, other = plan.expected, plan.search.expect(plan.quorum, factor * plan.deadline)
     waste, rounds = other.waste - e.waste, other.broadcasts - e.broadcasts
     age, cost = other.age - e.age, goal.cost(other) - plan.cost
+    whole = max(e.waste, plan.federation.clients * plan.deadline * NEGLIGIBLE / SLIGHT)
     if not isfinite(waste + rounds + age):
         return "leaves a client out for ever, or never succeeds"
     parts = [
-        ("saves {} client-seconds of waste", "wastes {} client-seconds more", waste, e.waste),
+        ("saves {} client-seconds of waste", "wastes {} client-seconds more", waste, whole),
         ("saves {} broadcasts", "needs {} broadcasts more", rounds, e.broadcasts),
         ("lowers the age by {} s", "raises the age by {} s", age, e.age),
     ]
@@ -172,10 +180,10 @@ def _nudged(plan: Plan, goal: Prices, factor: float) -> str:
         for less, more, change, base in parts
         if abs(change) > SLIGHT * base
     ]
-    text = f"{', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else "".join(said)
-    return (
-        f"{text or 'changes nothing'}, in all {abs(cost):.2g} s {'worse' if cost > 0 else 'better'}"
-    )
+    if not said:
+        return "changes almost nothing"
+    text = f"{', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else said[0]
+    return f"{text}, in all {abs(cost):.2g} s {'worse' if cost > 0 else 'better'}"
 
 
 def plan_warnings(plan: Plan) -> tuple[str, ...]:

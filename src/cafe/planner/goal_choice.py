@@ -55,8 +55,10 @@ def _names() -> str:
 
 def _named(word: str, priced: bool) -> Goal | None:
     """The goal with this name; None for J, whose prices are given apart."""
-    if word == "time" or word == "client-seconds":
-        return ToAccuracy(word)
+    if word == "time":
+        return ToAccuracy("time")
+    if word == "client-seconds":
+        return ToAccuracy("client-seconds")
     if word != "j":
         hint = did_you_mean(word, GOAL_NAMES)
         raise InputError(f"goal must be one of {_names()}. Got '{word}'. {hint}")

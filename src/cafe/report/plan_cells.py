@@ -18,14 +18,17 @@ NEGLIGIBLE = 1e-6  # share of the clients' time in a round below which a quantit
 def rivals(made: Plan) -> Cells:
     """The plan beside the usual rules of thumb; a star marks a broken limit."""
     entries = [("the plan", made.cost, made.expected)]
-    entries += [(r.name + " *" * bool(r.breaks), r.cost, r.expected) for r in made.rivals]
+    entries += [
+        (r.name.removeprefix("deadline = ") + " *" * bool(r.breaks), r.cost, r.expected)
+        for r in made.rivals
+    ]
     rows = []
     for name, cost, e in entries:
         figures = [format_number(e.deadline), format_number(cost)]
         figures += [format_quantity(quantity, e) for quantity in ("waste", "broadcasts", "age")]
         rows.append([name, f"{e.quorum}", *figures])
     note = " (* breaks a limit)" if any(r.breaks for r in made.rivals) else ""
-    columns = ["", "quorum", "deadline", "cost", "waste", "broadcasts", "age"]
+    columns = ["deadline at", "quorum", "deadline", "cost", "waste", "broadcasts", "age"]
     return Cells(f"Compared with usual guesses{note}", columns, rows)
 
 

@@ -43,6 +43,8 @@ QUANTITIES: dict[str, tuple[str, str, str]] = {
     "sampling_factor": ("sampling factor c_M", "", "E[(N-n)/(n(N-1)); n >= M]"),
 }
 
+TINY = 1e-12  # numbers below this are shown as 0
+
 # fate: (label, meaning); the order is that of cafe.rounds.Fate, and of display.
 FATES: dict[str, tuple[str, str]] = {
     "fresh": ("merged fresh", "used for the model version it started from"),
@@ -95,13 +97,15 @@ def format_percent(share: float) -> str:
 
 
 def format_number(value: float | int | None) -> str:
-    """Four significant digits; ``infinite``, ``undefined`` (NaN) or ``-`` (None)."""
+    """Four significant digits; ``infinite``, ``undefined`` (NaN) or ``-`` (None); 0 if tiny."""
     if value is None:
         return "-"
     if value != value:
         return "undefined"
     if value in (float("inf"), float("-inf")):
         return "infinite"
+    if abs(value) < TINY:
+        return "0"
     if isinstance(value, int) or (value == int(value) and abs(value) < 1e6):
         return f"{int(value):,}"
     if abs(value) >= 1e6:

@@ -39,7 +39,6 @@ from cafe.console import (
     print_json,
     print_output,
     progress_bar,
-    say,
     say_written,
 )
 from cafe.errors import InputError
@@ -200,9 +199,7 @@ def frontier(
             key: [{name: getattr(e, name) for name in names} for e in some]
             for key, some in lists.items()
         }
-        print_json({**rows, "knee": rows["knee"][0]})
-        for warning in front.warnings:
-            say(f"! {warning}")
+        print_json({**rows, "knee": rows["knee"][0], "warnings": list(front.warnings)})
     else:
         from cafe.report import tables
 

@@ -132,7 +132,7 @@ def frontier(
         >>> len(found.points), round(min(found.column("age")), 2)
         (67, 1.0)
         >>> len(found.choices), round(found.knee.deadline, 1)
-        (11, 1.2)
+        (9, 1.3)
     """
     check_federation(federation)
     warnings, federation = presence_warnings(federation), federation.at_steps(steps).steady

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cafe.errors import FileError, InputError
-from cafe.fitting.observations import Observations, read_observations
+from cafe.fitting.log_reading import read_observations
+from cafe.fitting.observations import Observations
 
 NAN = float("nan")
 INF = float("inf")

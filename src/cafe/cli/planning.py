@@ -22,6 +22,12 @@ from cafe.cli.options import (
     Heterogeneity,
     Json,
     KeptQuorum,
+    LogClient,
+    LogDeadline,
+    LogReceived,
+    LogSeconds,
+    LogSent,
+    LogUnit,
     Noise,
     NoiseRatio,
     Overhead,
@@ -197,8 +203,14 @@ def frontier(
 
 def fit(
     responses: Annotated[
-        Path, typer.Argument(help="A CSV file with the columns client, seconds, deadline.")
+        Path, typer.Argument(help="The log, a CSV, JSON or Parquet file; may be gzip-compressed.")
     ],
+    client: LogClient = None,
+    seconds: LogSeconds = None,
+    deadline: LogDeadline = None,
+    unit: LogUnit = None,
+    sent: LogSent = None,
+    received: LogReceived = None,
     criterion: Annotated[
         str,
         typer.Option(help="How to rank families: aic (default) or bic.", show_default=False),
@@ -212,20 +224,26 @@ def fit(
     as_json: Json = False,
     plot: Plot = None,
 ) -> None:
-    """Fit latencies to response times; rows without seconds count as missed deadlines."""
+    """Fit latencies to response times; rows without a time count as missed deadlines."""
     check_pictures(plot)
     check_folder(output)
     from cafe.fitting import fit as make_fit
-    from cafe.fitting import read_observations
+    from cafe.fitting import read_log
 
+    log = read_log(
+        responses, client=client, seconds=seconds, deadline=deadline, unit=unit, sent=sent,
+        received=received,
+    )  # fmt: skip
     chosen: Any = criterion  # make_fit checks it
-    found = make_fit(read_observations(responses), criterion=chosen)
+    found = make_fit(log, criterion=chosen)
     each = found.by_client() if per_client or output else None
     if as_json:
-        print_json(found.to_dict() | ({"by_client": each.to_dict()} if each else {}))
+        values = found.to_dict() | {"reading": log.reading}
+        print_json(values | ({"by_client": each.to_dict()} if each else {}))
     else:
         from cafe.report import tables
 
+        print_output(log.reading)
         print_output(tables.fit(found))
         if each:
             print_output(tables.clients(each))

@@ -1,7 +1,17 @@
 """Fit latency distributions to observed response times, some of them cut off by a deadline."""
 
 from cafe.fitting.fit import FamilyFit, Fit, fit
-from cafe.fitting.observations import Observations, read_observations
+from cafe.fitting.log_reading import ResponseLog, read_log, read_observations
+from cafe.fitting.observations import Observations
 from cafe.fitting.pooling import ClientFits
 
-__all__ = ["ClientFits", "FamilyFit", "Fit", "Observations", "fit", "read_observations"]
+__all__ = [
+    "ClientFits",
+    "FamilyFit",
+    "Fit",
+    "Observations",
+    "ResponseLog",
+    "fit",
+    "read_log",
+    "read_observations",
+]

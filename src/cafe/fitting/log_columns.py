@@ -211,10 +211,9 @@ class _Choice:
     def _given(self, role: str, given: object) -> str:
         count = list(self.names).count(str(given))
         if not isinstance(given, str) or count == 0:
-            raise self.error(
-                f"there is no column {given!r} (--{role}). {self.listing()} "
-                f"{did_you_mean(given, self.names) if len(self.names) < 100 else ''}".rstrip()
-            )
+            near = get_close_matches(f"{given}", list(map(str, self.names)), n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            raise self.error(f"there is no column {given!r} (--{role}). {self.listing()}{hint}")
         return given
 
     def _role(self, name: str) -> str | None:
@@ -326,5 +325,7 @@ def _units(
         units[str(seconds)], reasons[str(seconds)] = "s", "no unit in the name"
     if deadline in silent:
         like = units[seconds] if seconds is not None else "s"
-        units[str(deadline)], reasons[str(deadline)] = like, "no unit in the name"
+        same = seconds is not None and seconds not in reasons
+        units[str(deadline)] = like
+        reasons[str(deadline)] = "like the response times" if same else "no unit in the name"
     return units, reasons

@@ -80,7 +80,7 @@ def read_log(
         Observations(1 reports and 1 missed deadlines of 2 clients)
         >>> log.reading
         "Read 2 rows: client from 'device', response times from 'latency_ms' (milliseconds),
-        deadlines from 'timeout' (milliseconds, no unit in the name)."
+        deadlines from 'timeout' (milliseconds, like the response times)."
     """
     table = open_log(source)
     if table is None:

@@ -4,6 +4,8 @@ from cafe.fitting.fit import FamilyFit, Fit, fit
 from cafe.fitting.log_reading import ResponseLog, read_log, read_observations
 from cafe.fitting.observations import Observations
 from cafe.fitting.pooling import ClientFits
+from cafe.fitting.time_of_day import TimeOfDay
+from cafe.fitting.time_tests import TimeTest
 
 __all__ = [
     "ClientFits",
@@ -11,6 +13,8 @@ __all__ = [
     "Fit",
     "Observations",
     "ResponseLog",
+    "TimeOfDay",
+    "TimeTest",
     "fit",
     "read_log",
     "read_observations",

@@ -28,6 +28,7 @@ from cafe.latency.empirical import Empirical
 
 if TYPE_CHECKING:
     from cafe.fitting.pooling import ClientFits
+    from cafe.fitting.time_of_day import TimeOfDay
 
 Criterion = Literal["aic", "bic"]
 _CRITERIA = ("aic", "bic")
@@ -161,6 +162,21 @@ class Fit:
         from cafe.fitting.pooling import fit_clients
 
         return fit_clients(self)
+
+    def time_of_day(self, clients: ClientFits | None = None) -> TimeOfDay:
+        """Tests for drift and for a pattern by hour of the day, and factors for each hour.
+
+        Args:
+            clients: what :meth:`by_client` returned; it is called if this is left out.
+
+        Raises:
+            InputError: if the observations do not say when requests were sent.
+        """
+        from cafe.fitting.time_of_day import find_time_of_day
+
+        return find_time_of_day(
+            self.observations, lambda: (clients or self.by_client()).federation()
+        )
 
 
 def fit(

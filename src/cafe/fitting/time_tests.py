@@ -133,6 +133,31 @@ def run_time_tests(rows: TimedRows, width: int | None) -> tuple[TimeTest, ...]:
     return tuple(found)
 
 
+def hour_means(rows: TimedRows, name: str, width: int) -> tuple[Floats, Floats]:
+    """The mean of a quantity in each bin of hours, with its standard error between days.
+
+    The clients' differences are removed. Response times are relative to the mean of the log. A bin
+    without entries is NaN.
+    """
+    values, code, sent = rows.quantity(name)
+    bins = hour_of(sent) // width
+    cells = _Cells.of(values, code, np.floor(sent / DAY), bins)
+    own = np.unique(bins)[cells.bin]
+    size = -(-24 // width)
+    weight = np.bincount(own, cells.weight, minlength=size)
+    days = np.bincount(own, minlength=size)
+    # The clients' levels contain the level of the log.
+    level = cells.mean + (values.mean() - cells.weight @ cells.mean / cells.weight.sum())
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.bincount(own, cells.weight * level, minlength=size) / weight
+        spread = np.bincount(own, cells.weight * (level - mean[own]) ** 2, minlength=size) / weight
+        error = np.sqrt(spread / (days - 1))
+    if name == "response time":
+        base = float(np.nansum(weight * np.nan_to_num(mean)) / weight.sum())
+        return np.exp(mean - base), np.exp(mean - base) * error
+    return mean, error
+
+
 def _hour(
     name: str, values: Floats, code: Ints, sent: Floats, width: int | None, constant: bool
 ) -> TimeTest:

@@ -218,7 +218,7 @@ def _json(path: str | Path, text: str) -> LogTable:
         got = "none" if bad is None else f"{whole[bad]!r:.40} as entry {bad}"
         raise FileError(
             path,
-            f"a JSON array must have one object per row, such as {{\"seconds\": 1.5}}. Got {got}.",
+            f'a JSON array must have one object per row, such as {{"seconds": 1.5}}. Got {got}.',
         )
     return _records(f"{path}", whole, lambda row: f"entry {row}")
 

@@ -45,9 +45,7 @@ class LogRows:
         return None if not known else False not in known
 
 
-def collect_rows(
-    table: LogTable, columns: LogColumns, check: Callable[[LogRows], None]
-) -> LogRows:
+def collect_rows(table: LogTable, columns: LogColumns, check: Callable[[LogRows], None]) -> LogRows:
     """Convert the columns, many rows at a time.
 
     Args:

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
 def time_of_day(found: TimeOfDay) -> RenderableType:
     """The tests for changes with time and, if there is a pattern, the factors of each hour."""
-    rows = [
-        [test.quantity, test.change, _effect(test), _p(test)] for test in found.tests
-    ]
+    rows = [[test.quantity, test.change, _effect(test), _p(test)] for test in found.tests]
     columns = ["quantity", "change", "effect", "p"]
     title = f"Changes over {found.days:.3g} days"
-    parts: list[RenderableType] = [Text(), table(Cells(title, columns, rows, words=frozenset({0, 1})))]
+    parts: list[RenderableType] = [
+        Text(),
+        table(Cells(title, columns, rows, words=frozenset({0, 1}))),
+    ]
     parts += [Text(sentence) for sentence in sentences(found)]
     if found.has_pattern:
         parts += [Text(), _hours(found)]

@@ -323,6 +323,11 @@ BAD_LOGS: dict[str, tuple[str, dict[str, object], str]] = {
         "line 2: .*1000 times as long.*latency_ms and timeout_s",
     ),
     "deadline for all": ("took\n1500\n", {"deadline": 20}, "line 2: .*such as --deadline 20s"),
+    "many late": (
+        "took,limit\n1,2\n3,2\n3,2\n",
+        {},
+        "line 3: .*2 of 3 reports are after theirs.*Leave these times empty.*--deadline",
+    ),
     "text as time": (
         "took\n1\nsoon\n",
         {},

@@ -258,8 +258,8 @@ def fit(
     times = found.time_of_day(each) if timed else None
     if as_json:
         values = found.to_dict() | {"reading": log.reading}
-        values |= {"by_client": each.to_dict()} if each else {}
-        print_json(values | ({"time_of_day": times.to_dict()} if times else {}))
+        values |= {"time_of_day": times.to_dict() if times else None}
+        print_json(values | ({"by_client": each.to_dict()} if each else {}))
     else:
         from cafe.report import tables
 
@@ -282,13 +282,11 @@ def fit(
     if output and each:
         from cafe.federation_files import write_federation, write_federation_by_hour
 
-        clients = each.federation()
         if times and presence:
-            by_hour = times.by_hour(clients)
-            write_federation_by_hour(by_hour, presence, output, names=each.clients)
+            write_federation_by_hour(times.by_hour(), presence, output, names=each.clients)
         else:
-            clients = clients if times is None or hour is None else times.at(clients, hour)
-            write_federation(clients, output, names=each.clients)
+            chosen_hour = None if times is None or hour is None else times.at(hour)
+            write_federation(chosen_hour or each.federation(), output, names=each.clients)
     say_written(plot, plot_hours, output, presence)
 
 

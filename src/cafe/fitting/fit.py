@@ -27,6 +27,7 @@ from cafe.latency.base import Floats, Latency
 from cafe.latency.empirical import Empirical
 
 if TYPE_CHECKING:
+    from cafe.federation import Federation
     from cafe.fitting.pooling import ClientFits
     from cafe.fitting.time_of_day import TimeOfDay
 
@@ -174,9 +175,13 @@ class Fit:
         """
         from cafe.fitting.time_of_day import find_time_of_day
 
-        return find_time_of_day(
-            self.observations, lambda: (clients or self.by_client()).federation()
-        )
+        def federation(seen: Observations) -> Federation:
+            if seen is self.observations:
+                return (clients or self.by_client()).federation()
+            names = [each.family for each in self.candidates]
+            return fit(seen, families=names, criterion=self.criterion).by_client().federation()
+
+        return find_time_of_day(self.observations, federation)
 
 
 def fit(

@@ -21,6 +21,7 @@ from cafe.wording import format_count
 # A report this much after its deadline counts as a report: clocks and timers are not exact.
 _LATE_SHARE, _LATE_SECONDS = 0.01, 0.01
 _MOST_LATE = 0.2  # a larger share of later reports means that the deadlines are not deadlines
+_OTHER_UNIT = 5.0  # the typical time over the deadline, from which the units seem to differ
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,26 +295,30 @@ class _Interpretation:
         if unit == "s" and columns.seconds is not None and columns.seconds not in columns.reasons:
             del longer["ms"]  # the response times are not in milliseconds: their name says so
         right = next((u for u, f in longer.items() if np.mean(ratio <= f) > 1 - _MOST_LATE), None)
-        name = "The deadline" if columns.deadline is None else f"'{columns.deadline}'"
         message = (
             f"a response time must not be after its deadline. Got {seconds[at]:g} s with the "
-            f"deadline {deadline[at]:g} s, and {int(late.sum()):,} of {reports:,} reports are "
-            "after theirs, so these are not the deadlines, or the units differ."
+            f"deadline {deadline[at]:g} s, and {int(late.sum()):,} of {reports:,} reports are after "
+            "theirs."
         )
-        if right is not None:
-            message += (
-                f" If the deadlines were {longer[right]:g} times as long, "
-                f"{np.mean(ratio <= longer[right]):.0%} of the reports would be in time."
+        if right is None or np.median(ratio) < _OTHER_UNIT:
+            return self.table.error(
+                f"{message} They would count as missed deadlines if they were few. Leave these "
+                "times empty if the clients missed the deadline, or pass --deadline with the time "
+                "that the server waited, or with its column.",
+                at,
             )
-        silent = columns.deadline in columns.reasons
-        if silent and columns.seconds not in columns.reasons:
-            message += f" Pass --unit {right or 's'} if that is the unit of {name}."
-        elif columns.deadline_for_all is not None:
+        message += (
+            f" The units seem to differ: if the deadlines were {longer[right]:g} times as long, "
+            f"{np.mean(ratio <= longer[right]):.0%} of the reports would be in time."
+        )
+        if columns.deadline_for_all is not None:
             message += " Pass --deadline with its unit, such as --deadline 20s."
+        elif columns.deadline in columns.reasons and columns.seconds not in columns.reasons:
+            message += f" Pass --unit {right} if that is the unit of '{columns.deadline}'."
         else:
             message += (
                 " Give the columns names with units, such as latency_ms and timeout_s, or pass "
-                "--deadline with another column or a number with its unit, such as 20s."
+                "--deadline with one deadline for all rows and its unit, such as 20s."
             )
         return self.table.error(message, at)
 

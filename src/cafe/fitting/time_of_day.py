@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,6 +45,7 @@ class TimeOfDay:
             for hours without rows.
         rows: the number of rows in each hour.
         compared: the rows that the tests compare.
+        base: makes :attr:`federation`.
     """
 
     days: float
@@ -53,6 +55,15 @@ class TimeOfDay:
     present: Floats
     rows: Floats
     compared: TimedRows
+    base: Callable[[], Federation]
+
+    @cached_property
+    def federation(self) -> Federation:
+        """The clients at an average hour of the day.
+
+        If response times depend on the hour, that part of their spread is removed.
+        """
+        return self.base()
 
     @property
     def findings(self) -> tuple[TimeTest, ...]:
@@ -64,11 +75,10 @@ class TimeOfDay:
         """Whether response times or availability depend on the hour of the day."""
         return any(test.change == "hour of the day" for test in self.findings)
 
-    def at(self, federation: Federation, hour: int) -> Federation:
+    def at(self, hour: int) -> Federation:
         """The federation at an hour of the day, for a plan that is used at that hour.
 
         Args:
-            federation: the clients, averaged over the log.
             hour: from 0 to 23, UTC.
 
         Raises:
@@ -84,21 +94,21 @@ class TimeOfDay:
                 f"The log has no requests in the hour {hour} UTC, so nothing is known about it "
                 f"(--hour). Hours with requests: {known}."
             )
-        there = np.minimum(np.multiply(federation.availability, share), 1.0)
-        return replace(federation.scaled(factor), availability=there)
+        there = np.minimum(np.multiply(self.federation.availability, share), 1.0)
+        return replace(self.federation.scaled(factor), availability=there)
 
-    def by_hour(self, federation: Federation) -> Federation:
+    def by_hour(self) -> Federation:
         """The federation with a presence by hour, for a simulation over days.
 
         In each hour a share of the clients is present, and the availability is that of the best
-        hour. An hour without rows has the mean share. Response times are those of the whole log: a
-        simulation has no response times by hour.
+        hour. An hour without rows has the mean share. Response times are those of an average hour:
+        a simulation has no response times by hour.
         """
         share = np.where(np.isnan(self.present), np.nanmean(self.present), self.present)
         best = float(share.max())
-        there = np.minimum(np.multiply(federation.availability, best), 1.0)
+        there = np.minimum(np.multiply(self.federation.availability, best), 1.0)
         presence = ByHour(np.round(share / best, 4).tolist())
-        return replace(federation, availability=there, presence=presence)
+        return replace(self.federation, availability=there, presence=presence)
 
     def to_dict(self) -> dict[str, object]:
         """The tests and the hours as plain values, ready for JSON."""
@@ -118,12 +128,17 @@ class TimeOfDay:
         }
 
 
-def find_time_of_day(seen: Observations, federation: Callable[[], Federation]) -> TimeOfDay:
+def find_time_of_day(
+    seen: Observations, fit_federation: Callable[[Observations], Federation]
+) -> TimeOfDay:
     """Test for changes with time, and estimate the factors of each hour of the day.
+
+    If response times depend on the hour, they are divided by their factors and the clients are
+    fitted again, so that the hours' differences are not taken for the spread of a client.
 
     Args:
         seen: the observations.
-        federation: called if there is a pattern: the clients, averaged over the log.
+        fit_federation: fits the clients of observations; called only if they are needed.
 
     Raises:
         InputError: if it is not known when requests were sent.
@@ -137,23 +152,43 @@ def find_time_of_day(seen: Observations, federation: Callable[[], Federation]) -
     width = choose_width(rows)
     tests = run_time_tests(rows, width)
     known = np.isfinite(seen.sent)
-    hour = hour_of(np.where(known, seen.sent, 0.0))
+    hour = np.where(known, hour_of(np.where(known, seen.sent, 0.0)), -1)
     count = np.bincount(hour[known], minlength=24).astype(float)
-    slower, present = np.where(count > 0, 1.0, np.nan), np.where(count > 0, 1.0, np.nan)
-    by_hour = [t for t in tests if t.change == "hour of the day" and t.p < SIGNIFICANT]
-    if width is not None and by_hour:
-        quantities, clients = {test.quantity for test in by_hour}, federation()
-        for first in range(0, 24, width):
-            own = known & (hour >= first) & (hour < first + width)
-            if own.any():
-                factor, share = _factors(
-                    seen, clients, np.flatnonzero(own),
-                    speed="response time" in quantities, share="share of reports" in quantities,
-                )  # fmt: skip
-                slower[first : first + width] = factor
-                present[first : first + width] = share
-        slower[count == 0] = present[count == 0] = np.nan
-    return TimeOfDay(rows.span / DAY, width, tests, slower, present, count, rows)
+    found = {t.quantity for t in tests if t.change == "hour of the day" and t.p < SIGNIFICANT}
+    if width is None or not found:
+        even = np.where(count > 0, 1.0, np.nan)
+        return TimeOfDay(
+            rows.span / DAY, width, tests, even, even, count, rows, lambda: fit_federation(seen)
+        )
+    federation = fit_federation(seen)
+    slower, present = _by_hour(seen, federation, hour, width, found)
+    if "response time" in found:
+        factor = np.where(known, slower[hour], 1.0)
+        level = Observations(seen.seconds / factor, seen.deadline / factor, seen.client, seen.sent)
+        federation = fit_federation(level)
+        slower, present = _by_hour(seen, federation, hour, width, found)
+    mean = math.exp(np.nansum(count * np.log(slower)) / count.sum())
+    average = federation.scaled(mean)
+    return TimeOfDay(
+        rows.span / DAY, width, tests, slower / mean, present, count, rows, lambda: average
+    )
+
+
+def _by_hour(
+    seen: Observations, federation: Federation, hour: Ints, width: int, found: set[str]
+) -> tuple[Floats, Floats]:
+    """The factors of response times and of availability for each hour; NaN without rows."""
+    slower, present = np.full(24, np.nan), np.full(24, np.nan)
+    for first in range(0, 24, width):
+        own = (hour >= first) & (hour < first + width)
+        if own.any():
+            factor, share = _factors(
+                seen, federation, np.flatnonzero(own),
+                speed="response time" in found, share="share of reports" in found,
+            )  # fmt: skip
+            here = np.unique(hour[own])
+            slower[here], present[here] = factor, share
+    return slower, present
 
 
 def _factors(

@@ -75,7 +75,7 @@ def test_presence_with_groups_presets_and_files(tmp_path: Path, who: str) -> Non
 
 BAD = {
     'presence = "day-night"': "federation.presence must be a table. Got the text .*: write presen",
-    "[federation.presence]": "federation.presence.kind is missing. Known: battery, by-hour, day-night, on-",
+    "[federation.presence]": "presence.kind is missing. Known: battery, by-hour, day-night, on-",
     '[federation.presence]\nkind = "daynight"': "Got 'daynight'. Did you mean 'day-night'",
     '[federation.presence]\nkidn = "day-night"': "federation.presence.kidn is not known. Did you",
     '[federation.presence]\nkind = "day-night"\nshar = 0.5': "presence.shar is not known.*'share'",

@@ -31,5 +31,5 @@ def test_wrong_names_and_presences_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"must end in .toml. Got 'hours.csv'"):
         write_federation_by_hour(made, tmp_path / "hours.csv", tmp_path / "c.csv")
     other = cafe.Federation(3, cafe.Exponential(1.0), presence=DayNight())
-    with pytest.raises(InputError, match="presence by hour. Got DayNight"):
+    with pytest.raises(InputError, match=r"presence by hour. Got DayNight"):
         write_federation_by_hour(other, tmp_path / "hours.toml", tmp_path / "c.csv")

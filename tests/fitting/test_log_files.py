@@ -121,9 +121,9 @@ def test_a_data_frame_is_read(library: str) -> None:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_wrong_row_of_a_data_frame_is_named(library: str) -> None:
     wrong = type(frame(library))(COLUMNS | {"latency_ms": [1.0, -5.0, 2.0]})
-    with pytest.raises(InputError, match="^the data frame, row 1: .*above 0"):
+    with pytest.raises(InputError, match=r"^the data frame, row 1: .*above 0"):
         cafe.fit(wrong)
-    with pytest.raises(InputError, match="^the data frame: there is no column 'x' .--client"):
+    with pytest.raises(InputError, match=r"^the data frame: there is no column 'x' .--client"):
         cafe.fit(wrong, client="x")
     with pytest.raises(InputError, match="deadline must be the name of a column"):
         cafe.fit(wrong, deadline=[1, 2, 3])

@@ -221,7 +221,7 @@ def test_the_reading_names_columns_and_units(tmp_path: Path) -> None:
 def test_options_name_columns_and_units(
     tmp_path: Path, text: str, options: dict[str, str], seconds: float, deadline: float
 ) -> None:
-    seen = read_log(write(tmp_path, text), **options).observations  # type: ignore[arg-type]
+    seen = read_log(write(tmp_path, text), **options).observations
     assert seen.seconds == pytest.approx([seconds])
     assert seen.deadline == pytest.approx([deadline])
 

@@ -80,7 +80,8 @@ def test_clients_are_fitted_again_without_the_hours() -> None:
     assert given[0] is seen
     assert len(given) == 2
     assert found.federation is found.federation
-    hour = (seen.sent % 86400 // 3600).astype(int)  # type: ignore[operator]
+    assert seen.sent is not None
+    hour = (seen.sent % 86400 // 3600).astype(int)
     both = seen.reported
     factor = (seen.seconds / given[1].seconds)[both]
     by_day = np.isin(hour[both], DAYTIME)
@@ -89,7 +90,7 @@ def test_clients_are_fitted_again_without_the_hours() -> None:
 
 
 def test_the_presence_by_hour() -> None:
-    federation, found = patterned()
+    _, found = patterned()
     made = found.by_hour()
     assert isinstance(made.presence, ByHour)
     share = np.array(made.presence.share)
@@ -109,7 +110,7 @@ def test_hours_without_rows_are_unknown() -> None:
     found = find_time_of_day(part, true_federation)
     assert np.isnan(found.slower[[0, 3, 20, 23]]).all()
     with pytest.raises(
-        InputError, match="no requests in the hour 3 UTC.*Hours with requests: 4, 5"
+        InputError, match=r"no requests in the hour 3 UTC.*Hours with requests: 4, 5"
     ):
         found.at(3)
     presence = found.by_hour().presence

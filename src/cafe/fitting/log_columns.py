@@ -244,8 +244,8 @@ class _Choice:
             near = [name for name in self.names if self._is_nearly_a_time(name)]
             also = f" Perhaps --seconds {near[0]}." if near else ""
             why = (
-                "no column is known to have the response times. Pass --seconds COLUMN, or "
-                f"--sent COLUMN and --received COLUMN (in Python: seconds=, sent=, received=).{also}"
+                "no column is known to have the response times. Pass --seconds COLUMN, or --sent "
+                f"COLUMN and --received COLUMN (in Python: seconds=, sent=, received=).{also}"
             )
         return self.error(f"{why} {self.listing()}")
 
@@ -308,7 +308,7 @@ def _units(
             units[name] = own
     silent = [name for name in columns if name not in units]
     if options.unit is not None:
-        clash = seconds in units and units[seconds] != options.unit  # type: ignore[index]
+        clash = seconds in units and units[seconds] != options.unit
         if not silent and clash and (for_all is None or isinstance(options.deadline, str)):
             raise error(
                 f"'{seconds}' is in {UNIT_WORDS[units[str(seconds)]]} by its name, and "

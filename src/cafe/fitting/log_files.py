@@ -1,14 +1,10 @@
-"""The formats of a log: CSV, JSON, Parquet, data frames and dictionaries, read as columns."""
+"""The formats of a log: files, data frames, dictionaries and lists, read as columns."""
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +12,8 @@ import numpy as np
 
 from cafe.errors import FileError, InputError
 from cafe.files import decode_text, read_bytes
-
-Column = Sequence[Any] | np.ndarray[Any, Any]
-_CHUNK = 65_536  # rows converted to arrays at a time, to save memory with long files
-
-
-@dataclass(frozen=True)
-class LogTable:
-    """A log with named columns, not yet converted.
-
-    Attributes:
-        where: the file, or what kind of table it is; begins error messages.
-        names: the columns.
-        chunks: called with some of the columns: their values, many rows at a time.
-        place: called with the number of a row from 0: where it is, such as "line 7".
-        decimal_comma: whether 1,5 is a number.
-        units: the units of columns whose values have one.
-        zones: the columns of date-times whose values have a zone.
-    """
-
-    where: str
-    names: Sequence[str]
-    chunks: Callable[[Sequence[str]], Iterator[list[Column]]]
-    place: Callable[[int], str]
-    decimal_comma: bool = False
-    units: Mapping[str, str] = field(default_factory=dict)
-    zones: frozenset[str] = frozenset()
-
-    def error(self, message: str, row: int | None = None) -> InputError:
-        """The error with this message, which begins with the file and the row."""
-        return FileError(self.where if row is None else f"{self.where}, {self.place(row)}", message)
+from cafe.fitting.log_csv import delimited_log
+from cafe.fitting.log_table import Column, LogTable, check_unique, in_chunks
 
 
 def open_log(source: object) -> LogTable | None:
@@ -89,115 +57,7 @@ def _file(path: str | Path) -> LogTable:
         raise FileError(path, "the first line must name the columns. Got an empty file.")
     if text.lstrip()[0] in "[{":
         return _json(path, text)
-    return _delimited(path, text.rstrip())  # blank lines are allowed only at the end
-
-
-def _in_chunks(size: int, get: Callable[[str, slice], Column]) -> Any:
-    def chunks(wanted: Sequence[str]) -> Iterator[list[Column]]:
-        for start in range(0, size, _CHUNK):
-            yield [get(name, slice(start, start + _CHUNK)) for name in wanted]
-
-    return chunks
-
-
-# CSV and its relatives.
-
-
-def _delimited(path: str | Path, text: str) -> LogTable:
-    mark = _delimiter(text)
-    names = _header(path, text, mark)
-
-    def chunks(wanted: Sequence[str]) -> Iterator[list[Column]]:
-        places = [names.index(name) for name in wanted]
-        done = 1
-        for rows in _rows(path, text, mark):
-            short = np.fromiter(map(len, rows), dtype=np.intp, count=len(rows)) != len(names)
-            whole = rows[: int(np.argmax(short))] if short.any() else rows
-            if whole:
-                yield [[row[place] for row in whole] for place in places]
-            if short.any():
-                shown = ",".join(names[:8]) + (",..." if len(names) > 8 else "")
-                wanted_fields = f"{len(names)} field{'s' if len(names) > 1 else ''} ({shown})"
-                raise FileError(
-                    path,
-                    f"every line must have {wanted_fields}. Got {len(rows[len(whole)])}.",
-                    _line(text, mark, done + len(whole)),
-                )
-            done += len(rows)
-
-    return LogTable(
-        f"{path}", names, chunks, lambda row: f"line {_line(text, mark, row + 1)}", mark == ";"
-    )
-
-
-def _delimiter(text: str) -> str:
-    """The character between the fields of the first line: the most frequent outside quotes."""
-    first = text.lstrip("\r\n").splitlines()[0]
-    bare = "".join(first.split('"')[::2])
-    return max(",;\t|", key=lambda mark: (bare.count(mark), mark == ","))
-
-
-def _reader(text: str, mark: str) -> Any:
-    return csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=mark)
-
-
-def _line(text: str, mark: str, record: int) -> int:
-    """The line on which a record begins; a quoted field may span several lines."""
-    lines = _reader(text, mark)
-    for _ in islice(lines, record):
-        pass
-    return int(lines.line_num) + 1
-
-
-def _rows(path: str | Path, text: str, mark: str) -> Iterator[list[list[str]]]:
-    """The records below the header, many at a time."""
-    rows: list[list[str]] = []
-    done = 0
-    try:
-        for row in _reader(text, mark):
-            rows.append(row)
-            if len(rows) == _CHUNK:
-                yield rows if done else rows[1:]
-                done += len(rows)
-                rows = []
-    except csv.Error as error:
-        line = _line(text, mark, done + len(rows))
-        raise FileError(path, f"this is not CSV: {error}. Check its quotes.", line) from None
-    rest = rows if done else rows[1:]
-    if rest:
-        yield rest
-
-
-def _header(path: str | Path, text: str, mark: str) -> list[str]:
-    try:
-        names = [name.strip() for name in next(_reader(text, mark))]
-    except csv.Error as error:
-        raise FileError(path, f"this is not CSV: {error}. Check its quotes.", 1) from None
-    if any(_is_number(name) for name in names):
-        number = next(name for name in names if _is_number(name))
-        raise FileError(
-            path,
-            f"the first line must name the columns, such as client,seconds,deadline. "
-            f"Got '{number}': add a line of names.",
-            1,
-        )
-    _check_unique(f"{path}, line 1", names)
-    return names
-
-
-def _check_unique(where: str, names: Sequence[str]) -> None:
-    """Raise an error if a name appears twice, because it would not be clear which is meant."""
-    if len(names) > len(set(names)):
-        twice = next(name for name in names if list(names).count(name) > 1)
-        raise FileError(where, f"the column '{twice}' appears twice. Keep one, or rename it.")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return delimited_log(path, text.rstrip())  # blank lines are allowed only at the end
 
 
 # JSON.
@@ -249,7 +109,7 @@ def _records(where: str, rows: list[dict[str, Any]], place: Callable[[int], str]
     def get(name: str, part: slice) -> Column:
         return [row.get(name) for row in rows[part]]
 
-    return LogTable(where, [str(name) for name in names], _in_chunks(len(rows), get), place)
+    return LogTable(where, [str(name) for name in names], in_chunks(len(rows), get), place)
 
 
 # Tables in memory, and Parquet.
@@ -268,7 +128,7 @@ def _parquet(path: str | Path, data: bytes) -> LogTable:
     try:
         file = ParquetFile(BufferReader(data))
         fields = {str(each.name): each for each in file.schema_arrow}
-        _check_unique(f"{path}", [str(name) for name in file.schema_arrow.names])
+        check_unique(f"{path}", [str(name) for name in file.schema_arrow.names])
     except (ArrowException, OSError) as error:
         raise FileError(path, f"the Parquet file cannot be read: {error}.") from None
     kept: dict[str, Column] = {}
@@ -284,7 +144,7 @@ def _parquet(path: str | Path, data: bytes) -> LogTable:
     return LogTable(
         f"{path}",
         list(fields),
-        _in_chunks(file.metadata.num_rows, get),
+        in_chunks(file.metadata.num_rows, get),
         lambda row: f"row {row}",
         units={name: "s" for name, each in fields.items() if _is_duration(each)},
         zones=frozenset(name for name, each in fields.items() if _has_zone(each)),
@@ -293,7 +153,7 @@ def _parquet(path: str | Path, data: bytes) -> LogTable:
 
 def _frame(frame: Any) -> LogTable:
     names = [str(name) for name in frame.columns]
-    _check_unique("the data frame", names)
+    check_unique("the data frame", names)
     keys = list(frame.columns)
     return _columns("the data frame", {n: frame[k] for n, k in zip(names, keys, strict=True)})
 
@@ -324,7 +184,7 @@ def _columns(where: str, given: Mapping[str, Any]) -> LogTable:
     units = {name: "s" for name, values in given.items() if _is_duration(values)}
     zones = frozenset(name for name, values in given.items() if _has_zone(values))
     return LogTable(
-        where, list(given), _in_chunks(size, get), lambda row: f"row {row}", False, units, zones
+        where, list(given), in_chunks(size, get), lambda row: f"row {row}", False, units, zones
     )
 
 

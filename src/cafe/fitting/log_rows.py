@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cafe.errors import InputError
 from cafe.fitting.log_columns import LogColumns
-from cafe.fitting.log_files import Column, LogTable
+from cafe.fitting.log_table import Column, LogTable
 from cafe.fitting.log_values import UNREADABLE, to_names, to_numbers, to_outcomes
 from cafe.fitting.timestamps import Timestamps, parse_timestamps
 from cafe.latency.base import Floats

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.fitting.log_files import Column
+from cafe.fitting.log_table import Column
 from cafe.fitting.timestamps import is_missing
 from cafe.latency.base import Floats
 

@@ -9,6 +9,7 @@ import numpy as np
 from cafe.errors import InputError
 from cafe.fitting.time_tests import hour_means
 from cafe.report.plotting import COOL, GREY, INK, figure, tidy
+from cafe.report.time_tables import format_p
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,10 +38,8 @@ def hours(found: TimeOfDay) -> Figure:
     ):
         mean, error = hour_means(found.compared, name, width)
         test = next(t for t in found.tests if t.quantity == name and t.change != "drift")
-        axes.errorbar(
-            middle, mean, yerr=2 * error, fmt="o", ms=4, lw=1.2, color=colour,
-            label=f"± 2 standard errors; p = {test.p:.2g}",
-        )  # fmt: skip
+        axes.errorbar(middle, mean, yerr=2 * error, fmt="o", ms=4, lw=1.2, color=colour)
+        axes.set_title(f"± 2 standard errors, {format_p(test.p)}", fontsize=8, loc="right")
         axes.set(ylabel=label)
         tidy(axes)
     upper.axhline(1.0, color=GREY, lw=0.8)

@@ -57,10 +57,13 @@ def _effect(test: TimeTest) -> str:
     return f"{test.effect:+.3f}" if test.change == "drift" else f"{test.effect:.3f}"
 
 
+def format_p(p: float) -> str:
+    """A p-value as text: ``p = 0.0312``, ``p < 0.0001``."""
+    return "p < 0.0001" if p < 1e-4 else f"p = {p:.4f}"
+
+
 def _p(test: TimeTest) -> str:
-    if math.isnan(test.p):
-        return "-"
-    return "< 0.0001" if test.p < 1e-4 else f"{test.p:.4f}"
+    return "-" if math.isnan(test.p) else format_p(test.p).removeprefix("p ").removeprefix("= ")
 
 
 def _hours(found: TimeOfDay) -> RenderableType:

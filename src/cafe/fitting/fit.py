@@ -20,7 +20,8 @@ from cafe.fitting.families import (
     estimated_parameters,
 )
 from cafe.fitting.log_files import open_log
-from cafe.fitting.log_reading import ResponseLog, read_log
+from cafe.fitting.log_interpretation import ResponseLog
+from cafe.fitting.log_reading import read_log
 from cafe.fitting.log_warnings import warn_without_misses
 from cafe.fitting.observations import Observations
 from cafe.latency.base import Floats, Latency

@@ -57,7 +57,7 @@ class TimedRows:
     """
 
     sent: Floats
-    code: Ints
+    code: NDArray[np.intp]
     logs: Floats
     deadline: float
 

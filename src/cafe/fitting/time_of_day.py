@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cafe.errors import InputError, check_whole
-from cafe.federation import Federation
 from cafe.fitting.observations import Observations
 from cafe.fitting.time_tests import (
     DAY,
@@ -23,6 +23,9 @@ from cafe.fitting.time_tests import (
 )
 from cafe.latency.base import Floats, Latency
 from cafe.presence import ByHour
+
+if TYPE_CHECKING:
+    from cafe.federation import Federation
 
 SIGNIFICANT = 0.01  # there are four tests, so 4 % of the logs without any change have a finding
 _MOST = 4000  # rows of a bin that its factors are estimated from

@@ -97,7 +97,7 @@ def test_parquet_without_pyarrow_is_explained(
     path = tmp_path / "log.parquet"
     path.write_bytes(parquet())
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(FileError, match=r"log.parquet: .*pip install 'cafe-fl\[parquet\]'"):
+    with pytest.raises(FileError, match=r"log.parquet: .*pip install pyarrow"):
         read_log(path)
 
 

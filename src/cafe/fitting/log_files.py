@@ -123,7 +123,7 @@ def _parquet(path: str | Path, data: bytes) -> LogTable:
         raise FileError(
             path,
             "a Parquet file can only be read with pyarrow, which is not installed. "
-            "To install it: pip install 'cafe-fl[parquet]'.",
+            "To install it: pip install pyarrow.",
         ) from None
     try:
         file = ParquetFile(BufferReader(data))

@@ -202,6 +202,49 @@ def test_fit_then_plan(run: Run, tmp_path: Path) -> None:
     assert 0 < made["expected"]["expected_reports"] <= 12
 
 
+def test_fit_says_what_it_read(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text(
+        "".join(f'{{"node": {i % 3}, "t": {100 + i}, "limit": 500}}\n' for i in range(9))
+    )
+    ran = run(f"fit {log} --seconds t --unit ms --deadline limit")
+    assert ran.code == 0, ran.err
+    assert "client from 'node', response times from 't' (milliseconds, --unit), " in ran.out
+    assert "! No row is a missed deadline. Does the log leave them out?" in ran.out
+    found = run.json(f"fit {log} --seconds t --unit ms --deadline 0.5s")
+    assert found["reading"].endswith("the deadline 0.5 s for all rows.")
+    assert found["warnings"][0].startswith("No row is a missed deadline.")
+    assert found["time_of_day"] is None
+    assert run(f"fit {log} --seconds t --unit ms --hour 3").code == 2
+    ran = run(f"fit {log} --seconds t --unit ms --output {tmp_path / 'x.csv'} --hour 3")
+    assert ran.code == 2
+    assert "--sent" in ran.err
+
+
+@pytest.mark.slow
+def test_fit_for_an_hour_of_the_day(run: Run, tmp_path: Path) -> None:
+    log = Path(__file__).parents[2] / "docs" / "examples" / "device-log.csv"
+    clients, picture = tmp_path / "clients.csv", tmp_path / "hours.svg"
+    means = {}
+    for hour in (2, 14):
+        ran = run(f"fit {log} --output {clients} --hour {hour} --plot-hours {picture}")
+        assert ran.code == 0, ran.err
+        assert "hour of the day" in ran.out
+        expected = run.json(f"expect --federation {clients} --quorum 1 --deadline 10")
+        means[hour] = expected["expected_reports"]
+    assert means[2] > 1.3 * means[14], "at night clients are faster and more of them are there"
+    assert picture.read_text().startswith("<?xml")
+    hours = tmp_path / "hours.toml"
+    assert run(f"fit {log} --output {clients} --presence {hours}").code == 0
+    assert "by-hour" in hours.read_text()
+    by_day = run.json(f"expect --federation {hours} --quorum 1 --deadline 10")
+    assert means[14] < by_day["expected_reports"] < means[2]
+    times = run.json(f"fit {log}")["time_of_day"]
+    assert times["hours"]["slower"][3] is None, "the log has no odd hours"
+    assert run(f"fit {log} --output {clients} --hour 3").code == 2
+    assert run(f"fit {log} --output {clients} --hour 2 --presence {hours}").code == 2
+
+
 MISTAKES = {
     "quorum above the clients": (
         "expect --clients 10 --rate 1 --quorum 12 --deadline 1",
@@ -261,7 +304,8 @@ FILES = {
     "log without rows": ("fit", "r.csv", "client,seconds,deadline\n", "r.csv"),
     "unreadable seconds": ("fit", "r.csv", "client,seconds,deadline\na,1,3\nb,x,3\n", "line 3"),
     "negative seconds": ("fit", "r.csv", "client,seconds,deadline\na,-1,3\n", "line 2"),
-    "not a number": ("fit", "r.csv", "client,seconds,deadline\na,1,3\na,nan,3\n", "line 3"),
+    "unclear column": ("fit", "r.csv", "client,time\na,1\n", "--seconds time"),
+    "miss without a deadline": ("fit", "r.csv", "cid,took\na,1\nb,\n", "line 3"),
     "past its deadline": ("fit", "r.csv", "client,seconds,deadline\na,1,3\na,4,3\n", "line 3"),
     "empty federation": ("plan", "f.csv", "", "f.csv"),
     "misspelt key": ("plan", "f.toml", "[federation]\nclents = 3\nrate = 1.0\n", "Did you mean"),

@@ -12,7 +12,7 @@ import pytest
 import cafe
 from cafe.controllers import Fixed
 from cafe.errors import InfeasibleError, InputError
-from cafe.fitting.observations import read_observations
+from cafe.fitting import read_observations
 from cafe.live.aggregation import GlobalModel, Median
 from cafe.live.live_run import LiveRun
 from cafe.live.run_log import RESPONSES, read_jobs

@@ -27,6 +27,35 @@ FederationFile = Annotated[
     ),
 ]
 
+# The columns of a log: fit.
+LogClient = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column with the clients' names.")
+]
+LogSeconds = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column with the response times.")
+]
+LogDeadline = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN|TIME",
+        help="Column with the deadlines, or one for all rows: 20, 20s, 500ms.",
+    ),
+]
+LogUnit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ms|s|min", help="Unit of columns whose names do not say it (default: seconds)."
+    ),
+]
+LogSent = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column that says when a request was sent."),
+]
+LogReceived = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column that says when the report was received."),
+]
+
 # Rounds: plan, expect, frontier.
 CloseWhenAll = Annotated[
     bool,

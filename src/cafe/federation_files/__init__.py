@@ -28,6 +28,7 @@ from cafe.federation_files.clients_csv_writing import write_federation
 from cafe.federation_files.family_names import family_name
 from cafe.federation_files.federation_table import federation_from_table, latency_from_table
 from cafe.federation_files.federation_toml import load_toml
+from cafe.federation_files.presence_writing import write_federation_by_hour
 from cafe.files import read_text
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "latency_from_table",
     "load_federation",
     "write_federation",
+    "write_federation_by_hour",
 ]
 
 

@@ -141,7 +141,7 @@ def fit(found: Fit) -> RenderableType:
         )
         parts.append(Text(note, style="dim"))
     parts += [Text(f"left out {k}: {why}", style="dim") for k, why in found.skipped.items()]
-    return Group(*parts, Text(), goodness(found))
+    return Group(*parts, Text(), goodness(found), *_warnings(found.warnings))
 
 
 def format_parameter(name: str, value: float, error: float) -> str:

@@ -91,7 +91,7 @@ def main() -> None:
         if getattr(sys, stream) is None:  # closed by the calling process
             setattr(sys, stream, Path(os.devnull).open("w"))  # noqa: SIM115 (stays open)
     try:
-        app()
+        app(prog_name="cafe")
     except CafeError as error:
         _fail(f"{error}")
     except MemoryError as error:

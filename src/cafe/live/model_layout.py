@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import InputError
+from cafe.errors import InputError, shorten
 
 Arrays = dict[str, NDArray[Any]]
 Vector = NDArray[Any]
@@ -34,6 +34,12 @@ class Layout:
     @classmethod
     def of(cls, model: Mapping[str, Any]) -> Layout:
         """The layout of a model."""
+        if not isinstance(model, Mapping) or not all(isinstance(name, str) for name in model):
+            raise InputError(
+                "The model must be a dictionary of arrays by name, such as {'weight': ..., 'bias': "
+                f"...}}, or a function that returns one. Got {shorten(model)}. Give each array a "
+                "name: reports are checked array by array."
+            )
         arrays = {name: np.asarray(array) for name, array in model.items()}
         bad = [name for name, array in arrays.items() if array.dtype.kind not in "fiub"]
         if bad or not any(array.dtype.kind == "f" for array in arrays.values()):

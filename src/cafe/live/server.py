@@ -13,19 +13,30 @@ import numpy as np
 from cafe.controllers import Controller, as_controller
 from cafe.engine import StoppingRule
 from cafe.engine.clusters import Cluster
-from cafe.errors import CafeError, InfeasibleError, InputError, check_positive, check_whole
+from cafe.errors import (
+    CafeError,
+    InfeasibleError,
+    InputError,
+    check_callable,
+    check_flag,
+    check_positive,
+    check_type,
+    check_whole,
+)
+from cafe.keywords import explain_keywords
 from cafe.learn.server_optimisers import ServerOptimiser
-from cafe.live.aggregation import Combine, GlobalModel
+from cafe.live.aggregation import Combine, GlobalModel, check_combination
 from cafe.live.evaluation import ClientEvaluator, Evaluate, Evaluator, ServerEvaluator
 from cafe.live.failed_rounds import describe_failed_run, describe_streak
 from cafe.live.job_records import PlayedRound
 from cafe.live.live_run import LiveRun
-from cafe.live.model_layout import Arrays
+from cafe.live.model_layout import Arrays, Layout
 from cafe.live.run_log import ARRAYS, RunLog, prepare_folder, read_jobs
 from cafe.live.status_file import NAME as STATUS
 from cafe.live.status_file import StatusFile
 from cafe.live.validation import ReportLimits
 from cafe.live.wire import Wire
+from cafe.randomness import check_seed
 from cafe.results.execution import write_final_files
 from cafe.results.loading import is_finished, load
 from cafe.results.storage import lock_folder, make_folder, write_arrays
@@ -40,6 +51,7 @@ REMIND = 10.0  # seconds between two log lines about waiting
 Model = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
 
 
+@explain_keywords
 @dataclass(frozen=True, eq=False)
 class ServerConfig:
     """The settings of a server.
@@ -89,16 +101,18 @@ class ServerConfig:
                 "needs one policy, such as cafe.policies.mcu(quorum=1, deadline=0.5)."
             )
         as_controller(self.policy)
-        if not callable(self.model):
-            _check_model(self.model)
         check_whole("evaluate_every", self.evaluate_every)
         check_positive("evaluate_seconds", self.evaluate_seconds)
         check_positive("wait", self.wait)
         check_whole("patience", self.patience)
-        if not isinstance(self.secure_aggregation, bool):
-            raise InputError(
-                f"secure_aggregation must be true or false. Got {self.secure_aggregation!r}."
-            )
+        check_flag("secure_aggregation", self.secure_aggregation)
+        check_seed(self.seed)
+        check_combination(self.combine, self.optimiser)
+        if self.report_limits is not None:
+            wanted = "cafe.live.ReportLimits(...), or None"
+            check_type("report_limits", self.report_limits, ReportLimits, wanted)
+        if not callable(self.model):
+            Layout.of(self.model)  # raises an error unless it is a model
         if self.clients is not None:
             check_whole("clients", self.clients)
         if isinstance(self.evaluate, str) and self.evaluate != "clients":
@@ -106,6 +120,9 @@ class ServerConfig:
                 "evaluate must be a function from a model to its loss and accuracy, or "
                 f"'clients'. Got '{self.evaluate}'."
             )
+        if self.evaluate is not None and not isinstance(self.evaluate, str):
+            wanted = "a function from a model to its loss and accuracy, 'clients', or None"
+            check_callable("evaluate", self.evaluate, wanted)
 
     @property
     def controller(self) -> Controller:
@@ -119,7 +136,8 @@ class ServerConfig:
 
     def arrays(self) -> Arrays:
         """The initial model."""
-        model = _check_model(self.model() if callable(self.model) else self.model)
+        model = self.model() if callable(self.model) else self.model
+        Layout.of(model)  # raises an error unless it is a model
         return {name: np.asarray(array) for name, array in model.items()}
 
     def evaluator(self) -> Evaluator | None:
@@ -220,20 +238,6 @@ def serve(
         status.show("finished")
         say(f"Finished: {history.updates} of {history.rounds} rounds succeeded.{_overhead(run)}")
     return history
-
-
-def _check_model(model: Any) -> Mapping[str, Any]:
-    """The model if it has the form of arrays by name; otherwise an error."""
-    if not isinstance(model, Mapping):
-        shown = type(model).__name__
-        if isinstance(model, list | tuple):
-            shown = f"a {shown} of {len(model)}"
-        raise InputError(
-            "The model must be a dictionary of arrays by name, such as {'weight': ..., 'bias': "
-            f"...}}, or a function that returns one. Got {shown}. Give each array a name: reports "
-            "are checked array by array."
-        )
-    return model
 
 
 def _overhead(run: LiveRun) -> str:

@@ -92,7 +92,9 @@ def test_declared_keys_of_a_stock_app() -> None:
 
 
 def test_nested_keys_have_dots(tmp_path: Path) -> None:
-    text = "[tool.flwr.app.config]\na = 1\n[tool.flwr.app.config.policy]\nname = 'mcu'\nquorum = 2\n"
+    text = (
+        "[tool.flwr.app.config]\na = 1\n[tool.flwr.app.config.policy]\nname = 'mcu'\nquorum = 2\n"
+    )
     assert app_settings.read_config(write(tmp_path, text)) == {
         "a": 1,
         "policy.name": "mcu",

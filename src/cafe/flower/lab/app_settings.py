@@ -103,7 +103,10 @@ def choose_config(
         settings: values of the app's own keys, as text.
     """
     found: dict[str, Value] = {}
-    for option, wanted, key in (("--output", output, FOLDER), ("--overwrite", overwrite, OVERWRITE)):
+    for option, wanted, key in (
+        ("--output", output, FOLDER),
+        ("--overwrite", overwrite, OVERWRITE),
+    ):
         if wanted and key not in declared:
             raise InputError(
                 f"{option} needs an app whose server is made by cafe.flower.server, and the key "

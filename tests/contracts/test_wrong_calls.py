@@ -127,7 +127,7 @@ def test_mistakes_of_first_use() -> None:
         (lambda: cafe.data.Examples(x, ["a", "b", "a", "b"]), "Number the classes"),
         (lambda: cafe.data.IID()(["a", "b"], 2, np.random.default_rng(0)), "Number the classes"),
         (lambda: cafe.policies.mcu(quorum=2, timeout=3.0), "Did you mean 'deadline'"),
-        (lambda: cafe.live.GlobalModel([x, x]), "Name the arrays of a list"),
+        (lambda: cafe.live.GlobalModel([x, x]), "Give each array a name"),
     ):
         with pytest.raises(InputError, match=words):
             call()  # type: ignore[no-untyped-call]

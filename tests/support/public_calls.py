@@ -803,10 +803,10 @@ ENTRIES = [
     entry(
         run_page.write,
         {
-            "path": NOTHING,
+            "path": TEXT,
             "results": NOTHING,
             "title": TEXT,
-            "story": kind("[]", "names"),
+            "story": kind("text", "[]", "names"),
             "class_counts": maybe(NOTHING),
             "accuracy": maybe(POSITIVE),
         },

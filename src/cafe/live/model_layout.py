@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import InputError, shorten
+from cafe.errors import InputError
 
 Arrays = dict[str, NDArray[Any]]
 Vector = NDArray[Any]
@@ -35,10 +35,13 @@ class Layout:
     def of(cls, model: Mapping[str, Any]) -> Layout:
         """The layout of a model."""
         if not isinstance(model, Mapping) or not all(isinstance(name, str) for name in model):
+            shown = type(model).__name__
+            if isinstance(model, list | tuple):
+                shown = f"a {shown} of {len(model)}"
             raise InputError(
                 "The model must be a dictionary of arrays by name, such as {'weight': ..., 'bias': "
-                f"...}}, or a function that returns one. Got {shorten(model)}. Give each array a "
-                "name: reports are checked array by array."
+                f"...}}, or a function that returns one. Got {shown}. Give each array a name: "
+                "reports are checked array by array."
             )
         arrays = {name: np.asarray(array) for name, array in model.items()}
         bad = [name for name, array in arrays.items() if array.dtype.kind not in "fiub"]

@@ -43,7 +43,8 @@ def write(
     """
     check_path("path", path)
     check_type("title", title, str, "a text")
-    check_type("story", story, (list, tuple), "a list of paragraphs")
+    for part in story if isinstance(story, list | tuple) else (story,):
+        check_type("story", part, str, "a list of paragraphs, each a text")
     check_type("results", results, Sequence, "a list of runs, such as cafe.results.find(folder)")
     for run in results:
         if not hasattr(run, "history"):

@@ -27,7 +27,6 @@ from cafe.learn.base import Learner, Model
 from cafe.learn.server_optimisers import ServerOptimiser
 
 Rate = float | Callable[[Any], Any]
-_LEARNER = ("start", "gradient", "update", "score")  # methods that every run calls
 
 
 @explain_keywords
@@ -94,11 +93,9 @@ class Task:
                 f"shards must be cafe.data.Shards, as a partition such as cafe.data.IID() makes "
                 f"them. Got {shorten(shards)}{hint if isinstance(shards, list | tuple) else ''}."
             )
-        _check_methods(
-            "learner", self.learner, _LEARNER, "cafe.learn.linear.Logistic(64, 10, 0.01)"
-        )
+        _check_method("learner", self.learner, "gradient", "Logistic(64, 10, l2=0.01)")
         if self.server is not None:
-            _check_methods("server", self.server, ("step",), "Momentum(), or None")
+            _check_method("server", self.server, "step", "Momentum(), or None")
 
     @property
     def clients(self) -> int:
@@ -144,11 +141,10 @@ class Task:
         return self.learner.score(model, self.held).loss
 
 
-def _check_methods(what: str, given: object, methods: tuple[str, ...], example: str) -> None:
-    """Raise an error unless an object has these methods."""
-    missing = [name for name in methods if not callable(getattr(given, name, None))]
-    if missing or isinstance(given, type):
+def _check_method(what: str, given: object, method: str, example: str) -> None:
+    """Raise an error unless an object has this method."""
+    if isinstance(given, type) or not callable(getattr(given, method, None)):
         raise InputError(
-            f"{what} must be an object with the method{'s' if len(methods) > 1 else ''} "
-            f"{', '.join(methods)}, such as {example}. Got {shorten(given)}."
+            f"{what} must be an object with the method {method}, such as {example}. "
+            f"Got {shorten(given)}."
         )

@@ -66,12 +66,12 @@ def plan_runs(
     """
     check_run_arguments(scenario, None, None)
     folder = check_path("folder", folder)
-    if isinstance(labels, str) or not isinstance(labels, Sequence):
+    if not isinstance(labels, Sequence) or not all(isinstance(label, str) for label in labels):
         raise InputError(f"labels must be a list of policies' labels. Got {shorten(labels)}.")
-    for label in labels:
-        scenario.policy_or_controller(label)  # raises an error if there is no such policy
     if len({*labels}) < len(labels):
         raise InputError(f"Each policy may be given only once. Got {', '.join(labels)}.")
+    for label in labels:
+        scenario.policy_or_controller(label)  # raises an error if there is no such policy
     runs = [
         PlannedRun(label, seed, folder / f"{label}-seed-{seed}")
         for label in labels

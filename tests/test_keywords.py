@@ -29,9 +29,7 @@ class Pair:
 
 
 def test_unknown_keywords() -> None:
-    with pytest.raises(
-        InputError, match=r"wait has no .*'timeout'. Did you mean 'deadline'"
-    ):
+    with pytest.raises(InputError, match=r"wait has no .*'timeout'. Did you mean 'deadline'"):
         wait(timeout=3)  # type: ignore[call-arg]
     with pytest.raises(InputError, match=r"no argument 'quorun'. Did you mean 'quorum'"):
         wait(1.0, quorun=3)  # type: ignore[call-arg]

@@ -78,7 +78,7 @@ def test_single_run_gives_no_winner_in_accuracy() -> None:
 
 
 def test_lead_over_the_next_best() -> None:
-    """The differences of the seeds are 0.1, 0.12, 0.1 and 0.08: mean 0.1, standard error 0.00816."""
+    """Differences of 0.1, 0.12, 0.1 and 0.08: mean 0.1, standard error 0.0082."""
     high = [value + more for value, more in zip(LOW, [0.1, 0.12, 0.1, 0.08], strict=True)]
     low, top = group("low", LOW), group("top", high)
     worst = group("worst", [value - 0.3 for value in LOW])

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -118,16 +119,17 @@ def test_every_public_function_is_called() -> None:
 
 
 def test_mistakes_of_first_use() -> None:
+    ill: Any = cafe  # the type checker knows that these calls are wrong
     x, y = np.zeros((4, 2)), np.array([0, 1, 0, 1])
-    data, learner = cafe.data.Examples(x, y), cafe.testing.check.small_task(2).learner
-    shards = cafe.data.Shards.of([[0, 1], [2, 3]])
+    data, learner = ill.data.Examples(x, y), ill.testing.check.small_task(2).learner
+    shards = ill.data.Shards.of([[0, 1], [2, 3]])
     for call, words in (
-        (lambda: cafe.Task(data, shards, learner, lr=0.1), "no argument 'lr'. Did you mean 'rate'"),
-        (lambda: cafe.Task(data, [[0, 1], [2, 3]], learner), r"Shards.of\(shards\) makes them"),
-        (lambda: cafe.data.Examples(x, ["a", "b", "a", "b"]), "Number the classes"),
-        (lambda: cafe.data.IID()(["a", "b"], 2, np.random.default_rng(0)), "Number the classes"),
-        (lambda: cafe.policies.mcu(quorum=2, timeout=3.0), "Did you mean 'deadline'"),
-        (lambda: cafe.live.GlobalModel([x, x]), "Give each array a name"),
+        (lambda: ill.Task(data, shards, learner, lr=0.1), "no argument 'lr'. Did you mean 'rate'"),
+        (lambda: ill.Task(data, [[0, 1], [2, 3]], learner), r"Shards.of\(shards\) makes them"),
+        (lambda: ill.data.Examples(x, ["a", "b", "a", "b"]), "Number the classes"),
+        (lambda: ill.data.IID()(["a", "b"], 2, np.random.default_rng(0)), "Number the classes"),
+        (lambda: ill.policies.mcu(quorum=2, timeout=3.0), "Did you mean 'deadline'"),
+        (lambda: ill.live.GlobalModel([x, x]), "Give each array a name"),
     ):
         with pytest.raises(InputError, match=words):
-            call()  # type: ignore[no-untyped-call]
+            call()

@@ -15,7 +15,9 @@ CAFE: dict[str, app_settings.Value] = {"folder": "results/live", "overwrite": Fa
 OWN: dict[str, app_settings.Value] = {"num-server-rounds": 3, "lr": 0.1, "fast": False, "data": ""}
 
 
-def choose(declared: dict[str, app_settings.Value], *settings: str, **options: Any) -> object:
+def choose(
+    declared: dict[str, app_settings.Value], *settings: str, **options: Any
+) -> dict[str, Any]:
     given = {"output": False, "overwrite": False, "rounds": None} | options
     return app_settings.choose_config(declared, Path("/out"), settings=settings, **given)
 
@@ -59,7 +61,7 @@ def test_values_of_own_keys() -> None:
     settings = ("lr=1", "fast=true", "data=12", "num-server-rounds=5")
     found = choose(OWN, *settings)
     assert found == {"lr": 1.0, "fast": True, "data": "12", "num-server-rounds": 5}
-    assert [type(value) for value in dict(found).values()] == [float, bool, str, int]  # type: ignore[call-overload]
+    assert [type(value) for value in found.values()] == [float, bool, str, int]
     assert choose(OWN, "data=/a b/c=d") == {"data": "/a b/c=d"}
     assert choose(OWN, 'data="quoted"') == {"data": "quoted"}
 

@@ -177,9 +177,9 @@ def test_run_of_another_app_is_followed_by_its_log(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(follow, "LOG_POLL", -1.0)
     statuses = iter(["pending", "running", "finished:completed"])
     logs = iter(["", "one\ntwo", "one\ntwo\nthree"])
-    lab = lab_that_says("")
-    lab.run_status = lambda _: next(statuses)  # type: ignore[method-assign]
-    lab.run_log = lambda *_: next(logs)  # type: ignore[method-assign]
+    lab: Any = lab_that_says("")
+    lab.run_status = lambda _: next(statuses)
+    lab.run_log = lambda *_: next(logs)
     assert [*follow.follow(lab, "1", None)] == [
         follow.RunView(status="pending"),
         follow.RunView(status="running", lines=("one", "two")),

@@ -149,4 +149,4 @@ def _table(folder: Path, *names: str) -> dict[str, Any]:
         if not isinstance(found, dict):
             where = ".".join(("tool", *names)[: depth + 1])
             raise FileError(path, f"[{where}] must be a table. Got {found!r}.")
-    return found
+    return dict(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -123,13 +123,14 @@ def test_mistakes_of_first_use() -> None:
     x, y = np.zeros((4, 2)), np.array([0, 1, 0, 1])
     data, learner = ill.data.Examples(x, y), ill.testing.check.small_task(2).learner
     shards = ill.data.Shards.of([[0, 1], [2, 3]])
-    for call, words in (
+    mistakes: list[tuple[Callable[[], Any], str]] = [
         (lambda: ill.Task(data, shards, learner, lr=0.1), "no argument 'lr'. Did you mean 'rate'"),
         (lambda: ill.Task(data, [[0, 1], [2, 3]], learner), r"Shards.of\(shards\) makes them"),
         (lambda: ill.data.Examples(x, ["a", "b", "a", "b"]), "Number the classes"),
         (lambda: ill.data.IID()(["a", "b"], 2, np.random.default_rng(0)), "Number the classes"),
         (lambda: ill.policies.mcu(quorum=2, timeout=3.0), "Did you mean 'deadline'"),
         (lambda: ill.live.GlobalModel([x, x]), "Give each array a name"),
-    ):
+    ]
+    for call, words in mistakes:
         with pytest.raises(InputError, match=words):
             call()

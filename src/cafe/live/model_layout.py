@@ -34,10 +34,11 @@ class Layout:
     @classmethod
     def of(cls, model: Mapping[str, Any]) -> Layout:
         """The layout of a model."""
-        if not isinstance(model, Mapping) or not all(isinstance(name, str) for name in model):
-            shown = type(model).__name__
-            if isinstance(model, list | tuple):
-                shown = f"a {shown} of {len(model)}"
+        given: Any = model
+        if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+            shown = type(given).__name__
+            if isinstance(given, list | tuple):
+                shown = f"a {shown} of {len(given)}"
             raise InputError(
                 "The model must be a dictionary of arrays by name, such as {'weight': ..., 'bias': "
                 f"...}}, or a function that returns one. Got {shown}. Give each array a name: "

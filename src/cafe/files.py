@@ -9,7 +9,7 @@ from pathlib import Path
 from shutil import copymode
 from typing import TextIO
 
-from cafe.errors import FileError
+from cafe.errors import FileError, check_path
 
 
 def read_text(path: str | Path) -> str:
@@ -28,7 +28,7 @@ def read_bytes(path: str | Path) -> bytes:
         FileError: if the file cannot be read.
     """
     try:
-        return Path(path).read_bytes()
+        return check_path("path", path).read_bytes()
     except OSError as error:
         raise FileError(path, f"the file cannot be read: {explain_os_error(error)}.") from None
 
@@ -77,9 +77,10 @@ def replacing(path: str | Path) -> Iterator[Path]:
         FileError: if the file cannot be written.
     """
     try:
-        target = Path(path).resolve()  # so that a symbolic link is kept
-        if _is_written_in_place(Path(path), target.parent):
-            yield Path(path)
+        path = check_path("path", path)
+        target = path.resolve()  # so that a symbolic link is kept
+        if _is_written_in_place(path, target.parent):
+            yield path
             return
         with atomic_replacement(target) as new:
             yield new

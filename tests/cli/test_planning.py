@@ -266,7 +266,7 @@ MISTAKES = {
     "negative mean": ("plan --clients 5 --mean -1", "mean must be positive"),
     "noise ratio of 0": ("plan --clients 5 --mean 1 --noise-ratio 0", "finite number above 0"),
     "constants without a gap": ("plan --clients 5 --mean 1 --smoothness 1", "require --gap"),
-    "negative price": (f"{PLAN} --waste-price -1", "waste price must be a finite number"),
+    "negative price": (f"{PLAN} --waste-price -1", "waste price must be a number, 0 or more"),
     "unknown limit": (f"{PLAN} --at-most wast=3", "Did you mean 'waste'"),
     "limit without a number": (f"{PLAN} --at-most waste", "must look like waste=30"),
     "impossible limit": (f"{PLAN} --at-most waste=0.001 --at-most deadline=2", "cannot be kept"),

@@ -71,6 +71,40 @@ def best_groups(groups: Sequence[RunGroup], quantity: str) -> list[RunGroup]:
     return [group for group, same in zip(groups, equal, strict=True) if same]
 
 
+class Lead(NamedTuple):
+    """How much the best groups are better at something than the next best one.
+
+    Attributes:
+        best: the best groups: several only if their values are equal.
+        second: the next best group.
+        difference: the mean of a best group minus that of ``second``.
+        share: the difference as a share of the mean of ``second``, without its sign.
+    """
+
+    best: tuple[RunGroup, ...]
+    second: RunGroup
+    difference: Estimate
+    share: float
+
+
+def find_lead(groups: Sequence[RunGroup], quantity: str) -> Lead | None:
+    """The lead of the best groups; None if none is clearly the best, or no other takes part."""
+    best = best_groups(groups, quantity)
+    sign = -1.0 if quantity == "accuracy" else 1.0
+    others = {
+        sign * statistics.mean(_run_values(group, quantity)).mean: group
+        for group in groups
+        if group not in best and np.isfinite(_mean(_run_values(group, quantity), group))
+    }
+    if not best or not others:
+        return None
+    least = min(others)
+    second = others[least]
+    apart = statistics.paired if have_same_seeds(groups) else _unpaired
+    found = apart(_run_values(best[0], quantity), _run_values(second, quantity))
+    return Lead((*best,), second, found, abs(found.mean / least) if least else float("inf"))
+
+
 def _run_values(group: RunGroup, what: str) -> Floats:
     """Values whose mean is a quantity, or the last accuracy or loss."""
     return group.final_values(what) if what in FINAL else group.values(what)
@@ -83,7 +117,7 @@ def _mean(values: Floats, group: RunGroup) -> float:
 
 
 def _is_clear(difference: Estimate) -> bool:
-    return difference.mean > 2 * difference.error
+    return difference.mean > 0 and difference.is_apart(0.0)
 
 
 def _unpaired(values: Floats, others: Floats) -> Estimate:

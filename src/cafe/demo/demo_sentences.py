@@ -88,6 +88,6 @@ def _change(now: RunGroup, before: RunGroup, goal: float, name: str, words: str)
     if not np.isfinite(found.mean) or found.mean == 1:
         return f"as much {words}"
     apart = abs(1 - found.mean)
-    doubt = " (less than two standard errors: not significant)" if apart < 2 * found.error else ""
+    doubt = "" if found.is_apart(1.0) else " (less than two standard errors: not significant)"
     more = "less" if found.mean < 1 else "more"
     return f"{format_share(apart, found.error)} {more} {words}{doubt}"

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cafe.errors import FileError
+from cafe.errors import FileError, check_path
 from cafe.federation import Federation
 from cafe.federation_files.clients_csv import load_csv
 from cafe.federation_files.clients_csv_writing import write_federation
@@ -51,7 +51,7 @@ def load_federation(path: str | Path) -> Federation:
         >>> cafe.load_federation("fleet.toml")
         Federation(100 clients of 1 kind, Exponential)
     """
-    path = Path(path)
+    path = check_path("path", path)
     loaders = {".toml": load_toml, ".csv": load_csv}
     if path.suffix.lower() not in loaders:
         raise FileError(

@@ -160,6 +160,8 @@ def _coded(client: ArrayLike | None, size: int) -> tuple[tuple[str, ...], NDArra
     if client is None:
         return (NAMELESS,), np.zeros(size, dtype=np.intp)
     given = client if isinstance(client, list) else np.asarray(client).tolist()
+    if np.ndim(client) > 1:
+        raise InputError(f"client must be a flat list of names. Got {np.ndim(client)} dimensions.")
     if not isinstance(given, list) or len(given) != size:
         count = len(given) if isinstance(given, list) else "a single value"
         raise InputError(f"client must have one name per observation ({size}). Got {count}.")

@@ -7,7 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+from cafe.errors import check_flag, check_progress
 from cafe.federation import Federation, total
+from cafe.keywords import explain_keywords
 from cafe.latency.base import Floats
 from cafe.planner.deadline_search import deadline_grid, deadline_range
 from cafe.planner.to_accuracy import ToAccuracy, trimmed_inverse
@@ -101,6 +103,7 @@ def _costs_per_report(e: Expectation) -> tuple[float, float, float, float]:
     return e.waste_per_gradient, per_report, e.round_duration * (inverse + 0.5), e.age
 
 
+@explain_keywords
 def frontier(
     federation: Federation,
     *,
@@ -135,6 +138,8 @@ def frontier(
         (9, 1.3)
     """
     check_federation(federation)
+    check_flag("close_when_all", close_when_all)
+    check_progress(progress)
     warnings, federation = presence_warnings(federation), federation.at_steps(steps).steady
     chosen = 1 if quorum is None else quorum
     target = federation.clients if close_when_all else None

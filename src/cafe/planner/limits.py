@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cafe.errors import InputError, did_you_mean, is_finite_number
+from cafe.errors import InputError, did_you_mean, is_finite_number, shorten
 from cafe.theory import Expectation
 
 # Whether each quantity rises (+1), falls (-1) or stays (0) when only the quorum grows.
@@ -32,10 +32,15 @@ class Limit:
     value: float
 
     def __post_init__(self) -> None:
-        if self.quantity not in WITH_QUORUM:
+        if not isinstance(self.quantity, str) or self.quantity not in WITH_QUORUM:
             hint = did_you_mean(self.quantity, WITH_QUORUM)
             raise InputError(f"No limit can be set on '{self.quantity}'. {hint}")
-        if not is_finite_number(self.value):
+        if type(self.sign) is not int or self.sign not in (-1, 1):
+            raise InputError(
+                "The sign of a limit must be +1 for an upper limit, or -1 for a lower one. "
+                f"Got {shorten(self.sign)}."
+            )
+        if isinstance(self.value, bool) or not is_finite_number(self.value):
             raise InputError(
                 f"The limit on {self.quantity} must be a finite number. Got {self.value}."
             )

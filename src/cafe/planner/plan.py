@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from cafe.errors import InfeasibleError
+from cafe.errors import InfeasibleError, check_flag, check_progress
 from cafe.federation import Federation
+from cafe.keywords import explain_keywords
 from cafe.planner.deadline_search import DeadlineSearch, Optimum
 from cafe.planner.goal_choice import GoalWord, choose_goal
 from cafe.planner.goals import Goal
@@ -25,6 +26,7 @@ from cafe.theory.setting import check_federation
 RATE_ERRORS = (-0.5, -0.1, 0.1, 0.5)
 
 
+@explain_keywords
 def plan(
     federation: Federation,
     *,
@@ -75,6 +77,8 @@ def plan(
         (1, 0.026, 2.38)
     """
     check_federation(federation)
+    check_flag("close_when_all", close_when_all)
+    check_progress(progress)
     federation = federation.at_steps(steps)
     if quorum is not None:
         check_quorum(quorum, federation.clients)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from cafe.errors import InputError, check_positive
 from cafe.federation import Federation, total
+from cafe.theory.setting import check_federation
 
 
 def pooled_quantile(federation: Federation, share: float) -> float:
@@ -16,6 +18,9 @@ def pooled_quantile(federation: Federation, share: float) -> float:
         >>> round(cafe.planner.pooled_quantile(federation, 0.95), 3)
         2.996
     """
+    check_federation(federation)
+    if check_positive("share", share) >= 1:
+        raise InputError(f"share must be below 1. Got {share!r}: the slowest reports never end.")
     weight = federation.number * np.broadcast_to(federation.availability, (federation.kinds,))
     low, high = 0.0, float(np.max(federation.latency.quantile(share)))
     for _ in range(60):

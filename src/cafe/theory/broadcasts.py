@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cafe.theory.as_printed import binomial, report_probability
+from cafe.errors import check_type
+from cafe.theory.as_printed import binomial, check_printed, report_probability
 from cafe.theory.counts import Turnout
 
 
@@ -16,6 +17,7 @@ def broadcasts_as_printed(clients: int, rate: float, quorum: int, deadline: floa
         >>> round(broadcasts_as_printed(clients=100, rate=1.0, quorum=40, deadline=0.5), 3)
         2.064
     """
+    check_printed(clients, rate, quorum, deadline)
     success = float(binomial(clients, report_probability(rate, deadline))[quorum:].sum())
     return 1 / success if success > 0 else float("inf")
 
@@ -30,4 +32,5 @@ def broadcasts(turnout: Turnout) -> float:
         >>> round(broadcasts(turnout), 3)
         2.064
     """
+    check_type("turnout", turnout, Turnout, "a cafe.theory.Turnout")
     return 1.0 / turnout.success if turnout.success > 0 else float("inf")

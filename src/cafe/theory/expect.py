@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from cafe.federation import Federation, total
+from cafe.keywords import explain_keywords
 from cafe.latency.base import Floats
 from cafe.theory.age import age_by_kind
 from cafe.theory.bound import Variance
@@ -23,6 +24,7 @@ from cafe.theory.waste import (
 )
 
 
+@explain_keywords
 def expect(
     federation: Federation,
     *,

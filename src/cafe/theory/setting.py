@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cafe.errors import InputError
+from cafe.errors import InputError, check_type
 from cafe.federation import Federation, total
 from cafe.latency.base import Floats
 from cafe.theory.counts import Turnout, check_deadline, check_quorum
@@ -135,6 +135,11 @@ class Setting:
     def used(self) -> float:
         """Expected number of reports used per round, failed rounds included."""
         return total(self.number, self.participation)
+
+
+def check_setting(setting: Setting) -> None:
+    """Raise an error unless the argument is a Setting."""
+    check_type("setting", setting, Setting, "a cafe.theory.Setting(federation, quorum, deadline)")
 
 
 def check_federation(federation: Federation) -> None:

@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from cafe.errors import InputError, did_you_mean
+from cafe.errors import check_choice
 from cafe.federation import total
-from cafe.theory.as_printed import binomial, report_probability
-from cafe.theory.setting import Setting
+from cafe.theory.as_printed import binomial, check_printed, report_probability
+from cafe.theory.setting import Setting, check_setting
 
 
 def waste_as_printed(clients: int, rate: float, quorum: int, deadline: float) -> float:
@@ -23,6 +23,7 @@ def waste_as_printed(clients: int, rate: float, quorum: int, deadline: float) ->
         >>> round(waste_as_printed(clients=100, rate=1.0, quorum=40, deadline=0.5), 2)
         81.49
     """
+    check_printed(clients, rate, quorum, deadline)
     p = report_probability(rate, deadline)
     p_n = binomial(clients, p)
     n = np.arange(quorum)
@@ -44,6 +45,7 @@ def waste_per_round(setting: Setting) -> float:
         >>> round(waste_per_round(setting), 2)
         39.49
     """
+    check_setting(setting)
     turnout, deadline = setting.turnout, setting.deadline
     waste = deadline * (turnout.mean_missing + turnout.reports_when_failed)
     if setting.target_turnout is None:
@@ -66,6 +68,7 @@ def processing_waste_per_round(setting: Setting) -> float:
         >>> round(processing_waste_per_round(setting), 2)
         34.53
     """
+    check_setting(setting)
     turnout = setting.turnout
     thrown_away = setting.reported_time * turnout.others_fall_short
     charged = setting.deadline * turnout.reports_when_failed
@@ -88,6 +91,7 @@ def absent_waste_per_round(setting: Setting) -> float | None:
         >>> round(absent_waste_per_round(setting), 2)
         5.0
     """
+    check_setting(setting)
     if setting.target_turnout is not None:
         return None
     share = np.broadcast_to(setting.federation.availability, setting.number.shape)
@@ -108,9 +112,8 @@ def agu_waste_per_update(setting: Setting, pool: Literal["round", "union"] = "ro
         >>> round(agu_waste_per_update(setting), 2)
         73.29
     """
-    if pool not in ("round", "union"):
-        hint = did_you_mean(pool, ["round", "union"])
-        raise InputError(f"pool must be 'round' or 'union'. Got '{pool}'. {hint}")
+    check_setting(setting)
+    check_choice("pool", pool, ["round", "union"])
     turnout, deadline = setting.turnout, setting.deadline
     if turnout.success == 0:
         return float("inf")

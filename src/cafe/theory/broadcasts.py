@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cafe.theory.as_printed import binomial, report_probability
+from cafe.theory.cohort_turnout import CohortTurnout
 from cafe.theory.counts import Turnout
 
 
@@ -20,7 +21,7 @@ def broadcasts_as_printed(clients: int, rate: float, quorum: int, deadline: floa
     return 1 / success if success > 0 else float("inf")
 
 
-def broadcasts(turnout: Turnout) -> float:
+def broadcasts(turnout: Turnout | CohortTurnout) -> float:
     """Expected rounds per update: E[C_b] = 1 / Pr(n >= M); infinite if no round can succeed.
 
     Example:

@@ -1,0 +1,122 @@
+"""Rounds of a random cohort that close at a target: their length, work, and late reports.
+
+The quantities are integrals over the time t of a round, of chances that concern the number n(t) of
+reports of the cohort by then. Each is a mixture over the number of all clients that would have
+reported by t; see :mod:`cafe.theory.cohort_turnout`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from cafe.federation import Federation, total
+from cafe.latency.base import Floats
+from cafe.theory.cohort_turnout import mean_over_others, mean_over_ready
+from cafe.theory.counts import Turnout
+from cafe.theory.draws import Draws
+from cafe.theory.duration import Duration, check_density, transition
+from cafe.theory.panels import integral
+
+@dataclass(frozen=True, eq=False)
+class CohortRounds:
+    """Rounds that invite a random cohort and close at a target, seen at any time.
+
+    Attributes:
+        federation: the clients.
+        cohort: C, how many of them are invited.
+        target: K, the number of reports at which a round closes, at most C.
+        pool: the number of reports by t if all clients were invited, by t; shared between cohorts.
+
+    Example:
+        >>> import cafe
+        >>> from cafe.theory.cohort_rounds import CohortRounds
+        >>> federation = cafe.Federation(clients=20, latency=cafe.Exponential(1.0))
+        >>> rounds = CohortRounds(federation, cohort=4, target=2)
+        >>> round(rounds.closing(100.0)[0].mean, 6)  # 1/4 + 1/3
+        0.583333
+    """
+
+    federation: Federation
+    cohort: int
+    target: int
+    pool: dict[float, Turnout] = field(default_factory=dict)
+
+    @property
+    def invitation(self) -> float:
+        """C / N, the probability that a client is invited."""
+        return self.cohort / self.federation.clients
+
+    def open(self, t: float) -> tuple[float, float]:
+        """Pr(the round is open at t), and the expected number of clients at work at t."""
+        everyone = self._everyone(t)
+        failure = min(mean_over_ready(everyone, self._log_open, everyone.untilted), 1.0)
+        reports = mean_over_ready(everyone, self._log_reports, everyone.untilted)
+        return failure, max(self.cohort * failure - self.invitation * reports, 0.0)
+
+    def reached(self, t: float) -> Floats:
+        """Each kind's Pr(the other invited clients have reached the target by t | k is invited)."""
+        everyone = self._everyone(t)
+        found = mean_over_others(everyone, self._log_reached, everyone.untilted)
+        return np.minimum(found, 1.0)
+
+    def closing(self, deadline: float) -> tuple[Duration, float]:
+        """The length of a round with this deadline, and its client-seconds, used or wasted."""
+        federation = self.federation
+        start, end = self._transition(deadline)
+
+        def integrand(t: float) -> Floats:
+            failure, working = self.open(t)
+            return np.array([failure, 2.0 * t / end * failure, working / self.cohort])
+
+        found = integral(integrand, start, end, federation.latency.breaks())
+        mean, second, work = map(float, found)
+        # Before `start` no round closes, so an invited client works for E[min(X, start)] there.
+        waits = federation.availability * federation.latency.mean_below(start)
+        waits = np.broadcast_to(waits + start * federation.miss(start), (federation.kinds,))
+        full = start + mean - deadline * self.open(deadline)[0]
+        return (
+            Duration(start + mean, start**2 + end * second, max(full, 0.0)),
+            self.invitation * total(federation.number, waits) + self.cohort * work,
+        )
+
+    def overtaken(self, deadline: float) -> Floats:
+        """Each kind's Pr(a client is invited and reports by the deadline, but after the target)."""
+        federation = self.federation
+        check_density(federation.latency, deadline)
+        start, end = self._transition(deadline)
+
+        def integrand(t: float) -> Floats:
+            density = federation.availability * np.exp(federation.latency.logpdf(t))
+            scaled = np.broadcast_to((end - start) * density, (federation.kinds,))
+            return np.asarray(scaled * self.reached(t))
+
+        found = integral(integrand, start, end, federation.latency.breaks())
+        late = found / max(end - start, 1e-300) + federation.report(deadline) - federation.report(end)
+        return np.asarray(self.invitation * np.maximum(late, 0.0))
+
+    def _transition(self, deadline: float) -> tuple[float, float]:
+        return transition(self.federation, self.target, deadline, self.cohort)
+
+    def _everyone(self, t: float) -> Turnout:
+        if t not in self.pool:
+            self.pool[t] = Turnout.of(self.federation, 1, t)
+        return self.pool[t]
+
+    @cached_property
+    def _log_open(self) -> Floats:
+        """Log Pr(n < K | v of all clients have reported)."""
+        return Draws(self.federation.clients, self.cohort, self.target).log_short
+
+    @cached_property
+    def _log_reports(self) -> Floats:
+        """Log E[n; n < K | v], up to the factor C / N."""
+        fewer = Draws(self.federation.clients - 1, self.cohort - 1, self.target - 1).log_short
+        return np.append(-np.inf, np.log(np.arange(1.0, fewer.size + 1.0)) + fewer)
+
+    @cached_property
+    def _log_reached(self) -> Floats:
+        """Log Pr(n >= K | v), for the other clients of an invited one."""
+        return Draws(self.federation.clients - 1, self.cohort - 1, self.target).log_enough

@@ -18,7 +18,7 @@ from cafe.theory.cohort_turnout import mean_over_others, mean_over_ready
 from cafe.theory.counts import Turnout
 from cafe.theory.draws import Draws
 from cafe.theory.duration import Duration, check_density, transition
-from cafe.theory.panels import integral
+from cafe.theory.panels import integral, integral_against
 
 @dataclass(frozen=True, eq=False)
 class CohortRounds:
@@ -88,13 +88,14 @@ class CohortRounds:
         check_density(federation.latency, deadline)
         start, end = self._transition(deadline)
 
-        def integrand(t: float) -> Floats:
-            density = federation.availability * np.exp(federation.latency.logpdf(t))
-            scaled = np.broadcast_to((end - start) * density, (federation.kinds,))
-            return np.asarray(scaled * self.reached(t))
+        def density(t: float) -> Floats:
+            found = federation.availability * np.exp(federation.latency.logpdf(t))
+            return np.broadcast_to(found, (federation.kinds,))
 
-        found = integral(integrand, start, end, federation.latency.breaks())
-        late = found / max(end - start, 1e-300) + federation.report(deadline) - federation.report(end)
+        late = integral_against(
+            self.reached, federation.report, density, start, end, federation.latency.breaks()
+        )
+        late = late + federation.report(deadline) - federation.report(end)
         return np.asarray(self.invitation * np.maximum(late, 0.0))
 
     def _transition(self, deadline: float) -> tuple[float, float]:

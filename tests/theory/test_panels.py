@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cafe.latency.base import Floats
-from cafe.theory.panels import integral, integral_against
+from cafe.theory.panels import Panels, integral, integral_against
 
 NO_BREAKS = np.empty(0)
 
@@ -38,7 +38,8 @@ def test_steps_against_each_other(width: float, many: int) -> None:
 
 
 def test_panels_end_at_jumps() -> None:
-    found = integral(lambda t: np.array([float(t > 0.3)]), 0.0, 1.0, np.array([0.3, 7.0]))
+    jumps = np.array([0.3, 7.0])
+    found = integral(lambda t: np.array([float(t > 0.3)]), 0.0, 1.0, jumps)
     assert found[0] == pytest.approx(0.7, rel=1e-14)
     many = np.linspace(0.0, 1.0, 400)
     found = integral(lambda t: np.array([t, float(t > 0.3)]), 0.0, 1.0, many)
@@ -46,4 +47,18 @@ def test_panels_end_at_jumps() -> None:
 
 
 def test_an_empty_range() -> None:
-    assert integral(lambda t: np.array([1.0, t]), 2.0, 2.0, NO_BREAKS).tolist() == [0.0, 0.0]
+    found = integral(lambda t: np.array([1.0, t]), 2.0, 2.0, NO_BREAKS)
+    assert found.tolist() == [0.0, 0.0]
+
+
+def test_integrals_to_several_times_share_their_parts() -> None:
+    asked = []
+
+    def integrate(low: float, high: float) -> Floats:
+        asked.append((low, high))
+        return integral(lambda t: np.array([t]), low, high, NO_BREAKS)
+
+    panels = Panels(integrate, 0.0)
+    for time in (4.0, 6.0, 5.0, 6.0):
+        assert panels.until(time) == pytest.approx([time**2 / 2])
+    assert asked == [(0.0, 4.0), (4.0, 6.0), (4.0, 5.0)]

@@ -18,7 +18,7 @@ from cafe.theory.cohort_turnout import mean_over_others, mean_over_ready
 from cafe.theory.counts import Turnout
 from cafe.theory.draws import Draws
 from cafe.theory.duration import Duration, check_density, transition
-from cafe.theory.panels import integral, integral_against
+from cafe.theory.panels import Panels, integral, integral_against
 
 @dataclass(frozen=True, eq=False)
 class CohortRounds:
@@ -65,20 +65,16 @@ class CohortRounds:
     def closing(self, deadline: float) -> tuple[Duration, float]:
         """The length of a round with this deadline, and its client-seconds, used or wasted."""
         federation = self.federation
-        start, end = self._transition(deadline)
-
-        def integrand(t: float) -> Floats:
-            failure, working = self.open(t)
-            return np.array([failure, 2.0 * t / end * failure, working / self.cohort])
-
-        found = integral(integrand, start, end, federation.latency.breaks())
-        mean, second, work = map(float, found)
+        start, end = self._reached_between(deadline)
+        mean, scaled, work = 0.0, 0.0, 0.0
+        if end > start:
+            mean, scaled, work = map(float, self._open_panels.until(end))
         # Before `start` no round closes, so an invited client works for E[min(X, start)] there.
         waits = federation.availability * federation.latency.mean_below(start)
         waits = np.broadcast_to(waits + start * federation.miss(start), (federation.kinds,))
         full = start + mean - deadline * self.open(deadline)[0]
         return (
-            Duration(start + mean, start**2 + end * second, max(full, 0.0)),
+            Duration(start + mean, start**2 + self._last * scaled, max(full, 0.0)),
             self.invitation * total(federation.number, waits) + self.cohort * work,
         )
 
@@ -86,20 +82,59 @@ class CohortRounds:
         """Each kind's Pr(a client is invited and reports by the deadline, but after the target)."""
         federation = self.federation
         check_density(federation.latency, deadline)
-        start, end = self._transition(deadline)
+        start, end = self._reached_between(deadline)
+        late = np.zeros(federation.kinds)
+        if end > start:
+            late = self._late_panels.until(end)
+        late = late + federation.report(deadline) - federation.report(end)
+        return np.asarray(self.invitation * np.maximum(late, 0.0))
+
+    @cached_property
+    def _range(self) -> tuple[float, float]:
+        """When the target is reached, if there is no deadline."""
+        longest = float(np.max(self.federation.latency.quantile(1.0 - 1e-12)))
+        return transition(self.federation, self.target, longest, self.cohort)
+
+    @property
+    def _last(self) -> float:
+        return self._range[1]
+
+    def _reached_between(self, deadline: float) -> tuple[float, float]:
+        start, end = self._range
+        return min(start, deadline), min(end, deadline)
+
+    @cached_property
+    def _open_panels(self) -> Panels:
+        def function(t: float) -> Floats:
+            failure, working = self.open(t)
+            return np.array([failure, 2.0 * t / self._last * failure, working / self.cohort])
+
+        def integrate(low: float, high: float) -> Floats:
+            breaks = self.federation.latency.breaks()
+            return integral(function, low, high, breaks, self._count(low, high))
+
+        return Panels(integrate, self._range[0])
+
+    @cached_property
+    def _late_panels(self) -> Panels:
+        federation = self.federation
 
         def density(t: float) -> Floats:
             found = federation.availability * np.exp(federation.latency.logpdf(t))
             return np.broadcast_to(found, (federation.kinds,))
 
-        late = integral_against(
-            self.reached, federation.report, density, start, end, federation.latency.breaks()
-        )
-        late = late + federation.report(deadline) - federation.report(end)
-        return np.asarray(self.invitation * np.maximum(late, 0.0))
+        def integrate(low: float, high: float) -> Floats:
+            breaks = federation.latency.breaks()
+            return integral_against(
+                self.reached, federation.report, density, low, high, breaks,
+                self._count(low, high),
+            )  # fmt: skip
 
-    def _transition(self, deadline: float) -> tuple[float, float]:
-        return transition(self.federation, self.target, deadline, self.cohort)
+        return Panels(integrate, self._range[0])
+
+    def _count(self, low: float, high: float) -> int:
+        """Panels to begin with: one if a known integral is only extended a little."""
+        return 4 if low == self._range[0] else 1 if high < 1.5 * low else 2
 
     def _everyone(self, t: float) -> Turnout:
         if t not in self.pool:

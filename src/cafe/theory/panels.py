@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -29,8 +30,46 @@ _SLOPE = np.stack(
 _ENDS = legendre.legvander(np.array([-1.0, 1.0]), ORDER - 1) @ _COEFFICIENTS
 
 
+@dataclass(frozen=True, eq=False)
+class Panels:
+    """An integral in parts, which grows with the time to which it is asked for.
+
+    Attributes:
+        integrate: the integral from one time to another.
+        start: the first time.
+        known: the ends of the panels after ``start``, and the integral from ``start`` to each.
+
+    Example:
+        >>> import numpy as np
+        >>> from cafe.theory.panels import Panels, integral
+        >>> line = lambda low, high: integral(lambda t: np.array([t]), low, high, np.empty(0), 1)
+        >>> panels = Panels(line, 0.0)
+        >>> panels.until(4.0), panels.until(2.0)
+        (array([8.]), array([2.]))
+    """
+
+    integrate: Callable[[float, float], Floats]
+    start: float
+    known: list[tuple[float, Floats]] = field(default_factory=list)
+
+    def until(self, time: float) -> Floats:
+        """The integral from ``start`` to this time."""
+        before = [item for item in self.known if item[0] <= time]
+        first, found = before[-1] if before else (self.start, None)
+        if first < time or found is None:
+            part = self.integrate(first, time)
+            found = part if found is None else found + part
+            self.known.append((time, found))
+            self.known.sort(key=lambda item: item[0])
+        return found
+
+
 def integral(
-    function: Callable[[float], Floats], start: float, end: float, breaks: Floats
+    function: Callable[[float], Floats],
+    start: float,
+    end: float,
+    breaks: Floats,
+    panels: int = PANELS,
 ) -> Floats:
     """The integral from start to end of functions whose values are of the order of 1.
 
@@ -43,6 +82,7 @@ def integral(
         start: the first time.
         end: the last time.
         breaks: times at which the function may jump.
+        panels: the number of panels to begin with.
 
     Example:
         >>> import numpy as np
@@ -51,7 +91,7 @@ def integral(
         array([2.])
     """
     found = 0.0 * function(end)
-    for low, high, values in _panels(function, start, end, breaks):
+    for low, high, values in _panels(function, start, end, breaks, panels):
         found = found + 0.5 * (high - low) * np.einsum("i,i...->...", WEIGHTS, values)
     return np.asarray(found)
 
@@ -63,6 +103,7 @@ def integral_against(
     start: float,
     end: float,
     breaks: Floats,
+    panels: int = PANELS,
 ) -> Floats:
     """The integrals from start to end of A dF, for functions A and distributions F with densities.
 
@@ -78,6 +119,7 @@ def integral_against(
         start: the first time.
         end: the last time.
         breaks: times at which the functions may have a kink.
+        panels: the number of panels to begin with.
 
     Example:
         >>> import numpy as np
@@ -91,7 +133,7 @@ def integral_against(
         return np.stack([function(t), distribution(t)])
 
     found = 0.0 * function(end)
-    for low, high, values in _panels(both, start, end, breaks):
+    for low, high, values in _panels(both, start, end, breaks, panels):
         half, centre = 0.5 * (high - low), 0.5 * (high + low)
         a, f = values[:, 0], values[:, 1]
         peaks = np.array([density(float(centre + half * x)) for x in NODES])
@@ -108,13 +150,13 @@ def integral_against(
 
 
 def _panels(
-    function: Callable[[float], Floats], start: float, end: float, breaks: Floats
+    function: Callable[[float], Floats], start: float, end: float, breaks: Floats, panels: int
 ) -> Iterator[tuple[float, float, Floats]]:
     """The ends of each panel, and the values at its nodes."""
     if end <= start:
         return
     inside = breaks[(breaks > start) & (breaks < end)]
-    even = np.linspace(start, end, PANELS + 1)
+    even = np.linspace(start, end, panels + 1)
     if inside.size > MOST_BREAKS:
         even, inside = np.linspace(start, end, 2 * MOST_BREAKS), inside[:0]
     edges = np.unique(np.concatenate([even, inside]))

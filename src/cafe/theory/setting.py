@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +29,8 @@ class Setting:
             deadline, as in the paper.
         cohort: how many clients are invited in a round, drawn uniformly without replacement. None,
             or the number of all clients, invites all of them, as in the paper.
+        rounds: calculations that settings with the same clients, cohort and target share; made if
+            left out.
     """
 
     federation: Federation
@@ -36,6 +38,7 @@ class Setting:
     deadline: float
     target: int | None = None
     cohort: int | None = None
+    rounds: CohortRounds | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_federation(self.federation)
@@ -144,6 +147,8 @@ class Setting:
     def _rounds(self) -> CohortRounds:
         assert self.target is not None
         assert self.cohort is not None
+        if self.rounds is not None:
+            return self.rounds
         return CohortRounds(self.federation, self.cohort, self.target)
 
     @cached_property

@@ -20,9 +20,11 @@ def explain_plan(plan: Plan) -> tuple[str, str, str]:
     """The plan in three sentences: what to do, what it costs, and why."""
     e = plan.expected
     reports = "report" if plan.quorum == 1 else "reports"
+    wait = f"Wait {plan.deadline:.4g} s and accept a round with at least {plan.quorum} {reports}"
+    if plan.search.cohort is not None or plan.search.target is not None:
+        wait = invitation_sentence(plan)
     what = (
-        f"Wait {plan.deadline:.4g} s and accept a round with at least {plan.quorum} {reports}: "
-        f"{e.expected_reports:,.4g} of {plan.federation.clients:,} clients report by then "
+        f"{wait}: {e.expected_reports:,.4g} of {plan.cohort:,} clients report by then "
         f"on average, and {e.success_probability:.2%} of rounds succeed."
     )
     costs = (
@@ -32,6 +34,15 @@ def explain_plan(plan: Plan) -> tuple[str, str, str]:
         f"the mean age of the clients is {e.age:.4g} s, the worst {e.worst_age:.4g} s."
     )
     return what, costs, _why(plan)
+
+
+def invitation_sentence(plan: Plan) -> str:
+    """What to do in a round, without its end: whom to invite, when to close, and how long to wait."""
+    close = "" if plan.target is None else f"close at {plan.target:,} reports, "
+    return (
+        f"Invite {plan.cohort:,} of {plan.federation.clients:,} clients, {close}"
+        f"accept at least {plan.quorum:,}, wait at most {plan.deadline:.4g} s"
+    )
 
 
 def _why(plan: Plan) -> str:
@@ -77,7 +88,7 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
     e, found = plan.expected, []
     for warning in plan.federation_warnings:
         found.append(warning)
-    if e.everybody_probability > EVERYBODY and not plan.search.close_when_all:
+    if e.everybody_probability > EVERYBODY and plan.target is None:
         found.append(
             f"All clients report before the deadline with probability "
             f"{e.everybody_probability:.2f}, but the model assumes that every round lasts until "

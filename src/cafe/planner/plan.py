@@ -10,6 +10,7 @@ import numpy as np
 
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Federation, total
+from cafe.planner.cohort_search import Size, choose_cohort
 from cafe.planner.deadline_search import DeadlineSearch, Optimum
 from cafe.planner.goals import Goal, Prices
 from cafe.planner.limits import Limit, build_limits
@@ -28,6 +29,8 @@ def plan(
     waste_price: float | None = None,
     broadcast_price: float | None = None,
     quorum: int | None = None,
+    cohort: Size = None,
+    target: Size = None,
     goal: Goal | None = None,
     at_most: Mapping[str, float] | None = None,
     at_least: Mapping[str, float] | None = None,
@@ -43,6 +46,12 @@ def plan(
             alpha_w.
         broadcast_price: extra mean age you accept to save one broadcast, the paper's alpha_b.
         quorum: keep this quorum and choose the deadline only.
+        cohort: how many clients to invite in a round, drawn at random: a number, ``"auto"`` to let
+            the plan choose it, or ``"all"``. If left out, all clients are invited; but if a number
+            is given as target, the cohort is chosen.
+        target: at how many reports to close a round: a number, ``"auto"`` to let the plan choose
+            it, or ``"all"`` to close when all invited clients have reported. If left out, a round
+            lasts until its deadline.
         goal: a cost to minimise instead of J, such as a :class:`~cafe.planner.ToGap`.
         at_most: upper limits by name of quantity, such as ``{"waste": 30, "deadline": 2}``.
         at_least: lower limits, such as ``{"success_probability": 0.9}``.
@@ -62,6 +71,12 @@ def plan(
         >>> found = cafe.plan(federation, waste_price=0.1, broadcast_price=1.0)
         >>> found.quorum, round(found.deadline, 3), round(found.cost, 3)
         (1, 0.026, 2.38)
+
+        To get 10 reports in each round, invite more than 10 clients:
+
+        >>> found = cafe.plan(federation, waste_price=0.1, broadcast_price=1.0, target=10)
+        >>> found.cohort, found.target, round(found.expected.round_duration, 2)
+        (100, 10, 0.11)
     """
     check_federation(federation)
     federation = federation.at_steps(steps)
@@ -79,7 +94,26 @@ def plan(
     search = DeadlineSearch(
         federation.steady, goal, build_limits(at_most, at_least), quorum, close_when_all
     )
-    return Plan(search, tuple(search.optima(progress)), presence_warnings(federation))
+    warnings = presence_warnings(federation)
+    if cohort is not None or target is not None:
+        if close_when_all:
+            raise InputError(
+                "Give close_when_all, or a cohort or a target, not both. A target of 'all' closes "
+                "a round when all invited clients have reported."
+            )
+        choosing, searching = _halves(progress)
+        search = choose_cohort(search, cohort, target, choosing)
+        warnings, progress = presence_warnings(federation, search.cohort), searching
+    return Plan(search, tuple(search.optima(progress)), warnings)
+
+
+def _halves(
+    progress: ProgressCallback | None,
+) -> tuple[ProgressCallback | None, ProgressCallback | None]:
+    """Progress in two halves of the work."""
+    if progress is None:
+        return None, None
+    return (lambda done: progress(done / 2)), (lambda done: progress((1 + done) / 2))
 
 
 @dataclass(frozen=True)
@@ -142,6 +176,26 @@ class Plan:
         return self.local_optima[0].quorum
 
     @property
+    def cohort(self) -> int:
+        """C, how many clients to invite in a round: all of them unless a cohort was planned."""
+        return self.search.invited
+
+    @property
+    def target(self) -> int | None:
+        """K, the number of reports at which to close a round; None to wait until the deadline."""
+        return self.search.closing
+
+    @property
+    def rules(self) -> dict[str, int | float]:
+        """The arguments of :func:`cafe.policies.mcu` that run the plan: ``mcu(**plan.rules)``."""
+        found: dict[str, int | float] = {"quorum": self.quorum, "deadline": self.deadline}
+        if self.cohort < self.federation.clients:
+            found["cohort"] = self.cohort
+        if self.target is not None:
+            found["target"] = self.target
+        return found
+
+    @property
     def deadline(self) -> float:
         """T, how long to wait."""
         return self.local_optima[0].deadline
@@ -195,17 +249,25 @@ class Plan:
         clients, choices = self.federation.clients, []
         means = np.broadcast_to(self.federation.latency.mean(), (self.federation.kinds,))
         mean = total(self.federation.number, means) / clients
-        target = clients if self.search.close_when_all else None
+        cohort = self.search.cohort
+        target = self.target
         if np.isfinite(mean):
             choices.append(("quorum 1, deadline = mean", 1, mean, target))
         choices.append(
             ("quorum 1, deadline = p95", 1, pooled_quantile(self.federation, 0.95), target)
         )
         last = float(np.max(self.federation.latency.quantile(1 - 1e-3 / clients)))
-        choices.append(("wait for all, closing early", clients, last, clients))
+        if cohort is None:
+            choices.append(("wait for all, closing early", clients, last, clients))
+        else:
+            invited = self.target or self.cohort
+            choices.append(("invite no spare clients, wait for all", invited, last, invited))
         rivals = []
         for name, quorum, deadline, closing in choices:
-            expected = expect(self.federation, quorum=quorum, deadline=deadline, target=closing)
+            who = quorum if cohort is not None and quorum > 1 else cohort
+            expected = expect(
+                self.federation, quorum=quorum, deadline=deadline, target=closing, cohort=who
+            )
             broken = tuple(x for x in self.search.limits if not x.keeps(expected))
             rivals.append(Rival(name, self.goal.cost(expected), expected, broken))
         return tuple(rivals)
@@ -237,9 +299,11 @@ class Plan:
 
     def to_dict(self) -> dict[str, object]:
         """The plan as plain values, ready for JSON."""
+        extra = {name: self.rules[name] for name in ("cohort", "target") if name in self.rules}
         return {
             "quorum": self.quorum,
             "deadline": self.deadline,
+            **extra,
             "cost": self.cost,
             "goal": self.goal.describe(),
             "expected": self.expected.to_dict(),

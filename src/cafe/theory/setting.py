@@ -139,15 +139,13 @@ class Setting:
     @cached_property
     def _early(self) -> tuple[Duration, float]:
         assert self.target is not None
-        if self.cohort is not None:
+        if self._rounds is not None:
             return self._rounds.closing(self.deadline)
         return early_close(self.federation, self.target, self.deadline)
 
     @cached_property
-    def _rounds(self) -> CohortRounds:
-        assert self.target is not None
-        assert self.cohort is not None
-        if self.rounds is not None:
+    def _rounds(self) -> CohortRounds | None:
+        if self.rounds is not None or self.cohort is None or self.target is None:
             return self.rounds
         return CohortRounds(self.federation, self.cohort, self.target)
 
@@ -178,7 +176,7 @@ class Setting:
     def overtaken(self) -> Floats:
         """Each kind's Pr(a client reports by the deadline, but after the target was reached)."""
         assert self.target is not None
-        if self.cohort is not None:
+        if self._rounds is not None:
             return self._rounds.overtaken(self.deadline)
         return overtaken_probability(self.federation, self.target, self.deadline)
 

@@ -18,12 +18,14 @@ from cafe.planner.deadline_search import DeadlineSearch, Optimum
 from cafe.planner.goals import Goal, Prices
 from cafe.planner.representatives import representatives
 from cafe.progress import ProgressCallback
+from cafe.theory import Turnout
 
 KINDS = 64  # kinds of the federation on which cohorts and targets are compared
 SHARES = (0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.9999)  # of reports by a deadline
+REACH = 0.9  # the share of rounds that must reach a given target
 OVER = (1.0, 1.1, 1.2, 1.35, 1.55, 1.8, 2.2, 3.0, 5.0, 10.0, 30.0, 100.0)  # cohort / target
-PARTS = (1.0, 0.9, 0.75, 0.6, 0.4, 0.2)  # target / cohort
-PER_DECADE = 4  # cohorts on the grid, if no target is given
+PARTS = (1.0, 0.85, 0.6, 0.3)  # target / cohort
+PER_DECADE = 3  # cohorts on the grid, if no target is given
 STEPS = (1.2, 1.08, 1.03, 1.01)  # factors of the refinement
 
 Size = int | Literal["auto", "all"] | None
@@ -66,7 +68,7 @@ def choose_cohort(
 
     With a target of its own, a goal that does not charge for work would always invite all clients.
     Then the cohort with the least cost x cohort is chosen: 1 % more invitations must save 1 % of
-    the cost.
+    the cost. A target that is given must be reached by the deadline in 90 % of rounds.
 
     Raises:
         InfeasibleError: if no cohort and target keep the limits.
@@ -74,6 +76,8 @@ def choose_cohort(
     clients = search.federation.clients
     check_size("The cohort", cohort, clients)
     check_size("The target", target, clients)
+    if isinstance(target, int | np.integer):
+        search = replace(search, reach=REACH)
     if cohort is None:
         cohort = "auto" if isinstance(target, int | np.integer) else "all"
     if cohort == "all":
@@ -156,6 +160,7 @@ class _Grid:
     few: Federation
     overbook: bool
     scores: dict[Pair, float] = field(default_factory=dict)
+    pool: dict[float, Turnout] = field(default_factory=dict)
 
     def best(self, pairs: Iterable[Pair], progress: ProgressCallback | None) -> Pair:
         """The best of the pairs; the one that invites fewest if several are equally good."""
@@ -176,7 +181,9 @@ class _Grid:
 
     def _score(self, pair: Pair) -> float:
         cohort, target = pair
-        search = replace(self.search, federation=self.few, cohort=cohort, target=target)
+        search = replace(
+            self.search, federation=self.few, cohort=cohort, target=target, pool=self.pool
+        )
         deadlines = search.some_deadlines(SHARES)
         found = [o for t in deadlines if (o := search.at(t)) is not None]
         if not found:
@@ -187,7 +194,7 @@ class _Grid:
         return best.cost * (cohort if self.overbook else 1.0)
 
     def _beside(self, search: DeadlineSearch, best: Optimum, factor: float) -> list[Optimum]:
-        low, high = search.deadlines
+        low, high = search.allowed(0.0, np.inf)
         times = [best.deadline / factor, best.deadline * factor]
         found = [search.at(t) for t in times if low <= t <= high]
         return [o for o in found if o is not None]

@@ -7,7 +7,7 @@ the basins of all of them first.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ from cafe.planner.representatives import representatives
 from cafe.progress import ProgressCallback
 from cafe.theory import Expectation, Setting, expect
 from cafe.theory.cohort_rounds import CohortRounds
+from cafe.theory.counts import Turnout
 
 PER_DECADE = 16
 FEWEST = 1e-6  # expected reports below which a deadline is too short to be useful
@@ -57,6 +58,8 @@ class DeadlineSearch:
         close_when_all: whether rounds close as soon as all invited clients have reported.
         cohort: how many clients are invited; None invites all of them.
         target: the number of reports at which rounds close; None waits until the deadline.
+        reach: the least probability that a round reaches the target by its deadline.
+        pool: turnouts of all clients by time, which searches of the same federation share.
     """
 
     federation: Federation
@@ -66,6 +69,8 @@ class DeadlineSearch:
     close_when_all: bool = False
     cohort: int | None = None
     target: int | None = None
+    reach: float = 0.0
+    pool: dict[float, Turnout] | None = field(default=None, repr=False)
 
     def expect(self, quorum: int, deadline: float) -> Expectation:
         """The expected quantities with this quorum and deadline."""
@@ -97,18 +102,28 @@ class DeadlineSearch:
         """What rounds with different deadlines share; None for rounds without cohort and target."""
         if self.closing is None or (self.cohort is None and self.target is None):
             return None
-        return CohortRounds(self.federation, self.invited, self.closing)
+        if self.pool is None:
+            return CohortRounds(self.federation, self.invited, self.closing)
+        origin, _ = deadline_range(self.federation)
+        return CohortRounds(self.federation, self.invited, self.closing, self.pool, origin)
+
+    def reaches(self, deadline: float) -> bool:
+        """Whether rounds with this deadline reach the target often enough."""
+        if self.reach == 0.0 or self._rounds is None:
+            return True
+        missed, _ = self._rounds.open(deadline)
+        return 1.0 - missed >= self.reach
 
     @cached_property
     def sketch(self) -> DeadlineSearch:
         """The same search on fewer kinds of client, if this one is slow; its costs are near."""
         if self.target is None or self.federation.kinds <= SKETCHED:
             return self
-        return replace(self, federation=representatives(self.federation, SKETCHED))
+        return replace(self, federation=representatives(self.federation, SKETCHED), pool=None)
 
     def some_deadlines(self, shares: Sequence[float]) -> list[float]:
         """Deadlines by which these shares of all reports arrive, within the limits."""
-        low, high = self._allowed(*deadline_range(self.federation))
+        low, high = self.allowed(*deadline_range(self.federation))
         weight = self.federation.number * np.broadcast_to(
             self.federation.availability, (self.federation.kinds,)
         )
@@ -122,7 +137,7 @@ class DeadlineSearch:
                     (early, middle) if arrived >= share * weight.sum() else (middle, late)
                 )
             found.append(late)
-        return sorted({low, high, *found} if self.limits else set(found))
+        return sorted(set(found))
 
     def quorums(self) -> tuple[int, int]:
         """The smallest and largest quorum to choose from, before limits apply."""
@@ -130,6 +145,8 @@ class DeadlineSearch:
 
     def at(self, deadline: float) -> Optimum | None:
         """The best quorum at a deadline, or None if no quorum keeps the limits."""
+        if not self.reaches(deadline):
+            return None
         low, high = allowed_quorums(
             lambda m: self.expect(m, deadline), *self.quorums(), self.limits
         )
@@ -146,9 +163,9 @@ class DeadlineSearch:
         low, high = deadline_range(self.federation)
         if not self.limits:
             low, high = self._narrowed(low, high)
-        return self._allowed(low, high)
+        return self.allowed(low, high)
 
-    def _allowed(self, low: float, high: float) -> tuple[float, float]:
+    def allowed(self, low: float, high: float) -> tuple[float, float]:
         """The range within the limits on the deadline."""
         own = [limit for limit in self.limits if limit.quantity == "deadline"]
         longest = [limit.value for limit in own if limit.sign > 0]
@@ -303,6 +320,7 @@ class DeadlineSearch:
         def cost(log_deadline: float) -> float:
             expected = self.expect(here.quorum, float(np.exp(log_deadline)))
             kept = all(limit.keeps(expected) for limit in self.limits)
+            kept = kept and self.reaches(expected.deadline)
             value = self.goal.cost(expected) if kept else np.inf
             return min(value, float(np.finfo(float).max))
 
@@ -314,6 +332,12 @@ class DeadlineSearch:
 
     def why_not(self, grid: Floats) -> str:
         """The error message that says which limit cannot be kept, and by how much it is missed."""
+        if not any(self.reaches(float(t)) for t in grid):
+            return (
+                f"The target of {self.closing} reports cannot be reached in {self.reach:.0%} of "
+                f"rounds by any allowed deadline if {self.invited} clients are invited. Lower the "
+                "target, invite more clients, or relax a limit on the deadline."
+            )
         # All quantities are monotone in the quorum, so each one's extremes are at its ends.
         ends = sorted(set(self.quorums()))
         candidates = [self.expect(m, float(t)) for t in grid for m in ends]

@@ -51,7 +51,7 @@ def plan(
             is given as target, the cohort is chosen.
         target: at how many reports to close a round: a number, ``"auto"`` to let the plan choose
             it, or ``"all"`` to close when all invited clients have reported. If left out, a round
-            lasts until its deadline.
+            lasts until its deadline. A number must be reached in 90 % of rounds.
         goal: a cost to minimise instead of J, such as a :class:`~cafe.planner.ToGap`.
         at_most: upper limits by name of quantity, such as ``{"waste": 30, "deadline": 2}``.
         at_least: lower limits, such as ``{"success_probability": 0.9}``.

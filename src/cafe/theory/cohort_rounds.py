@@ -29,6 +29,8 @@ class CohortRounds:
         cohort: C, how many of them are invited.
         target: K, the number of reports at which a round closes, at most C.
         pool: the number of reports by t if all clients were invited, by t; shared between cohorts.
+        origin: integrals begin at this time, at which no client has reported yet, so that cohorts
+            and targets use the same times; if None, when the target can be reached first.
 
     Example:
         >>> import cafe
@@ -43,6 +45,7 @@ class CohortRounds:
     cohort: int
     target: int
     pool: dict[float, Turnout] = field(default_factory=dict)
+    origin: float | None = None
 
     @property
     def invitation(self) -> float:
@@ -51,14 +54,14 @@ class CohortRounds:
 
     def open(self, t: float) -> tuple[float, float]:
         """Pr(the round is open at t), and the expected number of clients at work at t."""
-        everyone = self._everyone(t)
+        everyone = self.everyone(t)
         failure = min(mean_over_ready(everyone, self._log_open, everyone.untilted), 1.0)
         reports = mean_over_ready(everyone, self._log_reports, everyone.untilted)
         return failure, max(self.cohort * failure - self.invitation * reports, 0.0)
 
     def reached(self, t: float) -> Floats:
         """Each kind's Pr(the other invited clients have reached the target by t | k is invited)."""
-        everyone = self._everyone(t)
+        everyone = self.everyone(t)
         found = mean_over_others(everyone, self._log_reached, everyone.untilted)
         return np.minimum(found, 1.0)
 
@@ -93,7 +96,8 @@ class CohortRounds:
     def _range(self) -> tuple[float, float]:
         """When the target is reached, if there is no deadline."""
         longest = float(np.max(self.federation.latency.quantile(1.0 - 1e-12)))
-        return transition(self.federation, self.target, longest, self.cohort)
+        start, end = transition(self.federation, self.target, longest, self.cohort)
+        return start if self.origin is None else min(self.origin, start), end
 
     @property
     def _last(self) -> float:
@@ -134,9 +138,12 @@ class CohortRounds:
 
     def _count(self, low: float, high: float) -> int:
         """Panels to begin with: one if a known integral is only extended a little."""
-        return 4 if low == self._range[0] else 1 if high < 1.5 * low else 2
+        if low == self._range[0] and self.origin is None:
+            return 4
+        return 1 if high < 1.5 * low else 2
 
-    def _everyone(self, t: float) -> Turnout:
+    def everyone(self, t: float) -> Turnout:
+        """The number of reports by t if all clients were invited."""
         if t not in self.pool:
             self.pool[t] = Turnout.of(self.federation, 1, t)
         return self.pool[t]

@@ -110,6 +110,8 @@ class Setting:
     @cached_property
     def everyone(self) -> Turnout:
         """The number of reports by the deadline if all clients were invited."""
+        if self.rounds is not None:
+            return self.rounds.everyone(self.deadline)
         return Turnout.of(self.federation, 1, self.deadline)
 
     def _turnout(self, least: int) -> Turnout | CohortTurnout:

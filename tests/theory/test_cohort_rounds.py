@@ -16,7 +16,9 @@ from cafe.theory.duration import early_close, overtaken_probability
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(("clients", "cohort", "target"), [(9, 4, 2), (50, 20, 20), (2000, 130, 100)])
+@pytest.mark.parametrize(
+    ("clients", "cohort", "target"), [(9, 4, 2), (50, 20, 20), (2000, 130, 100)]
+)
 def test_equal_memoryless_clients(clients: int, cohort: int, target: int) -> None:
     """The K-th of C exponential times; each report costs one mean time of client work."""
     rounds = CohortRounds(Federation(clients, Exponential(2.0)), cohort, target)

@@ -12,7 +12,9 @@ NO_BREAKS = np.empty(0)
 @pytest.mark.parametrize("width", [1.0, 0.1, 0.01])
 def test_a_step_is_found(width: float) -> None:
     """A smooth step at 3.3, of any width: the panels around it are halved."""
-    found = integral(lambda t: np.array([1 / (1 + np.exp((t - 3.3) / width))]), 0.0, 10.0, NO_BREAKS)
+    found = integral(
+        lambda t: np.array([1 / (1 + np.exp((t - 3.3) / width))]), 0.0, 10.0, NO_BREAKS
+    )
     wanted = width * (np.logaddexp(0, 3.3 / width) - np.logaddexp(0, -6.7 / width))
     assert found[0] == pytest.approx(wanted, rel=1e-8)
 

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from cafe.cli.arguments import make_federation, make_goal, parse_limits
+from cafe.cli.arguments import make_federation, make_goal, parse_limits, parse_size
 from cafe.cli.options import (
     AtLeast,
     AtMost,
     BroadcastPrice,
     Clients,
     CloseWhenAll,
+    Cohort,
     Convexity,
     Distance,
     FederationFile,
@@ -25,10 +26,13 @@ from cafe.cli.options import (
     Noise,
     NoiseRatio,
     Overhead,
+    PlannedCohort,
+    PlannedTarget,
     Plot,
     Rate,
     Smoothness,
     Steps,
+    Target,
     WastePrice,
 )
 from cafe.console import (
@@ -51,6 +55,8 @@ def plan(
     waste_price: WastePrice = None,
     broadcast_price: BroadcastPrice = None,
     quorum: KeptQuorum = None,
+    cohort: PlannedCohort = None,
+    target: PlannedTarget = None,
     at_most: AtMost = None,
     at_least: AtLeast = None,
     close_when_all: CloseWhenAll = False,
@@ -89,6 +95,8 @@ def plan(
             waste_price=waste_price,
             broadcast_price=broadcast_price,
             quorum=quorum,
+            cohort=parse_size("--cohort", cohort),
+            target=parse_size("--target", target),
             goal=chosen,
             at_most=parse_limits("--at-most", at_most),
             at_least=parse_limits("--at-least", at_least),
@@ -122,7 +130,13 @@ def plan(
         from cafe.planner import frontier as make_frontier
         from cafe.report import plan_page
 
-        front = make_frontier(made.federation, quorum=quorum, close_when_all=close_when_all)
+        front = make_frontier(
+            made.federation,
+            quorum=quorum,
+            close_when_all=close_when_all,
+            cohort=made.search.cohort,
+            target=made.search.target,
+        )
         plan_page.write(report, made, title="A plan", robustness=robustness, front=front)
     say_written(plot, report)
 
@@ -133,9 +147,8 @@ def expect(
     clients: Clients = None,
     rate: Rate = None,
     federation: FederationFile = None,
-    target: Annotated[
-        int | None, typer.Option(help="Close a round early at this many reports.")
-    ] = None,
+    cohort: Cohort = None,
+    target: Target = None,
     close_when_all: CloseWhenAll = False,
     steps: Steps = 1,
     as_json: Json = False,
@@ -147,8 +160,10 @@ def expect(
     if close_when_all:
         if target is not None:
             raise InputError("Give --target or --close-when-all, not both.")
-        target = who.clients
-    expected = calculate(who, quorum=quorum, deadline=deadline, target=target, steps=steps)
+        target = who.clients if cohort is None else cohort
+    expected = calculate(
+        who, quorum=quorum, deadline=deadline, target=target, cohort=cohort, steps=steps
+    )
     if as_json:
         print_json({**expected.to_dict(), "warnings": list(expected.warnings)})
     else:
@@ -162,6 +177,8 @@ def frontier(
     rate: Rate = None,
     federation: FederationFile = None,
     quorum: KeptQuorum = None,
+    cohort: Cohort = None,
+    target: Target = None,
     close_when_all: CloseWhenAll = False,
     steps: Steps = 1,
     as_json: Json = False,
@@ -175,6 +192,8 @@ def frontier(
         front = make_frontier(
             make_federation(clients, rate, federation),
             quorum=quorum,
+            cohort=cohort,
+            target=target,
             close_when_all=close_when_all,
             steps=steps,
             progress=progress,

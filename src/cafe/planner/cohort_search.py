@@ -22,6 +22,7 @@ from cafe.theory import Turnout
 
 KINDS = 64  # kinds of the federation on which cohorts and targets are compared
 SHARES = (0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.9999)  # of reports by a deadline
+FACTORS = (1.3, 1.12, 1.05, 1.02)  # between deadlines beside the best one
 REACH = 0.9  # the share of rounds that must reach a given target
 OVER = (1.0, 1.1, 1.2, 1.35, 1.55, 1.8, 2.2, 3.0, 5.0, 10.0, 30.0, 100.0)  # cohort / target
 PARTS = (1.0, 0.85, 0.6, 0.3)  # target / cohort
@@ -96,7 +97,7 @@ def choose_cohort(
         )
     if not isinstance(cohort, str) and target != "auto":
         closing = cohort if target == "all" else target
-        return replace(search, cohort=int(cohort), target=None if closing is None else int(closing))
+        return _with(search, int(cohort), None if closing is None else int(closing))
     overbook = isinstance(target, int | np.integer) and not charges_for_work(search.goal)
     grid = _Grid(search, representatives(search.federation, KINDS), overbook)
     pairs = list(_pairs(cohort, target, least, clients))
@@ -109,7 +110,13 @@ def choose_cohort(
         ]
         done = 0.7 + 0.3 * i / len(STEPS)
         best = grid.best([best, *near], _share(progress, done, done + 0.3 / len(STEPS)))
-    return replace(search, cohort=best[0], target=best[1])
+    return _with(search, *best)
+
+
+def _with(search: DeadlineSearch, cohort: int, target: int | None) -> DeadlineSearch:
+    """The search with this cohort and target; a cohort of all clients is none."""
+    everybody = cohort == search.federation.clients
+    return replace(search, cohort=None if everybody else cohort, target=target)
 
 
 Pair = tuple[int, int | None]
@@ -189,7 +196,7 @@ class _Grid:
         if not found:
             return float("inf")
         best = min(found, key=lambda o: o.cost)
-        for factor in (1.3, 1.12):
+        for factor in FACTORS:
             best = min([best, *self._beside(search, best, factor)], key=lambda o: o.cost)
         return best.cost * (cohort if self.overbook else 1.0)
 

@@ -133,9 +133,7 @@ class DeadlineSearch:
             while late > 1.001 * early:
                 middle = (early * late) ** 0.5
                 arrived = total(weight, self.federation.latency.cdf(middle))
-                early, late = (
-                    (early, middle) if arrived >= share * weight.sum() else (middle, late)
-                )
+                early, late = (early, middle) if arrived >= share * weight.sum() else (middle, late)
             found.append(late)
         return sorted(set(found))
 
@@ -236,7 +234,9 @@ class DeadlineSearch:
             exact += [next((o for o in tries if o is not None), None)]
         found = [o for o in exact if o is not None]
         if not found:
-            raise InfeasibleError(self.sketch.why_not(deadline_grid(self.federation, *self.deadlines)))
+            raise InfeasibleError(
+                self.sketch.why_not(deadline_grid(self.federation, *self.deadlines))
+            )
         return sorted(found, key=lambda o: o.cost)
 
     def _beyond(self, found: Sequence[Optimum | None]) -> list[Optimum]:

@@ -252,19 +252,18 @@ class Plan:
         cohort = self.search.cohort
         target = self.target
         if np.isfinite(mean):
-            choices.append(("quorum 1, deadline = mean", 1, mean, target))
+            choices.append(("quorum 1, deadline = mean", 1, mean, target, cohort))
         choices.append(
-            ("quorum 1, deadline = p95", 1, pooled_quantile(self.federation, 0.95), target)
+            ("quorum 1, deadline = p95", 1, pooled_quantile(self.federation, 0.95), target, cohort)
         )
         last = float(np.max(self.federation.latency.quantile(1 - 1e-3 / clients)))
         if cohort is None:
-            choices.append(("wait for all, closing early", clients, last, clients))
+            choices.append(("wait for all, closing early", clients, last, clients, None))
         else:
-            invited = self.target or self.cohort
-            choices.append(("invite no spare clients, wait for all", invited, last, invited))
+            spare = self.target or self.cohort
+            choices.append(("no spare clients, wait for all", 1, last, spare, spare))
         rivals = []
-        for name, quorum, deadline, closing in choices:
-            who = quorum if cohort is not None and quorum > 1 else cohort
+        for name, quorum, deadline, closing, who in choices:
             expected = expect(
                 self.federation, quorum=quorum, deadline=deadline, target=closing, cohort=who
             )

@@ -41,21 +41,33 @@ def expectation(expected: Expectation) -> RenderableType:
     made.add_column(style="dim", overflow="fold")
     for name, (label, unit, meaning) in QUANTITIES.items():
         made.add_row(label, format_number(getattr(expected, name)), unit, meaning)
+    rules = f"quorum {expected.quorum}, deadline {expected.deadline:.6g}"
+    if expected.setting.cohort is not None:
+        rules += f", cohort {expected.cohort}"
+        rules += "" if expected.target is None else f", target {expected.target}"
     head = Text.assemble(
-        (f"quorum {expected.quorum}, deadline {expected.deadline:.6g}", "bold"),
-        f" for {format_count(expected.setting.clients, 'client')}",
+        (rules, "bold"), f" for {format_count(expected.setting.clients, 'client')}"
     )
     return Group(head, Padding(made, (0, 0, 0, 2)), *_warnings(expected.warnings))
 
 
 def plan(made: Plan, robustness: Sequence[Robustness]) -> RenderableType:
     """A plan: the choice, its explanation, warnings, rivals, local optima and sensitivity."""
+    more = [
+        part
+        for name in ("cohort", "target")
+        if name in made.rules
+        for part in ((f"   {name} ", "dim"), (f"{made.rules[name]}", "bold green"))
+    ]
     head = Text.assemble(
         ("quorum ", "dim"), (f"{made.quorum}", "bold green"), ("   deadline ", "dim"),
-        (f"{made.deadline:.6g}", "bold green"), ("   cost ", "dim"), (f"{made.cost:.6g}", "bold"),
+        (f"{made.deadline:.6g}", "bold green"), *more, ("   cost ", "dim"), (f"{made.cost:.6g}", "bold"),
         (f"   {made.goal.describe()}", "dim"),
     )  # fmt: skip
     parts: list[RenderableType] = [head, Text(" ".join(made.explanation)), Text()]
+    if more:
+        rules = ", ".join(f"{name}={value:.6g}" for name, value in made.rules.items())
+        parts += [Text(f"As a policy: cafe.policies.mcu({rules})"), Text()]
     parts += _warnings(made.warnings)
     if made.warnings:
         parts.append(Text())

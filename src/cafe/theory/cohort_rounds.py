@@ -20,6 +20,7 @@ from cafe.theory.draws import Draws
 from cafe.theory.duration import Duration, check_density, transition
 from cafe.theory.panels import Panels, integral, integral_against
 
+
 @dataclass(frozen=True, eq=False)
 class CohortRounds:
     """Rounds that invite a random cohort and close at a target, seen at any time.

@@ -6,7 +6,7 @@ stands for the true one. The grid is then refined around the best choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -33,7 +33,7 @@ Size = int | Literal["auto", "all"] | None
 
 
 def check_size(name: str, value: Size, clients: int) -> None:
-    """Raise an error unless a cohort or a target is a whole number, ``"auto"``, ``"all"`` or None."""
+    """Raise an error unless a size is a whole number, ``"auto"``, ``"all"`` or None."""
     if value is None or value in ("auto", "all"):
         return
     if isinstance(value, str):
@@ -101,15 +101,19 @@ def choose_cohort(
     overbook = isinstance(target, int | np.integer) and not charges_for_work(search.goal)
     grid = _Grid(search, representatives(search.federation, KINDS), overbook)
     pairs = list(_pairs(cohort, target, least, clients))
-    best = grid.best(pairs, _share(progress, 0.0, 0.7))
+    best = grid.best(pairs, None if progress is None else lambda done: progress(0.7 * done))
     for i, step in enumerate(STEPS):
-        near = [
-            (c, k)
-            for c, k in _around(best, step, cohort, target)
-            if least <= c <= clients and (k is None or least <= k <= c)
-        ]
-        done = 0.7 + 0.3 * i / len(STEPS)
-        best = grid.best([best, *near], _share(progress, done, done + 0.3 / len(STEPS)))
+        before = None
+        while best != before:
+            before = best
+            near = [
+                (c, k)
+                for c, k in _around(best, step, cohort, target)
+                if least <= c <= clients and (k is None or least <= k <= c)
+            ]
+            best = grid.best([best, *near])
+        if progress:
+            progress(0.7 + 0.3 * (i + 1) / len(STEPS))
     return _with(search, *best)
 
 
@@ -153,12 +157,6 @@ def _around(best: Pair, step: float, cohort: Size, target: Size) -> Iterable[Pai
             yield c, round(k * factor) if round(k * factor) != k else k + (1 if factor > 1 else -1)
 
 
-def _share(
-    progress: ProgressCallback | None, low: float, high: float
-) -> Callable[[float], None] | None:
-    return None if progress is None else lambda done: progress(low + (high - low) * done)
-
-
 @dataclass(frozen=True, eq=False)
 class _Grid:
     """Cohorts and targets that were tried, with their scores."""
@@ -169,7 +167,7 @@ class _Grid:
     scores: dict[Pair, float] = field(default_factory=dict)
     pool: dict[float, Turnout] = field(default_factory=dict)
 
-    def best(self, pairs: Iterable[Pair], progress: ProgressCallback | None) -> Pair:
+    def best(self, pairs: Iterable[Pair], progress: ProgressCallback | None = None) -> Pair:
         """The best of the pairs; the one that invites fewest if several are equally good."""
         todo = sorted(set(pairs), key=lambda pair: (pair[0], pair[1] or 0))
         for i, pair in enumerate(todo):

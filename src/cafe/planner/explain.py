@@ -37,7 +37,7 @@ def explain_plan(plan: Plan) -> tuple[str, str, str]:
 
 
 def invitation_sentence(plan: Plan) -> str:
-    """What to do in a round, without its end: whom to invite, when to close, and how long to wait."""
+    """What to do in a round: how many to invite, when to close, how long to wait."""
     close = "" if plan.target is None else f"close at {plan.target:,} reports, "
     return (
         f"Invite {plan.cohort:,} of {plan.federation.clients:,} clients, {close}"

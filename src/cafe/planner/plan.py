@@ -191,8 +191,10 @@ class Plan:
         found: dict[str, int | float] = {"quorum": self.quorum, "deadline": self.deadline}
         if self.cohort < self.federation.clients:
             found["cohort"] = self.cohort
-        if self.target is not None:
-            found["target"] = self.target
+        if self.search.target is not None:
+            found["target"] = self.search.target
+        if self.search.close_when_all:
+            found["close_when_all"] = True
         return found
 
     @property

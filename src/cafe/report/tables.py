@@ -61,8 +61,8 @@ def plan(made: Plan, robustness: Sequence[Robustness]) -> RenderableType:
     ]
     head = Text.assemble(
         ("quorum ", "dim"), (f"{made.quorum}", "bold green"), ("   deadline ", "dim"),
-        (f"{made.deadline:.6g}", "bold green"), *more, ("   cost ", "dim"), (f"{made.cost:.6g}", "bold"),
-        (f"   {made.goal.describe()}", "dim"),
+        (f"{made.deadline:.6g}", "bold green"), *more, ("   cost ", "dim"),
+        (f"{made.cost:.6g}", "bold"), (f"   {made.goal.describe()}", "dim"),
     )  # fmt: skip
     parts: list[RenderableType] = [head, Text(" ".join(made.explanation)), Text()]
     if more:

@@ -89,7 +89,7 @@ class Expectation:
 
     @property
     def target(self) -> int | None:
-        """K, the number of reports at which a round closes; None if it lasts until the deadline."""
+        """K, the number of reports at which a round closes; None if there is no target."""
         return self.setting.target
 
     @property
@@ -309,8 +309,8 @@ class Expectation:
 
 
 SCALARS = (
-    "quorum", "deadline", "waste", "processing_waste", "broadcasts", "messages", "age", "normalised_age",
-    "success_probability", "expected_reports", "reports_per_update", "worst_age", "round_duration",
+    "quorum", "deadline", "waste", "processing_waste", "broadcasts", "messages", "age",
+    "normalised_age", "success_probability", "expected_reports", "reports_per_update", "worst_age", "round_duration",
     "update_interval", "client_seconds", "waste_per_round", "waste_per_gradient", "waste_per_time",
     "processing_waste_per_round", "processing_waste_per_gradient", "processing_waste_per_time",
     "absent_waste", "agu_waste", "agu_waste_union", "everybody_probability", "mean_share", "bias",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -160,7 +161,7 @@ def _panels(
     if inside.size > MOST_BREAKS:
         even, inside = np.linspace(start, end, 2 * MOST_BREAKS), inside[:0]
     edges = np.unique(np.concatenate([even, inside]))
-    todo = [(float(a), float(b), 0) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    todo = [(float(a), float(b), 0) for a, b in pairwise(edges)]
     while todo:
         low, high, depth = todo.pop()
         half, centre = 0.5 * (high - low), 0.5 * (high + low)

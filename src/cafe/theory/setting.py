@@ -130,8 +130,8 @@ class Setting:
     def work(self) -> float:
         """Expected client-seconds of a round, used or wasted.
 
-        Each invited client counts from the broadcast to its report or to the end of the round. Absent
-        clients count too, because the server cannot tell them from slow ones.
+        Each invited client counts from the broadcast to its report or to the end of the round.
+        Absent clients count too, because the server cannot tell them from slow ones.
         """
         if self.target is None:
             waits = self.reported_time + self.deadline * self.turnout.miss
@@ -161,8 +161,9 @@ class Setting:
     def participation(self) -> Floats:
         """Each kind's Pr(a client's report is used): in time, before the target, round succeeds.
 
-        With a cohort the client must be invited. With a target below the invited clients and clients that differ, it is computed as a difference, so its
-        absolute error is small but its relative error may not be.
+        With a cohort the client must be invited. With a target below the number of invited clients,
+        and clients that differ, it is computed as a difference, so its absolute error is small but
+        its relative error may not be.
         """
         if self.target_turnout is None:
             return self.turnout.participation

@@ -10,6 +10,7 @@ QUANTITIES: dict[str, tuple[str, str, str]] = {
     "expected_reports": ("reports by the deadline", "per round", "E[n]"),
     "reports_per_update": ("reports used", "per update", "E[reports used | the round succeeds]"),
     "broadcasts": ("broadcasts", "per update", "E[C_b] = 1 / (1 - q)"),
+    "messages": ("messages", "per update", "clients invited, in all rounds"),
     "waste": (
         "waste",
         "client-s per update",
@@ -35,7 +36,7 @@ QUANTITIES: dict[str, tuple[str, str, str]] = {
     "worst_age": ("age of the worst client", "s", "max over clients"),
     "round_duration": ("round lasts", "s", "E[Y], T unless rounds close early"),
     "update_interval": ("between updates", "s", "E[Y] / (1 - q)"),
-    "everybody_probability": ("all clients in time", "", "Pr(n = N)"),
+    "everybody_probability": ("all clients in time", "", "Pr(n = invited)"),
     "mean_share": ("mean share of a client", "", "S~ = (1 - q) / N, exact"),
     "bias": ("weight moved to fast clients", "", "0: equal weights"),
     "merit": ("g(M)", "", "M Pr(n~ >= M - 1)"),

@@ -10,6 +10,7 @@ from cafe.errors import InputError, did_you_mean
 if TYPE_CHECKING:
     from cafe.federation import Federation
     from cafe.planner import Goal
+    from cafe.planner.cohort_search import Size
     from cafe.planner.goal_choice import GoalWord
 
 
@@ -34,6 +35,19 @@ def make_federation(
     from cafe.latency import Exponential
 
     return Federation(clients, Exponential(rate, mean=mean))
+
+
+def parse_size(option: str, given: str | None) -> Size:
+    """``"130"`` as 130; ``"auto"`` and ``"all"`` as they are."""
+    if given is None or given == "auto" or given == "all":
+        return given
+    try:
+        return int(given.replace(",", ""))
+    except ValueError:
+        hint = did_you_mean(given, ["auto", "all"])
+        raise InputError(
+            f"{option} must be a whole number, auto or all. Got '{given}'. {hint}"
+        ) from None
 
 
 def make_goal(

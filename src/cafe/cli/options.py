@@ -70,6 +70,24 @@ Steps = Annotated[
 KeptQuorum = Annotated[
     int | None, typer.Option(help="Fix the quorum to this many reports; search only deadlines.")
 ]
+PlannedCohort = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER|auto|all",
+        help="Invite this many random clients; auto chooses. Default: all, or auto with --target.",
+    ),
+]
+PlannedTarget = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER|auto|all",
+        help="Close a round at this many reports; auto chooses, all: all invited clients.",
+    ),
+]
+Cohort = Annotated[
+    int | None, typer.Option(help="Invite this many clients, drawn at random, instead of all.")
+]
+Target = Annotated[int | None, typer.Option(help="Close a round early at this many reports.")]
 
 # The goal of a plan.
 WastePrice = Annotated[

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from cafe.cli.arguments import make_federation, make_goal
+from cafe.cli.arguments import make_federation, make_goal, parse_size
 from cafe.cli.options import (
     AtLeast,
     AtMost,
     BroadcastPrice,
     Clients,
     CloseWhenAll,
+    Cohort,
     Convexity,
     Distance,
     FederationFile,
@@ -32,10 +33,13 @@ from cafe.cli.options import (
     Noise,
     NoiseRatio,
     Overhead,
+    PlannedCohort,
+    PlannedTarget,
     Plot,
     Rate,
     Smoothness,
     Steps,
+    Target,
     WastePrice,
 )
 from cafe.console import (
@@ -58,6 +62,8 @@ def plan(
     waste_price: WastePrice = None,
     broadcast_price: BroadcastPrice = None,
     quorum: KeptQuorum = None,
+    cohort: PlannedCohort = None,
+    target: PlannedTarget = None,
     at_most: AtMost = None,
     at_least: AtLeast = None,
     close_when_all: CloseWhenAll = False,
@@ -98,6 +104,8 @@ def plan(
             waste_price=waste_price,
             broadcast_price=broadcast_price,
             quorum=quorum,
+            cohort=parse_size("--cohort", cohort),
+            target=parse_size("--target", target),
             goal=chosen,
             at_most=parse_limits("--at-most", at_most or []),
             at_least=parse_limits("--at-least", at_least or []),
@@ -115,7 +123,13 @@ def plan(
         from cafe.planner import frontier as make_frontier
         from cafe.report import plan_page
 
-        front = make_frontier(made.federation, quorum=quorum, close_when_all=close_when_all)
+        front = make_frontier(
+            made.federation,
+            quorum=quorum,
+            close_when_all=close_when_all,
+            cohort=made.search.cohort,
+            target=made.search.target,
+        )
         plan_page.write(report, made, title="A plan", robustness=robustness, front=front)
     say_written(plot, report)
     if as_json:
@@ -143,9 +157,8 @@ def expect(
     mean: Mean = None,
     rate: Rate = None,
     federation: FederationFile = None,
-    target: Annotated[
-        int | None, typer.Option(help="Close a round early at this many reports.")
-    ] = None,
+    cohort: Cohort = None,
+    target: Target = None,
     close_when_all: CloseWhenAll = False,
     steps: Steps = 1,
     as_json: Json = False,
@@ -157,8 +170,10 @@ def expect(
     if close_when_all:
         if target is not None:
             raise InputError("Give --target or --close-when-all, not both.")
-        target = who.clients
-    expected = calculate(who, quorum=quorum, deadline=deadline, target=target, steps=steps)
+        target = who.clients if cohort is None else cohort
+    expected = calculate(
+        who, quorum=quorum, deadline=deadline, target=target, cohort=cohort, steps=steps
+    )
     if as_json:
         print_json({**expected.to_dict(), "warnings": list(expected.warnings)})
     else:
@@ -173,6 +188,8 @@ def frontier(
     rate: Rate = None,
     federation: FederationFile = None,
     quorum: KeptQuorum = None,
+    cohort: Cohort = None,
+    target: Target = None,
     close_when_all: CloseWhenAll = False,
     steps: Steps = 1,
     as_json: Json = False,
@@ -186,6 +203,8 @@ def frontier(
         front = make_frontier(
             make_federation(clients, rate, mean, federation),
             quorum=quorum,
+            cohort=cohort,
+            target=target,
             close_when_all=close_when_all,
             steps=steps,
             progress=progress,

@@ -36,9 +36,11 @@ def explain_plan(plan: Plan) -> tuple[str, ...]:
     """The plan in four sentences: what to do, what it costs, why, and what is to be gained."""
     e = plan.expected
     reports = "report" if plan.quorum == 1 else "reports"
+    wait = f"Wait {plan.deadline:.4g} s and accept a round with at least {plan.quorum} {reports}"
+    if plan.search.cohort is not None or plan.search.target is not None:
+        wait = invitation_sentence(plan)
     what = (
-        f"Wait {plan.deadline:.4g} s and accept a round with at least {plan.quorum} {reports}: "
-        f"{e.expected_reports:,.4g} of {plan.federation.clients:,} clients report by then "
+        f"{wait}: {e.expected_reports:,.4g} of {plan.cohort:,} clients report by then "
         f"on average, and {e.success_probability:.2%} of rounds succeed."
     )
     costs = (
@@ -58,6 +60,15 @@ def _visible(waste: float, plan: Plan) -> float:
 
 def _seconds(time: float) -> str:
     return f"{time:.4g} s" if isfinite(time) else "infinite"
+
+
+def invitation_sentence(plan: Plan) -> str:
+    """What to do in a round: how many to invite, when to close, how long to wait."""
+    close = "" if plan.target is None else f"close at {plan.target:,} reports, "
+    return (
+        f"Invite {plan.cohort:,} of {plan.federation.clients:,} clients, {close}"
+        f"accept at least {plan.quorum:,}, wait at most {plan.deadline:.4g} s"
+    )
 
 
 def _why(plan: Plan) -> str:
@@ -191,7 +202,7 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
     e, found = plan.expected, []
     for warning in plan.federation_warnings:
         found.append(warning)
-    if e.everybody_probability > EVERYBODY and not plan.search.close_when_all:
+    if e.everybody_probability > EVERYBODY and plan.target is None:
         found.append(
             f"All clients report before the deadline with probability "
             f"{e.everybody_probability:.2f}, but the model assumes that every round lasts until "

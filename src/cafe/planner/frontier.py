@@ -14,7 +14,8 @@ from cafe.latency.base import Floats
 from cafe.planner.deadline_search import deadline_grid, deadline_range
 from cafe.planner.to_accuracy import ToAccuracy, trimmed_inverse
 from cafe.progress import ProgressCallback
-from cafe.theory import Expectation, expect
+from cafe.theory import Expectation, Setting
+from cafe.theory.cohort_rounds import CohortRounds
 from cafe.theory.presence_warnings import presence_warnings
 from cafe.theory.setting import check_federation
 
@@ -109,6 +110,8 @@ def frontier(
     *,
     quorum: int | None = None,
     close_when_all: bool = False,
+    cohort: int | None = None,
+    target: int | None = None,
     steps: int = 1,
     progress: ProgressCallback | None = None,
 ) -> Frontier:
@@ -124,6 +127,8 @@ def frontier(
         quorum: keep this quorum.
         close_when_all: rounds close as soon as all clients have reported, instead of lasting until
             the deadline.
+        cohort: invite this many clients in each round, drawn at random, instead of all.
+        target: rounds close as soon as this many clients have reported.
         steps: gradient steps that a client takes in a round; they take time if the federation's
             ``per_step`` is above 0.
         progress: called with the finished share of the work, from 0 to 1.
@@ -140,12 +145,19 @@ def frontier(
     check_federation(federation)
     check_flag("close_when_all", close_when_all)
     check_progress(progress)
-    warnings, federation = presence_warnings(federation), federation.at_steps(steps).steady
+    warnings, federation = presence_warnings(federation, cohort), federation.at_steps(steps).steady
     chosen = 1 if quorum is None else quorum
-    target = federation.clients if close_when_all else None
+    if close_when_all and target is None:
+        target = federation.clients if cohort is None else cohort
+    if target is not None and cohort is None:
+        cohort = federation.clients
+    rounds = None
+    if target is not None and cohort is not None and not close_when_all:
+        rounds = CohortRounds(federation, cohort, target)
     points, grid = [], deadline_grid(federation, *deadline_range(federation, RARE))
     for i, deadline in enumerate(grid):
-        points.append(expect(federation, quorum=chosen, deadline=float(deadline), target=target))
+        setting = Setting(federation, chosen, float(deadline), target, cohort, rounds)
+        points.append(Expectation(setting))
         if progress:
             progress((i + 1) / len(grid))
     costs = np.array([[p.waste, p.broadcasts, p.age] for p in points])

@@ -24,7 +24,7 @@ def good_deadlines(search: DeadlineSearch, optimum: Optimum) -> tuple[float, flo
     def good(deadline: float) -> bool:
         expected = search.expect(optimum.quorum, deadline)
         kept = all(limit.keeps(expected) for limit in search.limits)
-        return kept and search.goal.cost(expected) <= most
+        return kept and search.reaches(deadline) and search.goal.cost(expected) <= most
 
     def edge(factor: float) -> float:
         inside, outside = optimum.deadline, factor * optimum.deadline

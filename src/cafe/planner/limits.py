@@ -13,8 +13,13 @@ from cafe.theory import Expectation
 WITH_QUORUM = {
     "deadline": 0,
     "quorum": +1,
+    "cohort": 0,
     "waste": +1,
     "broadcasts": +1,
+    "messages": +1,
+    "client_seconds": +1,
+    "round_duration": 0,
+    "update_interval": +1,
     "success_probability": -1,
     "expected_reports": 0,
     "reports_per_update": +1,

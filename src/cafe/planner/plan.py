@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from cafe.errors import InfeasibleError, check_flag, check_progress
+from cafe.errors import InfeasibleError, InputError, check_flag, check_progress
 from cafe.federation import Federation
 from cafe.keywords import explain_keywords
+from cafe.planner.cohort_search import Size, choose_cohort
 from cafe.planner.deadline_search import DeadlineSearch, Optimum
 from cafe.planner.goal_choice import GoalWord, choose_goal
 from cafe.planner.goals import Goal
@@ -33,6 +34,8 @@ def plan(
     waste_price: float | None = None,
     broadcast_price: float | None = None,
     quorum: int | None = None,
+    cohort: Size = None,
+    target: Size = None,
     goal: Goal | GoalWord | None = None,
     at_most: Mapping[str, float] | str | None = None,
     at_least: Mapping[str, float] | str | None = None,
@@ -51,6 +54,12 @@ def plan(
             alpha_w. If only one price is given, the other is 0.
         broadcast_price: extra mean age you accept to save one broadcast, the paper's alpha_b.
         quorum: keep this quorum and choose the deadline only.
+        cohort: how many clients to invite in a round, drawn at random: a number, ``"auto"`` to let
+            the plan choose it, or ``"all"``. If left out, all clients are invited; but if a number
+            is given as target, the cohort is chosen.
+        target: at how many reports to close a round: a number, ``"auto"`` to let the plan choose
+            it, or ``"all"`` to close when all invited clients have reported. If left out, a round
+            lasts until its deadline. A number must be reached in 90 % of rounds.
         goal: what to minimise: ``"time"`` (the default), ``"client-seconds"``, ``"j"`` (the
             paper's cost, which needs prices), or a goal such as a :class:`~cafe.planner.ToGap`.
         at_most: upper limits by name of quantity, such as ``{"waste": 30, "deadline": 2}``, or as
@@ -75,6 +84,12 @@ def plan(
         >>> found = cafe.plan(federation, waste_price=0.1, broadcast_price=1.0)
         >>> found.quorum, round(found.deadline, 3), round(found.cost, 3)
         (1, 0.026, 2.38)
+
+        To get 10 reports in each round, invite more than 10 clients:
+
+        >>> found = cafe.plan(federation, waste_price=0.1, broadcast_price=1.0, target=10)
+        >>> found.cohort, found.target, round(found.expected.round_duration, 2)
+        (100, 10, 0.11)
     """
     check_federation(federation)
     check_flag("close_when_all", close_when_all)
@@ -84,12 +99,30 @@ def plan(
         check_quorum(quorum, federation.clients)
     steady = federation.steady
     chosen, assumptions = choose_goal(steady, goal, waste_price, broadcast_price)
-    limits = build_limits(at_most, at_least)
-    search = DeadlineSearch(steady, chosen, limits, quorum, close_when_all)
+    search = DeadlineSearch(steady, chosen, build_limits(at_most, at_least), quorum, close_when_all)
+    warnings = presence_warnings(federation)
+    if cohort is not None or target is not None:
+        if close_when_all:
+            raise InputError(
+                "Give close_when_all, or a cohort or a target, not both. A target of 'all' closes "
+                "a round when all invited clients have reported."
+            )
+        choosing, searching = _halves(progress)
+        search = choose_cohort(search, cohort, target, choosing)
+        warnings, progress = presence_warnings(federation, search.cohort), searching
     optima = tuple(search.optima(progress))
     if isinstance(chosen, ToAccuracy) and quorum is None:
         optima = tuple(with_safe_quorum(search, optimum) for optimum in optima)
-    return Plan(search, optima, presence_warnings(federation), assumptions)
+    return Plan(search, optima, warnings, assumptions)
+
+
+def _halves(
+    progress: ProgressCallback | None,
+) -> tuple[ProgressCallback | None, ProgressCallback | None]:
+    """Progress in two halves of the work."""
+    if progress is None:
+        return None, None
+    return (lambda done: progress(done / 2)), (lambda done: progress((1 + done) / 2))
 
 
 @dataclass(frozen=True)
@@ -135,6 +168,28 @@ class Plan:
     def quorum(self) -> int:
         """M, the reports needed for a round to succeed."""
         return self.local_optima[0].quorum
+
+    @property
+    def cohort(self) -> int:
+        """C, how many clients to invite in a round: all of them unless a cohort was planned."""
+        return self.search.invited
+
+    @property
+    def target(self) -> int | None:
+        """K, the number of reports at which to close a round; None to wait until the deadline."""
+        return self.search.closing
+
+    @property
+    def rules(self) -> dict[str, int | float]:
+        """The arguments of :func:`cafe.policies.mcu` that run the plan: ``mcu(**plan.rules)``."""
+        found: dict[str, int | float] = {"quorum": self.quorum, "deadline": self.deadline}
+        if self.cohort < self.federation.clients:
+            found["cohort"] = self.cohort
+        if self.search.target is not None:
+            found["target"] = self.search.target
+        if self.search.close_when_all:
+            found["close_when_all"] = True
+        return found
 
     @property
     def deadline(self) -> float:
@@ -232,9 +287,11 @@ class Plan:
 
     def to_dict(self) -> dict[str, object]:
         """The plan as plain values, ready for JSON."""
+        extra = {name: self.rules[name] for name in ("cohort", "target") if name in self.rules}
         return {
             "quorum": self.quorum,
             "deadline": self.deadline,
+            **extra,
             "cost": self.cost,
             "goal": self.goal.describe(),
             "expected": self.expected.to_dict(),

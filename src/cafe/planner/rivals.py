@@ -32,7 +32,7 @@ class Rival:
 
 class _Guess(NamedTuple):
     name: str
-    share: float  # of all clients, the quorum
+    share: float  # of the clients that a round waits for, the quorum
     deadline: float
 
 
@@ -51,12 +51,19 @@ def usual_guesses(search: DeadlineSearch) -> tuple[Rival, ...]:
     rivals = []
     for guess in guesses:
         if np.isfinite(guess.deadline):
-            quorum = search.quorum or max(1, round(guess.share * clients))
+            quorum = search.quorum or max(
+                1, round(guess.share * (search.closing or search.invited))
+            )
             expected = search.expect(quorum, guess.deadline)
             rivals.append(_rival(search, f"deadline = {guess.name}", expected))
     last = float(np.max(who.latency.quantile(1 - 1e-3 / clients)))
-    everybody = expect(who, quorum=clients, deadline=last, target=clients)
-    return (*rivals, _rival(search, "wait for all", everybody))
+    needed = search.target or search.invited
+    if search.cohort is None and search.target is None:
+        name, expected = "wait for all", expect(who, quorum=needed, deadline=last, target=needed)
+    else:
+        name = "no spare clients, wait for all"
+        expected = expect(who, quorum=1, deadline=last, target=needed, cohort=needed)
+    return (*rivals, _rival(search, name, expected))
 
 
 def _rival(search: DeadlineSearch, name: str, expected: Expectation) -> Rival:

@@ -86,7 +86,7 @@ class ToAccuracy:
         setting, overhead = expected.setting, self.overhead or 0.0
         if self.spend == "time":
             return setting.duration.mean + overhead
-        return setting.work + setting.clients * (IDLE * setting.duration.mean + overhead)
+        return setting.work + setting.invited * (IDLE * setting.duration.mean + overhead)
 
     def quorum(self, expected: Expectation, low: int, high: int) -> int:
         """``low``: every client's report is used less often as the quorum grows (Corollary 1)."""

@@ -59,8 +59,13 @@ def parts(
 
 
 def _plan(made: Plan) -> list[str]:
+    more = "".join(
+        f"{name} <b>{made.rules[name]:,}</b>, "
+        for name in ("cohort", "target")
+        if name in made.rules
+    )
     head = (
-        f"<p class=big>Quorum <b>{made.quorum}</b>, deadline <b>{made.deadline:.4g}</b>, "
+        f"<p class=big>Quorum <b>{made.quorum}</b>, deadline <b>{made.deadline:.4g}</b>, {more}"
         f"cost {made.cost:.4g} <span class=dim>{escape(made.goal.describe())}</span></p>"
     )
     caption = "The cost of each deadline, and the parts of the cost. Lower is better."

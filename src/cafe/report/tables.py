@@ -38,9 +38,12 @@ def table(cells: Cells) -> Group:
 
 def expectation(expected: Expectation) -> RenderableType:
     """All expected values for a quorum and a deadline."""
+    rules = f"quorum {expected.quorum}, deadline {expected.deadline:.6g}"
+    if expected.setting.cohort is not None:
+        rules += f", cohort {expected.cohort}"
+        rules += "" if expected.target is None else f", target {expected.target}"
     head = Text.assemble(
-        (f"quorum {expected.quorum}, deadline {expected.deadline:.6g}", "bold"),
-        f" for {format_count(expected.setting.clients, 'client')}",
+        (rules, "bold"), f" for {format_count(expected.setting.clients, 'client')}"
     )
     tables = []
     for columns in (4, 3):  # in a narrow terminal without the meanings
@@ -66,14 +69,23 @@ class ByWidth:
 
 def plan(made: Plan, robustness: Sequence[Robustness]) -> RenderableType:
     """A plan: the choice, its explanation, warnings, rivals, local optima and sensitivity."""
+    more = [
+        part
+        for name in ("cohort", "target")
+        if name in made.rules
+        for part in ((f"   {name} ", "dim"), (f"{made.rules[name]}", "bold green"))
+    ]
     head = Text.assemble(
         ("quorum ", "dim"), (f"{made.quorum}", "bold green"), ("   deadline ", "dim"),
-        (f"{made.deadline:.6g}", "bold green"), ("   cost ", "dim"), (f"{made.cost:.6g}", "bold"),
-        (f"   {made.goal.describe()}", "dim"),
+        (f"{made.deadline:.6g}", "bold green"), *more, ("   cost ", "dim"),
+        (f"{made.cost:.6g}", "bold"), (f"   {made.goal.describe()}", "dim"),
     )  # fmt: skip
     parts: list[RenderableType] = [head, Text(" ".join(made.explanation)), Text()]
     if made.goal_notes:
         parts += [Text(" ".join(made.goal_notes)), Text()]
+    if more:
+        rules = ", ".join(f"{name}={value:.6g}" for name, value in made.rules.items())
+        parts += [Text(f"As a policy: cafe.policies.mcu({rules})"), Text()]
     parts += _warnings(made.warnings)
     if made.warnings:
         parts.append(Text())

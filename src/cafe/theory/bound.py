@@ -266,7 +266,7 @@ def rounds_to_gap(problem: Problem, variance: Variance, gap: float) -> Floats:
     """
     check_positive("gap", gap)
     a, loss, constant = _parts(problem, variance, slack=False)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         rounds = problem.smoothness * (constant / gap - 2 * loss) / a - 1
         first = 1.0 / np.asarray(variance.success)
     return np.where((a > 0) & (gap > 0), np.maximum(rounds, first), np.inf)

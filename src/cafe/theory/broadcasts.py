@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cafe.errors import check_type
 from cafe.theory.as_printed import binomial, check_printed, report_probability
+from cafe.theory.cohort_turnout import CohortTurnout
 from cafe.theory.counts import Turnout
 
 
@@ -22,7 +23,7 @@ def broadcasts_as_printed(clients: int, rate: float, quorum: int, deadline: floa
     return 1 / success if success > 0 else float("inf")
 
 
-def broadcasts(turnout: Turnout) -> float:
+def broadcasts(turnout: Turnout | CohortTurnout) -> float:
     """Expected rounds per update: E[C_b] = 1 / Pr(n >= M); infinite if no round can succeed.
 
     Example:

@@ -55,6 +55,11 @@ class Turnout:
         """The paper's N."""
         return int(self.number.sum())
 
+    @property
+    def invited(self) -> int:
+        """The number of invited clients: all of them."""
+        return self.clients
+
     @cached_property
     def mean(self) -> float:
         """E[n], the expected number of reports in a round."""
@@ -232,6 +237,11 @@ class Turnout:
     def _some_trials(self) -> Trials:
         assert self._trials is not None
         return self._trials
+
+    @cached_property
+    def untilted(self) -> Tilted | None:
+        """The distribution of the reports that are not certain; None if every report is."""
+        return None if self._trials is None else Tilted(self._trials, 0.0)
 
     @cached_property
     def _tails(self) -> tuple[float, float]:

@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help setup torch demo test quick coverage mutation check bench soak docs format clean
+.PHONY: help setup torch demo test quick coverage mutation check bench soak docs pages format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -51,6 +51,9 @@ check: $(READY)  ## formatting, lint, types, docs with warnings as errors
 
 docs: $(READY)  ## build the documentation into docs/_build
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html
+
+pages: $(READY)  ## renew what pages copy from other files and from docstrings
+	$(BIN)/python docs/renew.py
 
 bench: $(READY)  ## growth of planning; speed of simulating against the matrix product (PEERS=1: and others)
 	$(BIN)/python -m benchmarks $(if $(PEERS),--peers)

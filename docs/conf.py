@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -11,7 +13,8 @@ project = "CAFe"
 author = "the CAFe authors"
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+sys.path.insert(0, str(Path(__file__).parent))
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "plain_markdown"]
 exclude_patterns = ["_build", "examples"]
 
 html_theme = "furo"
@@ -31,6 +34,7 @@ nitpick_ignore_regex = [
         r"Codes|Column|Mask|Whole|Rows|Weights|Model|Fetching|Moments|Words|Tensor|nn\.Module"
         r"|Train|Evaluate|Behave|Tamper|Judge|ClientApp|.*HasLedger",
     ),
+    ("py:class", r"Grid|ArrayRecord|ConfigRecord|EvaluateFn|MetricsFn"),
 ]
 # PyTorch and Flower are extras: pages are the same with them and without.
 autodoc_mock_imports = ["flwr", "torch"]

@@ -1,7 +1,7 @@
 """A small convolutional network, trained under three policies on clients of unequal speed.
 
 Fast clients hold the digits 0 to 4, slow clients 5 to 9. Plain averaging favours the fast clients;
-age weights correct that. Needs PyTorch: pip install 'cafe-fl[torch]'. Takes about a minute.
+age weights correct that. Needs PyTorch: make torch. Takes about a minute.
 """
 
 from __future__ import annotations

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import doctest
 import inspect
 import json
-import math
 import re
 import shlex
 import shutil
@@ -27,17 +25,13 @@ from cafe.latency import Latency, Various
 from cafe.planner import explain, limits
 from cafe.theory.expect import SCALARS
 from cafe.wording import QUANTITIES
+from tests.support.shown_output import appears, check_session
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 EXAMPLES = DOCS / "examples"
-PAGES = [
-    page
-    for page in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-    if page.exists() and "_build" not in page.parts
-]
+PAGES = [page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.parts]
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
 Cafe = Callable[[str], tuple[int, str]]
 
 
@@ -89,16 +83,6 @@ def test_code_runs_and_prints_what_is_shown(
             exec(compile(code, str(page), "exec"), names)
 
 
-def check_session(code: str, names: dict[str, object]) -> None:
-    """A Python session, compared by doctest."""
-    session = doctest.DocTestParser().get_doctest(code, names, "session", None, None)
-    report: list[str] = []
-    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE)
-    failed = runner.run(session, out=report.append, clear_globs=False).failed
-    assert not failed, "".join(report)
-    names.update(session.globs)
-
-
 def check_commands(code: str, run: Cafe) -> None:
     """Commands, each followed by what it prints; a line of three dots stands for any lines."""
     for part in re.split(r"^\$ ", code.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
@@ -110,35 +94,6 @@ def check_commands(code: str, run: Cafe) -> None:
             assert appears(shown, printed), (
                 f"{command}\nprints\n{printed}\nbut is shown with\n{shown}"
             )
-
-
-def appears(shown: str, printed: str) -> bool:
-    """Whether the words and figures shown are printed, in this order; line breaks do not count."""
-    pieces = [piece.split() for piece in re.split(r"^\.\.\.$", shown, flags=re.MULTILINE)]
-    words, at = printed.split(), 0
-    for i, piece in enumerate(pieces):
-        last = len(words) - len(piece)
-        first = at if i else 0
-        starts = range(first, last + 1) if i else range(min(1, last + 1))
-        if i and i == len(pieces) - 1 and piece:
-            starts = range(max(first, last), last + 1)
-        found = next((s for s in starts if all(map(alike, piece, words[s : s + len(piece)]))), None)
-        if found is None:
-            return False
-        at = found + len(piece)
-    return len(pieces) > 1 or at == len(words)
-
-
-def alike(shown: str, printed: str) -> bool:
-    """Whether two words are equal, up to the last digits of numbers in them."""
-    if shown == printed:
-        return True
-    ours, theirs = (
-        [float(n.replace(",", "")) for n in NUMBER.findall(word)] for word in (shown, printed)
-    )
-    return NUMBER.split(shown) == NUMBER.split(printed) and all(
-        math.isclose(a, b, rel_tol=1e-3) for a, b in zip(ours, theirs, strict=True)
-    )
 
 
 @pytest.mark.parametrize(
@@ -252,7 +207,8 @@ def test_reference_has_every_name(module: str) -> None:
 def commands(group: click.Group, before: str = "") -> dict[str, click.Command]:
     """Every verb by its name; those of a group have the group's name before theirs."""
     found: dict[str, click.Command] = {}
-    for name, verb in group.commands.items():
+    for name in group.list_commands(click.Context(group)):
+        verb = group.commands[name]
         inside = hasattr(verb, "commands")
         found |= commands(verb, f"{name} ") if inside else {f"{before}{name}": verb}  # type: ignore[arg-type]
     return found

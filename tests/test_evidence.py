@@ -42,8 +42,8 @@ def test_steps_are_added_to_the_alternatives() -> None:
     assert stepped.evidence is not None
     # Up to 4 + 4 x 0.25 s no client is waited for longer than it was observed.
     assert stepped.evidence.longest == 5.0
-    means = [each.latency.mean() for each in stepped.evidence.alternatives]
-    np.testing.assert_allclose(means, [[0.5 + 2, 0.25 + 1], [2 + 2, 1 + 1]])
+    means = np.array([each.latency.mean() for each in stepped.evidence.alternatives])
+    np.testing.assert_allclose(means, np.array([[2.5, 1.25], [4.0, 2.0]]))
 
 
 def test_presence_lowers_the_availability_of_the_alternatives() -> None:

@@ -264,5 +264,5 @@ def test_learner_that_is_not_convex_is_refused() -> None:
 
 def test_at_least_one_probe_is_required() -> None:
     data, shards = world("ridge")
-    with pytest.raises(InputError, match="probes must be at least 1"):
+    with pytest.raises(InputError, match="probes must be a whole number from 1 up"):
         measure_at(LEARNERS["ridge"], start_of(LEARNERS["ridge"]), data, shards, probes=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
 import sys
 import time
@@ -121,8 +122,9 @@ def print_output(output: Any) -> None:
     """Print text or a rich table to stdout."""
     from rich.console import Console
 
-    # A pipe has no width: do not fold tables at 80 columns.
-    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 140)
+    # A pipe has no width of its own: do not fold tables at 80 columns unless COLUMNS says so.
+    known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
+    console = Console(highlight=False, markup=False, width=None if known else 140)
     console.print(output)
 
 

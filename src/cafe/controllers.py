@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Protocol, cast
 
-from cafe.errors import InputError
+from cafe.errors import InputError, check_type
 from cafe.fitting.observations import Observations
 from cafe.rounds.identity import digest
 from cafe.rounds.ledger import Ledger
@@ -38,6 +38,9 @@ class Fixed:
     """The same policy in every round."""
 
     policy: Policy
+
+    def __post_init__(self) -> None:
+        check_type("policy", self.policy, Policy, "a cafe.Policy, such as cafe.policies.mcu(...)")
 
     def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
         return self.policy

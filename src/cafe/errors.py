@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 from collections.abc import Iterable
 from numbers import Integral, Real
 from pathlib import Path
@@ -58,7 +59,7 @@ def check_whole(what: str, value: Any, least: int = 1) -> int:
     ``what`` begins the error message.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InputError(f"{what} must be a whole number from {least} up. Got {value!r}.")
+        raise InputError(f"{what} must be a whole number from {least} up. Got {shorten(value)}.")
     return int(value)
 
 
@@ -68,8 +69,67 @@ def check_positive(what: str, value: Any, why: str = "") -> float:
     ``what`` begins the error message, and ``why`` ends it.
     """
     if isinstance(value, bool) or not is_finite_number(value) or value <= 0:
-        raise InputError(f"{what} must be a positive number. Got {value!r}{why}.")
+        raise InputError(f"{what} must be a positive number. Got {shorten(value)}{why}.")
     return float(value)
+
+
+def check_not_negative(what: str, value: Any, why: str = "") -> float:
+    """The value as a float; raise InputError unless it is a finite number, 0 or more.
+
+    ``what`` begins the error message, and ``why`` ends it.
+    """
+    if isinstance(value, bool) or not is_finite_number(value) or value < 0:
+        raise InputError(f"{what} must be a number, 0 or more. Got {shorten(value)}{why}.")
+    return float(value)
+
+
+def check_flag(what: str, value: Any) -> bool:
+    """The value as a bool; raise InputError unless it is true or false."""
+    if type(value).__name__ not in ("bool", "bool_"):  # of Python and of NumPy
+        raise InputError(f"{what} must be true or false. Got {shorten(value)}.")
+    return bool(value)
+
+
+def check_choice(what: str, value: Any, choices: Iterable[str]) -> None:
+    """Raise InputError unless the value is one of these words."""
+    known = [*choices]
+    if not isinstance(value, str) or value not in known:
+        words = [f"'{word}'" for word in known]
+        raise InputError(
+            f"{what} must be {', '.join(words[:-1])} or {words[-1]}. Got {shorten(value)}. "
+            f"{did_you_mean(value, known)}"
+        )
+
+
+def check_type(what: str, value: Any, types: type | tuple[type, ...], wanted: str) -> None:
+    """Raise InputError unless the value has one of these types; ``wanted`` describes them."""
+    if not isinstance(value, types):
+        raise InputError(f"{what} must be {wanted}. Got {shorten(value)}.")
+
+
+def check_callable(what: str, value: Any, wanted: str = "a function") -> None:
+    """Raise InputError unless the value can be called; ``wanted`` describes it."""
+    if not callable(value):
+        raise InputError(f"{what} must be {wanted}. Got {shorten(value)}.")
+
+
+def check_progress(value: Any) -> None:
+    """Raise InputError unless the value is None or a function, to be called with progress."""
+    if value is not None:
+        check_callable("progress", value, "a function of the share that is done, or None")
+
+
+def check_path(what: str, value: Any) -> Path:
+    """The value as a path; raise InputError unless it is a text or a path."""
+    if not isinstance(value, str | os.PathLike):
+        raise InputError(f"{what} must be a path, as text or as a Path. Got {shorten(value)}.")
+    return Path(value)
+
+
+def shorten(value: object) -> str:
+    """The value as Python shows it, in one line of at most 80 characters."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:

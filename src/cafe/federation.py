@@ -28,6 +28,7 @@ from cafe.federation_checks import (
     check_presence,
     check_steps,
 )
+from cafe.keywords import explain_keywords
 from cafe.latency import Exponential, Latency, Various
 from cafe.latency.base import Floats
 from cafe.latency.shifted import shifted
@@ -36,6 +37,7 @@ from cafe.presence import Presence
 Indices = NDArray[np.intp]
 
 
+@explain_keywords
 @dataclass(frozen=True, eq=False)
 class Federation:
     """N clients with their latencies. The paper's setting is 100 clients with Exponential(1.0).

@@ -9,7 +9,7 @@ from pathlib import Path
 from shutil import copymode
 from typing import TextIO
 
-from cafe.errors import FileError
+from cafe.errors import FileError, check_path
 
 
 def read_text(path: str | Path) -> str:
@@ -18,10 +18,27 @@ def read_text(path: str | Path) -> str:
     Raises:
         FileError: if the file cannot be read.
     """
+    return decode_text(path, read_bytes(path))
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        FileError: if the file cannot be read.
+    """
     try:
-        data = Path(path).read_bytes()
+        return check_path("path", path).read_bytes()
     except OSError as error:
         raise FileError(path, f"the file cannot be read: {explain_os_error(error)}.") from None
+
+
+def decode_text(path: str | Path, data: bytes) -> str:
+    """The text in UTF-8 data, without a byte order mark; ``path`` is for error messages.
+
+    Raises:
+        FileError: if the data is not UTF-8.
+    """
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -60,9 +77,10 @@ def replacing(path: str | Path) -> Iterator[Path]:
         FileError: if the file cannot be written.
     """
     try:
-        target = Path(path).resolve()  # so that a symbolic link is kept
-        if _is_written_in_place(Path(path), target.parent):
-            yield Path(path)
+        path = check_path("path", path)
+        target = path.resolve()  # so that a symbolic link is kept
+        if _is_written_in_place(path, target.parent):
+            yield path
             return
         with atomic_replacement(target) as new:
             yield new

@@ -11,8 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.data.examples import Examples, Shards
-from cafe.errors import InputError, check_positive, check_whole, did_you_mean, is_finite_number
+from cafe.errors import (
+    InputError,
+    check_choice,
+    check_positive,
+    check_type,
+    check_whole,
+    is_finite_number,
+    shorten,
+)
 from cafe.federation import Indices
+from cafe.keywords import explain_keywords
 from cafe.latency.base import Floats
 from cafe.learn.base import Learner, Model
 from cafe.learn.server_optimisers import ServerOptimiser
@@ -20,6 +29,7 @@ from cafe.learn.server_optimisers import ServerOptimiser
 Rate = float | Callable[[Any], Any]
 
 
+@explain_keywords
 @dataclass(frozen=True, eq=False)
 class Task:
     """What is learned, from which examples, and with which learning rate.
@@ -56,11 +66,10 @@ class Task:
     server: ServerOptimiser | None = None
 
     def __post_init__(self) -> None:
+        self._check_parts()
         if self.batch is not None:
             object.__setattr__(self, "batch", check_whole("A batch", self.batch))
-        if self.per not in ("round", "update"):
-            hint = did_you_mean(self.per, ["round", "update"])
-            raise InputError(f"per must be 'round' or 'update'. Got '{self.per}'. {hint}")
+        check_choice("per", self.per, ["round", "update"])
         if not callable(self.rate):
             object.__setattr__(self, "rate", check_positive("The learning rate", self.rate))
         rows = self.shards.rows
@@ -70,6 +79,23 @@ class Task:
                 f"The rows of the shards must be from 0 to {len(self.data) - 1}. "
                 f"Got {wrong[0]}: the shards were made for other examples."
             )
+
+    def _check_parts(self) -> None:
+        """Raise an error for a part of the wrong type."""
+        wanted = "cafe.data.Examples(x, y)"
+        check_type("data", self.data, Examples, wanted)
+        if self.test is not None:
+            check_type("test", self.test, Examples, f"{wanted}, or None")
+        shards: Any = self.shards
+        if not isinstance(shards, Shards):
+            hint = ". Shards.of(shards) makes them from a list with the rows of each client"
+            raise InputError(
+                f"shards must be cafe.data.Shards, as a partition such as cafe.data.IID() makes "
+                f"them. Got {shorten(shards)}{hint if isinstance(shards, list | tuple) else ''}."
+            )
+        _check_method("learner", self.learner, "gradient", "Logistic(64, 10, l2=0.01)")
+        if self.server is not None:
+            _check_method("server", self.server, "step", "Momentum(), or None")
 
     @property
     def clients(self) -> int:
@@ -113,3 +139,12 @@ class Task:
     def objective(self, model: Model) -> float:
         """F(w), the mean loss over all examples that clients hold."""
         return self.learner.score(model, self.held).loss
+
+
+def _check_method(what: str, given: object, method: str, example: str) -> None:
+    """Raise an error unless an object has this method."""
+    if isinstance(given, type) or not callable(getattr(given, method, None)):
+        raise InputError(
+            f"{what} must be an object with the method {method}, such as {example}. "
+            f"Got {shorten(given)}."
+        )

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cafe.data.examples import Examples, Rows, Shards
-from cafe.errors import InputError
-from cafe.latency.base import Floats
+from cafe.errors import InputError, check_flag, check_progress, check_type, check_whole, shorten
+from cafe.latency.base import Floats, to_floats
 from cafe.learn.base import Learner, Model
 from cafe.learn.convex import Convex, Spread
 from cafe.learn.threads import one_blas_thread
@@ -124,6 +124,7 @@ def measure(
         >>> found.model.tolist(), found.heterogeneity, found.noise
         ([3.0], 2.0, 1.0)
     """
+    _check(task, scaled, progress)
     learner, data, shards = task.learner, task.data, task.shards
     if not isinstance(learner, Convex):
         raise InputError(
@@ -131,7 +132,9 @@ def measure(
             f"{type(learner).__name__}, whose minimum and curvature are not known. Use "
             "cafe.task_constants.measure_at for noise and dissimilarity at a single model."
         )
-    first = learner.save(learner.start(np.random.default_rng(0)) if start is None else start)
+    first = learner.save(learner.start(np.random.default_rng(0)))
+    if start is not None:
+        first = _as_model(start, first)
     # The fast part comes first: it detects wrong arguments.
     begin = measure_at(task, first, scaled=scaled)
     scales, counts = _scales(shards, scaled=scaled), shards.counts
@@ -196,8 +199,8 @@ def measure_at(
         >>> found.noise, found.dissimilarity, found.steepness
         (1.0, 4.0, 9.0)
     """
-    if probes < 1:
-        raise InputError(f"probes must be at least 1. Got {probes}.")
+    _check(task, scaled, progress)
+    check_whole("probes", probes)
     learner, data, shards = task.learner, task.data, task.shards
     rng, report = np.random.default_rng(seed), _ProgressReport(progress, len(shards.rows))
     noises, apart, mean = np.zeros(len(shards)), 0.0, np.zeros(1)
@@ -217,6 +220,23 @@ def measure_at(
         apart += float(np.sum(away * (scale * found.gradient - mean)))
         report.add(len(rows))
     return GradientStatistics(noises, apart / len(shards), float(np.sum(mean**2)))
+
+
+def _check(task: Task, scaled: bool, progress: ProgressCallback | None) -> None:
+    check_type("task", task, Task, "a cafe.Task")
+    check_flag("scaled", scaled)
+    check_progress(progress)
+
+
+def _as_model(given: Model, like: Model) -> Model:
+    """The given model as an array; raise an error unless it has the shape of another one."""
+    model = to_floats(given)
+    if model is None or model.shape != np.shape(like) or not np.isfinite(model).all():
+        raise InputError(
+            f"start must be a model of the learner: {np.size(like)} finite numbers in a flat "
+            f"array, or None. Got {shorten(given)}."
+        )
+    return model.astype(np.float32)
 
 
 def _probe(

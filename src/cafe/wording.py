@@ -10,6 +10,7 @@ QUANTITIES: dict[str, tuple[str, str, str]] = {
     "expected_reports": ("reports by the deadline", "per round", "E[n]"),
     "reports_per_update": ("reports used", "per update", "E[reports used | the round succeeds]"),
     "broadcasts": ("broadcasts", "per update", "E[C_b] = 1 / (1 - q)"),
+    "messages": ("messages", "per update", "clients invited, in all rounds"),
     "waste": (
         "waste",
         "client-s per update",
@@ -35,13 +36,15 @@ QUANTITIES: dict[str, tuple[str, str, str]] = {
     "worst_age": ("age of the worst client", "s", "max over clients"),
     "round_duration": ("round lasts", "s", "E[Y], T unless rounds close early"),
     "update_interval": ("between updates", "s", "E[Y] / (1 - q)"),
-    "everybody_probability": ("all clients in time", "", "Pr(n = N)"),
+    "everybody_probability": ("all clients in time", "", "Pr(n = invited)"),
     "mean_share": ("mean share of a client", "", "S~ = (1 - q) / N, exact"),
     "bias": ("weight moved to fast clients", "", "0: equal weights"),
     "merit": ("g(M)", "", "M Pr(n~ >= M - 1)"),
     "noise_factor": ("noise factor e_M", "", "E[1/n; n >= M]"),
     "sampling_factor": ("sampling factor c_M", "", "E[(N-n)/(n(N-1)); n >= M]"),
 }
+
+TINY = 1e-12  # numbers below this are shown as 0
 
 # fate: (label, meaning); the order is that of cafe.rounds.Fate, and of display.
 FATES: dict[str, tuple[str, str]] = {
@@ -95,13 +98,15 @@ def format_percent(share: float) -> str:
 
 
 def format_number(value: float | int | None) -> str:
-    """Four significant digits; ``infinite``, ``undefined`` (NaN) or ``-`` (None)."""
+    """Four significant digits; ``infinite``, ``undefined`` (NaN) or ``-`` (None); 0 if tiny."""
     if value is None:
         return "-"
     if value != value:
         return "undefined"
     if value in (float("inf"), float("-inf")):
         return "infinite"
+    if abs(value) < TINY:
+        return "0"
     if isinstance(value, int) or (value == int(value) and abs(value) < 1e6):
         return f"{int(value):,}"
     if abs(value) >= 1e6:

@@ -12,7 +12,7 @@ import pytest
 
 from cafe import console
 from cafe.results import find
-from tests.cli.conftest import SCENARIO
+from tests.cli.conftest import SCENARIO, responses
 from tests.support.command_line import Run
 
 pytestmark = pytest.mark.slow
@@ -71,6 +71,15 @@ def test_closed_output_pipe_is_not_an_error(closed: str) -> None:
     command = f"{sys.executable} -m cafe policies {closed}"
     ran = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
+def test_fit_writes_its_file_though_nobody_reads_the_output(tmp_path: Path) -> None:
+    log, clients = responses(tmp_path / "responses.csv"), tmp_path / "clients.csv"
+    command = f"{sys.executable} -m cafe fit {log} --output {clients} | true"
+    ran = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert "Traceback" not in ran.stderr
+    assert clients.read_text().count("\n") == 13
 
 
 @pytest.mark.usefixtures("scenario")

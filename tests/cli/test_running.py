@@ -109,7 +109,7 @@ def test_missing_parquet_extra_is_mentioned_once(run: Run, monkeypatch: pytest.M
     assert not parquet_possible()
     ran = run("simulate small.toml --rounds 2")
     assert ran.code == 0
-    assert ran.err.count("cafe-fl[parquet]") == 1
+    assert ran.err.count("pip install pyarrow") == 1
 
 
 RUN_MISTAKES = {

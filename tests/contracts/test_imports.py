@@ -16,6 +16,7 @@ SOURCE = Path(cafe.__file__).parent
 # A module may import from its own layer's package and from any layer above it in this list.
 LAYERS = (
     {"errors", "_version", "progress"},
+    {"keywords"},
     {"files", "randomness", "wording"},
     {"latency"},
     {"presence", "evidence"},

@@ -26,7 +26,9 @@ from tests.support.labels import TEN, labels_of, spread
 def test_too_few_examples_for_the_minimum_are_refused(partition: Partition) -> None:
     labels = labels_of(10, 10)
     assert spread(partition, labels, 5).counts.tolist() == [4] * 5
-    with pytest.raises(InputError, match=r"at least 4 of the 20 examples\. 6 clients need 24"):
+    with pytest.raises(
+        InputError, match=r"at least 4 of the 20 labelled examples\. 6 clients need 24"
+    ):
         spread(partition, labels, 6)
 
 
@@ -70,20 +72,20 @@ def test_values_without_classes_are_refused(partition: Partition) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: IID(per_client=0), "IID's per_client must be a whole number, 1 or more. Got 0"),
+        (lambda: IID(per_client=0), "IID's per_client must be a whole number from 1 up. Got 0"),
         (lambda: IID(per_client=True), "Got True"),
         (lambda: IID(per_client=10.0), r"Got 10\.0"),  # type: ignore[arg-type]
         (lambda: Classes(each=0), "Classes's each"),
-        (lambda: Classes(each=3, per_client=2), "per_client must be a whole number, 3 or more"),
+        (lambda: Classes(each=3, per_client=2), "per_client must be a whole number from 3 up"),
         (lambda: Single(least=0), "Single's least"),
-        (lambda: Single(least=5, most=4), "most must be a whole number, 5 or more. Got 4"),
-        (lambda: Random(least=5, most=4), "most must be a whole number, 5 or more. Got 4"),
-        (lambda: Biased(share=1.0), "share must be a number, at least 0 and below 1. Got 1.0"),
+        (lambda: Single(least=5, most=4), "most must be a whole number from 5 up. Got 4"),
+        (lambda: Random(least=5, most=4), "most must be a whole number from 5 up. Got 4"),
+        (lambda: Biased(share=1.0), "share must be below 1. Got 1.0"),
         (lambda: Biased(share=-0.1), "Got -0.1"),
         (lambda: Biased(share=math.nan), "Got nan"),
         (lambda: Biased(points=0), "Biased's points"),
-        (lambda: Biased(points=5, per_client=4), "per_client must be a whole number, 5 or more"),
-        (lambda: Dirichlet(alpha=0), "Dirichlet's alpha must be above 0 and at most 1e"),
+        (lambda: Biased(points=5, per_client=4), "per_client must be a whole number from 5 up"),
+        (lambda: Dirichlet(alpha=0), "Dirichlet's alpha must be a positive number"),
         (lambda: Dirichlet(alpha=math.inf), "Got inf"),
         (lambda: Dirichlet(least=0), "Dirichlet's least"),
         (lambda: Quantity(alpha=2e9), "Quantity's alpha"),

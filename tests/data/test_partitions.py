@@ -102,7 +102,7 @@ class TestEvery:
 
     @pytest.mark.parametrize("clients", [0, -1, 2.0, True, "3"])
     def test_number_of_clients_must_be_whole(self, partition: Partition, clients: Any) -> None:
-        with pytest.raises(InputError, match=r"number of clients must be .* 1 or more. Got"):
+        with pytest.raises(InputError, match=r"number of clients must be .* from 1 up. Got"):
             spread(partition, TEN, clients)
 
     def test_classes_without_examples_are_ignored(self, partition: Partition) -> None:

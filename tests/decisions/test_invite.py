@@ -59,7 +59,7 @@ def test_a_fraction_is_of_all_clients(fraction: float, invited: int) -> None:
 
 @pytest.mark.parametrize("fraction", [0, 1.5, float("nan"), "x"])
 def test_invalid_fractions_are_refused(fraction: Any) -> None:
-    with pytest.raises(InputError, match="above 0 and at most 1"):
+    with pytest.raises(InputError, match="The fraction of clients must be"):
         Fraction(fraction)
 
 

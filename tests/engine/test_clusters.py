@@ -75,7 +75,7 @@ FAST = slow_and_fast()
         (lambda: ILL(FAST, everyone()), "rounds, updates and time is required"),
         (lambda: ILL(FAST, None, rounds=1), "Expected a policy"),
         (lambda: ILL([Cluster(FAST[0].federation, ILL.__class__)], everyone(), rounds=1),
-         "Cluster 0: Expected a policy"),
+         "Expected a policy"),
         (lambda: ILL(FAST, everyone(), points([1, 2, 3]), rounds=1),
          "data for 3 clients, but the clusters have 2 in all"),
         (lambda: ILL(FAST, everyone(), link=0.5, rounds=1), "link must be a latency, or a fed"),

@@ -9,10 +9,11 @@ import pytest
 
 from cafe.errors import FileError
 from cafe.federation_files import federation_from_table, load_federation
-from cafe.presence import Battery, DayNight, OnOff, Presence, Trace
+from cafe.presence import Battery, ByHour, DayNight, OnOff, Presence, Trace
 from cafe.scenario import load_scenario
 
 KINDS: dict[str, Presence] = {
+    'kind = "by-hour"\nshare = [0.5, 1]\nday = 24': ByHour([0.5, 1.0], 24.0),
     'kind = "day-night"': DayNight(),
     'kind = "day-night"\nday = 24\nshare = 0.25\nspread = 1': DayNight(24.0, 0.25, 1.0),
     'kind = "on-off"': OnOff(),
@@ -74,7 +75,7 @@ def test_presence_with_groups_presets_and_files(tmp_path: Path, who: str) -> Non
 
 BAD = {
     'presence = "day-night"': "federation.presence must be a table. Got the text .*: write presen",
-    "[federation.presence]": "federation.presence.kind is missing. Known: battery, day-night, on-",
+    "[federation.presence]": "presence.kind is missing. Known: battery, by-hour, day-night, on-",
     '[federation.presence]\nkind = "daynight"': "Got 'daynight'. Did you mean 'day-night'",
     '[federation.presence]\nkidn = "day-night"': "federation.presence.kidn is not known. Did you",
     '[federation.presence]\nkind = "day-night"\nshar = 0.5': "presence.shar is not known.*'share'",

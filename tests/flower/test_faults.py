@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-fl[flower]'")
 
+from cafe import cli
 from cafe.errors import InputError
 from cafe.flower.lab import Lab
 from cafe.live.run_log import read_jobs, read_rounds
@@ -47,6 +49,26 @@ FORGED = {
     "pickle": "not an array of numbers",
     "bomb": "weight claims to be",
 }
+
+
+def test_run_in_which_every_report_fails_ends_with_the_reason(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trial = Trial(lab, "hopeless")
+    for k in range(NODES):
+        trial.tell(f"node-{k + 1}", "raise")
+    words = ["--rounds", "2", "--output", str(trial.out)]
+    words += ["--set", f"script={trial.script}", "--set", f"deadline={PATIENT}"]
+    monkeypatch.setattr(sys, "argv", ["cafe", "federate", "run", str(lab.paths.folder), *words])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 1
+    said = capsys.readouterr().err
+    assert "The run failed: No round has succeeded: 2 of 2 rounds failed under mcu" in said
+    assert f"Of {2 * NODES} jobs, {2 * NODES} crashed." in said
+    assert "told to fail" in said
+    assert said.splitlines()[-1].startswith("Start over: cafe federate run ")
+    assert read_live(trial.out)["state"] == "failed"
 
 
 def test_faults_of_single_clients_do_not_affect_others(lab: Lab) -> None:

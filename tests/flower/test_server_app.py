@@ -21,7 +21,7 @@ def test_wrong_arguments_are_refused_in_the_app() -> None:
         server(policy, model)
     with pytest.raises(InputError, match="'clients'"):
         server(policy, model, rounds=1, evaluate="nodes")
-    with pytest.raises(TypeError, match="'round'"):
+    with pytest.raises(InputError, match=r"'round'. Did you mean 'rounds'"):
         server(policy, model, round=1)
 
 

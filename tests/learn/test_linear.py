@@ -352,9 +352,9 @@ def test_logistic_agrees_with_scikit_learn(classes: int, l2: float) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Ridge(3, 0.0), "l2 must be a number above 0"),
-        (lambda: Logistic(3, 2, -1.0), "l2 must be a number above 0"),
-        (lambda: Logistic(3, 2, np.nan), "l2 must be a number above 0"),
+        (lambda: Ridge(3, 0.0), "l2 must be a positive number"),
+        (lambda: Logistic(3, 2, -1.0), "l2 must be a positive number"),
+        (lambda: Logistic(3, 2, np.nan), "l2 must be a positive number"),
         (lambda: Logistic(3, 1, 0.1), "classes must be a whole number from 2 up"),
         (lambda: Ridge(3, 0.1, classes=1), "classes must be at least 2, or 0"),
         (lambda: Ridge(0, 0.1), "inputs must be a whole number from 1 up"),

@@ -236,8 +236,8 @@ def test_save_and_load() -> None:
         ({"classes": 1}, "2 classes"),
         ({"hidden": (3, 0)}, "hidden=()"),
         ({"hidden": (2.5,)}, "whole numbers"),
-        ({"l2": -1.0}, "l2 must be 0 or more"),
-        ({"l2": float("nan")}, "l2 must be 0 or more"),
+        ({"l2": -1.0}, "l2 must be a number, 0 or more"),
+        ({"l2": float("nan")}, "l2 must be a number, 0 or more"),
         ({"threads": 0}, "threads must be a whole number"),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 
 import cafe
 from cafe.errors import InputError
-from cafe.fitting.observations import Observations, read_observations
+from cafe.fitting import Observations, read_observations
 from cafe.live.run_log import RESPONSES, read_rounds
 from cafe.live.server import serve
 from cafe.policies import fedavg, mcu

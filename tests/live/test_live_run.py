@@ -12,7 +12,7 @@ import pytest
 import cafe
 from cafe.controllers import Fixed
 from cafe.errors import InfeasibleError, InputError
-from cafe.fitting.observations import read_observations
+from cafe.fitting import read_observations
 from cafe.live.aggregation import GlobalModel, Median
 from cafe.live.live_run import LiveRun
 from cafe.live.run_log import RESPONSES, read_jobs
@@ -41,7 +41,8 @@ def held_up() -> VirtualWire:
 
 def test_delayed_poll_does_not_accept_late_reports(tmp_path: Path) -> None:
     """Late reports do not count as quick ones either: the response times would be wrong."""
-    serve(held_up(), config(mcu(quorum=1, deadline=1.0), rounds=1), tmp_path)
+    with pytest.raises(InfeasibleError, match=r"Of 3 jobs, 3 were late. No client reported."):
+        serve(held_up(), config(mcu(quorum=1, deadline=1.0), rounds=1), tmp_path)
     assert {job.fate for job in read_jobs(tmp_path)} == {"late"}
     assert_sound(tmp_path)
     seen = read_observations(tmp_path / RESPONSES)

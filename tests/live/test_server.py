@@ -12,10 +12,13 @@ import pytest
 
 import cafe
 from cafe.errors import CafeError, FileError, InfeasibleError, InputError
+from cafe.learn.base import Score
 from cafe.learn.server_optimisers import Momentum
 from cafe.live.aggregation import Median
+from cafe.live.job_records import PlayedRound
+from cafe.live.live_run import LiveRun
 from cafe.live.run_log import ARRAYS, read_jobs, read_rounds
-from cafe.live.server import ServerConfig, serve
+from cafe.live.server import RunHooks, ServerConfig, serve
 from cafe.live.wire import Order, Report
 from cafe.policies import agu, awu, fedavg, mcu
 from cafe.report import run_page
@@ -366,3 +369,49 @@ def test_errors_are_subclasses_of_cafe_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CafeError):
         serve(wire(), config(), tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("model", "got"),
+    [
+        ([np.zeros(2), np.zeros(3)], "a list of 2"),
+        (np.zeros(2), "ndarray"),
+        (lambda: [np.zeros(2)], "a list of 1"),
+    ],
+)
+def test_model_without_names_is_refused(tmp_path: Path, model: Any, got: str) -> None:
+    with pytest.raises(InputError, match=rf"dictionary of arrays by name.* Got {got}\..*name"):
+        serve(wire(), ServerConfig(MCU, model, rounds=1), tmp_path / "run")
+
+
+def test_hooks_are_called_before_a_round_is_saved(tmp_path: Path) -> None:
+    seen: list[tuple[str, int, int]] = []
+
+    def begin(run: LiveRun) -> None:
+        seen.append(("begin", len(run.outcomes), read_rounds_if_any(tmp_path)))
+
+    def played(run: LiveRun, played: PlayedRound) -> None:
+        seen.append(("played", played.outcome.round, read_rounds_if_any(tmp_path)))
+
+    hooks = RunHooks(begin, played)
+    serve(wire(), config(rounds=2), tmp_path, hooks=hooks)
+    assert seen == [("begin", 0, 0), ("played", 0, 0), ("played", 1, 1)]
+
+
+def test_evaluator_of_the_hooks_replaces_that_of_the_settings(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def evaluator(run: LiveRun) -> tuple[Score | None, str]:
+        version = run.ledger.version
+        return (Score(0.5, None), "") if version == 2 else (None, "why" * (version == 3))
+
+    given = config(updates=3, evaluate=lambda model: 1 / 0)
+    hooks = RunHooks(evaluator=evaluator)
+    serve(wire(), given, tmp_path, say=said.append, hooks=hooks)
+    told = [line for line in said if "valuated" in line]
+    assert told == ["Evaluated version 2: loss 0.5.", "Version 3 was not evaluated: why."]
+
+
+def read_rounds_if_any(folder: Path) -> int:
+    path = folder / "events.jsonl"
+    return len(read_rounds(folder)) if path.exists() else 0

@@ -142,11 +142,7 @@ def test_age_alone_has_no_best_deadline() -> None:
     assert made.deadline == pytest.approx(0.2)
 
 
-def test_prices_or_a_goal_are_required() -> None:
-    with pytest.raises(InputError, match="a waste price and a broadcast price"):
-        plan(PAPER)
-    with pytest.raises(InputError, match="a waste price and a broadcast price"):
-        plan(PAPER, waste_price=1)
+def test_prices_and_a_goal_exclude_each_other() -> None:
     with pytest.raises(InputError, match="not both"):
         plan(PAPER, waste_price=1, broadcast_price=1, goal=ToGap.from_ratio(1.0))
     with pytest.raises(InputError, match="waste price"):
@@ -155,8 +151,8 @@ def test_prices_or_a_goal_are_required() -> None:
         plan(PAPER, waste_price=1, broadcast_price=1, quorum=51)
 
 
-def test_explanation_has_three_sentences_with_figures(two_basins: Plan) -> None:
-    assert len(two_basins.explanation) == 3
+def test_explanation_has_four_sentences_with_figures(two_basins: Plan) -> None:
+    assert len(two_basins.explanation) == 4
     text = " ".join(two_basins.explanation)
     assert f"{two_basins.deadline:.4g} s" in text
     assert f"{two_basins.expected.waste:.4g} client-seconds" in text
@@ -164,10 +160,13 @@ def test_explanation_has_three_sentences_with_figures(two_basins: Plan) -> None:
 
 
 def test_rivals_have_their_definitions(two_basins: Plan) -> None:
-    mean, p95, everybody = two_basins.rivals
-    assert mean.expected.deadline == pytest.approx(1.0)
-    assert p95.expected.deadline == pytest.approx(-np.log(0.05), rel=1e-9)
-    assert everybody.expected.quorum == 50
+    rivals = {rival.name: rival.expected for rival in two_basins.rivals}
+    assert rivals["deadline = mean"].deadline == pytest.approx(1.0)
+    assert rivals["deadline = 2 x median"].deadline == pytest.approx(2 * np.log(2), rel=1e-9)
+    assert rivals["deadline = p95"].deadline == pytest.approx(-np.log(0.05), rel=1e-9)
+    assert rivals["deadline = p95"].quorum == 40
+    assert rivals["wait for all"].quorum == 50
+    assert len(rivals) <= 7
     for rival in two_basins.rivals:
         assert rival.cost == pytest.approx(two_basins.goal.cost(rival.expected))
         assert rival.cost >= two_basins.cost

@@ -11,7 +11,7 @@ import pytest
 
 import cafe.presence
 from cafe.errors import InputError
-from cafe.presence import Battery, DayNight, OnOff, Presence, PresenceState, Trace
+from cafe.presence import Battery, ByHour, DayNight, OnOff, Presence, PresenceState, Trace
 
 CLIENTS = 6
 ALL = np.arange(CLIENTS)
@@ -21,6 +21,8 @@ WINDOWS = [[k, 1.3 * k, 1.3 * k + 2.1] for k in range(CLIENTS)] + [
 ]
 
 EXAMPLES: dict[str, Callable[[], Presence]] = {
+    "by-hour": lambda: ByHour(share=[0.3, 0.9, 0.0, 0.5], day=7.1),
+    "by-hour, most of the day": lambda: ByHour(share=[1.0, 1.0, 0.6], day=0.7),
     "day-night": lambda: DayNight(day=7.1, share=0.3, spread=1.0),
     "day-night, alike": lambda: DayNight(day=0.7, share=0.9, spread=0.0),
     "on-off": lambda: OnOff(on=2.0, off=3.0),

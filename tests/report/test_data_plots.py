@@ -27,5 +27,5 @@ def test_class_counts_plot_shows_every_count() -> None:
 
 @pytest.mark.parametrize("wrong", [np.zeros(3, int), np.zeros((2, 2)), -np.ones((2, 2), int)])
 def test_invalid_class_counts_are_refused(wrong: Any) -> None:
-    with pytest.raises(InputError, match="Class counts must be whole numbers"):
+    with pytest.raises(InputError, match="class_counts must be whole numbers"):
         data_plots.class_counts(wrong)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cafe.errors import FileError
 from cafe.planner import Plan
 from cafe.report import (
     plan_plots,
@@ -27,3 +28,16 @@ def test_the_same_picture_gives_the_same_bytes(made: Plan, tmp_path: Path) -> No
     for name in ("a.svg", "b.svg"):
         plotting.save(plan_plots.plan(made), tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+@pytest.mark.parametrize("ending", plotting.FORMATS)
+def test_every_format_can_be_written(made: Plan, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"plan.{ending}"
+    plotting.save(plan_plots.plan(made), path)
+    assert path.stat().st_size > 1000
+
+
+@pytest.mark.parametrize("name", ["plan.webp", "plan.gif", "plan.pgf", "plan"])
+def test_other_formats_are_refused(name: str) -> None:
+    with pytest.raises(FileError, match=f"Got '{name}'"):
+        plotting.check_format(name)

@@ -64,7 +64,7 @@ def test_errors_are_found_before_any_run_starts(lab: Lab, tmp_path: Path) -> Non
     with pytest.raises(FileError, match="mcu-seed-1: the folder already has results"):
         plan_runs(scenario, ["agu", "mcu"], tmp_path)
     assert len(plan_runs(scenario, ["agu", "mcu"], tmp_path, resume=True)) == 4
-    with pytest.raises(InputError, match="--jobs must be at least 1"):
+    with pytest.raises(InputError, match="jobs must be a whole number from 1 up"):
         sweep(scenario, plan_runs(scenario, ["awu"], tmp_path), jobs=0)
 
 

@@ -76,8 +76,8 @@ def test_seconds_are_the_response_time_where_training_is_not_measured() -> None:
     [
         ({"steps": 2, "epochs": 1}, "needs one of steps, epochs and seconds"),
         ({"epochs": 1, "seconds": 2.0}, "needs one of steps, epochs and seconds"),
-        ({"prox": -1.0}, "prox must be a number >= 0. Got -1.0"),
-        ({"upload": True}, "upload must be a number >= 0. Got True"),
+        ({"prox": -1.0}, "prox must be a number, 0 or more. Got -1.0"),
+        ({"upload": True}, "upload must be a number, 0 or more. Got True"),
         ({"steps": 0}, "steps must be a whole number"),
     ],
 )

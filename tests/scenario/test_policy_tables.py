@@ -61,7 +61,7 @@ POLICIES = {
     ),
     'name = "mcu"\nquorum = 3\ndeadline = 1\nlate = 1': 'policy.late must be "drop" or "keep"',
     'name = "mcu"\nquorum = 3\ndeadline = 1\nclose_when_all = 1': "policy.close_when_all must",
-    'name = "awu"\ndeadline = 1\nweight = "lin"': "policy: Unknown weight 'lin'. Did you mean",
+    'name = "awu"\ndeadline = 1\nweight = "lin"': "policy: weight must be a name or a",
     'name = "awu"\ndeadline = 1\nweight = 3': "policy.weight must be text in quotes. Got 3",
     'name = "agu"\nquorum = 3\ndeadline = 1\nlate = "drop"': "the key policy.late is not known",
     'name = "mcu"\nquorum = 3\ndeadline = 1\n[policies]\nawu = 3': (

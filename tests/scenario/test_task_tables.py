@@ -113,7 +113,7 @@ TASKS = {
         "task.partition.per_client must be a whole number. Got 0.5"
     ),
     'dataset = "digits"\npartition = { name = "dirichlet", alpha = 0 }': (
-        "task.partition: Dirichlet's alpha must be above 0"
+        "task.partition: Dirichlet's alpha must be a positive number"
     ),
     'dataset = "digits"\npartition = { name = "classes", each = 10 }': (
         "task.partition: Classes gives every client its own combination"
@@ -131,7 +131,7 @@ TASKS = {
     'dataset = "digits"\npartition = "iid"\nper = "rounds"': "task.per must be a known name.",
     'dataset = "digits"\npartition = "iid"\nserver = "adm"': "task.server.name must be a known",
     'dataset = "digits"\npartition = "iid"\nserver = { name = "adam", rate = 0 }': (
-        "task.server: A server optimiser's rate must be positive"
+        "task.server: A server optimiser's rate must be a positive number"
     ),
     'dataset = "digits"\npartition = "iid"\nbach = 3': "the key task.bach is not known. Did",
     'dataset = "digits"\npartition = "iid"\nlearner = 3': "the key task.learner is not known",
@@ -149,7 +149,7 @@ LEARNERS = {
     'name = "mlp"\nhidden = [3, 2.5]': "learner.hidden, entry 2, must be a whole number. Got 2.5",
     'name = "mlp"\nhidden = [0]': "learner: An MLP needs at least 1 input",
     'name = "logistic"': "learner.l2 is missing: add a number, such as l2 = 1.0",
-    'name = "logistic"\nl2 = 0': "learner: l2 must be a number above 0. Got 0",
+    'name = "logistic"\nl2 = 0': "learner: l2 must be a positive number. Got 0",
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cafe.fitting.observations import read_observations
+from cafe.fitting import read_observations
 from cafe.live.job_records import REUSED, count_fates
 from cafe.live.run_log import RESPONSES, read_jobs, read_rounds
 from cafe.live.server import ServerConfig, serve

@@ -114,6 +114,7 @@ def play(
     rounds: int,
     seed: int,
     steps: int = 1,
+    cohort: int | None = None,
 ) -> Played:
     """Play rounds in the paper's words (Sec. 3 and 4), one after the other, with a clock."""
     rng = np.random.default_rng(seed)
@@ -124,6 +125,11 @@ def play(
     owed_round = owed_union = 0.0
     rows = []
     for times in federation.sample(rng, rounds) + computing:
+        invited = np.ones(clients, dtype=bool)
+        if cohort is not None:
+            invited[rng.permutation(clients)[cohort:]] = False
+        absent = np.isinf(times) & invited
+        times = np.where(invited, times, np.inf)
         came = times <= deadline
         here, length, full = came, deadline, False
         if target is not None and came.sum() >= target:
@@ -133,7 +139,7 @@ def play(
             here[first] = True
         success = bool(here.sum() >= quorum)
         used = here if success else np.zeros(clients, dtype=bool)
-        spent = np.minimum(times, length)
+        spent = np.where(invited, np.minimum(times, length), 0.0)
         area = length * (now - origin) + length**2 / 2
         # The aggregated-gradient scheme: a failed round's reports wait for the next success.
         owed_round += deadline * (clients - came.sum())
@@ -148,14 +154,14 @@ def play(
         rows.append(
             (
                 came,
-                np.isinf(times),
+                absent,
                 used,
                 success,
                 full,
                 length,
-                length * float(clients - used.sum()),
+                length * float(invited.sum() - used.sum()),
                 float(spent[~used].sum()),
-                length * float(np.isinf(times).sum()),
+                length * float(absent.sum()),
                 float(spent.sum()),
                 area,
                 *booked,
@@ -175,6 +181,7 @@ class Game:
     deadline: float
     target: int | None
     steps: int = 1
+    cohort: int | None = None
     rounds: int = 12_000
     batches: int = 120
 
@@ -182,7 +189,14 @@ class Game:
     def played(self) -> Played:
         """The rounds."""
         rules = (self.quorum, self.deadline, self.target)
-        return play(self.federation, *rules, rounds=self.rounds, seed=20_260_117, steps=self.steps)
+        return play(
+            self.federation,
+            *rules,
+            rounds=self.rounds,
+            seed=20_260_117,
+            steps=self.steps,
+            cohort=self.cohort,
+        )
 
     @cached_property
     def expected(self) -> Expectation:
@@ -192,8 +206,14 @@ class Game:
             quorum=self.quorum,
             deadline=self.deadline,
             target=self.target,
+            cohort=self.cohort,
             steps=self.steps,
         )
+
+    @property
+    def invited(self) -> int:
+        """How many clients a round invites."""
+        return self.federation.clients if self.cohort is None else self.cohort
 
     @property
     def ones(self) -> Floats:
@@ -293,8 +313,17 @@ GAMES = {
         steps=5,
     ),
     "three steps, until eight": Game(_computing(), 5, 1.5, 8, steps=3),
+    "equal, a cohort": Game(_equal(), 3, 0.9, None, cohort=5),
+    "equal, a cohort until three": Game(_equal(), 2, 1.2, 3, cohort=5),
+    "unequal, a cohort": Game(_unequal(), 2, 0.8, None, cohort=4),
+    "unequal, one client": Game(_unequal(), 1, 0.8, None, cohort=1),
+    "unequal, a cohort until all": Game(_unequal(), 1, 2.0, 4, cohort=4),
+    "unequal, a cohort until its quorum": Game(_unequal(), 3, 1.5, 3, cohort=3),
+    "groups, a cohort": Game(_all_groups(), 4, 0.75, None, cohort=8),
+    "groups, a cohort until five": Game(_smooth_groups(), 3, 1.0, 5, cohort=7),
+    "three steps, a cohort until six": Game(_computing(), 3, 1.5, 6, steps=3, cohort=10),
 }
 
 
 def until_deadline(names: dict[str, Game]) -> list[str]:
-    return [name for name, game in names.items() if game.target is None]
+    return [name for name, game in names.items() if game.target is None and game.cohort is None]

@@ -36,6 +36,7 @@ TIMES = {
 NUMBERS = {
     "quorum",
     "broadcasts",
+    "messages",
     "normalised_age",
     "success_probability",
     "expected_reports",

@@ -19,15 +19,17 @@ def test_other_quantities_agree_with_simulation(game: Game) -> None:
     played, found = game.played, game.expected
     came = played.came.sum(axis=1)
     game.agree(found.success_probability, played.success)
-    game.agree(found.everybody_probability, came == game.federation.clients)
+    game.agree(found.everybody_probability, came == game.invited)
     game.agree(found.expected_reports, came)
     game.agree(found.round_duration, played.length)
     game.agree(found.client_seconds, played.work, played.success)
     game.agree(found.participation_by_client, played.used)
-    counts = played.came * played.success[:, None]
-    game.agree(found.share_by_client, counts / np.maximum(came, 1)[:, None])
-    others = (came[:, None] - played.came) >= game.quorum - 1
-    game.agree(found.merit, game.quorum * others.mean(axis=1))
+    used = played.used.sum(axis=1)
+    game.agree(found.share_by_client, played.used / np.maximum(used, 1)[:, None])
+    game.agree(found.noise_factor, played.success / np.maximum(used, 1))
+    if game.cohort is None:
+        others = (came[:, None] - played.came) >= game.quorum - 1
+        game.agree(found.merit, game.quorum * others.mean(axis=1))
 
 
 def test_parts_add_up_to_wholes(game: Game) -> None:
@@ -37,6 +39,7 @@ def test_parts_add_up_to_wholes(game: Game) -> None:
     used = found.participation_by_client.sum()
     assert used == pytest.approx(found.reports_per_update * found.success_probability, rel=1e-11)
     assert found.broadcasts * found.success_probability == pytest.approx(1.0)
+    assert found.messages == pytest.approx(game.invited * found.broadcasts)
     assert found.waste_per_round * found.broadcasts == pytest.approx(found.waste)
     assert found.waste_per_time * found.update_interval == pytest.approx(found.waste)
     assert found.waste_per_gradient * found.reports_per_update == pytest.approx(found.waste)
@@ -58,10 +61,14 @@ def test_expectation_as_a_dictionary(game: Game) -> None:
         assert value == getattr(game.expected, name)
         assert value is None or type(value) in (int, float), name
     missing = {name for name, value in scalars.items() if value is None}
-    if game.target is None or game.target == game.federation.clients:
-        assert not missing
-    else:
-        assert missing == {"absent_waste", "agu_waste", "agu_waste_union"}
+    wanted = set()
+    if game.target is not None and game.target < game.invited:
+        wanted = {"absent_waste", "agu_waste", "agu_waste_union"}
+    elif game.cohort is not None:
+        wanted = {"agu_waste", "agu_waste_union"}
+    assert missing == wanted
+    assert ("cohort" in scalars) == (game.cohort is not None)
+    assert ("target" in scalars) == (game.target is not None)
 
 
 def test_step_time_is_part_of_the_latency() -> None:

@@ -55,7 +55,7 @@ def test_processing_waste(game: Game) -> None:
 
 
 def test_absent_waste(game: Game) -> None:
-    if game.target is not None and game.target < game.federation.clients:
+    if game.target is not None and game.target < game.invited:
         assert game.expected.absent_waste is None
         assert absent_waste_per_round(game.expected.setting) is None
     else:

@@ -46,27 +46,85 @@ def have_same_seeds(groups: Sequence[RunGroup]) -> bool:
 
 def difference(group: RunGroup, first: RunGroup, what: str) -> Estimate:
     """The mean difference of a quantity, or of the last accuracy or loss, seed by seed."""
-    values, others = (
-        each.final_values(what) if what in FINAL else each.values(what) for each in (group, first)
-    )
-    return statistics.paired(values, others)
+    return statistics.paired(_run_values(group, what), _run_values(first, what))
 
 
 def best_groups(groups: Sequence[RunGroup], quantity: str) -> list[RunGroup]:
-    """The groups with the lowest mean, or the highest accuracy; empty if all are equal.
+    """The groups with the lowest mean, or the highest accuracy; empty if none is clearly the best.
 
-    Groups without a single update do not take part.
+    Several groups are the best if their values are equal. Every other group must be more than two
+    standard errors away: of the paired difference if all have the same seeds, otherwise of the
+    difference of means. Groups without a single update do not take part.
     """
-    if quantity in FINAL:
-        means = [float(np.mean(group.final_values(quantity))) for group in groups]
-    else:
-        means = [group.estimate(quantity).mean for group in groups]
-    values = np.array(means) * (-1 if quantity == "accuracy" else 1)
-    moved = np.array([any(h.updates for h in group.histories) for group in groups])
-    usable = np.where(np.isfinite(values) & moved, values, np.inf)
-    if not usable.min() < usable.max():
+    sign = -1.0 if quantity == "accuracy" else 1.0
+    values = [sign * _run_values(group, quantity) for group in groups]
+    means = [_mean(each, group) for each, group in zip(values, groups, strict=True)]
+    least = int(np.argmin(means))
+    apart = statistics.paired if have_same_seeds(groups) else _unpaired
+    equal = [bool(np.array_equal(each, values[least])) for each in values]
+    clear = all(
+        same or mean == np.inf or _is_clear(apart(each, values[least]))
+        for same, mean, each in zip(equal, means, values, strict=True)
+    )
+    if not clear or all(equal) or not np.isfinite(means[least]):
         return []
-    return [groups[i] for i in np.flatnonzero(usable == usable.min()).tolist()]
+    return [group for group, same in zip(groups, equal, strict=True) if same]
+
+
+class Lead(NamedTuple):
+    """How much the best groups are better at something than the next best one.
+
+    Attributes:
+        best: the best groups: several only if their values are equal.
+        second: the next best group.
+        difference: the mean of a best group minus that of ``second``.
+        share: the difference as a share of the mean of ``second``, without its sign.
+    """
+
+    best: tuple[RunGroup, ...]
+    second: RunGroup
+    difference: Estimate
+    share: float
+
+
+def find_lead(groups: Sequence[RunGroup], quantity: str) -> Lead | None:
+    """The lead of the best groups; None if none is clearly the best, or no other takes part."""
+    best = best_groups(groups, quantity)
+    sign = -1.0 if quantity == "accuracy" else 1.0
+    others = {
+        sign * statistics.mean(_run_values(group, quantity)).mean: group
+        for group in groups
+        if group not in best and np.isfinite(_mean(_run_values(group, quantity), group))
+    }
+    if not best or not others:
+        return None
+    least = min(others)
+    second = others[least]
+    apart = statistics.paired if have_same_seeds(groups) else _unpaired
+    found = apart(_run_values(best[0], quantity), _run_values(second, quantity))
+    return Lead((*best,), second, found, abs(found.mean / least) if least else float("inf"))
+
+
+def _run_values(group: RunGroup, what: str) -> Floats:
+    """Values whose mean is a quantity, or the last accuracy or loss."""
+    return group.final_values(what) if what in FINAL else group.values(what)
+
+
+def _mean(values: Floats, group: RunGroup) -> float:
+    moved = any(history.updates for history in group.histories)
+    found = statistics.mean(values).mean if moved else float("nan")
+    return found if np.isfinite(found) else float("inf")
+
+
+def _is_clear(difference: Estimate) -> bool:
+    return difference.mean > 0 and difference.is_apart(0.0)
+
+
+def _unpaired(values: Floats, others: Floats) -> Estimate:
+    """The difference of the means of independent values."""
+    first, second = statistics.mean(values), statistics.mean(others)
+    error = float(np.hypot(first.error, second.error))
+    return Estimate(first.mean - second.mean, error, min(first.count, second.count))
 
 
 def _figure_values(group: RunGroup) -> dict[str, Floats]:

@@ -25,7 +25,7 @@ def cost_curve(plan: Plan) -> CostCurve:
     marks = [optimum.deadline for optimum in plan.local_optima]
     marks += [r.expected.deadline for r in plan.rivals if np.isfinite(r.cost)]
     deadlines = np.geomspace(min(marks) / 5, max(marks) * 2.5, POINTS)
-    points = [plan.search.expect(plan.quorum, float(t)) for t in deadlines]
+    points = [plan.search.sketch.expect(plan.quorum, float(t)) for t in deadlines]
     parts = {}
     if isinstance(plan.goal, Prices):
         parts["waste"] = np.array([plan.goal.waste * p.waste for p in points])

@@ -11,6 +11,7 @@ from cafe.latency.base import Floats
 
 BLOCKS = 20  # enough to estimate a spread, few enough that blocks are almost independent
 LEAST_BLOCK = 2
+CLEAR = 2.0  # standard errors beyond which a difference is stated as one
 ROUNDING = 1e-12  # the relative difference that rounding may cause between equal sums
 
 
@@ -44,6 +45,14 @@ class Estimate:
         if not self.error > 0 or not np.isfinite(expected):
             return float("nan")
         return (self.mean - expected) / self.error
+
+    def is_apart(self, expected: float) -> bool:
+        """Whether the mean differs from the expected value by more than two standard errors.
+
+        Any difference counts if the values do not vary; none if the standard error is unknown.
+        """
+        apart = abs(self.mean - expected)
+        return bool(self.error >= 0 and apart > CLEAR * self.error)
 
     def chance(self, expected: float) -> float:
         """The p-value of the mean under the expected value (Student's t, two-sided)."""

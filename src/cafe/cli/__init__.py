@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -15,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from cafe._version import __version__
-from cafe.cli import federating, planning, reproducing, running
+from cafe.cli import federating, help_pages, planning, reproducing, running
 from cafe.console import say
 from cafe.errors import CafeError, memory_error_message
 from cafe.files import explain_os_error
@@ -23,6 +24,10 @@ from cafe.files import explain_os_error
 
 class _Commands(TyperGroup):
     """The commands; Ctrl-C in one that does not handle it prints one line and exits with 130."""
+
+    def list_commands(self, context: typer.Context) -> list[str]:  # type: ignore[override]
+        """The verbs in the order of the workflow: real clients before the paper."""
+        return [*(name for name in self.commands if name != "reproduce"), "reproduce"]
 
     def invoke(self, context: typer.Context) -> object:  # type: ignore[override]
         try:
@@ -37,24 +42,31 @@ app = typer.Typer(
     cls=_Commands,
     help="How long to wait, and for how many clients: cost and age aware federated learning.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (
-    planning.plan,
-    planning.expect,
-    planning.frontier,
-    planning.fit,
-    running.simulate,
-    running.compare,
-    running.report,
-    running.policies,
-    reproducing.reproduce,
-    planning.demo,
-):
-    app.command()(verb)
-app.add_typer(federating.app, name="federate")
+SUMMARIES: dict[Callable[..., None], str] = {  # in the order of the workflow
+    planning.demo: "Show all steps on a fleet of 200 phones.",
+    planning.fit: "Fit a distribution to the response times in a log.",
+    planning.plan: "Choose the quorum and the deadline, with costs and reasons.",
+    planning.expect: "Show what a given quorum and deadline will cost.",
+    planning.frontier: "List the choices that no other choice beats in every cost.",
+    running.simulate: "Simulate a scenario in virtual time, and train its model.",
+    running.compare: "Simulate several policies with the same seeds.",
+    running.report: "Write an HTML page about runs on disk.",
+    running.policies: "List the policies and their parameters.",
+    reproducing.reproduce: "Repeat the paper's experiments, and check its claims.",
+}
+for verb, summary in SUMMARIES.items():
+    page_end = help_pages.epilog(verb.__name__)
+    app.command(cls=help_pages.Verb, short_help=summary, epilog=page_end)(verb)
+for command in federating.app.registered_commands:
+    command.cls = help_pages.Verb
+app.add_typer(
+    federating.app,
+    name="federate",
+    short_help="Run a policy with Flower on real processes of this machine.",
+)
 
 
 def _version(wanted: bool) -> None:
@@ -79,7 +91,7 @@ def main() -> None:
         if getattr(sys, stream) is None:  # closed by the calling process
             setattr(sys, stream, Path(os.devnull).open("w"))  # noqa: SIM115 (stays open)
     try:
-        app()
+        app(prog_name="cafe")
     except CafeError as error:
         _fail(f"{error}")
     except MemoryError as error:

@@ -76,35 +76,59 @@ def run(
     rounds: Annotated[
         int | None, typer.Option(help="Number of rounds instead of the app's.")
     ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A value for a key that the app's pyproject.toml declares; repeatable.",
+        ),
+    ] = None,
 ) -> None:
-    """Run the app on the federation and show its progress; an unfinished run is resumed."""
+    """Run the app on the federation and show its progress.
+
+    An unfinished run of an app with CAFe's server is resumed.
+    """
+    from cafe.flower.lab.app_settings import FOLDER, choose_config
     from cafe.flower.lab.follow import follow, stop
 
     lab, where = _lab(folder), output or folder / "results" / "live"
-    config: dict[str, str | float | bool] = {"folder": str(where.resolve())}
-    config |= {"overwrite": True} if overwrite else {}
-    config |= {} if rounds is None else {"rounds": rounds}
+    lab.check_up()
+    config = choose_config(
+        lab.config(),
+        where.resolve(),
+        output=output is not None,
+        overwrite=overwrite,
+        rounds=rounds,
+        settings=settings or (),
+    )
+    results = Path(str(config[FOLDER])) if FOLDER in config else None
     number = lab.submit(**config)
     say(f"Run {number} is submitted.")
     again = f"cafe {shlex.join(word for word in sys.argv[1:] if word != '--overwrite')}"
+    repeat = "Resume" if results else "Run it again"
     try:
-        last = _watch(follow(lab, number, where.resolve()))
+        last = _watch(follow(lab, number, results))
     except KeyboardInterrupt:
-        stop(lab, number, where.resolve())
-        say(f"Stopped the run; the federation is still up. Resume: {again}")
+        stop(lab, number, results)
+        say(f"Stopped the run; the federation is still up. {repeat}: {again}")
         say(f"End the federation: cafe federate down {folder}")
         raise typer.Exit(130) from None
     if last.earlier:
-        say(f"The run in {where} had already finished: there was nothing to do.")
+        say(f"The run in {results} had already finished: there was nothing to do.")
         say(f"Start over: {again} --overwrite")
     elif last.finished:
         say(f"The run has finished. {last.why}".strip())
-        if where.exists():
+        if results and results.exists():
             say_written(where)
     else:
         _say_why(last)
+        if last.live and last.live["state"] == "failed":
+            say(f"Start over: {again} --overwrite")
+            raise typer.Exit(1)
         complete = all(each.alive for each in lab.processes())
-        say(f"Resume: {again}" if complete else f"Resume: cafe federate up {folder}, then {again}")
+        up = "" if complete else f"cafe federate up {folder}, then "
+        say(f"{repeat}: {up}{again}")
         raise typer.Exit(1)
 
 
@@ -114,7 +138,8 @@ def status(folder: App, as_json: Json = False) -> None:
     from cafe.flower.lab import display
     from cafe.flower.lab.follow import FINAL, read_live, server_is_alive
 
-    known = _lab(folder).status()
+    lab = _lab(folder)
+    known = lab.status()
     live = read_live(Path(known["folder"])) if known["folder"] else None
     if as_json:
         print_json({**known, "live": live})
@@ -123,6 +148,8 @@ def status(folder: App, as_json: Json = False) -> None:
         say(f"No federation is up. Start one: cafe federate up {folder}")
     else:
         print_output(display.process_table(known))
+    if known["run"] and not known["folder"] and lab.is_running("superlink"):
+        say(f"Flower's status of run {known['run']}: {lab.run_status(known['run'])}.")
     if live:
         print_output(display.run_table(live))
         if live.get("run") != known["run"]:
@@ -148,27 +175,38 @@ def _lab(folder: Path) -> Lab:
 
 
 def _say_why(last: RunView) -> None:
-    """Print why a run was rejected, or ended early."""
-    rejected = last.live is None and not last.log
-    ended = "was rejected" if rejected else "ended before it had finished"
+    """Print why a run was rejected, failed, or ended early."""
+    failed = last.status == "finished:completed" or (last.live and last.live["state"] == "failed")
+    rejected = last.live is None and not last.log and not last.status
+    ended = "ended before it had finished"
+    ended = "failed" if failed else "was rejected" if rejected else ended
     say(f"The run {ended}: {last.why.rstrip('.')}.")
     if last.log:
         say(last.log)
 
 
 def _watch(views: Iterator[RunView]) -> RunView:
-    """Show a run until it ends: a table on a terminal, otherwise a line every few seconds."""
+    """Show a run until it ends: a table on a terminal, otherwise a line every few seconds.
+
+    A run without ``live.json`` is shown by its log.
+    """
     from rich.console import Console
     from rich.live import Live
 
     from cafe.flower.lab import display
 
     console, said = Console(stderr=True, highlight=False, markup=False), time.monotonic()
+    status = ""
     with (
         Live(console=console, auto_refresh=False) if console.is_terminal else nullcontext() as table
     ):
         for view in views:
             if view.live is None:
+                if view.status != status and view.finished is None:
+                    status = view.status
+                    say(f"Flower's status of the run: {status}.")
+                for line in view.lines:
+                    say(line)
                 continue
             if table is not None:
                 table.update(display.run_table(view.live), refresh=True)

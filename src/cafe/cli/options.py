@@ -9,18 +9,51 @@ import typer
 
 # Output, of most verbs.
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Plot = Annotated[Path | None, typer.Option(help="Write a picture to this .svg, .png or .pdf file.")]
+Plot = Annotated[
+    Path | None, typer.Option(help="Write a picture to this .svg, .png, .jpg or .pdf file.")
+]
 
 # Who takes part: fit, plan, expect, frontier.
-Clients = Annotated[int | None, typer.Option(help="Number of clients, all with the same --rate.")]
+Clients = Annotated[int | None, typer.Option(help="Number of clients, all with the same --mean.")]
+Mean = Annotated[float | None, typer.Option(help="Mean response time of one client, in seconds.")]
 Rate = Annotated[
-    float | None, typer.Option(help="Reports per second of one client: 1 / mean response time.")
+    float | None,
+    typer.Option(help="Instead of --mean: reports per second of one client, 1 / mean."),
 ]
 FederationFile = Annotated[
     Path | None,
     typer.Option(
-        "--federation", help="Read clients from a .toml or .csv file, not --clients and --rate."
+        "--federation", help="Read clients from a .toml or .csv file, not --clients and --mean."
     ),
+]
+
+# The columns of a log: fit.
+LogClient = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column with the clients' names.")
+]
+LogSeconds = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column with the response times.")
+]
+LogDeadline = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN|TIME",
+        help="Column with the deadlines, or one for all rows: 20, 20s, 500ms.",
+    ),
+]
+LogUnit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ms|s|min", help="Unit of columns whose names do not say it (default: seconds)."
+    ),
+]
+LogSent = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column that says when a request was sent."),
+]
+LogReceived = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column that says when the report was received."),
 ]
 
 # Rounds: plan, expect, frontier.
@@ -37,6 +70,24 @@ Steps = Annotated[
 KeptQuorum = Annotated[
     int | None, typer.Option(help="Fix the quorum to this many reports; search only deadlines.")
 ]
+PlannedCohort = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER|auto|all",
+        help="Invite this many random clients; auto chooses. Default: all, or auto with --target.",
+    ),
+]
+PlannedTarget = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER|auto|all",
+        help="Close a round at this many reports; auto chooses, all: all invited clients.",
+    ),
+]
+Cohort = Annotated[
+    int | None, typer.Option(help="Invite this many clients, drawn at random, instead of all.")
+]
+Target = Annotated[int | None, typer.Option(help="Close a round early at this many reports.")]
 
 # The goal of a plan.
 WastePrice = Annotated[
@@ -60,10 +111,9 @@ AtLeast = Annotated[
     ),
 ]
 GoalName = Annotated[
-    str,
+    str | None,
     typer.Option(
-        help="What to minimise: cost (default; uses the prices), time or client-seconds to a gap.",
-        show_default=False,
+        help="What to minimise: time (default) or client-seconds to an accuracy, or j (prices)."
     ),
 ]
 
@@ -79,7 +129,9 @@ Trust = Annotated[
 # The constants of the convergence bound, for a goal that reaches a gap.
 NoiseRatio = Annotated[
     float | None,
-    typer.Option(help="For --goal time or client-seconds: gradient noise / heterogeneity."),
+    typer.Option(
+        help="For --goal time or client-seconds: gradient noise / heterogeneity (default 1)."
+    ),
 ]
 Gap = Annotated[
     float | None,
@@ -100,10 +152,10 @@ Distance = Annotated[
     typer.Option(help="With --gap: squared distance of the first model to the optimum."),
 ]
 Overhead = Annotated[
-    float,
+    float | None,
     typer.Option(
-        help="For --goal time or client-seconds: cost of a round besides waiting (default 0).",
-        show_default=False,
+        help="Seconds per round besides waiting (default: half the median response time; with "
+        "--gap, 0)."
     ),
 ]
 

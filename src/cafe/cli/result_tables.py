@@ -17,7 +17,7 @@ from cafe.errors import InputError
 from cafe.policies import Registered, resolve
 from cafe.report import policy_cells, run_cells
 from cafe.report.cells import Cells
-from cafe.report.run_sentences import explain_errors
+from cafe.report.run_sentences import explain_errors, name_winners
 from cafe.report.tables import table
 from cafe.results import summary
 from cafe.rounds import policy_text
@@ -36,7 +36,8 @@ def comparison_tables(results: Sequence[RunRecord]) -> RenderableType:
     """Several policies side by side, and their differences to the first."""
     groups = group_runs(results)
     cells = [*_estimates(groups), run_cells.differences(groups)]
-    return _tables([some for some in cells if some is not None], explain_errors(groups))
+    tables = _tables([some for some in cells if some is not None], explain_errors(groups))
+    return Group(tables, *map(Text, name_winners(groups)))
 
 
 def policy_tables(recipes: Recipes, others: Sequence[Registered] = ()) -> RenderableType:

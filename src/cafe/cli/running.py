@@ -189,6 +189,6 @@ def _say_where(folder: Path) -> None:
     if not parquet_possible():
         say(
             "No Parquet tables were written, because pyarrow is not installed. To install it: "
-            "pip install 'cafe-fl[parquet]'."
+            "pip install pyarrow."
         )
     say_written(folder)

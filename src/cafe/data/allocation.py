@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cafe.data.examples import Rows, Shards
-from cafe.errors import InputError
+from cafe.data.examples import Rows, Shards, check_rng, check_rows
+from cafe.errors import InputError, check_type
 
 Counts = NDArray[np.int64]
 
@@ -29,6 +31,7 @@ def allocate(labels: ArrayLike, counts: ArrayLike, rng: np.random.Generator) -> 
         >>> sorted(shards[0].tolist()), len(shards[1])
         ([0, 1], 1)
     """
+    check_rng(rng)
     y, table = classes_of(labels), np.asarray(counts)
     sizes = np.bincount(y)
     if table.dtype.kind not in "iu" or table.ndim != 2 or table.shape[1] != len(sizes):
@@ -62,7 +65,9 @@ def class_counts(labels: ArrayLike, shards: Shards) -> Counts:
         >>> cafe.data.class_counts([0, 1, 1, 1], shards).tolist()
         [[1, 1], [0, 3]]
     """
+    check_type("shards", shards, Shards, "cafe.data.Shards")
     y = classes_of(labels)
+    check_rows(shards.rows, y)
     classes = int(y.max()) + 1
     holder = np.repeat(np.arange(len(shards)), shards.counts)
     cells = np.bincount(holder * classes + y[shards.rows], minlength=len(shards) * classes)
@@ -75,10 +80,15 @@ def classes_of(labels: ArrayLike) -> Rows:
     if y.ndim != 1 or not y.size or y.dtype.kind not in "iu" or y.min() < 0:
         raise InputError(
             "Examples are allocated by class, so labels must be a flat array of whole numbers, 0 "
-            f"or more. Got {y.dtype} of shape {y.shape}. If y is a value and not a class, use IID "
-            "or Quantity."
+            f"or more. Got {y.dtype} of shape {y.shape}. {_advice(y)}"
         )
     return y.astype(np.intp)
+
+
+def _advice(y: NDArray[Any]) -> str:
+    if y.dtype.kind in "US":
+        return "Number the classes: names, y = numpy.unique(labels, return_inverse=True)."
+    return "If y is a value and not a class, use IID or Quantity."
 
 
 def _draw_rows(rows: Rows, sizes: Counts, rng: np.random.Generator) -> Rows:

@@ -8,18 +8,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cafe.data.allocation import Counts, classes_of
-from cafe.data.examples import Rows
-from cafe.errors import InputError
+from cafe.data.examples import Rows, check_rng
+from cafe.errors import InputError, check_whole
 
 Mask = NDArray[np.bool_]
 
 
-def prepare_labels(labels: ArrayLike, clients: int) -> tuple[Rows, Counts]:
-    """The labels, renumbered so that every class occurs, and the size of each class."""
-    if isinstance(clients, bool) or not isinstance(clients, int | np.integer) or clients < 1:
-        raise InputError(
-            f"The number of clients must be a whole number, 1 or more. Got {clients!r}."
-        )
+def prepare_labels(
+    labels: ArrayLike, clients: int, rng: np.random.Generator
+) -> tuple[Rows, Counts]:
+    """The labels, renumbered so that every class occurs, and the size of each class.
+
+    Raises:
+        InputError: if one of the arguments of a partition is not of its type.
+    """
+    check_whole("The number of clients", clients)
+    check_rng(rng)
     y = np.unique(classes_of(labels), return_inverse=True)[1]
     return y, np.bincount(y)
 

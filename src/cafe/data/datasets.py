@@ -14,7 +14,7 @@ from cafe.data.digits import load_digits
 from cafe.data.examples import Examples
 from cafe.data.sources import SOURCES
 from cafe.data.store import Fetching, obtain
-from cafe.errors import InputError, did_you_mean
+from cafe.errors import InputError, check_callable, check_choice, check_path
 
 DATASETS = ("digits", *SOURCES)
 
@@ -80,13 +80,12 @@ def load(
         >>> digits.train.x.shape, digits.test.x.shape, digits.shape
         ((1437, 64), (360, 64), (8, 8))
     """
-    if name not in DATASETS:
-        raise InputError(
-            f"The dataset must be a known one. Got '{name}'. {did_you_mean(name, DATASETS)}"
-        )
+    check_choice("The name of the dataset", name, DATASETS)
+    check_callable("fetching", fetching, "a function of a sentence")
+    given = None if folder is None else check_path("folder", folder)
     if name == "digits":
         return _digits()
-    place = folder or os.environ.get("CAFE_DATA")
+    place = given or os.environ.get("CAFE_DATA")
     arrays = obtain(SOURCES[name], Path(place).expanduser() if place else None, fetching)
     images, labels, test_images, test_labels = (arrays[file] for file in idx.FILES)
     height, width = images.shape[1:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cafe.errors import InputError
+from cafe.errors import InputError, check_type, shorten
 
 Rows = NDArray[np.intp]
 
@@ -35,7 +35,7 @@ class Examples:
     y: NDArray[Any]
 
     def __post_init__(self) -> None:
-        x, y = np.ascontiguousarray(self.x, dtype=np.float32), np.asarray(self.y)
+        x, y = _numbers("x", self.x), _targets(self.y)
         if x.ndim < 2 or y.shape[:1] != x.shape[:1] or not len(x):
             raise InputError(
                 "Examples need a row of x for every entry of y, and at least one row. "
@@ -99,6 +99,8 @@ class Shards:
     @classmethod
     def of(cls, by_client: Sequence[Rows]) -> Shards:
         """Shards from one array of rows per client."""
+        wanted = "a list with the rows of each client"
+        check_type("by_client", by_client, (Sequence, np.ndarray), wanted)
         each = [_whole("rows", rows) for rows in by_client]
         starts = np.cumsum([0, *map(len, each)])
         return cls(np.concatenate([np.empty(0, dtype=np.intp), *each]), starts)
@@ -115,7 +117,39 @@ class Shards:
         return np.diff(self.starts)
 
 
-def check_rows(rows: Rows, data: Examples) -> None:
+def _numbers(name: str, given: ArrayLike) -> NDArray[np.float32]:
+    try:
+        return np.ascontiguousarray(given, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{name} of examples must be an array of numbers, with a row for each example. "
+            f"Got {shorten(given)}."
+        ) from None
+
+
+def _targets(given: ArrayLike) -> NDArray[Any]:
+    try:
+        y = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        y = np.asarray(given, dtype=object)
+    if y.dtype.kind in "iubf":
+        return y
+    if y.dtype.kind in "US":
+        raise InputError(
+            f"y of examples must be numbers: a class from 0 up, or a value. Got text, "
+            f"{shorten(given)}. Number the classes: "
+            "names, y = numpy.unique(labels, return_inverse=True)."
+        )
+    raise InputError(f"y of examples must be an array of numbers. Got {shorten(given)}.")
+
+
+def check_rng(rng: object) -> None:
+    """Raise an error unless the argument is a generator of random numbers."""
+    wanted = "a generator of random numbers, such as numpy.random.default_rng(0)"
+    check_type("rng", rng, np.random.Generator, wanted)
+
+
+def check_rows(rows: Rows, data: Sized) -> None:
     """Raise an error for rows outside of the examples: NumPy silently accepts negative ones."""
     if rows.size and (rows.min() < 0 or rows.max() >= len(data)):
         raise InputError(

@@ -30,7 +30,7 @@ from cafe.data.class_draws import (
     shuffled_classes,
 )
 from cafe.data.examples import Shards
-from cafe.errors import InputError, is_finite_number
+from cafe.errors import InputError, check_not_negative, check_positive, check_whole
 
 MOST_ALPHA = 1e9  # shares are practically equal at this value; much larger ones overflow
 
@@ -67,7 +67,7 @@ class IID:
     def __call__(self, labels: ArrayLike, clients: int, rng: np.random.Generator) -> Shards:
         valued = np.asarray(labels).dtype.kind == "f"
         y, sizes = prepare_labels(
-            np.zeros(np.shape(labels), dtype=int) if valued else labels, clients
+            np.zeros(np.shape(labels), dtype=int) if valued else labels, clients, rng
         )
         held = np.ones((clients, len(sizes)), dtype=bool)
         classes = len(sizes)
@@ -111,7 +111,7 @@ class Classes:
         _check_whole(self, "per_client", least=self.each)
 
     def __call__(self, labels: ArrayLike, clients: int, rng: np.random.Generator) -> Shards:
-        y, sizes = prepare_labels(labels, clients)
+        y, sizes = prepare_labels(labels, clients, rng)
         ways = math.comb(len(sizes), self.each)
         if clients > ways:
             raise InputError(
@@ -156,7 +156,7 @@ class Single:
         _check_range(self)
 
     def __call__(self, labels: ArrayLike, clients: int, rng: np.random.Generator) -> Shards:
-        y, sizes = prepare_labels(labels, clients)
+        y, sizes = prepare_labels(labels, clients, rng)
         held = one_class_each(np.arange(clients) % len(sizes), len(sizes))
         return allocate(y, random_counts(self.least, self.most, sizes, held, rng), rng)
 
@@ -187,10 +187,10 @@ class Biased:
     per_client: int | None = None
 
     def __post_init__(self) -> None:
-        if not (is_finite_number(self.share) and 0 <= self.share < 1):
+        if check_not_negative("Biased's share", self.share) >= 1:
             raise InputError(
-                "Biased's share must be a number, at least 0 and below 1. "
-                f"Got {self.share!r}: some clients must hold the other classes."
+                f"Biased's share must be below 1. Got {self.share!r}: some clients must hold the "
+                "other classes."
             )
         _check_whole(self, "points")
         _check_whole(self, "per_client", least=self.points)
@@ -200,7 +200,7 @@ class Biased:
         return np.arange(clients) < round(self.share * clients)
 
     def __call__(self, labels: ArrayLike, clients: int, rng: np.random.Generator) -> Shards:
-        y, sizes = prepare_labels(labels, clients)
+        y, sizes = prepare_labels(labels, clients, rng)
         biased = self.biased(clients)
         others = len(sizes) - 1
         if not others or biased.all():
@@ -246,7 +246,7 @@ class Random:
         _check_range(self)
 
     def __call__(self, labels: ArrayLike, clients: int, rng: np.random.Generator) -> Shards:
-        y, sizes = prepare_labels(labels, clients)
+        y, sizes = prepare_labels(labels, clients, rng)
         number = rng.integers(1, len(sizes), size=(clients, 1), endpoint=True)
         held = shuffled_classes(len(sizes), clients, rng) < number
         return allocate(y, random_counts(self.least, self.most, sizes, held, rng), rng)
@@ -280,7 +280,7 @@ class Dirichlet:
         _check_whole(self, "least")
 
     def __call__(self, labels: ArrayLike, clients: int, rng: np.random.Generator) -> Shards:
-        y, sizes = prepare_labels(labels, clients)
+        y, sizes = prepare_labels(labels, clients, rng)
         _check_enough(self, len(y), clients, self.least)
         shares = rng.dirichlet(np.full(clients, self.alpha), size=len(sizes))
         counts = rng.multinomial(sizes, shares).T.astype(np.int64)
@@ -316,7 +316,7 @@ class Quantity:
         _check_whole(self, "least")
 
     def __call__(self, labels: ArrayLike, clients: int, rng: np.random.Generator) -> Shards:
-        y, _ = prepare_labels(np.zeros(np.shape(labels), dtype=int), clients)
+        y, _ = prepare_labels(np.zeros(np.shape(labels), dtype=int), clients, rng)
         _check_enough(self, len(y), clients, self.least)
         shares = rng.dirichlet(np.full(clients, self.alpha))
         counts = self.least + rng.multinomial(len(y) - self.least * clients, shares)
@@ -332,12 +332,8 @@ PARTITIONS: dict[str, type[Any]] = {
 
 def _check_whole(partition: Partition, name: str, least: int = 1) -> None:
     value = getattr(partition, name)
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if value is not None and not (whole and value >= least):
-        raise InputError(
-            f"{type(partition).__name__}'s {name} must be a whole number, {least} or more. "
-            f"Got {value!r}. Leave it out for the default."
-        )
+    if value is not None or getattr(type(partition), name) is not None:  # the default may be None
+        check_whole(f"{type(partition).__name__}'s {name}", value, least)
 
 
 def _check_range(partition: Single | Random) -> None:
@@ -346,11 +342,11 @@ def _check_range(partition: Single | Random) -> None:
 
 
 def _check_alpha(partition: Dirichlet | Quantity) -> None:
-    alpha = partition.alpha
-    if not (is_finite_number(alpha) and 0 < alpha <= MOST_ALPHA):
+    what = f"{type(partition).__name__}'s alpha"
+    if check_positive(what, partition.alpha) > MOST_ALPHA:
         raise InputError(
-            f"{type(partition).__name__}'s alpha must be above 0 and at most {MOST_ALPHA:g}. "
-            f"Got {alpha!r}. With 0.1 the shares are uneven, with 100 nearly even."
+            f"{what} must be at most {MOST_ALPHA:g}. Got {partition.alpha!r}. With 0.1 the shares "
+            "are uneven, with 100 nearly even."
         )
 
 
@@ -358,6 +354,6 @@ def _check_enough(partition: Partition, examples: int, clients: int, least: int)
     if least * clients > examples:
         raise InputError(
             f"{type(partition).__name__} gives every client at least {least} of the {examples} "
-            f"examples. {clients} clients need {least * clients}: use fewer clients, or a lower "
-            "least."
+            f"labelled examples. {clients} clients need {least * clients}: use fewer clients, or a "
+            "lower least."
         )

@@ -9,14 +9,21 @@ from typing import Any
 from cafe.decisions.carry import DropAll, KeepRunning
 from cafe.decisions.close import DeadlineQuorum
 from cafe.decisions.invite import Everyone, Sample
-from cafe.errors import InputError, did_you_mean
+from cafe.errors import check_choice
 from cafe.rounds.jobs import Work
 
 
 def non_defaults(recipe: Callable[..., object], given: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a recipe that differ from its defaults, for ``Policy.parameters``."""
     defaults = {k: p.default for k, p in signature(recipe).parameters.items()}
-    return {name: value for name, value in given.items() if value != defaults[name]}
+    return {name: value for name, value in given.items() if _differs(value, defaults[name])}
+
+
+def _differs(value: Any, default: Any) -> bool:
+    try:
+        return bool(value != default)
+    except ValueError:  # an array, which no recipe accepts: an error of its check follows
+        return True
 
 
 def closing(
@@ -60,8 +67,5 @@ def invite_rule(cohort: int | None, steps: int) -> Everyone | Sample:
 
 def carry_rule(late: str) -> DropAll | KeepRunning:
     """Drop jobs that miss the deadline, or keep them running."""
-    if late not in ("drop", "keep"):
-        raise InputError(
-            f"late must be 'drop' or 'keep'. Got '{late}'. {did_you_mean(late, ['drop', 'keep'])}"
-        )
+    check_choice("late", late, ["drop", "keep"])
     return DropAll() if late == "drop" else KeepRunning()

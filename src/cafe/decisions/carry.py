@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cafe.errors import check_flag
 from cafe.rounds.answers import DROP, HOLD, LOCAL, RUN, Carried
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.round_views import Closed
@@ -40,6 +41,9 @@ class FailedReports:
     """
 
     pool: bool = False
+
+    def __post_init__(self) -> None:
+        check_flag("pool", self.pool)
 
     def __call__(self, ledger: Ledger, closed: Closed) -> Carried:
         if closed.succeeded:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cafe.errors import InputError, check_positive, check_whole
+from cafe.errors import InputError, check_flag, check_positive, check_whole
 from cafe.rounds.answers import COMMIT, FAIL, Verdict, Wait
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.round_views import Waiting
@@ -44,7 +44,8 @@ class DeadlineQuorum:
                     f"The target must be at least the quorum ({self.quorum}). Got {self.target}: "
                     "a round may close early only when its quorum is met."
                 )
-        if self.deadline == np.inf:
+        check_flag("all_in", self.all_in)
+        if isinstance(self.deadline, float) and self.deadline == np.inf:
             raise InputError(
                 "The deadline must be finite. Got inf: such a round would never end. Leave the "
                 "deadline out if the policy allows that, or give a large number."

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cafe.errors import InputError, check_whole, is_finite_number
+from cafe.errors import InputError, check_positive, check_type, check_whole
 from cafe.federation import Indices
 from cafe.rounds.jobs import ONE_STEP, Invitation, Work
 from cafe.rounds.ledger import Ledger
@@ -19,6 +19,9 @@ class Everyone:
     """Invite all idle clients, as in the paper. Those with a local model continue from it."""
 
     work: Work = ONE_STEP
+
+    def __post_init__(self) -> None:
+        _check_work(self.work)
 
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
         return _invitation(ledger, ledger.idle, self.work)
@@ -33,6 +36,7 @@ class Sample:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cohort", check_whole("A cohort", self.cohort))
+        _check_work(self.work)
 
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
         idle = ledger.idle
@@ -49,10 +53,9 @@ class Fraction:
     work: Work = ONE_STEP
 
     def __post_init__(self) -> None:
-        if not is_finite_number(self.fraction) or not 0 < self.fraction <= 1:
-            raise InputError(
-                f"The fraction of clients must be above 0 and at most 1. Got {self.fraction!r}."
-            )
+        if check_positive("The fraction of clients", self.fraction) > 1:
+            raise InputError(f"The fraction of clients must be at most 1. Got {self.fraction!r}.")
+        _check_work(self.work)
 
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
         cohort = max(round(self.fraction * ledger.clients), 1)
@@ -72,6 +75,7 @@ class Refill:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "concurrency", check_whole("concurrency", self.concurrency))
+        _check_work(self.work)
 
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
         """For ``invite``: the clients that are missing; none if enough are busy."""
@@ -103,6 +107,10 @@ class Refill:
                 if len(chosen) < count and not blocked[client]:
                     chosen.add(client)
         return np.array(sorted(chosen), dtype=np.intp)
+
+
+def _check_work(work: Work) -> None:
+    check_type("work", work, Work, "what a client does, such as cafe.rounds.Work(steps=5)")
 
 
 def _invitation(ledger: Ledger, clients: Indices, work: Work) -> Invitation:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from cafe.errors import InputError, did_you_mean
+from cafe.errors import InputError, check_callable, check_choice
 from cafe.latency.base import Floats
 from cafe.rounds.answers import Merge
 from cafe.rounds.jobs import Reports
@@ -40,7 +40,7 @@ class BySize:
     divisor: Literal["reported", "all"] = "reported"
 
     def __post_init__(self) -> None:
-        _known("divisor", self.divisor, ["reported", "all"])
+        check_choice("divisor", self.divisor, ["reported", "all"])
 
     def __call__(self, ledger: Ledger, reports: Reports) -> Merge:
         _some("BySize", reports)
@@ -73,8 +73,9 @@ class ByAge:
     divisor: Literal["sum", "clients"] = "sum"
 
     def __post_init__(self) -> None:
-        _known("unit", self.unit, ["time", "rounds", "rounds since"])
-        _known("divisor", self.divisor, ["sum", "clients"])
+        check_callable("weight", self.weight, "a function from ages to weights")
+        check_choice("unit", self.unit, ["time", "rounds", "rounds since"])
+        check_choice("divisor", self.divisor, ["sum", "clients"])
 
     def __call__(self, ledger: Ledger, reports: Reports) -> Merge:
         _some("ByAge", reports)
@@ -112,8 +113,3 @@ def _all(ledger: Ledger) -> float:
     if known.all():
         return float(ledger.examples.sum())
     return float(ledger.examples[known].mean()) * ledger.clients
-
-
-def _known(what: str, got: str, known: list[str]) -> None:
-    if got not in known:
-        raise InputError(f"Unknown {what} '{got}'. {did_you_mean(got, known)}")

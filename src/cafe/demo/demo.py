@@ -89,10 +89,10 @@ def run_demo(
         f"a timeout of {GUESS:g} s and counts a round only if {QUORUM} phones report: of {ROUNDS} "
         f"rounds in the log, {failed} failed.",
         f"Fit: {int(seen.reported.sum()):,} reports and {int((~seen.reported).sum()):,} missed "
-        f"timeouts. One phone's times are {each.family}; the slowest phone takes "
+        f"timeouts. The times of one phone are {each.family}; the slowest phone takes "
         f"{each.scale.max() / each.scale.min():.0f} times as long as the fastest.",
-        f"Plan: one client-second is worth {WASTE_PRICE:g} s of age, a broadcast "
-        f"{BROADCAST_PRICE:g} s; the quorum of {QUORUM} stays.",
+        f"Plan: the operator accepts {WASTE_PRICE:g} s more mean age to save one client-second of "
+        f"waste, and {BROADCAST_PRICE:g} s to save one broadcast. The quorum of {QUORUM} stays.",
     ]
     ends = [
         describe_costs(fleet, made),
@@ -107,13 +107,13 @@ def run_demo(
         print_part(tables.table(reached))
 
     with bar("Drawing the report") as show:
-        first, *story = page.paragraphs([*begins, *ends])
+        first, *story = page.paragraphs(begins)
         body = [first.replace("<p>", "<p class=big>", 1), *story]
         body.append("<h1>The plan</h1>")
         robustness, front = made.sensitivity(), frontier(each.federation())
         body += plan_page.parts(made, robustness=robustness, front=front, found=found)
         show(0.4)
-        body.append("<h1>Training with the plan and with the guess</h1>")
+        body += ["<h1>Training with the plan and with the guess</h1>", *page.paragraphs(ends)]
         body += run_page.parts(results, class_counts=held, accuracy=GOAL)
         # The page is written first: check_output recognises an earlier demo by it.
         page.write(output / PAGE, TITLE, body)

@@ -52,17 +52,20 @@ def describe_costs(fleet: Federation, made: Plan) -> str:
 
 
 def describe_schemes(groups: Sequence[RunGroup], goal: float = GOAL) -> str:
-    """What the other two schemes change: AGU in failed rounds, AWU for slow phones."""
+    """The names of the three schemes, and what the other two change."""
     guess, kept, planned, aware, _ = groups
     wastes = [format_number(group.estimate("processing_waste").mean) for group in (guess, kept)]
     time = kept.spent_estimate(goal, "time").mean
     reach = f" and reaches {format_share(goal)} in {time / 60:.3g} min" if np.isfinite(time) else ""
     least = [f"{float(group.relative_weights.min()):.0%}" for group in (planned, aware)]
+    failed = any(history.rounds > history.updates for history in planned.histories)
+    same = "" if failed else " With the plan no round fails, so AGU and MCU are the same."
     return (
-        f"If the timeout must stay, AGU keeps the work of failed rounds: it wastes {wastes[1]} "
-        f"client-seconds per update instead of {wastes[0]}{reach}. If every phone must count, "
-        f"AWU gives the phone with the lowest weight {least[1]} of an equal share instead of "
-        f"{least[0]}."
+        f"MCU, the M-client update, averages the reports of each round that has enough. AGU, the "
+        f"aggregated-gradient update, also keeps the work of failed rounds: with the guessed "
+        f"timeout it wastes {wastes[1]} client-seconds per update instead of {wastes[0]}{reach}."
+        f"{same} AWU, the age-weighted update, gives more weight to phones that report rarely: the "
+        f"phone with the lowest weight has {least[1]} of an equal share instead of {least[0]}."
     )
 
 
@@ -85,6 +88,6 @@ def _change(now: RunGroup, before: RunGroup, goal: float, name: str, words: str)
     if not np.isfinite(found.mean) or found.mean == 1:
         return f"as much {words}"
     apart = abs(1 - found.mean)
-    doubt = " (less than two standard errors: not significant)" if apart < 2 * found.error else ""
+    doubt = "" if found.is_apart(1.0) else " (less than two standard errors: not significant)"
     more = "less" if found.mean < 1 else "more"
     return f"{format_share(apart, found.error)} {more} {words}{doubt}"

@@ -8,10 +8,10 @@ from sys import maxsize
 
 import numpy as np
 
-from cafe.controllers import Controller
+from cafe.controllers import Controller, as_controller
 from cafe.data.examples import Shards
 from cafe.engine.run import Run
-from cafe.errors import InputError
+from cafe.errors import InputError, check_type
 from cafe.federation import Federation, Indices
 from cafe.latency import Constant, Latency
 from cafe.latency.base import TINY
@@ -40,6 +40,10 @@ class Cluster:
     federation: Federation
     policy: Policy | Controller
 
+    def __post_init__(self) -> None:
+        check_type("The federation of a cluster", self.federation, Federation, "a cafe.Federation")
+        as_controller(self.policy)
+
 
 def check_clusters(clusters: Sequence[Cluster], task: Task | None) -> None:
     """Raise an error unless there are clusters, and the task has data for all their clients."""
@@ -51,6 +55,8 @@ def check_clusters(clusters: Sequence[Cluster], task: Task | None) -> None:
                 f"Clusters are made by cafe.Cluster(federation, policy). Got {cluster!r} as "
                 f"number {k}."
             )
+    if task is not None:
+        check_type("The task", task, Task, "a cafe.Task, or None to train no model")
     total = int(_first_clients(clusters)[-1])
     if task is not None and task.clients != total:
         raise InputError(

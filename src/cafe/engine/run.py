@@ -20,7 +20,7 @@ from cafe.engine.response_times import ResponseTimes
 from cafe.engine.run_checks import check_secure, check_setting, endless_wait
 from cafe.engine.traffic import Traffic
 from cafe.engine.training import Training
-from cafe.errors import InputError
+from cafe.errors import InputError, check_flag
 from cafe.federation import Federation, Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Model, Score
@@ -92,11 +92,7 @@ class Run:
         _keep_freed_memory()
         self.federation, self.seed = federation, check_seed(seed)
         self.crash, self.patience = crash, patience
-        if not isinstance(secure_aggregation, bool):
-            raise InputError(
-                f"secure_aggregation must be True or False. Got {secure_aggregation!r}."
-            )
-        self.secure_aggregation = secure_aggregation
+        self.secure_aggregation = check_flag("secure_aggregation", secure_aggregation)
         self.controller = as_controller(policy)
         examples = federation.examples if task is None else task.shards.counts
         self.books = Books.new(np.broadcast_to(examples, federation.clients).astype(np.int64))

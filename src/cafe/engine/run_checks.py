@@ -35,7 +35,7 @@ def check_held(policy: Policy, carried: Carried, secure: bool) -> None:
 
 def check_hazards(crash: float, patience: int) -> None:
     """Raise an error for a crash probability outside [0, 1), or a patience below 1."""
-    if not is_finite_number(crash) or not 0 <= crash < 1:
+    if isinstance(crash, bool) or not is_finite_number(crash) or not 0 <= crash < 1:
         raise InputError(f"crash must be a probability in [0, 1). Got {crash!r}.")
     check_whole("patience", patience)
 

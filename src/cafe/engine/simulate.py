@@ -8,8 +8,9 @@ from contextlib import AbstractContextManager, nullcontext
 from cafe.controllers import Controller
 from cafe.engine.run import Run
 from cafe.engine.stopping import StoppingRule
-from cafe.errors import check_whole
+from cafe.errors import check_progress, check_type, check_whole
 from cafe.federation import Federation
+from cafe.keywords import explain_keywords
 from cafe.learn.base import Score
 from cafe.rounds.history import History
 from cafe.rounds.outcome import Outcome
@@ -17,6 +18,7 @@ from cafe.rounds.policy import Policy
 from cafe.task import Task
 
 
+@explain_keywords
 def simulate(
     federation: Federation,
     policy: Policy | Controller,
@@ -64,6 +66,7 @@ def simulate(
         >>> history.rounds, history.updates
         (100, 100)
     """
+    check_progress(progress)
     stopping = StoppingRule(rounds, updates, time)
     run = Run(
         federation,
@@ -95,6 +98,8 @@ def run_rounds(
     Yields:
         The outcome of each round, and the model's score if it was evaluated after the round.
     """
+    check_type("run", run, Run, "a cafe.engine.Run")
+    check_type("stopping", stopping, StoppingRule, "a cafe.engine.StoppingRule")
     every = None if evaluate_every is None else check_whole("evaluate_every", evaluate_every)
     trained = run.training is not None
     with _one_blas_thread_if(trained):

@@ -27,7 +27,9 @@ from cafe.engine.run import Run
 from cafe.engine.run_checks import check_hazards
 from cafe.engine.simulate import run_rounds
 from cafe.engine.stopping import StoppingRule
+from cafe.errors import check_progress
 from cafe.federation import Federation
+from cafe.keywords import explain_keywords
 from cafe.latency import Latency
 from cafe.randomness import check_seed
 from cafe.rounds.history import History
@@ -94,6 +96,7 @@ class Levels:
         )
 
 
+@explain_keywords
 def two_levels(
     clusters: Sequence[Cluster],
     cloud: Policy | Controller,
@@ -149,6 +152,7 @@ def two_levels(
         >>> levels.cloud.updates, len(levels.clusters)
         (5, 3)
     """
+    check_progress(progress)
     stopping = StoppingRule(rounds, updates, time)
     check_hazards(crash, patience)
     check_clusters(clusters, task)

@@ -21,13 +21,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cafe.errors import FileError
+from cafe.errors import FileError, check_path
 from cafe.federation import Federation
 from cafe.federation_files.clients_csv import load_csv
 from cafe.federation_files.clients_csv_writing import write_federation
 from cafe.federation_files.family_names import family_name
 from cafe.federation_files.federation_table import federation_from_table, latency_from_table
 from cafe.federation_files.federation_toml import load_toml
+from cafe.federation_files.presence_writing import write_federation_by_hour
 from cafe.files import read_text
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "latency_from_table",
     "load_federation",
     "write_federation",
+    "write_federation_by_hour",
 ]
 
 
@@ -49,7 +51,7 @@ def load_federation(path: str | Path) -> Federation:
         >>> cafe.load_federation("fleet.toml")
         Federation(100 clients of 1 kind, Exponential)
     """
-    path = Path(path)
+    path = check_path("path", path)
     loaders = {".toml": load_toml, ".csv": load_csv}
     if path.suffix.lower() not in loaders:
         raise FileError(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import FileError, InputError
+from cafe.errors import FileError, InputError, check_path, check_type
 from cafe.federation import Federation
 from cafe.federation_files.evidence_lines import evidence_lines, parametric_parts
 from cafe.federation_files.family_names import family_name
@@ -36,7 +36,8 @@ def write_federation(
         >>> cafe.load_federation("clients.csv").latency
         Exponential(rate=array([1., 2.]))
     """
-    path = Path(path)
+    path = check_path("path", path)
+    check_type("federation", federation, Federation, "a cafe.Federation")
     if path.suffix.lower() != ".csv":
         raise FileError(
             path,
@@ -86,10 +87,12 @@ def _cells(federation: Federation) -> dict[str, list[str]]:
 def _names(names: Sequence[str] | None, clients: int) -> dict[str, list[str]]:
     if names is None:
         return {}
-    if len(names) != clients or len(set(names)) != clients:
+    if not isinstance(names, Sequence | np.ndarray) or isinstance(names, str):
+        raise InputError(f"names must be a list with a name for each client. Got {names!r}.")
+    if len(names) != clients or len({f"{name}" for name in names}) != clients:
         raise InputError(
             f"names must have one name for each of the {clients} clients, all different. "
-            f"Got {len(names)}, of which {len(set(names))} are different."
+            f"Got {len(names)}, of which {len({f'{name}' for name in names})} are different."
         )
     return {"client": list(names)}
 

@@ -8,6 +8,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from cafe import latency as latencies
+from cafe.errors import check_type
 from cafe.latency import Latency, Various
 from cafe.latency.base import Family
 from cafe.toml_tables.shapes import REQUIRED, Shape, Table
@@ -31,6 +32,7 @@ def family_name(family: type[Latency]) -> str:
         >>> family_name(ShiftedExponential)
         'shifted-exponential'
     """
+    check_type("family", family, type, "a class of latencies, such as cafe.Exponential")
     words = re.findall("[A-Z][a-z]+", family.__name__)
     return "-".join(words).lower().replace("log-", "log")  # lognormal is one word
 

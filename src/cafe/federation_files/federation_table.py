@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from cafe.errors import check_type
 from cafe.federation import Federation
 from cafe.federation_files.clients_csv import load_csv
 from cafe.federation_files.family_names import families_by_name, parameters_of
@@ -42,6 +43,7 @@ def federation_from_table(table: Table, where: str | Path = "scenario") -> Feder
         >>> federation_from_table({"clients": 100, "rate": 1.0})
         Federation(100 clients of 1 kind, Exponential)
     """
+    check_type("table", table, dict, "a table, as TOML gives it: a dict")
     location = TableLocation(where, "federation")
     if "presence" not in table:
         return _without_presence(table, location)
@@ -85,6 +87,7 @@ def latency_from_table(table: Table, where: str | Path = "latency") -> Latency:
         >>> latency_from_table({"family": "weibull", "shape": 0.8, "scale": 2.0})
         Weibull(shape=0.8, scale=2.0)
     """
+    check_type("table", table, dict, "a table, as TOML gives it: a dict")
     return _latency(table, TableLocation(where))
 
 

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from cafe.errors import check_positive
-from cafe.presence import Battery, DayNight, OnOff, Presence, read_trace
+from cafe.presence import Battery, ByHour, DayNight, OnOff, Presence, read_trace
 from cafe.toml_tables.reading import TableLocation, look_up_name, validate_table
 from cafe.toml_tables.shapes import REQUIRED, Shape, Table
 from cafe.toml_tables.signatures import call_named
 
 _KINDS: dict[str, Callable[..., Any]] = {
     "battery": Battery,
+    "by-hour": ByHour,
     "day-night": DayNight,
     "on-off": OnOff,
     "trace": read_trace,

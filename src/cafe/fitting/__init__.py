@@ -1,7 +1,22 @@
 """Fit latency distributions to observed response times, some of them cut off by a deadline."""
 
 from cafe.fitting.fit import FamilyFit, Fit, fit
-from cafe.fitting.observations import Observations, read_observations
+from cafe.fitting.log_interpretation import ResponseLog
+from cafe.fitting.log_reading import read_log, read_observations
+from cafe.fitting.observations import Observations
 from cafe.fitting.pooling import ClientFits
+from cafe.fitting.time_of_day import TimeOfDay
+from cafe.fitting.time_tests import TimeTest
 
-__all__ = ["ClientFits", "FamilyFit", "Fit", "Observations", "fit", "read_observations"]
+__all__ = [
+    "ClientFits",
+    "FamilyFit",
+    "Fit",
+    "Observations",
+    "ResponseLog",
+    "TimeOfDay",
+    "TimeTest",
+    "fit",
+    "read_log",
+    "read_observations",
+]

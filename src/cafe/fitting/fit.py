@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,12 +20,18 @@ from cafe.fitting.families import (
     all_times_equal,
     estimated_parameters,
 )
+from cafe.fitting.log_files import open_log
+from cafe.fitting.log_interpretation import ResponseLog
+from cafe.fitting.log_reading import read_log
+from cafe.fitting.log_warnings import warn_without_misses
 from cafe.fitting.observations import Observations
 from cafe.latency.base import Floats, Latency
 from cafe.latency.empirical import Empirical
 
 if TYPE_CHECKING:
+    from cafe.federation import Federation
     from cafe.fitting.pooling import ClientFits
+    from cafe.fitting.time_of_day import TimeOfDay
 
 Criterion = Literal["aic", "bic"]
 _CRITERIA = ("aic", "bic")
@@ -104,12 +111,14 @@ class Fit:
         skipped: the other families, each with the reason.
         observations: the observations they were fitted to.
         criterion: how families are ranked, ``"aic"`` or ``"bic"``.
+        log_warnings: sentences about the log, often none.
     """
 
     candidates: tuple[FamilyFit, ...]
     skipped: dict[str, str]
     observations: Observations
     criterion: Criterion
+    log_warnings: tuple[str, ...] = ()
 
     @property
     def best(self) -> FamilyFit:
@@ -123,10 +132,10 @@ class Fit:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences about what the observations cannot tell, or why the fit may be wrong."""
+        """Sentences about the log, what it cannot tell, and why the fit may be wrong."""
         from cafe.fitting.fit_warnings import fit_warnings
 
-        return fit_warnings(self)
+        return (*self.log_warnings, *fit_warnings(self))
 
     def to_dict(self) -> dict[str, object]:
         """The fit as plain values, ready for JSON."""
@@ -164,23 +173,54 @@ class Fit:
 
         return fit_clients(self)
 
+    def time_of_day(self, clients: ClientFits | None = None) -> TimeOfDay:
+        """Tests for drift and for a pattern by hour of the day, and factors for each hour.
+
+        Args:
+            clients: what :meth:`by_client` returned; it is called if this is left out.
+
+        Raises:
+            InputError: if the observations do not say when requests were sent.
+        """
+        from cafe.fitting.time_of_day import find_time_of_day
+
+        def federation(seen: Observations) -> Federation:
+            if seen is self.observations:
+                return (clients or self.by_client()).federation()
+            names = [each.family for each in self.candidates]
+            return fit(seen, families=names, criterion=self.criterion).by_client().federation()
+
+        return find_time_of_day(self.observations, federation)
+
 
 def fit(
-    observations: Observations | ArrayLike,
-    deadline: ArrayLike | None = None,
-    client: ArrayLike | Sequence[str] | None = None,
+    observations: Observations | ResponseLog | str | Path | ArrayLike | Any,
+    deadline: ArrayLike | str | None = None,
+    client: ArrayLike | Sequence[str] | str | None = None,
     families: str | Sequence[str] | None = None,
     criterion: Criterion = "aic",
+    *,
+    seconds: str | None = None,
+    unit: str | None = None,
+    sent: str | None = None,
+    received: str | None = None,
 ) -> Fit:
     """Fit latency families to response times, some of which were cut off by a deadline.
 
     Args:
-        observations: the observations, or response times with NaN for a missed deadline.
-        deadline: if response times are given: one deadline for all of them or one for each. Leave
-            it out if nothing limited the wait.
-        client: if response times are given: the client of each, for :meth:`Fit.by_client`.
+        observations: the observations; or a log: the path of a file, a data frame, or anything that
+            :func:`read_log` reads; or response times in seconds with NaN for a missed deadline.
+        deadline: with a log: the column of the deadlines, or one deadline for all rows. With
+            response times: one deadline for all of them or one for each. Leave it out if nothing
+            limited the wait.
+        client: with a log: the column of the clients' names. With response times: the client of
+            each, for :meth:`Fit.by_client`.
         families: the names of the families to try; all if left out.
         criterion: how families are ranked, ``"aic"`` or ``"bic"``.
+        seconds: with a log: the column of the response times.
+        unit: with a log: ``"ms"``, ``"s"`` or ``"min"`` for columns whose names do not say it.
+        sent: with a log: the column that says when a request was sent.
+        received: with a log: the column that says when a report was received.
 
     Returns:
         The fitted families, best first. If two are equal, the one with fewer parameters is first.
@@ -194,8 +234,13 @@ def fit(
         >>> found = cafe.fit(times, deadline=3.0, families="exponential")
         >>> round(found.best.parameters["rate"], 3)
         0.562
+        >>> log = {"device": ["a", "b", "a"], "latency_ms": [800, 1500, None]}
+        >>> cafe.fit(log, deadline="3s").observations.seconds
+        array([0.8, 1.5, nan])
     """
-    seen = _observations(observations, deadline, client)
+    columns = {"seconds": seconds, "unit": unit, "sent": sent, "received": received}
+    log = _log(observations, deadline, client, columns)
+    seen = log.observations
     if criterion not in _CRITERIA:
         hint = did_you_mean(str(criterion), _CRITERIA)
         raise InputError(f"criterion must be 'aic' or 'bic'. Got {criterion!r}. {hint}")
@@ -223,20 +268,33 @@ def fit(
             f"No family can be fitted. {reasons}. Try other families, or collect more observations."
         )
     candidates.sort(key=lambda each: (each.score(criterion), len(each.parameters)))
-    return Fit(tuple(candidates), skipped, seen, criterion)
+    warnings = (*log.warnings, *warn_without_misses(seen))
+    return Fit(tuple(candidates), skipped, seen, criterion, warnings)
 
 
-def _observations(
-    given: Observations | ArrayLike, deadline: ArrayLike | None, client: ArrayLike | None
-) -> Observations:
-    if not isinstance(given, Observations):
-        return Observations(given, deadline, client)
-    if deadline is not None or client is not None:
+def _log(given: Any, deadline: Any, client: Any, columns: dict[str, str | None]) -> ResponseLog:
+    """The log that is given, read from a file or a table, or made of arrays."""
+    if isinstance(given, Observations | ResponseLog):
+        if any(each is not None for each in (deadline, client, *columns.values())):
+            raise InputError(
+                "deadline and client must be left out if Observations are given, which already "
+                "contain them. So must seconds, unit, sent and received."
+            )
+        return given if isinstance(given, ResponseLog) else ResponseLog(given, "")
+    if isinstance(given, str | Path) or open_log(given) is not None:
+        for name, value in (("client", client), ("deadline", deadline)):
+            if not (value is None or isinstance(value, str | int | float)):
+                raise InputError(
+                    f"{name} must be the name of a column if a log is given. Got {value!r:.60}."
+                )
+        return read_log(given, client=client, deadline=deadline, **columns)
+    named = [name for name, value in columns.items() if value is not None]
+    if named:
         raise InputError(
-            "deadline and client must be left out if Observations are given, which already contain "
-            "them."
+            f"{named[0]} names a column or a unit of a log. Got it with plain response times, "
+            "which are in seconds: leave it out, or pass a dictionary of columns."
         )
-    return given
+    return ResponseLog(Observations(given, deadline, client), "")
 
 
 def _names(families: str | Sequence[str] | None, sample: CensoredSample) -> list[str]:

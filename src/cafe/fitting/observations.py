@@ -1,26 +1,18 @@
-"""Observed response times and missed deadlines, from arrays or from a CSV file."""
+"""Observed response times and missed deadlines."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cafe.errors import FileError, InputError, did_you_mean
-from cafe.files import read_text
+from cafe.errors import InputError
 from cafe.latency.base import Floats
 
-COLUMNS = ("client", "seconds", "deadline")
 NAMELESS = "client"
-_CHUNK = 65_536  # rows converted to arrays at a time, to save memory with long files
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -32,6 +24,8 @@ class Observations:
         deadline: how long each client was waited for; infinite if nothing limited the wait.
         clients: the clients' names, in the order in which they first appear.
         code: which of ``clients`` each entry belongs to.
+        sent: when each request was sent, in seconds since the epoch (UTC), NaN where that is not
+            known; None if it is not known for any entry.
 
     Example:
         >>> import cafe
@@ -43,12 +37,14 @@ class Observations:
     deadline: Floats
     clients: tuple[str, ...]
     code: NDArray[np.intp]
+    sent: Floats | None
 
     def __init__(
         self,
         seconds: ArrayLike,
         deadline: ArrayLike | None = None,
         client: ArrayLike | Sequence[str] | None = None,
+        sent: ArrayLike | None = None,
     ) -> None:
         """Check the entries and keep read-only copies.
 
@@ -56,6 +52,7 @@ class Observations:
             seconds: response times, NaN (or None) for a missed deadline.
             deadline: one for all or one per entry; left out if nothing limited the wait.
             client: the name of each entry's client; left out if all belong to one client.
+            sent: when each request was sent, in seconds since the epoch; left out if not known.
         """
         times = _flat("seconds", seconds)
         if times.size == 0:
@@ -68,12 +65,17 @@ class Observations:
             at = int(np.argmax(bad))
             raise InputError(f"Observation {at}: {explain_unusable(times[at], limits[at])}")
         names, code = _coded(client, times.size)
-        for array in (times, limits, code):
-            array.setflags(write=False)
+        when = None if sent is None else _of_length("sent", _flat("sent", sent), times.size)
+        if when is not None and np.isinf(when).any():
+            raise InputError("sent must be seconds since the epoch, or NaN. Got an infinite time.")
+        for array in (times, limits, code, when):
+            if array is not None:
+                array.setflags(write=False)
         object.__setattr__(self, "seconds", times)
         object.__setattr__(self, "deadline", limits)
         object.__setattr__(self, "clients", names)
         object.__setattr__(self, "code", code)
+        object.__setattr__(self, "sent", when)
 
     def __len__(self) -> int:
         return self.seconds.size
@@ -99,42 +101,6 @@ class Observations:
             f"Observations({reports} reports and {len(self) - reports} missed deadlines "
             f"of {len(self.clients)} clients)"
         )
-
-
-def read_observations(path: str | Path) -> Observations:
-    r"""Read observations from a CSV file.
-
-    The first line names the columns, in any order: ``seconds`` (empty if the client missed its
-    deadline) and optionally ``deadline`` (may be empty if ``seconds`` is given) and ``client``.
-
-    Raises:
-        FileError: if a line cannot be used; the message names the first such line.
-
-    Example:
-        >>> from pathlib import Path
-        >>> import cafe
-        >>> _ = Path("log.csv").write_text("client,seconds,deadline\na,1.5,5\nb,,5\n")
-        >>> cafe.read_observations("log.csv")
-        Observations(1 reports and 1 missed deadlines of 2 clients)
-    """
-    text = _text(path)
-    columns = _header(path, text)
-    seconds: list[Floats] = []
-    deadlines: list[Floats] = []
-    clients: list[str] = []
-    start = 1
-    for rows in _chunks(path, text):
-        values, limits, names = _parsed(path, text, columns, rows, start)
-        seconds.append(values)
-        deadlines.append(limits)
-        clients.extend(names)
-        start += len(rows)
-    if start == 1:
-        raise FileError(
-            path, "there must be at least one observation below the header. Got none: add a line."
-        )
-    named = clients if "client" in columns else None
-    return Observations(np.concatenate(seconds), np.concatenate(deadlines), named)
 
 
 def find_unusable(seconds: Floats, deadline: Floats) -> NDArray[np.bool_]:
@@ -194,131 +160,11 @@ def _coded(client: ArrayLike | None, size: int) -> tuple[tuple[str, ...], NDArra
     if client is None:
         return (NAMELESS,), np.zeros(size, dtype=np.intp)
     given = client if isinstance(client, list) else np.asarray(client).tolist()
+    if np.ndim(client) > 1:
+        raise InputError(f"client must be a flat list of names. Got {np.ndim(client)} dimensions.")
     if not isinstance(given, list) or len(given) != size:
         count = len(given) if isinstance(given, list) else "a single value"
         raise InputError(f"client must have one name per observation ({size}). Got {count}.")
     place: dict[str, int] = {}
     code = [place.setdefault(name, len(place)) for name in map(str, given)]
     return tuple(place), np.array(code, dtype=np.intp)
-
-
-def _text(path: str | Path) -> str:
-    text = read_text(path)
-    if not text.strip():
-        raise FileError(path, "the first line must name the columns. Got an empty file.")
-    return text.rstrip()  # blank lines are allowed only at the end
-
-
-def _records(text: str) -> Iterator[list[str]]:
-    return csv.reader(io.StringIO(text, newline=""), strict=True)
-
-
-def _line(text: str, record: int) -> int:
-    """The line on which a record begins; a quoted field may span several lines."""
-    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
-    for _ in islice(lines, record):
-        pass
-    return lines.line_num + 1
-
-
-def _chunks(path: str | Path, text: str) -> Iterator[list[list[str]]]:
-    """The records below the header, many at a time."""
-    rows: list[list[str]] = []
-    done = 0
-    try:
-        for row in _records(text):
-            rows.append(row)
-            if len(rows) == _CHUNK:
-                yield rows if done else rows[1:]
-                done += len(rows)
-                rows = []
-    except csv.Error as error:
-        line = _line(text, done + len(rows))
-        raise FileError(path, f"this is not CSV: {error}. Check its quotes.", line) from None
-    rest = rows if done else rows[1:]
-    if rest:
-        yield rest
-
-
-def _header(path: str | Path, text: str) -> list[str]:
-    try:
-        names = [name.strip() for name in next(_records(text))]
-    except csv.Error as error:
-        raise FileError(path, f"this is not CSV: {error}. Check its quotes.", 1) from None
-    for name in names:
-        if name not in COLUMNS:
-            raise FileError(
-                path,
-                f"the first line must name the columns client, seconds and deadline. Got '{name}'. "
-                f"{did_you_mean(name, COLUMNS)}",
-                1,
-            )
-        if names.count(name) > 1:
-            raise FileError(path, f"the column '{name}' appears twice. Keep one.", 1)
-    if "seconds" not in names:
-        raise FileError(path, "the column 'seconds' is missing: it holds the response times.", 1)
-    return names
-
-
-def _parsed(
-    path: str | Path, text: str, columns: list[str], rows: list[list[str]], start: int
-) -> tuple[Floats, Floats, Sequence[str]]:
-    """Seconds, deadlines and names of some records; ``start`` is the first one's number."""
-    short = np.fromiter(map(len, rows), dtype=np.intp, count=len(rows)) != len(columns)
-    whole = rows[: int(np.argmax(short))] if short.any() else rows
-    texts = dict(zip(columns, zip(*whole, strict=True), strict=True)) if whole else {}
-    blank = ("",) * len(whole)
-    seconds = _numbers(texts.get("seconds", blank), np.nan)
-    deadline = _numbers(texts.get("deadline", blank), np.inf)
-    names = [name.strip() for name in texts.get("client", ())]
-    bad = find_unusable(seconds, deadline)
-    if "" in names:
-        bad[names.index("")] = True
-    if bad.any():
-        at = int(np.argmax(bad))
-        fields = {name: texts[name][at].strip() for name in columns}
-        raise FileError(path, _fault(fields, seconds[at], deadline[at]), _line(text, start + at))
-    if short.any():
-        _wrong_number(path, columns, len(rows[len(whole)]), _line(text, start + len(whole)))
-    return seconds, deadline, names
-
-
-def _wrong_number(path: str | Path, columns: list[str], got: int, line: int) -> NoReturn:
-    wanted = f"{len(columns)} field{'s' if len(columns) > 1 else ''} ({','.join(columns)})"
-    raise FileError(path, f"every line must have {wanted}. Got {got}.", line)
-
-
-def _numbers(texts: Sequence[str], empty: float) -> Floats:
-    """The number in each text: ``empty`` if blank, -inf if it is not a finite number."""
-    try:
-        blank = np.fromiter(map(len, texts), dtype=np.intp, count=len(texts)) == 0
-        values = np.array([text or "0" for text in texts], dtype=float)
-        if any("_" in text for text in texts):  # Python would read 1_0 as 10
-            raise ValueError
-    except ValueError:
-        blank = np.array([not text.strip() for text in texts])
-        values = np.array([_number(text) for text in texts])
-    return np.where(blank, empty, np.where(np.isfinite(values), values, -np.inf))
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text) if "_" not in text else -math.inf
-    except ValueError:
-        return -math.inf
-
-
-def _fault(fields: dict[str, str], seconds: float, deadline: float) -> str:
-    """The error message for a line; -inf stands for text that is not a finite number."""
-    if fields.get("client") == "":
-        return (
-            "client must be a name. Got an empty field: fill it in, or remove the column if all "
-            "lines belong to one client."
-        )
-    for name, value in (("seconds", seconds), ("deadline", deadline)):
-        if math.isinf(value) and value < 0:
-            return (
-                f"{name} must be a finite number. Got '{fields[name]}'. "
-                "Leave the field empty if there is none."
-            )
-    return explain_unusable(seconds, deadline)

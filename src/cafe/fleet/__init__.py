@@ -13,6 +13,7 @@ import numpy as np
 from cafe.errors import InputError
 from cafe.federation import Federation
 from cafe.federation_checks import check_clients
+from cafe.keywords import explain_keywords
 from cafe.latency import LogNormal
 from cafe.latency.base import Floats
 
@@ -20,6 +21,7 @@ LARGEST = 1e50  # largest size or time; the smallest is its inverse
 MOST_EXAMPLES = 10**15  # exact as floats
 
 
+@explain_keywords
 def phones(
     clients: int = 1000,
     seed: int = 0,

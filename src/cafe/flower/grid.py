@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from flwr.app import ArrayRecord, Message, MessageType, RecordDict
-from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from cafe.flower import messages
 from cafe.flower.array_records import MalformedError, pack_parts
-from cafe.flower.inbox import Inbox, RawReply
-from cafe.flower.retry import Retry
+from cafe.flower.grid_connection import GridConnection, time_to_live
+from cafe.flower.inbox import RawReply
+from cafe.flower.reply_errors import explain_error
 from cafe.live.model_layout import Arrays, Layout
 from cafe.live.wire import ClientScore, Order, Reply
 
-GRACE = 5.0  # seconds that a message is kept after its deadline, for replies just before it
-LIFETIME = 12 * 3600.0  # seconds that a message is kept if it has no deadline
 
-_REASONS = {
-    ErrorCode.LOAD_CLIENT_APP_EXCEPTION: "its app could not be loaded",
-    ErrorCode.CLIENT_APP_RAISED_EXCEPTION: "its training function failed",
-    ErrorCode.MESSAGE_UNAVAILABLE: "its message expired, or was lost by the SuperLink",
-    ErrorCode.REPLY_MESSAGE_UNAVAILABLE: "its reply expired",
-    ErrorCode.NODE_UNAVAILABLE: "it is no longer connected",
-    ErrorCode.INVALID_FAB: "it does not trust the app",
-    ErrorCode.CLIENT_APP_CRASHED: "its app's process died",
-}
-
-
-class GridWire:
+class GridWire(GridConnection):
     """A :class:`cafe.live.Wire` on Flower's Grid. Clients are named by their node ids.
 
     Args:
@@ -43,20 +29,8 @@ class GridWire:
     def __init__(
         self, grid: Grid, layout: Layout, run: str, say: Callable[[str], None] = lambda _: None
     ) -> None:
-        self._grid, self._run = grid, run
-        self._max_bytes = layout.bytes
-        # One for each kind of request, so that successes of one do not hide failures of another.
-        self._listing, self._pushing = Retry(say), Retry(say)
-        self._inbox = Inbox(grid, 2 * layout.bytes + (1 << 20), len(layout.learned), Retry(say))
-
-    @property
-    def limited(self) -> bool:
-        """Whether the download of a reply stops when it is too large."""
-        return self._inbox.limited
-
-    def present(self) -> Sequence[str]:
-        """The ids of the nodes that are online according to the SuperLink."""
-        return sorted(f"{node}" for node in self._listing.call(self._grid.get_node_ids))
+        super().__init__(grid, 2 * layout.bytes + (1 << 20), len(layout.learned), say)
+        self._run, self._max_bytes = run, layout.bytes
 
     def send(self, orders: Sequence[Order], model: Arrays) -> Sequence[str | None]:
         """Send each order as a message; the model and shared vectors are uploaded only once."""
@@ -73,12 +47,12 @@ class GridWire:
                 ),
                 int(order.client),
                 MessageType.TRAIN,
-                ttl=LIFETIME if order.seconds is None else order.seconds + GRACE,
+                ttl=time_to_live(order.seconds),
                 group_id=f"{order.round}",
             )
             for order in orders
         ]
-        return self._push(ready)
+        return self.push(ready)
 
     def request_scores(
         self, clients: Sequence[str], model: Arrays, seconds: float
@@ -92,27 +66,20 @@ class GridWire:
                 ),
                 int(client),
                 MessageType.EVALUATE,
-                ttl=seconds + GRACE,
+                ttl=time_to_live(seconds),
                 group_id="evaluate",
             )
             for client in clients
         ]
-        return self._push(ready)
-
-    def _push(self, ready: list[Message]) -> Sequence[str | None]:
-        if not ready:
-            return []
-        # A retry pushes the same messages: the SuperLink ignores those that it already has.
-        tickets = self._pushing.call(lambda: list(self._grid.push_messages(ready)))
-        return [ticket or None for ticket in tickets] if tickets else [None] * len(ready)
+        return self.push(ready)
 
     def receive(self, tickets: Collection[str]) -> Iterator[Reply]:
         """Yield the replies that have arrived, one by one to save memory."""
-        return map(self._read, self._inbox.fetch(tickets))
+        return map(self._read, self.fetch(tickets))
 
     def receive_scores(self, tickets: Collection[str]) -> Iterator[ClientScore | Reply]:
         """Evaluation results received so far."""
-        for raw in self._inbox.fetch(tickets):
+        for raw in self.fetch(tickets):
             message, score = raw.message, None
             if message is not None and message.has_content():
                 score = messages.read_score(raw.ticket, message.content)
@@ -123,23 +90,12 @@ class GridWire:
         if message is None:
             return Reply(ticket, malformed=raw.malformed, at=raw.at)
         if message.has_error():
-            code, details = message.error.code, message.error.reason or ""
-            reason = _REASONS.get(code, f"Flower's error {code}")
-            more = details if code == ErrorCode.CLIENT_APP_RAISED_EXCEPTION else ""
-            return Reply(ticket, lost=f"{reason}{': ' if more else ''}{more[:200]}", at=raw.at)
+            return Reply(ticket, lost=explain_error(message.error), at=raw.at)
         try:
             report = messages.read_report(message.content, self._max_bytes)
         except MalformedError as error:
             return Reply(ticket, malformed=f"{error}", at=raw.at)
         return Reply(ticket, report, stopped=report is None, at=raw.at)
-
-    def sleep(self, seconds: float) -> None:
-        """Wait for a number of seconds."""
-        time.sleep(seconds)
-
-    def clock(self) -> float:
-        """Seconds on a clock that is never set back."""
-        return time.monotonic()
 
 
 def _vectors(order: Order, made: dict[int, ArrayRecord]) -> dict[str, ArrayRecord]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cafe.errors import InputError
+from cafe.errors import InputError, check_whole
 from cafe.latency.base import Floats, Latency, Size, to_floats
 
 
@@ -46,10 +46,7 @@ class Empirical(Latency):
                 "Empirical's weights must be positive, finite numbers, one for each of its "
                 f"{times.size} times. Got {reprlib.repr(self.weights)}."
             )
-        if not isinstance(self.kinds, int) or self.kinds < 1:
-            raise InputError(
-                f"Empirical's kinds must be a whole number, at least 1. Got {self.kinds!r}."
-            )
+        check_whole("Empirical's kinds", self.kinds)
         values, where = np.unique(times, return_inverse=True)
         masses = np.bincount(where, np.broadcast_to(weights, times.shape))
         masses = masses / masses.sum()

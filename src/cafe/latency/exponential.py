@@ -9,21 +9,31 @@ from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
 from cafe.latency.base import Family, Floats, Parameter, Size, clip_negative
+from cafe.latency.moments import by_moments, positive_moment
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Exponential(Family):
     """F(t) = 1 - exp(-rate t). ``rate`` is the paper's lambda, reports per unit of time.
+
+    Args:
+        rate: reports per unit of time.
+        mean: the mean response time, 1 / rate; give one of the two. Only the rate is stored.
 
     Example:
         >>> from cafe import Exponential
         >>> round(float(Exponential(rate=0.5).quantile(0.95)), 3)
         5.991
+        >>> Exponential(mean=2.0) == Exponential(rate=0.5)
+        True
     """
 
     rate: Parameter
 
-    def __post_init__(self) -> None:
+    def __init__(self, rate: Parameter | None = None, *, mean: Parameter | None = None) -> None:
+        if by_moments("Exponential", {"rate": rate}, {"mean": mean}):
+            rate = 1.0 / positive_moment("Exponential", "mean", mean)
+        object.__setattr__(self, "rate", rate)
         self._check()
 
     def cdf(self, t: ArrayLike) -> Floats:

@@ -9,22 +9,46 @@ from numpy.typing import ArrayLike
 from scipy.special import gammainc, gammaincc, gammaincinv, gammaln
 
 from cafe.latency.base import Family, Floats, Parameter, Size, clip_negative
+from cafe.latency.moments import by_moments, gamma_parameters, positive_moment
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Gamma(Family):
     """A gamma distribution with mean shape x scale; shape 1 is the exponential.
+
+    Args:
+        shape: the number of stages; it need not be whole.
+        scale: the mean time of a stage.
+        mean: the mean response time; with ``std``, instead of shape and scale.
+        std: the standard deviation of the response time. Only shape and scale are stored.
 
     Example:
         >>> from cafe import Gamma
         >>> float(Gamma(shape=3.0, scale=2.0).mean())
         6.0
+        >>> Gamma(mean=6.0, std=3.0)
+        Gamma(shape=4.0, scale=1.5)
     """
 
     shape: Parameter
     scale: Parameter
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        shape: Parameter | None = None,
+        scale: Parameter | None = None,
+        *,
+        mean: Parameter | None = None,
+        std: Parameter | None = None,
+    ) -> None:
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "scale", scale)
+        if by_moments("Gamma", {"shape": shape, "scale": scale}, {"mean": mean, "std": std}):
+            found = gamma_parameters(
+                positive_moment("Gamma", "mean", mean), positive_moment("Gamma", "std", std)
+            )
+            object.__setattr__(self, "shape", found[0])
+            object.__setattr__(self, "scale", found[1])
         self._check()
 
     def cdf(self, t: ArrayLike) -> Floats:

@@ -8,24 +8,56 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr, ndtri
 
+from cafe.errors import InputError
 from cafe.latency.base import Family, Floats, Parameter, Size
+from cafe.latency.moments import by_moments, lognormal_parameters, positive_moment
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class LogNormal(Family):
     """``shift`` + exp(mu + sigma Z), Z standard normal; exp(mu) is the median after the shift.
+
+    Args:
+        mu: the mean of the logarithm.
+        sigma: the standard deviation of the logarithm.
+        shift: a fixed time before.
+        mean: the mean response time, shift included; with ``std``, instead of mu and sigma.
+        std: the standard deviation of the response time. Only mu, sigma and shift are stored.
 
     Example:
         >>> from cafe import LogNormal
         >>> float(LogNormal(mu=0.0, sigma=0.5, shift=1.0).quantile(0.5))
         2.0
+        >>> round(float(LogNormal(mean=8.0, std=3.0).mean()), 9)
+        8.0
     """
 
     mu: Parameter
     sigma: Parameter
     shift: Parameter = 0.0
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        mu: Parameter | None = None,
+        sigma: Parameter | None = None,
+        shift: Parameter = 0.0,
+        *,
+        mean: Parameter | None = None,
+        std: Parameter | None = None,
+    ) -> None:
+        object.__setattr__(self, "mu", mu)
+        object.__setattr__(self, "sigma", sigma)
+        object.__setattr__(self, "shift", shift)
+        if by_moments("LogNormal", {"mu": mu, "sigma": sigma}, {"mean": mean, "std": std}):
+            after = positive_moment("LogNormal", "mean", mean) - self._numbers("shift", shift)
+            if np.any(after <= 0):
+                raise InputError(
+                    f"LogNormal's mean must be above its shift, which is part of it. Got mean "
+                    f"{mean} and shift {shift}."
+                )
+            found = lognormal_parameters(after, positive_moment("LogNormal", "std", std))
+            object.__setattr__(self, "mu", found[0])
+            object.__setattr__(self, "sigma", found[1])
         self._check(zero=("shift",), signed=("mu",))
 
     def _z(self, t: ArrayLike) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from cafe.errors import InputError
+from cafe.errors import InputError, check_type
 from cafe.latency.base import Floats, Latency, Size, to_floats
 
 
@@ -31,6 +31,7 @@ class Mixture(Latency):
     weights: Sequence[float]
 
     def __post_init__(self) -> None:
+        check_type("A Mixture's components", self.components, Sequence, "a list of latencies")
         components, weights = tuple(self.components), to_floats(self.weights)
         if not all(isinstance(c, Latency) for c in components):
             raise InputError(f"A Mixture's components must be latencies. Got {self.components!r}.")

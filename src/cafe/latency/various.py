@@ -9,7 +9,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cafe.errors import InputError
+from cafe.errors import InputError, check_type
 from cafe.latency.base import Floats, Latency, Size
 
 
@@ -29,6 +29,7 @@ class Various(Latency):
     parts: Sequence[Latency]
 
     def __post_init__(self) -> None:
+        check_type("Various's parts", self.parts, Sequence, "a list of latencies")
         parts = tuple(self.parts)
         if not parts or not all(isinstance(part, Latency) for part in parts):
             raise InputError(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.data.examples import Examples, Rows, check_rows
-from cafe.errors import InputError, check_whole, is_finite_number
+from cafe.errors import InputError, check_positive, check_whole
 from cafe.learn.convex import Curvature, Exact, Minimum, Spread, Vector
 from cafe.learn.local_steps import Weights
 from cafe.learn.newton import FunctionPoint, minimise
@@ -139,11 +139,8 @@ class Linear(NumpyLearner):
 
     def _check_common(self) -> None:
         check_whole("inputs", self.inputs, 1)
-        if not is_finite_number(self.l2) or self.l2 <= 0:
-            raise InputError(
-                f"l2 must be a number above 0. Got {self.l2!r}: without it, the loss of a client "
-                "with few examples has no unique minimum. Try 0.01."
-            )
+        why = ": without l2, the loss of a client with few examples has no unique minimum. Try 0.01"
+        check_positive("l2", self.l2, why)
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,14 @@ arrays. ``cafe.learn.mlp_steps`` explains how clients that take several steps sh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cafe.data.examples import Examples, Rows, check_rows
-from cafe.errors import InputError, check_whole, is_finite_number
+from cafe.errors import InputError, check_not_negative, check_type, check_whole
 from cafe.learn.base import Score
 from cafe.learn.layers import (
     Activations,
@@ -70,6 +71,7 @@ class MLP:
                 check_whole("inputs", self.inputs),
                 check_whole("classes", self.classes, 2),
             )
+            check_type("hidden", self.hidden, Sequence, "a list")
             hidden = tuple(check_whole("units", width) for width in self.hidden)
         except (InputError, TypeError):
             raise InputError(
@@ -78,11 +80,7 @@ class MLP:
                 f"hidden={self.hidden!r}. For no hidden layer give hidden=(), for one of 6 units "
                 "hidden=(6,)."
             ) from None
-        if not is_finite_number(self.l2) or self.l2 < 0:
-            raise InputError(
-                f"l2 must be 0 or more, and finite. Got {self.l2!r}: below 0, large weights would "
-                "lower the loss."
-            )
+        check_not_negative("l2", self.l2, ": below 0, large weights would lower the loss")
         threads = self.threads if self.threads is None else check_whole("threads", self.threads)
         made = {"inputs": inputs, "classes": classes, "hidden": hidden, "l2": float(self.l2)}
         for name, value in {**made, "threads": threads}.items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cafe.errors import InputError
+from cafe.errors import InputError, is_finite_number, shorten
 from cafe.latency.base import Floats
 
 
@@ -23,10 +23,15 @@ class LearningRate:
     gamma: float
 
     def __post_init__(self) -> None:
-        if not (0 < self.beta < np.inf and -1 < self.gamma < np.inf):
+        known = all(
+            is_finite_number(each) and not isinstance(each, bool)
+            for each in (self.beta, self.gamma)
+        )
+        if not known or self.beta <= 0 or self.gamma <= -1:
             raise InputError(
                 "A decaying learning rate, beta / (gamma + t), needs beta > 0 and gamma > -1. "
-                f"Got beta {self.beta} and gamma {self.gamma}: some rates would not be positive."
+                f"Got beta {shorten(self.beta)} and gamma {shorten(self.gamma)}: some rates would "
+                "not be positive."
             )
 
     def __call__(self, t: ArrayLike) -> Floats:

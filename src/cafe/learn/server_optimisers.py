@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-
-from cafe.errors import InputError
+from cafe.errors import InputError, check_flag, check_not_negative, check_positive
 from cafe.learn.base import Model
 
 Moments = tuple[Any, ...]
@@ -83,6 +81,7 @@ class Adam:
     def __post_init__(self) -> None:
         _positive(rate=self.rate, floor=self.floor)
         _below_one(first=self.first, second=self.second)
+        check_flag("yogi", self.yogi)
 
     def step(self, update: Model, moments: Moments) -> tuple[Model, Moments]:
         """The step, without Adam's bias correction."""
@@ -99,13 +98,10 @@ class Adam:
 
 def _positive(**given: float) -> None:
     for name, value in given.items():
-        if not 0 < value < np.inf:
-            raise InputError(f"A server optimiser's {name} must be positive. Got {value}.")
+        check_positive(f"A server optimiser's {name}", value)
 
 
 def _below_one(**given: float) -> None:
     for name, value in given.items():
-        if not 0 <= value < 1:
-            raise InputError(
-                f"A server optimiser's {name} must be at least 0 and below 1. Got {value}."
-            )
+        if check_not_negative(f"A server optimiser's {name}", value) >= 1:
+            raise InputError(f"A server optimiser's {name} must be below 1. Got {value}.")

@@ -27,7 +27,7 @@ try:
     import torch
 except ModuleNotFoundError as missing:
     raise InputError(
-        "cafe.learn.torch needs PyTorch, which is not installed: pip install 'cafe-fl[torch]'. "
+        "cafe.learn.torch needs PyTorch, which is not installed: pip install torch. "
         "cafe.learn.mlp does not need it."
     ) from missing
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import InputError, check_positive
+from cafe.errors import InputError, check_not_negative, check_positive, shorten
 from cafe.latency.base import Floats
 from cafe.learn.server_optimisers import Moments, ServerOptimiser
 from cafe.live.model_layout import Arrays, Layout, Vector
@@ -94,10 +94,9 @@ class Trimmed:
     share: float = 0.2
 
     def __post_init__(self) -> None:
-        if not 0 <= self.share < 0.5:
+        if check_not_negative("The share trimmed at each end", self.share) >= 0.5:
             raise InputError(
-                "The share trimmed at each end must be at least 0 and below a half. "
-                f"Got {self.share}."
+                f"The share trimmed at each end must be below a half. Got {self.share}."
             )
 
     def __call__(self, updates: NDArray[np.float64], coefficient: Floats) -> Vector:
@@ -139,6 +138,21 @@ def _mean_of_middle(updates: NDArray[np.float64], coefficient: Floats, middle: s
     return np.asarray(total * coefficient.sum())
 
 
+def check_combination(combine: Combine | None, optimiser: ServerOptimiser | None) -> None:
+    """Raise an error unless these can combine updates and move a model."""
+    if combine is not None and (not callable(combine) or isinstance(combine, type)):
+        raise InputError(
+            "combine must be a rule that combines updates, such as cafe.live.Median(), or None. "
+            f"Got {shorten(combine)}."
+        )
+    if optimiser is not None and not callable(getattr(optimiser, "step", None)):
+        raise InputError(
+            "optimiser must have a method step, such as "
+            "cafe.learn.server_optimisers.Momentum(), or be None. "
+            f"Got {shorten(optimiser)}."
+        )
+
+
 class GlobalModel:
     """The global model: the versions that are still needed, and how it moves to the next one.
 
@@ -160,6 +174,7 @@ class GlobalModel:
         combine: Combine | None = None,
         optimiser: ServerOptimiser | None = None,
     ) -> None:
+        check_combination(combine, optimiser)
         self.layout = Layout.of(model)
         self.rest = {k: np.asarray(v) for k, v in model.items() if k not in self.layout.learned}
         self.versions: dict[int, Vector] = {0: self.layout.flat(model)}

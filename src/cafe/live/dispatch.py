@@ -228,8 +228,9 @@ class Dispatcher:
             self._books.columns.examples[k] = report.examples
         self.accepted[record.key] = report
         self.clients.labels[k] = report.label or self.clients.labels[k]
-        response = moment - record.start
-        self._overheads.append(response - min(report.took, response))
+        if report.took is not None:
+            response = moment - record.start
+            self._overheads.append(response - min(report.took, response))
         open_.accept(row, report, moment)
 
     def upload(self, record: JobRecord) -> float:

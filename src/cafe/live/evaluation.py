@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from cafe.learn.base import Score
 from cafe.live.live_run import POLL, LiveRun
 from cafe.live.model_layout import Arrays
-from cafe.live.wire import ClientScore
+from cafe.live.wire import ClientScore, Reply
 
 Evaluate = Callable[[Arrays], Any]
 
@@ -20,7 +20,10 @@ class Evaluator(Protocol):
     """Evaluates a run's global model."""
 
     def __call__(self, run: LiveRun) -> tuple[Score | None, str]:
-        """The score and ""; or None and a reason, if evaluating failed or took too long."""
+        """The score and ""; or None and a reason, if evaluating failed or took too long.
+
+        None and "": the model was evaluated, and the result has no loss.
+        """
 
 
 class ServerEvaluator:
@@ -73,23 +76,10 @@ class ClientEvaluator:
         self._seconds = seconds
 
     def __call__(self, run: LiveRun) -> tuple[Score | None, str]:
-        asked, until = self._idle(run), run.now() + self._seconds
-        while not asked and run.now() < until:  # as after a restart, with no client yet
-            run.wire.sleep(POLL)
-            asked = self._idle(run)
-        tickets = run.wire.request_scores(asked, run.arrays, max(until - run.now(), POLL))
-        waiting = {ticket for ticket in tickets if ticket is not None}
-        scores: list[ClientScore] = []
-        while waiting:
-            last = run.now() >= until
-            for answer in run.wire.receive_scores(waiting):
-                requested = answer.ticket in waiting
-                waiting.discard(answer.ticket)
-                if requested and isinstance(answer, ClientScore) and self._is_valid(answer, run):
-                    scores.append(answer)
-            if last:
-                break
-            run.wire.sleep(POLL)
+        until = run.now() + self._seconds
+        asked = wait_for_idle(run, until)
+        answers = ask_clients(run, asked, until)
+        scores = [a for a in answers if isinstance(a, ClientScore) and self._is_valid(a, run)]
         if not scores:
             return None, f"none of {len(asked)} clients answered within {self._seconds:g} s"
         examples = sum(score.examples for score in scores)
@@ -100,12 +90,6 @@ class ClientEvaluator:
         return _score(loss, accuracy), ""
 
     @staticmethod
-    def _idle(run: LiveRun) -> list[str]:
-        """The clients that are present and have no job."""
-        run.refresh_clients()
-        return [run.clients.names[k] for k in run.ledger.idle.tolist()]
-
-    @staticmethod
     def _is_valid(score: ClientScore, run: LiveRun) -> bool:
         accuracy = 0.0 if score.accuracy is None else score.accuracy
         return (
@@ -113,6 +97,33 @@ class ClientEvaluator:
             and 0 <= accuracy <= 1
             and 1 <= score.examples <= run.validator.limits.examples
         )
+
+
+def wait_for_idle(run: LiveRun, until: float) -> list[str]:
+    """The clients that are present and have no job; if there are none, wait for one."""
+    while True:
+        run.refresh_clients()
+        idle = [run.clients.names[k] for k in run.ledger.idle.tolist()]
+        if idle or run.now() >= until:
+            return idle
+        run.wire.sleep(POLL)  # as after a restart, with no client yet
+
+
+def ask_clients(run: LiveRun, clients: Sequence[str], until: float) -> list[ClientScore | Reply]:
+    """Let clients evaluate the global model, and return what they answer until a moment."""
+    tickets = run.wire.request_scores(clients, run.arrays, max(until - run.now(), POLL))
+    waiting = {ticket for ticket in tickets if ticket is not None}
+    answers: list[ClientScore | Reply] = []
+    while waiting:
+        last = run.now() >= until
+        for answer in run.wire.receive_scores(waiting):
+            if answer.ticket in waiting:
+                waiting.discard(answer.ticket)
+                answers.append(answer)
+        if last:
+            break
+        run.wire.sleep(POLL)
+    return answers
 
 
 def _score(loss: float, accuracy: float | None) -> Score:

@@ -48,6 +48,7 @@ class JobRecord:
         coefficient: its coefficient in that update; None for the earlier jobs of a chain, which
             the last one contains.
         took: seconds of training, as the client reports; the rest of its response time is overhead.
+            None if there is no report, or the client does not measure it.
         invitation: the number of the invitation. Client and invitation identify the job.
         steps: gradient steps that were taken, as the client reports.
         work: what it was asked to do, without the defaults of :class:`cafe.rounds.Work`.
@@ -162,10 +163,10 @@ class OpenRound:
         """Note that a job's report has arrived and is accepted."""
         jobs, record = self.jobs, self.records[row]
         assert report.vector is not None
-        took = min(report.took, moment - record.start)
+        took = None if report.took is None else min(report.took, moment - record.start)
         self.arrived[row] = True
         jobs.arrival[row] = jobs.stop[row] = moment
-        jobs.trained[row] = took
+        jobs.trained[row] = np.nan if took is None else took
         if report.steps is not None:
             jobs.steps[row] = report.steps
         if jobs.local[row] and not report.carried:
@@ -176,7 +177,7 @@ class OpenRound:
             record,
             arrived=moment,
             digest=digest(report.vector),
-            took=round(took, 6),
+            took=None if took is None else round(took, 6),
             steps=report.steps,
         )
 

@@ -34,6 +34,16 @@ class Layout:
     @classmethod
     def of(cls, model: Mapping[str, Any]) -> Layout:
         """The layout of a model."""
+        given: Any = model
+        if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+            shown = type(given).__name__
+            if isinstance(given, list | tuple):
+                shown = f"a {shown} of {len(given)}"
+            raise InputError(
+                "The model must be a dictionary of arrays by name, such as {'weight': ..., 'bias': "
+                f"...}}, or a function that returns one. Got {shown}. Give each array a name: "
+                "reports are checked array by array."
+            )
         arrays = {name: np.asarray(array) for name, array in model.items()}
         bad = [name for name, array in arrays.items() if array.dtype.kind not in "fiub"]
         if bad or not any(array.dtype.kind == "f" for array in arrays.values()):

@@ -25,10 +25,11 @@ from cafe.results.storage import AppendOnlyFile
 from cafe.rounds.outcome import Outcome
 
 JOBS, RESPONSES, ARRAYS = "jobs.jsonl", "responses.csv", "arrays.npz"
+METRICS = "metrics.jsonl"  # the metrics of a run with Flower's usual messages
 HEADER = "client,seconds,deadline"
 REMEDY = "Copy it here again, or start the run over (--overwrite, or another folder)."
 
-_FILES = (STATUS, JOBS, RESPONSES, ARRAYS)  # files that only live runs have
+_FILES = (STATUS, JOBS, RESPONSES, ARRAYS, METRICS)  # files that only live runs have
 
 
 def prepare_folder(folder: Path, run: LiveRun, *, evaluates: bool, overwrite: bool) -> None:

@@ -13,18 +13,30 @@ import numpy as np
 from cafe.controllers import Controller, as_controller
 from cafe.engine import StoppingRule
 from cafe.engine.clusters import Cluster
-from cafe.errors import CafeError, InfeasibleError, InputError, check_positive, check_whole
+from cafe.errors import (
+    CafeError,
+    InfeasibleError,
+    InputError,
+    check_callable,
+    check_flag,
+    check_positive,
+    check_type,
+    check_whole,
+)
+from cafe.keywords import explain_keywords
 from cafe.learn.server_optimisers import ServerOptimiser
-from cafe.live.aggregation import Combine, GlobalModel
+from cafe.live.aggregation import Combine, GlobalModel, check_combination
 from cafe.live.evaluation import ClientEvaluator, Evaluate, Evaluator, ServerEvaluator
+from cafe.live.failed_rounds import describe_failed_run, describe_streak
 from cafe.live.job_records import PlayedRound
 from cafe.live.live_run import LiveRun
-from cafe.live.model_layout import Arrays
-from cafe.live.run_log import ARRAYS, RunLog, prepare_folder
+from cafe.live.model_layout import Arrays, Layout
+from cafe.live.run_log import ARRAYS, RunLog, prepare_folder, read_jobs
 from cafe.live.status_file import NAME as STATUS
 from cafe.live.status_file import StatusFile
 from cafe.live.validation import ReportLimits
 from cafe.live.wire import Wire
+from cafe.randomness import check_seed
 from cafe.results.execution import write_final_files
 from cafe.results.loading import is_finished, load
 from cafe.results.storage import lock_folder, make_folder, write_arrays
@@ -39,6 +51,7 @@ REMIND = 10.0  # seconds between two log lines about waiting
 Model = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
 
 
+@explain_keywords
 @dataclass(frozen=True, eq=False)
 class ServerConfig:
     """The settings of a server.
@@ -92,10 +105,14 @@ class ServerConfig:
         check_positive("evaluate_seconds", self.evaluate_seconds)
         check_positive("wait", self.wait)
         check_whole("patience", self.patience)
-        if not isinstance(self.secure_aggregation, bool):
-            raise InputError(
-                f"secure_aggregation must be true or false. Got {self.secure_aggregation!r}."
-            )
+        check_flag("secure_aggregation", self.secure_aggregation)
+        check_seed(self.seed)
+        check_combination(self.combine, self.optimiser)
+        if self.report_limits is not None:
+            wanted = "cafe.live.ReportLimits(...), or None"
+            check_type("report_limits", self.report_limits, ReportLimits, wanted)
+        if not callable(self.model):
+            Layout.of(self.model)  # raises an error unless it is a model
         if self.clients is not None:
             check_whole("clients", self.clients)
         if isinstance(self.evaluate, str) and self.evaluate != "clients":
@@ -103,15 +120,24 @@ class ServerConfig:
                 "evaluate must be a function from a model to its loss and accuracy, or "
                 f"'clients'. Got '{self.evaluate}'."
             )
+        if self.evaluate is not None and not isinstance(self.evaluate, str):
+            wanted = "a function from a model to its loss and accuracy, 'clients', or None"
+            check_callable("evaluate", self.evaluate, wanted)
 
     @property
     def controller(self) -> Controller:
         """Which policy is used in each round."""
         return as_controller(self.policy)
 
+    @property
+    def stopping_rule(self) -> StoppingRule:
+        """When the run ends."""
+        return StoppingRule(self.rounds, self.updates, self.time)
+
     def arrays(self) -> Arrays:
         """The initial model."""
         model = self.model() if callable(self.model) else self.model
+        Layout.of(model)  # raises an error unless it is a model
         return {name: np.asarray(array) for name, array in model.items()}
 
     def evaluator(self) -> Evaluator | None:
@@ -134,6 +160,21 @@ class ServerConfig:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class RunHooks:
+    """What the caller of :func:`serve` adds to a run.
+
+    Attributes:
+        begin: called once with the run, new or restored, before its first round.
+        played: called with the run and each round, before the round is saved.
+        evaluator: how the model is evaluated, instead of by the settings.
+    """
+
+    begin: Callable[[LiveRun], None] = lambda run: None
+    played: Callable[[LiveRun, PlayedRound], None] = lambda run, played: None
+    evaluator: Evaluator | None = None
+
+
 def serve(
     wire: Wire,
     config: ServerConfig,
@@ -142,6 +183,7 @@ def serve(
     overwrite: bool = False,
     name: str = "",
     say: Callable[[str], None] = lambda sentence: None,
+    hooks: RunHooks | None = None,
 ) -> History:
     """Run a server until its limit is reached. An unfinished run in the folder is resumed.
 
@@ -153,14 +195,20 @@ def serve(
         overwrite: start over, and delete the run that is in the folder.
         name: the run's name in ``live.json``.
         say: called with each line of the server's log.
+        hooks: what else is done in the run; None: nothing.
+
+    Raises:
+        InfeasibleError: if too few clients are present, if too many rounds fail in a row, or if no
+            round has succeeded when the limit is reached. The message says why.
     """
-    folder = Path(folder)
+    folder, hooks = Path(folder), hooks or RunHooks()
+    evaluator = hooks.evaluator or config.evaluator()
     with ExitStack() as held:
         try:
             run = config.new_run(wire)
             make_folder(folder)
             held.enter_context(lock_folder(folder))
-            evaluates = config.evaluate is not None
+            evaluates = evaluator is not None
             prepare_folder(folder, run, evaluates=evaluates, overwrite=overwrite)
         except CafeError as error:  # the files of another run stay unchanged
             say(f"Stopped: {error}")
@@ -174,18 +222,20 @@ def serve(
             with RunLog(folder, run) as log:
                 if log.resumed:
                     say(f"Resuming from round {run.ledger.round}, version {run.ledger.version}.")
-                server = _Server(run, config, log, status, say)
+                server = _Server(run, config, log, status, say, hooks, evaluator)
                 server.play()
             history = run.history()
+            if not history.updates:
+                raise InfeasibleError(describe_failed_run(run, read_jobs(folder)))
             write_arrays(folder / ARRAYS, run.arrays)
             write_final_files(folder, history)
         except Exception as error:  # also errors of the user's function or of the wire
             why = f"{error}" if isinstance(error, CafeError) else f"{type(error).__name__}: {error}"
-            status.show("stopped", why)
-            say(f"Stopped: {why}")
+            failed = run.ledger.version == 0 and config.stopping_rule.share_done(run) >= 1
+            status.show("failed" if failed else "stopped", why)
+            say(f"{'Failed' if failed else 'Stopped'}: {why}")
             raise
-        trouble = f"No round has succeeded. {server.trouble}".strip()
-        status.show("finished", "" if history.updates else trouble)
+        status.show("finished")
         say(f"Finished: {history.updates} of {history.rounds} rounds succeeded.{_overhead(run)}")
     return history
 
@@ -205,21 +255,25 @@ class _Server:
         log: RunLog,
         status: StatusFile,
         say: Callable[[str], None],
+        hooks: RunHooks,
+        evaluator: Evaluator | None,
     ) -> None:
         self.run, self.config, self.log, self.status, self.say = run, config, log, status, say
-        self.stopping = StoppingRule(config.rounds, config.updates, config.time)
-        self.evaluator = config.evaluator()
+        self.hooks, self.evaluator = hooks, evaluator
+        self.stopping = config.stopping_rule
         self.trouble = ""
         after = run.scores[-1][0] if run.scores else 0
         self.evaluated = run.outcomes[after - 1].version if after else 0
 
     def play(self) -> None:
         """Play rounds until the run ends."""
+        self.hooks.begin(self.run)
         self.evaluate()  # an earlier server may have been stopped before it could evaluate
         while self.stopping.share_done(self.run) < 1:
             self.wait_for_clients()
             self.status.show("open", self.trouble if self.run.failures else "")
             played = self.run.step()
+            self.hooks.played(self.run, played)
             self.log.add_round(played)
             # A round is announced as successful only after it is saved to the disk.
             self.log.save()
@@ -227,7 +281,7 @@ class _Server:
             self.status.show("open", self.trouble if self.run.failures else "")
             self.evaluate()
             if self.run.failures >= self.config.patience:
-                raise InfeasibleError(self.describe_failures())
+                raise InfeasibleError(describe_streak(self.run, self.trouble))
             if self.run.failures and played.outcome.fates[Fate.ABSENT] >= played.outcome.invited:
                 self.run.wire.sleep(POLL_CLIENTS)  # no order was sent: do not use up the patience
 
@@ -277,7 +331,8 @@ class _Server:
         self.status.show("evaluating")
         score, why = self.evaluator(run)
         if score is None:
-            self.say(f"Version {version} was not evaluated: {why}.")
+            if why:
+                self.say(f"Version {version} was not evaluated: {why}.")
             return
         run.scores.append((len(run.outcomes), score))
         run.ledger.score = ModelScore(score.loss, score.accuracy, version)
@@ -320,16 +375,3 @@ class _Server:
             )
         else:
             self.say(f"Round {outcome.round} failed: {reported}; version stays {outcome.version}.")
-
-    def describe_failures(self) -> str:
-        """Why the rounds fail, as far as it is known."""
-        run = self.run
-        took = [r.seconds for r in run.responses if r.seconds is not None]
-        fastest = f"The fastest report took {min(took):.4g} s" if took else "No client reported"
-        last = run.outcomes[-1]
-        advice = "Lengthen the deadline, lower the quorum, or look into the clients' logs."
-        return (
-            f"{run.failures} rounds in a row have failed under {run.title}. {fastest}, and "
-            f"the last round lasted {last.closed - last.opened:.4g} s and had {last.reports} "
-            f"reports. {f'Last problem: {self.trouble}' if self.trouble else advice}"
-        )

@@ -105,7 +105,7 @@ class ReportValidator:
             update={},
             vector=self.layout.flat(report.update),
             label=clean_label(report.label),
-            took=report.took if 0 <= report.took < np.inf else 0.0,
+            took=report.took if report.took is None or 0 <= report.took < np.inf else 0.0,
         )
 
     def _check_norm(self, report: Report, model: Vector) -> None:

@@ -74,7 +74,7 @@ class Report:
         loss: its mean loss before the first step; None if not measured. A report that continues
             from a local model has the loss of the first job in it.
         label: the client's name for itself, shown to people and never used in decisions.
-        took: seconds of training, on the client's own clock.
+        took: seconds of training, on the client's own clock; None if not measured.
         steps: gradient steps that it took; None if unknown.
         rms_loss: the root of its mean squared loss, on the examples of ``loss``.
         labels: how many examples of each class its client holds.
@@ -88,7 +88,7 @@ class Report:
     examples: int | None = None
     loss: float | None = None
     label: str = ""
-    took: float = 0.0
+    took: float | None = 0.0
     steps: int | None = None
     rms_loss: float | None = None
     labels: tuple[int, ...] | None = None

@@ -7,7 +7,7 @@ the basins of all of them first.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,8 +18,11 @@ from cafe.latency import Latency, Mixture, Various
 from cafe.latency.base import Floats
 from cafe.planner.goals import Goal
 from cafe.planner.limits import Limit, allowed_quorums
+from cafe.planner.representatives import representatives
 from cafe.progress import ProgressCallback
-from cafe.theory import Expectation, expect
+from cafe.theory import Expectation, Setting, expect
+from cafe.theory.cohort_rounds import CohortRounds
+from cafe.theory.counts import Turnout
 
 PER_DECADE = 16
 FEWEST = 1e-6  # expected reports below which a deadline is too short to be useful
@@ -29,6 +32,8 @@ SHALLOW = 1e-7  # a relative barrier between two minima this small is rounding e
 SHALLOW_STEPS = 5e-2  # ... or, with observed times, one of the many steps of their cdf
 PLATEAU = 1e-6  # a relative gain this small does not justify a longer deadline
 MANY_STEPS = 50
+SKETCHED = 128  # kinds of the federation on which rounds with a target are searched
+NEARBY = (1.0, 1.003, 0.997, 1.01, 0.99, 1.03, 0.97)  # factors of deadlines to try if limits break
 LANDMARKS = np.array([1e-3, 0.05, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 0.999, 1 - 1e-4, 1 - 1e-6])
 
 
@@ -50,7 +55,11 @@ class DeadlineSearch:
         goal: the cost to minimise.
         limits: the limits that a choice must keep.
         quorum: a fixed quorum; if None, the quorum is chosen too.
-        close_when_all: whether rounds close as soon as all clients have reported.
+        close_when_all: whether rounds close as soon as all invited clients have reported.
+        cohort: how many clients are invited; None invites all of them.
+        target: the number of reports at which rounds close; None waits until the deadline.
+        reach: the least probability that a round reaches the target by its deadline.
+        pool: turnouts of all clients by time, which searches of the same federation share.
     """
 
     federation: Federation
@@ -58,18 +67,84 @@ class DeadlineSearch:
     limits: tuple[Limit, ...] = ()
     quorum: int | None = None
     close_when_all: bool = False
+    cohort: int | None = None
+    target: int | None = None
+    reach: float = 0.0
+    pool: dict[float, Turnout] | None = field(default=None, repr=False)
 
     def expect(self, quorum: int, deadline: float) -> Expectation:
         """The expected quantities with this quorum and deadline."""
-        target = self.federation.clients if self.close_when_all else None
-        return expect(self.federation, quorum=quorum, deadline=deadline, target=target)
+        if self._rounds is not None:
+            setting = Setting(
+                self.federation, quorum, deadline, self.closing, self.cohort, self._rounds
+            )
+            return Expectation(setting)
+        return expect(
+            self.federation,
+            quorum=quorum,
+            deadline=deadline,
+            target=self.closing,
+            cohort=self.cohort,
+        )
+
+    @property
+    def invited(self) -> int:
+        """The number of clients that are invited in a round."""
+        return self.federation.clients if self.cohort is None else self.cohort
+
+    @property
+    def closing(self) -> int | None:
+        """The number of reports at which a round closes; None if it waits until the deadline."""
+        return self.invited if self.close_when_all and self.target is None else self.target
+
+    @cached_property
+    def _rounds(self) -> CohortRounds | None:
+        """What rounds with different deadlines share; None for rounds without cohort and target."""
+        if self.closing is None or (self.cohort is None and self.target is None):
+            return None
+        if self.pool is None:
+            return CohortRounds(self.federation, self.invited, self.closing)
+        origin, _ = deadline_range(self.federation)
+        return CohortRounds(self.federation, self.invited, self.closing, self.pool, origin)
+
+    def reaches(self, deadline: float) -> bool:
+        """Whether rounds with this deadline reach the target often enough."""
+        if self.reach == 0.0 or self._rounds is None:
+            return True
+        missed, _ = self._rounds.open(deadline)
+        return 1.0 - missed >= self.reach
+
+    @cached_property
+    def sketch(self) -> DeadlineSearch:
+        """The same search on fewer kinds of client, if this one is slow; its costs are near."""
+        if self.target is None or self.federation.kinds <= SKETCHED:
+            return self
+        return replace(self, federation=representatives(self.federation, SKETCHED), pool=None)
+
+    def some_deadlines(self, shares: Sequence[float]) -> list[float]:
+        """Deadlines by which these shares of all reports arrive, within the limits."""
+        low, high = self.allowed(*deadline_range(self.federation))
+        weight = self.federation.number * np.broadcast_to(
+            self.federation.availability, (self.federation.kinds,)
+        )
+        found = []
+        for share in shares:
+            early, late = low, high
+            while late > 1.001 * early:
+                middle = (early * late) ** 0.5
+                arrived = total(weight, self.federation.latency.cdf(middle))
+                early, late = (early, middle) if arrived >= share * weight.sum() else (middle, late)
+            found.append(late)
+        return sorted(set(found))
 
     def quorums(self) -> tuple[int, int]:
         """The smallest and largest quorum to choose from, before limits apply."""
-        return (self.quorum, self.quorum) if self.quorum else (1, self.federation.clients)
+        return (self.quorum, self.quorum) if self.quorum else (1, self.closing or self.invited)
 
     def at(self, deadline: float) -> Optimum | None:
         """The best quorum at a deadline, or None if no quorum keeps the limits."""
+        if not self.reaches(deadline):
+            return None
         low, high = allowed_quorums(
             lambda m: self.expect(m, deadline), *self.quorums(), self.limits
         )
@@ -86,6 +161,10 @@ class DeadlineSearch:
         low, high = deadline_range(self.federation)
         if not self.limits:
             low, high = self._narrowed(low, high)
+        return self.allowed(low, high)
+
+    def allowed(self, low: float, high: float) -> tuple[float, float]:
+        """The range within the limits on the deadline."""
         own = [limit for limit in self.limits if limit.quantity == "deadline"]
         longest = [limit.value for limit in own if limit.sign > 0]
         shortest = [limit.value for limit in own if limit.sign < 0]
@@ -105,12 +184,16 @@ class DeadlineSearch:
         if not np.isfinite(cost):
             return low, high
         fewest, longest = self.goal.bounds(cost)
-        if not self.close_when_all:
+        fewest *= self.federation.clients / self.invited
+        if self.closing is None:
             high = min(high, 1.01 * longest)
         return max(low, 0.99 * _first_time(self.federation, fewest, low, high)), high
 
     def optima(self, progress: ProgressCallback | None = None) -> list[Optimum]:
         """Every local optimum, the best first.
+
+        With a target and many kinds of client, the deadlines are those of :attr:`sketch`, and the
+        quorums and costs are exact.
 
         Args:
             progress: called with the finished share of the search, from 0 to 1.
@@ -118,6 +201,8 @@ class DeadlineSearch:
         Raises:
             InfeasibleError: if no deadline and quorum keep the limits.
         """
+        if self.sketch is not self:
+            return self._sketched(progress)
         grid = deadline_grid(self.federation, *self.deadlines)
         found: list[Optimum | None] = []
         for i, deadline in enumerate(grid):
@@ -137,6 +222,22 @@ class DeadlineSearch:
                 "Give a price or an overhead per round above 0, or a shortest deadline as a limit."
             )
         return sorted(lasting, key=lambda o: o.cost)
+
+    def _sketched(self, progress: ProgressCallback | None) -> list[Optimum]:
+        """The optima of the sketch, with exact quorums and costs.
+
+        If a limit that the sketch keeps is broken here, deadlines nearby are tried.
+        """
+        exact = []
+        for rough in self.sketch.optima(progress)[:2]:
+            tries = (self.at(factor * rough.deadline) for factor in NEARBY)
+            exact += [next((o for o in tries if o is not None), None)]
+        found = [o for o in exact if o is not None]
+        if not found:
+            raise InfeasibleError(
+                self.sketch.why_not(deadline_grid(self.federation, *self.deadlines))
+            )
+        return sorted(found, key=lambda o: o.cost)
 
     def _beyond(self, found: Sequence[Optimum | None]) -> list[Optimum]:
         """Deadlines beyond the grid, while the cost keeps falling and the limits allow them."""
@@ -219,6 +320,7 @@ class DeadlineSearch:
         def cost(log_deadline: float) -> float:
             expected = self.expect(here.quorum, float(np.exp(log_deadline)))
             kept = all(limit.keeps(expected) for limit in self.limits)
+            kept = kept and self.reaches(expected.deadline)
             value = self.goal.cost(expected) if kept else np.inf
             return min(value, float(np.finfo(float).max))
 
@@ -230,6 +332,12 @@ class DeadlineSearch:
 
     def why_not(self, grid: Floats) -> str:
         """The error message that says which limit cannot be kept, and by how much it is missed."""
+        if not any(self.reaches(float(t)) for t in grid):
+            return (
+                f"The target of {self.closing} reports cannot be reached in {self.reach:.0%} of "
+                f"rounds by any allowed deadline if {self.invited} clients are invited. Lower the "
+                "target, invite more clients, or relax a limit on the deadline."
+            )
         # All quantities are monotone in the quorum, so each one's extremes are at its ends.
         ends = sorted(set(self.quorums()))
         candidates = [self.expect(m, float(t)) for t in grid for m in ends]

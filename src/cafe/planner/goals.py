@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from cafe.errors import InputError, did_you_mean, is_finite_number
+from cafe.errors import check_choice, check_not_negative, check_positive, check_type
 from cafe.theory import Expectation, Problem, Variance, rounds_to_gap
 
 SMALL_GAP = 1e-12  # so small that the number of rounds is proportional to the variance
@@ -51,11 +51,7 @@ class Prices:
 
     def __post_init__(self) -> None:
         for name, price in (("waste", self.waste), ("broadcast", self.broadcast)):
-            if not (is_finite_number(price) and price >= 0):
-                raise InputError(
-                    f"The {name} price must be a finite number, at least 0. Got {price!r}."
-                )
-            object.__setattr__(self, name, float(price))
+            object.__setattr__(self, name, check_not_negative(f"The {name} price", price))
 
     def cost(self, expected: Expectation) -> float:
         """The objective J."""
@@ -115,19 +111,10 @@ class ToGap:
         return cls(Problem.from_ratio(noise_ratio), SMALL_GAP, spend, overhead)
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.gap) and self.gap > 0):
-            raise InputError(
-                f"The optimality gap must be a positive, finite number. Got {self.gap}."
-            )
-        if not (np.isfinite(self.overhead) and self.overhead >= 0):
-            raise InputError(
-                f"A round's overhead must be a finite number, at least 0. Got {self.overhead}."
-            )
-        if self.spend not in ("time", "client-seconds"):
-            hint = did_you_mean(self.spend, ["time", "client-seconds"])
-            raise InputError(
-                f"spend must be 'time' or 'client-seconds'. Got '{self.spend}'. {hint}"
-            )
+        check_type("problem", self.problem, Problem, "a cafe.Problem")
+        check_positive("The optimality gap", self.gap)
+        check_not_negative("A round's overhead", self.overhead)
+        check_choice("spend", self.spend, ["time", "client-seconds"])
 
     def cost(self, expected: Expectation) -> float:
         """The rounds to the gap times the cost of a round."""

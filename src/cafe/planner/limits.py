@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cafe.errors import InputError, did_you_mean, is_finite_number
+from cafe.errors import InputError, did_you_mean, is_finite_number, shorten
 from cafe.theory import Expectation
 
 # Whether each quantity rises (+1), falls (-1) or stays (0) when only the quorum grows.
@@ -13,8 +13,13 @@ from cafe.theory import Expectation
 WITH_QUORUM = {
     "deadline": 0,
     "quorum": +1,
+    "cohort": 0,
     "waste": +1,
     "broadcasts": +1,
+    "messages": +1,
+    "client_seconds": +1,
+    "round_duration": 0,
+    "update_interval": +1,
     "success_probability": -1,
     "expected_reports": 0,
     "reports_per_update": +1,
@@ -32,10 +37,15 @@ class Limit:
     value: float
 
     def __post_init__(self) -> None:
-        if self.quantity not in WITH_QUORUM:
+        if not isinstance(self.quantity, str) or self.quantity not in WITH_QUORUM:
             hint = did_you_mean(self.quantity, WITH_QUORUM)
             raise InputError(f"No limit can be set on '{self.quantity}'. {hint}")
-        if not is_finite_number(self.value):
+        if type(self.sign) is not int or self.sign not in (-1, 1):
+            raise InputError(
+                "The sign of a limit must be +1 for an upper limit, or -1 for a lower one. "
+                f"Got {shorten(self.sign)}."
+            )
+        if isinstance(self.value, bool) or not is_finite_number(self.value):
             raise InputError(
                 f"The limit on {self.quantity} must be a finite number. Got {self.value}."
             )
@@ -54,12 +64,42 @@ class Limit:
 
 
 def build_limits(
-    at_most: Mapping[str, float] | None, at_least: Mapping[str, float] | None
+    at_most: Mapping[str, float] | str | None, at_least: Mapping[str, float] | str | None
 ) -> tuple[Limit, ...]:
-    """Build limits from two mappings, each from the name of a quantity to a value."""
-    upper = [Limit(name, +1, value) for name, value in (at_most or {}).items()]
-    lower = [Limit(name, -1, value) for name, value in (at_least or {}).items()]
+    """Build limits from two mappings, each from the name of a quantity to a value, or from text."""
+    upper = [Limit(name, +1, value) for name, value in _by_name("at_most", at_most).items()]
+    lower = [Limit(name, -1, value) for name, value in _by_name("at_least", at_least).items()]
     return (*upper, *lower)
+
+
+def _by_name(option: str, given: Mapping[str, float] | str | None) -> Mapping[str, float]:
+    if given is None:
+        return {}
+    if isinstance(given, str):
+        return parse_limits(option, [part for part in given.split(",") if part.strip()])
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"{option} must map the names of quantities to numbers, such as {{'waste': 30}}. "
+            f"Got {given!r}."
+        )
+    return given
+
+
+def parse_limits(option: str, given: Sequence[str]) -> dict[str, float]:
+    """``["waste=30"]`` as ``{"waste": 30.0}``; ``option`` begins the error messages."""
+    limits: dict[str, float] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        quantity = name.strip().replace("-", "_")
+        if quantity in limits:
+            raise InputError(f"{option} is given twice for {quantity}. Keep the stricter limit.")
+        try:
+            limits[quantity] = float(value)
+        except ValueError:
+            raise InputError(
+                f"{option} must look like waste=30. Got '{text}', which has no number."
+            ) from None
+    return limits
 
 
 def allowed_quorums(

@@ -6,16 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-
-from cafe.errors import InfeasibleError, InputError
-from cafe.federation import Federation, total
+from cafe.errors import InfeasibleError, InputError, check_flag, check_progress
+from cafe.federation import Federation
+from cafe.keywords import explain_keywords
+from cafe.planner.cohort_search import Size, choose_cohort
 from cafe.planner.deadline_search import DeadlineSearch, Optimum
-from cafe.planner.goals import Goal, Prices
+from cafe.planner.goal_choice import GoalWord, choose_goal
+from cafe.planner.goals import Goal
+from cafe.planner.good_deadlines import good_deadlines
 from cafe.planner.intervals import Interval, Trust, plan_intervals, trust_limits
 from cafe.planner.limits import Limit, build_limits
+from cafe.planner.rivals import Rival, usual_guesses
+from cafe.planner.safe_quorum import with_safe_quorum
+from cafe.planner.to_accuracy import ToAccuracy
 from cafe.progress import ProgressCallback
-from cafe.theory import Expectation, expect
+from cafe.theory import Expectation
 from cafe.theory.counts import check_quorum
 from cafe.theory.presence_warnings import presence_warnings
 from cafe.theory.setting import check_federation
@@ -23,15 +28,18 @@ from cafe.theory.setting import check_federation
 RATE_ERRORS = (-0.5, -0.1, 0.1, 0.5)
 
 
+@explain_keywords
 def plan(
     federation: Federation,
     *,
     waste_price: float | None = None,
     broadcast_price: float | None = None,
     quorum: int | None = None,
-    goal: Goal | None = None,
-    at_most: Mapping[str, float] | None = None,
-    at_least: Mapping[str, float] | None = None,
+    cohort: Size = None,
+    target: Size = None,
+    goal: Goal | GoalWord | None = None,
+    at_most: Mapping[str, float] | str | None = None,
+    at_least: Mapping[str, float] | str | None = None,
     close_when_all: bool = False,
     steps: int = 1,
     trust: Trust = "fitted",
@@ -39,14 +47,25 @@ def plan(
 ) -> Plan:
     """Choose the deadline and, unless one is given, the quorum.
 
+    Only the federation is needed. Without prices and without a goal, the plan needs the least time
+    to a given accuracy: see :class:`~cafe.planner.ToAccuracy`.
+
     Args:
         federation: the clients; a presence is replaced by its long-run share of time.
         waste_price: extra mean age you accept to save one client-second of waste, the paper's
-            alpha_w.
+            alpha_w. If only one price is given, the other is 0.
         broadcast_price: extra mean age you accept to save one broadcast, the paper's alpha_b.
         quorum: keep this quorum and choose the deadline only.
-        goal: a cost to minimise instead of J, such as a :class:`~cafe.planner.ToGap`.
-        at_most: upper limits by name of quantity, such as ``{"waste": 30, "deadline": 2}``.
+        cohort: how many clients to invite in a round, drawn at random: a number, ``"auto"`` to let
+            the plan choose it, or ``"all"``. If left out, all clients are invited; but if a number
+            is given as target, the cohort is chosen.
+        target: at how many reports to close a round: a number, ``"auto"`` to let the plan choose
+            it, or ``"all"`` to close when all invited clients have reported. If left out, a round
+            lasts until its deadline. A number must be reached in 90 % of rounds.
+        goal: what to minimise: ``"time"`` (the default), ``"client-seconds"``, ``"j"`` (the
+            paper's cost, which needs prices), or a goal such as a :class:`~cafe.planner.ToGap`.
+        at_most: upper limits by name of quantity, such as ``{"waste": 30, "deadline": 2}``, or as
+            text, ``"waste=30, deadline=2"``.
         at_least: lower limits, such as ``{"success_probability": 0.9}``.
         close_when_all: rounds close as soon as all clients have reported, instead of lasting until
             the deadline.
@@ -63,43 +82,52 @@ def plan(
     Example:
         >>> import cafe
         >>> federation = cafe.Federation(clients=100, latency=cafe.Exponential(rate=1.0))
+        >>> found = cafe.plan(federation)
+        >>> found.quorum, round(found.deadline, 2)
+        (35, 1.24)
         >>> found = cafe.plan(federation, waste_price=0.1, broadcast_price=1.0)
         >>> found.quorum, round(found.deadline, 3), round(found.cost, 3)
         (1, 0.026, 2.38)
+
+        To get 10 reports in each round, invite more than 10 clients:
+
+        >>> found = cafe.plan(federation, waste_price=0.1, broadcast_price=1.0, target=10)
+        >>> found.cohort, found.target, round(found.expected.round_duration, 2)
+        (100, 10, 0.11)
     """
     check_federation(federation)
+    check_flag("close_when_all", close_when_all)
+    check_progress(progress)
     federation = federation.at_steps(steps)
     if quorum is not None:
         check_quorum(quorum, federation.clients)
-    if goal is None:
-        if waste_price is None or broadcast_price is None:
-            raise InputError(
-                "A plan needs a waste price and a broadcast price: the extra age, in seconds, that "
-                "you accept to save one client-second or one broadcast. Give both, or another goal."
-            )
-        goal = Prices(waste_price, broadcast_price)
-    elif waste_price is not None or broadcast_price is not None:
-        raise InputError("Give either prices or a goal, not both: prices define the goal J.")
+    steady = federation.steady
+    chosen, assumptions = choose_goal(steady, goal, waste_price, broadcast_price)
     limits = (*build_limits(at_most, at_least), *trust_limits(federation, trust))
-    search = DeadlineSearch(federation.steady, goal, limits, quorum, close_when_all)
-    return Plan(search, tuple(search.optima(progress)), presence_warnings(federation))
+    search = DeadlineSearch(steady, chosen, limits, quorum, close_when_all)
+    warnings = presence_warnings(federation)
+    if cohort is not None or target is not None:
+        if close_when_all:
+            raise InputError(
+                "Give close_when_all, or a cohort or a target, not both. A target of 'all' closes "
+                "a round when all invited clients have reported."
+            )
+        choosing, searching = _halves(progress)
+        search = choose_cohort(search, cohort, target, choosing)
+        warnings, progress = presence_warnings(federation, search.cohort), searching
+    optima = tuple(search.optima(progress))
+    if isinstance(chosen, ToAccuracy) and quorum is None:
+        optima = tuple(with_safe_quorum(search, optimum) for optimum in optima)
+    return Plan(search, optima, warnings, assumptions)
 
 
-@dataclass(frozen=True)
-class Rival:
-    """A usual guess of a quorum and a deadline, to compare the plan with.
-
-    Attributes:
-        name: the guess in words.
-        cost: its value of the plan's goal.
-        expected: its expected quantities.
-        breaks: the limits that it breaks.
-    """
-
-    name: str
-    cost: float
-    expected: Expectation
-    breaks: tuple[Limit, ...]
+def _halves(
+    progress: ProgressCallback | None,
+) -> tuple[ProgressCallback | None, ProgressCallback | None]:
+    """Progress in two halves of the work."""
+    if progress is None:
+        return None, None
+    return (lambda done: progress(done / 2)), (lambda done: progress((1 + done) / 2))
 
 
 @dataclass(frozen=True)
@@ -133,16 +161,40 @@ class Plan:
         search: the search that found the plan.
         local_optima: every local optimum, the best first.
         federation_warnings: warnings that hold for any plan of the federation.
+        assumptions: what the plan assumes because it was not given, in sentences.
     """
 
     search: DeadlineSearch
     local_optima: tuple[Optimum, ...]
     federation_warnings: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
 
     @property
     def quorum(self) -> int:
         """M, the reports needed for a round to succeed."""
         return self.local_optima[0].quorum
+
+    @property
+    def cohort(self) -> int:
+        """C, how many clients to invite in a round: all of them unless a cohort was planned."""
+        return self.search.invited
+
+    @property
+    def target(self) -> int | None:
+        """K, the number of reports at which to close a round; None to wait until the deadline."""
+        return self.search.closing
+
+    @property
+    def rules(self) -> dict[str, int | float]:
+        """The arguments of :func:`cafe.policies.mcu` that run the plan: ``mcu(**plan.rules)``."""
+        found: dict[str, int | float] = {"quorum": self.quorum, "deadline": self.deadline}
+        if self.cohort < self.federation.clients:
+            found["cohort"] = self.cohort
+        if self.search.target is not None:
+            found["target"] = self.search.target
+        if self.search.close_when_all:
+            found["close_when_all"] = True
+        return found
 
     @property
     def deadline(self) -> float:
@@ -201,32 +253,32 @@ class Plan:
         return plan_warnings(self)
 
     @cached_property
-    def explanation(self) -> tuple[str, str, str]:
-        """The plan in three sentences: what to do, what it costs, and why."""
+    def explanation(self) -> tuple[str, ...]:
+        """The plan in four sentences: what to do, what it costs, why, and what is to be gained."""
         from cafe.planner.explain import explain_plan
 
         return explain_plan(self)
 
     @cached_property
+    def goal_notes(self) -> tuple[str, ...]:
+        """The goal in words: what was assumed and how much it matters, or what the prices mean."""
+        from cafe.planner.explain import explain_goal
+
+        return explain_goal(self)
+
+    @cached_property
+    def good_deadlines(self) -> tuple[float, float]:
+        """The shortest and longest deadline, in seconds, with a cost at most 5 % above the least.
+
+        They surround the plan's deadline, at the plan's quorum. The second is infinite if longer
+        deadlines never cost more than that.
+        """
+        return good_deadlines(self.search, self.local_optima[0])
+
+    @cached_property
     def rivals(self) -> tuple[Rival, ...]:
         """Usual guesses and their costs, for comparison."""
-        clients, choices = self.federation.clients, []
-        means = np.broadcast_to(self.federation.latency.mean(), (self.federation.kinds,))
-        mean = total(self.federation.number, means) / clients
-        target = clients if self.search.close_when_all else None
-        if np.isfinite(mean):
-            choices.append(("quorum 1, deadline = mean", 1, mean, target))
-        choices.append(
-            ("quorum 1, deadline = p95", 1, pooled_quantile(self.federation, 0.95), target)
-        )
-        last = float(np.max(self.federation.latency.quantile(1 - 1e-3 / clients)))
-        choices.append(("wait for all, closing early", clients, last, clients))
-        rivals = []
-        for name, quorum, deadline, closing in choices:
-            expected = expect(self.federation, quorum=quorum, deadline=deadline, target=closing)
-            broken = tuple(x for x in self.search.limits if not x.keeps(expected))
-            rivals.append(Rival(name, self.goal.cost(expected), expected, broken))
-        return tuple(rivals)
+        return usual_guesses(self.search)
 
     def sensitivity(self, progress: ProgressCallback | None = None) -> tuple[Robustness, ...]:
         """The plan's losses if the true rates are 10 or 50 % lower or higher than assumed.
@@ -255,9 +307,11 @@ class Plan:
 
     def to_dict(self) -> dict[str, object]:
         """The plan as plain values, ready for JSON."""
+        extra = {name: self.rules[name] for name in ("cohort", "target") if name in self.rules}
         return {
             "quorum": self.quorum,
             "deadline": self.deadline,
+            **extra,
             "cost": self.cost,
             "goal": self.goal.describe(),
             "expected": self.expected.to_dict(),
@@ -269,6 +323,8 @@ class Plan:
             ],
             "warnings": list(self.warnings),
             "explanation": list(self.explanation),
+            "goal_notes": list(self.goal_notes),
+            "good_deadlines": list(self.good_deadlines),
             "binding": [str(limit) for limit in self.binding],
             "rivals": [
                 {
@@ -281,21 +337,3 @@ class Plan:
                 for r in self.rivals
             ],
         }
-
-
-def pooled_quantile(federation: Federation, share: float) -> float:
-    """The time by which this share of all reports that ever arrive has arrived.
-
-    Example:
-        >>> import cafe
-        >>> federation = cafe.Federation(clients=100, latency=cafe.Exponential(rate=1.0))
-        >>> round(cafe.planner.pooled_quantile(federation, 0.95), 3)
-        2.996
-    """
-    weight = federation.number * np.broadcast_to(federation.availability, (federation.kinds,))
-    low, high = 0.0, float(np.max(federation.latency.quantile(share)))
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        enough = total(weight, federation.latency.cdf(middle))
-        low, high = (low, middle) if enough >= share * weight.sum() else (middle, high)
-    return high

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cafe.controllers import Controller, is_controller
-from cafe.errors import CafeError, InputError, did_you_mean
+from cafe.errors import CafeError, InputError, check_path, did_you_mean
 from cafe.policies._importing import describe_error, import_from
 from cafe.rounds.policy import Policy
 
@@ -91,10 +91,11 @@ def resolve(name: str, shipped: Mapping[str, Recipe], folder: str | Path | None)
             f"The name of a policy must be a string. Got {name!r}. Write a name such as 'mcu' or "
             f"'{_EXAMPLE}'."
         )
+    folders = _folders(folder)
     if name in shipped:
         return shipped[name]
     if ":" in name:
-        return _of_module(_POLICY, name, name, _folders(folder))
+        return _of_module(_POLICY, name, name, folders)
     entries = registered(shipped)
     found = [entry for entry in entries if entry.entry == name]
     if len(found) > 1:
@@ -125,7 +126,7 @@ def resolve_controller(name: str, folder: str | Path | None) -> Callable[..., Co
 
 
 def _folders(folder: str | Path | None) -> list[Path]:
-    return [*([] if folder is None else [Path(folder)]), Path()]
+    return [*([] if folder is None else [check_path("folder", folder)]), Path()]
 
 
 def _of_module(kind: _Kind, target: str, title: str, folders: list[Path]) -> Callable[..., Any]:

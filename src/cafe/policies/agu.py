@@ -7,10 +7,12 @@ from typing import Literal
 from cafe.decisions.build import closing, invite_rule, non_defaults
 from cafe.decisions.carry import FailedReports
 from cafe.decisions.weigh import Mean
-from cafe.errors import InputError, did_you_mean
+from cafe.errors import check_choice, check_flag
+from cafe.keywords import explain_keywords
 from cafe.rounds.policy import Policy
 
 
+@explain_keywords
 def agu(
     *,
     quorum: int,
@@ -43,15 +45,14 @@ def agu(
         History(agu(quorum=5, deadline=0.5, pool=union): 100 rounds, 34 updates)
     """
     given = non_defaults(agu, locals())
-    if pool not in ("round", "union"):
-        raise InputError(f"Unknown pool '{pool}'. {did_you_mean(pool, ['round', 'union'])}")
+    check_choice("pool", pool, ["round", "union"])
     return Policy(
         "agu",
         invite_rule(cohort, steps),
         merge=Mean(),
         carry=FailedReports(pool=pool == "union"),
         cohort=cohort,
-        **closing(quorum, deadline, target, close_when_all),
+        **closing(quorum, deadline, target, check_flag("close_when_all", close_when_all)),
         needs=frozenset({"local models"}),
         parameters=given,
     )

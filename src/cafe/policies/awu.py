@@ -9,7 +9,8 @@ import numpy as np
 
 from cafe.decisions.build import carry_rule, closing, invite_rule, non_defaults
 from cafe.decisions.weigh import ByAge, Weight
-from cafe.errors import InputError, did_you_mean
+from cafe.errors import InputError, check_flag, did_you_mean, shorten
+from cafe.keywords import explain_keywords
 from cafe.latency.base import Floats
 from cafe.rounds.policy import Policy
 
@@ -32,6 +33,7 @@ _WEIGHTS: dict[str, Callable[[Literal["time", "rounds"]], ByAge]] = {
 }
 
 
+@explain_keywords
 def awu(
     *,
     deadline: float,
@@ -74,7 +76,10 @@ def awu(
     if isinstance(weight, str) and weight in _WEIGHTS:
         merge = _WEIGHTS[weight](unit)
     elif not callable(weight):
-        raise InputError(f"Unknown weight '{weight}'. {did_you_mean(weight, _WEIGHTS)}")
+        raise InputError(
+            f"weight must be a name or a function of ages. Got {shorten(weight)}. "
+            f"{did_you_mean(weight, _WEIGHTS)}"
+        )
     return Policy(
         "awu",
         invite_rule(cohort, steps),
@@ -83,5 +88,5 @@ def awu(
         parameters=given,
         cohort=cohort,
         late=late,
-        **closing(quorum, deadline, target, close_when_all),
+        **closing(quorum, deadline, target, check_flag("close_when_all", close_when_all)),
     )

@@ -8,10 +8,12 @@ from cafe.decisions.build import closing, non_defaults
 from cafe.decisions.carry import DropAll
 from cafe.decisions.invite import Fraction
 from cafe.decisions.weigh import BySize
+from cafe.keywords import explain_keywords
 from cafe.rounds.jobs import Work
 from cafe.rounds.policy import Policy
 
 
+@explain_keywords
 def fedavg(
     *,
     fraction: float = 0.1,

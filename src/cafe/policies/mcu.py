@@ -6,9 +6,12 @@ from typing import Literal
 
 from cafe.decisions.build import carry_rule, closing, invite_rule, non_defaults
 from cafe.decisions.weigh import Mean
+from cafe.errors import check_flag
+from cafe.keywords import explain_keywords
 from cafe.rounds.policy import Policy
 
 
+@explain_keywords
 def mcu(
     *,
     quorum: int,
@@ -45,5 +48,5 @@ def mcu(
         parameters=given,
         cohort=cohort,
         late=late,
-        **closing(quorum, deadline, target, close_when_all),
+        **closing(quorum, deadline, target, check_flag("close_when_all", close_when_all)),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from cafe.analysis.client_order import sort_by_main_class, thin_rows
 from cafe.errors import InputError
@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 1000  # more would be thinner than a pixel
 
 
+def check_class_counts(counts: ArrayLike) -> NDArray[np.int64]:
+    """The counts as an array; raise an error unless they have a row per client."""
+    table = np.asarray(counts)
+    if table.ndim != 2 or not table.size or table.dtype.kind not in "iu" or table.min() < 0:
+        raise InputError(
+            "class_counts must be whole numbers of at least 0, a row per client and a column per "
+            f"class. Got {table.dtype} of shape {table.shape}."
+        )
+    return table.astype(np.int64)
+
+
 def class_counts(counts: ArrayLike, *, sort: bool = True, classes: Sequence[str] = ()) -> Figure:
     """The examples of each client: a column per client, a row per class, darker for more.
 
@@ -27,12 +38,7 @@ def class_counts(counts: ArrayLike, *, sort: bool = True, classes: Sequence[str]
         sort: put clients with the same main class side by side; else keep their order.
         classes: names of the classes; numbers if left out.
     """
-    table = np.asarray(counts)
-    if table.ndim != 2 or not table.size or table.dtype.kind not in "iu" or table.min() < 0:
-        raise InputError(
-            "Class counts must be whole numbers of at least 0, a row per client and a column per "
-            f"class. Got {table.dtype} of shape {table.shape}."
-        )
+    table = check_class_counts(counts)
     drawn = figure(9.6, 1.9 + 0.24 * min(table.shape[1], 40))
     from matplotlib.colors import PowerNorm
     from matplotlib.ticker import MaxNLocator

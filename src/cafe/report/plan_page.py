@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cafe.report import page, plan_cells, plan_plots
 from cafe.report.cells import Cells
 from cafe.report.page import paragraphs, picture, table
-from cafe.wording import QUANTITIES, format_number
+from cafe.wording import QUANTITIES
 
 if TYPE_CHECKING:
     from cafe.fitting import Fit
@@ -46,25 +46,32 @@ def parts(
         body.append(picture(plan_plots.fit(found), "fit", caption))
     if front is not None:
         caption = (
-            "Each dot is a quorum and a deadline. No other choice is better in waste, age and "
-            "broadcasts at once. Lower is less waste, further left is a lower age."
+            "Each dot is a deadline. No other one is better in waste per report, broadcasts per "
+            "report and age at once. Lower is less waste, further left is a lower age. The ring "
+            "marks the knee, the choice with the least time to a given accuracy."
         )
         body.append("<h2>The frontier of choices</h2>")
         body.append(picture(plan_plots.frontier(front, made), "frontier", caption))
+        body.append(table(plan_cells.frontier(front)))
     body.append(_expected(made))
     body.append(f"<p class=dim>For {escape(repr(made.federation))}.</p>")
     return body
 
 
 def _plan(made: Plan) -> list[str]:
+    more = "".join(
+        f"{name} <b>{made.rules[name]:,}</b>, "
+        for name in ("cohort", "target")
+        if name in made.rules
+    )
     head = (
-        f"<p class=big>Quorum <b>{made.quorum}</b>, deadline <b>{made.deadline:.4g}</b>, "
+        f"<p class=big>Quorum <b>{made.quorum}</b>, deadline <b>{made.deadline:.4g}</b>, {more}"
         f"cost {made.cost:.4g} <span class=dim>{escape(made.goal.describe())}</span></p>"
     )
     caption = "The cost of each deadline, and the parts of the cost. Lower is better."
     return [
         head,
-        *paragraphs(made.explanation),
+        *paragraphs((*made.explanation, *made.goal_notes)),
         *(f"<p class=warn>{escape(warning)}</p>" for warning in made.warnings),
         picture(plan_plots.plan(made), "plan", caption),
         *([table(plan_cells.intervals(made))] if made.intervals else []),
@@ -74,7 +81,7 @@ def _plan(made: Plan) -> list[str]:
 
 def _expected(made: Plan) -> str:
     rows = [
-        [label, format_number(getattr(made.expected, name)), unit, meaning]
+        [label, plan_cells.format_quantity(name, made.expected), unit, meaning]
         for name, (label, unit, meaning) in QUANTITIES.items()
     ]
     return table(Cells("Everything to expect", ["", "", "", ""], rows, frozenset({0, 2, 3})))

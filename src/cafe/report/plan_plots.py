@@ -38,7 +38,7 @@ def plan(made: Plan) -> Figure:
             color=GOOD if i == 0 else "white", mec=GOOD, label=label if i == 0 else None,
         )  # fmt: skip
     rivals = [r for r in made.rivals if np.isfinite(r.cost)]
-    for rival, marker in zip(rivals, "s^v", strict=False):
+    for rival, marker in zip(rivals, "s^vD<>P", strict=False):
         axes.plot(rival.expected.deadline, rival.cost, marker, color=WARM, label=rival.name)
     axes.set(xscale="log", yscale="log", xlabel="deadline", ylabel="cost")
     finite = curve.cost[np.isfinite(curve.cost)]
@@ -48,17 +48,31 @@ def plan(made: Plan) -> Figure:
 
 
 def frontier(front: Frontier, made: Plan | None = None) -> Figure:
-    """Waste against age along the frontier, coloured by broadcasts; a star marks the plan."""
+    """Waste per report against age, with the deadline of each choice; a star marks the plan."""
     drawn = figure()
     axes = drawn.add_subplot()
-    age, waste = front.column("age"), front.column("waste")
-    broadcasts = np.log10(front.column("broadcasts"))
-    most = max(1.0, float(broadcasts.max()))
-    dots = axes.scatter(age, waste, c=broadcasts, cmap="viridis_r", s=18, vmin=0, vmax=most)
+    choices = [e for e in front.choices if e.waste > 0 and np.isfinite(e.age)]
+    age, waste = [e.age for e in choices], [e.waste_per_gradient for e in choices]
+    broadcasts = np.log10([e.broadcasts for e in choices])
+    most = max(1.0, float(broadcasts.max(initial=0.0)))
+    axes.plot(age, waste, color=GREY, lw=1, zorder=1)
+    dots = axes.scatter(age, waste, c=broadcasts, cmap="viridis_r", s=26, vmin=0, vmax=most)
     drawn.colorbar(dots, ax=axes, label="broadcasts per update, log10")
+    for e in choices:
+        axes.annotate(
+            f"{e.deadline:.3g} s", (e.age, e.waste_per_gradient), xytext=(2, 6),
+            textcoords="offset points", fontsize=8, color=INK, rotation=55,
+        )  # fmt: skip
+    knee = front.knee
+    if knee in choices:
+        at, label = (knee.age, knee.waste_per_gradient), f"the knee: deadline {knee.deadline:.3g} s"
+        axes.plot(*at, "o", ms=12, mfc="none", mec=WARM, mew=1.8, label=label)
     if made is not None:
-        axes.plot(made.expected.age, made.expected.waste, "*", ms=15, color=GOOD, label="the plan")
-    axes.set(xscale="log", yscale="log", xlabel="mean age", ylabel="waste per update")
+        e = made.expected
+        axes.plot(e.age, e.waste_per_gradient, "*", ms=15, color=GOOD, label="the plan")
+    axes.set(xscale="log", xlabel="mean age, s")
+    axes.margins(y=0.15)
+    axes.set_ylabel("client-seconds wasted per used report")
     tidy(axes)
     return drawn
 

@@ -22,6 +22,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#2
 DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1.2)), (0, (6, 1, 1, 1, 1, 1)))
 MARKERS = "osD^v<>"
 
+FORMATS = ("eps", "jpeg", "jpg", "pdf", "png", "svg")
+DATELESS: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+
 
 def figure(width: float = 7.0, height: float = 4.2) -> Figure:
     """An empty figure of this size in inches; it needs no window system."""
@@ -29,7 +32,7 @@ def figure(width: float = 7.0, height: float = 4.2) -> Figure:
         from matplotlib.figure import Figure
     except ImportError:
         raise InputError(
-            "Pictures need matplotlib, which is not installed. Run: pip install 'cafe-fl[plot]'."
+            "Pictures need matplotlib, which is not installed. Run: pip install matplotlib."
         ) from None
     return Figure(figsize=(width, height), layout="constrained")
 
@@ -48,11 +51,15 @@ def tidy(axes: Axes) -> None:
 
 
 def check_format(path: str | Path) -> str:
-    """The picture format that a file name ends in; an error if matplotlib does not support it."""
-    formats = figure().canvas.get_supported_filetypes()
+    """The picture format that a file name ends in; an error if it is not one of ``FORMATS``."""
+    figure()  # an error if matplotlib is not installed
     ending = Path(path).suffix.lstrip(".").lower()
-    if ending not in formats:
-        raise FileError(path, f"a picture's name must end in one of: {', '.join(sorted(formats))}.")
+    if ending not in FORMATS:
+        raise FileError(
+            path,
+            f"a picture's name must end in one of: {', '.join(f'.{name}' for name in FORMATS)}. "
+            f"Got '{Path(path).name}': choose another name.",
+        )
     return ending
 
 
@@ -67,6 +74,5 @@ def write_figure(made: Figure, target: str | Path | IO[str] | IO[bytes], ending:
     """Write a figure so that equal figures give equal bytes: without dates or random ids."""
     from matplotlib import rc_context
 
-    dateless = {"Date": None} if ending == "svg" else {}
     with rc_context({"svg.hashsalt": "cafe"}):
-        made.savefig(target, format=ending, dpi=144, metadata=dateless)
+        made.savefig(target, format=ending, dpi=144, metadata=DATELESS.get(ending))

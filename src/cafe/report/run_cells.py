@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cafe.analysis.comparisons import difference, have_same_seeds
+from cafe.analysis.comparisons import best_groups, difference, have_same_seeds
 from cafe.analysis.run_costs import RATIOS
 from cafe.analysis.run_groups import RunGroup, common_accuracy
 from cafe.analysis.statistics import Estimate
@@ -73,19 +73,24 @@ def results(groups: Sequence[RunGroup]) -> Cells:
 
 
 def costs(groups: Sequence[RunGroup]) -> list[Cells]:
-    """Each cost per update, per used report and per second; a star marks the lowest."""
+    """Each cost per update, per used report and per second.
+
+    A star marks the lowest if all others are more than two standard errors away.
+    """
     tables = []
     for title, names in COSTS:
-        found = [[group.estimate(name) for name in names] for group in groups]
-        means = np.array([[e.mean for e in row] for row in found])
+        best = {name: {id(group) for group in best_groups(groups, name)} for name in names}
         rows = [
             [
                 group.label,
-                *(format_mean(e) + " *" * _least(means[:, i], e.mean) for i, e in enumerate(row)),
+                *(
+                    format_mean(group.estimate(name)) + " *" * (id(group) in best[name])
+                    for name in names
+                ),
             ]
-            for group, row in zip(groups, found, strict=True)
+            for group in groups
         ]
-        star = " (* the lowest)" if len(groups) > 1 else ""
+        star = " (* the lowest by two standard errors)" if any(best.values()) else ""
         tables.append(Cells(f"{title}{star}", ["", *PER], rows))
     return tables
 
@@ -203,10 +208,6 @@ def _rounds(group: RunGroup) -> str:
 
 def _any(values: Any) -> bool:
     return bool(np.isfinite(values).any())
-
-
-def _least(column: Any, value: float) -> bool:
-    return bool(len(column) > 1 and np.isfinite(value) and value == column.min() < column.max())
 
 
 def _signed(estimate: Estimate) -> str:

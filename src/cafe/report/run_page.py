@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from cafe.analysis.run_groups import RunGroup, by_scenario, group_runs
 from cafe.analysis.run_records import RunRecord
+from cafe.errors import InputError, check_path, check_positive, check_type
 from cafe.report import data_plots, page, run_cells, run_plots
 from cafe.report.page import bullets, paragraphs, picture, table
 from cafe.report.run_sentences import best_policies, count_runs, explain_errors
@@ -40,6 +41,20 @@ def write(
         accuracy: report what it took to reach this accuracy; if left out, the highest that every
             run reached.
     """
+    check_path("path", path)
+    check_type("title", title, str, "a text")
+    for part in story if isinstance(story, list | tuple) else (story,):
+        check_type("story", part, str, "a list of paragraphs, each a text")
+    check_type("results", results, Sequence, "a list of runs, such as cafe.results.find(folder)")
+    for run in results:
+        if not hasattr(run, "history"):
+            raise InputError(
+                f"results must be runs, such as those of cafe.results.find(folder). Got {run!r}."
+            )
+    if class_counts is not None:
+        data_plots.check_class_counts(class_counts)
+    if accuracy is not None:
+        check_positive("accuracy", accuracy)
     body = [*paragraphs(story), *parts(results, class_counts=class_counts, accuracy=accuracy)]
     page.write(path, title, body)
 

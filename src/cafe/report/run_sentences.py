@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cafe.analysis.comparisons import best_groups
+from cafe.analysis.comparisons import Lead, best_groups, find_lead, have_same_seeds
 from cafe.analysis.run_groups import RunGroup, by_scenario
 from cafe.wording import format_count
 
@@ -16,6 +16,8 @@ BEST = {
     "client_seconds": "least client time per update",
     "age": "lowest mean age",
 }
+IN_SENTENCES = ("accuracy", "client_seconds", "waste", "age")  # the others follow from these
+NONE = "No policy is better than another by more than two standard errors."
 
 
 def count_runs(groups: Sequence[RunGroup]) -> str:
@@ -46,15 +48,49 @@ def explain_errors(groups: Sequence[RunGroup]) -> str:
 
 
 def best_policies(groups: Sequence[RunGroup]) -> list[str]:
-    """A line per policy that was best at something; empty if there is only one policy."""
+    """A line per policy that was clearly best at something; empty if there is only one policy."""
     if len(groups) < 2:
         return []
     best: dict[str, list[str]] = {}
     for quantity, words in BEST.items():
         winners = [group.label for group in best_groups(groups, quantity)]
         if winners:
-            best.setdefault(" and ".join(winners), []).append(words)
+            best.setdefault(_join(winners), []).append(words)
     return [f"{who}: {', '.join(words)}." for who, words in best.items()]
+
+
+def name_winners(groups: Sequence[RunGroup]) -> list[str]:
+    """A sentence for each quantity with a best policy, or that there is none; empty for one policy.
+
+    The best policies are those of :func:`best_policies`.
+    """
+    if len(groups) < 2:
+        return []
+    leads = {name: lead for name in IN_SENTENCES if (lead := find_lead(groups, name)) is not None}
+    paired = have_same_seeds(groups)
+    return [_describe_lead(name, lead, paired) for name, lead in leads.items()] or [NONE]
+
+
+def _describe_lead(quantity: str, lead: Lead, paired: bool) -> str:
+    names = [each.runs[0].provenance.get("label", each.label) for each in (*lead.best, lead.second)]
+    better = (
+        f"{100 * lead.difference.mean:.2g} percentage points above"
+        if quantity == "accuracy"
+        else f"{100 * lead.share:.2g} % below"
+    )
+    apart = abs(lead.difference.off_by(0.0))
+    errors = (
+        f" ({apart:.1f} standard errors of the {'paired ' if paired else ''}difference)"
+        if apart == apart
+        else ""
+    )
+    verb = "have" if len(lead.best) > 1 else "has"
+    return f"{_join(names[:-1])} {verb} the {BEST[quantity]}, {better} {names[-1]}{errors}."
+
+
+def _join(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _range(numbers: Sequence[int], noun: str) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -14,12 +15,15 @@ from rich.text import Text
 from cafe.analysis.fit_curves import fit_points
 from cafe.report import plan_cells
 from cafe.report.cells import Cells
+from cafe.report.plan_cells import format_quantity
 from cafe.wording import QUANTITIES, format_count, format_number
 
 if TYPE_CHECKING:
     from cafe.fitting import ClientFits, Fit
     from cafe.planner import Frontier, Plan, Robustness
     from cafe.theory import Expectation
+
+WIDE = 110  # columns of a terminal in which tables have all their columns
 
 
 def table(cells: Cells) -> Group:
@@ -34,28 +38,54 @@ def table(cells: Cells) -> Group:
 
 def expectation(expected: Expectation) -> RenderableType:
     """All expected values for a quorum and a deadline."""
-    made = Table(box=None, pad_edge=False, show_header=False)
-    made.add_column()
-    made.add_column(justify="right")
-    made.add_column(style="dim")
-    made.add_column(style="dim", overflow="fold")
-    for name, (label, unit, meaning) in QUANTITIES.items():
-        made.add_row(label, format_number(getattr(expected, name)), unit, meaning)
+    rules = f"quorum {expected.quorum}, deadline {expected.deadline:.6g}"
+    if expected.setting.cohort is not None:
+        rules += f", cohort {expected.cohort}"
+        rules += "" if expected.target is None else f", target {expected.target}"
     head = Text.assemble(
-        (f"quorum {expected.quorum}, deadline {expected.deadline:.6g}", "bold"),
-        f" for {format_count(expected.setting.clients, 'client')}",
+        (rules, "bold"), f" for {format_count(expected.setting.clients, 'client')}"
     )
-    return Group(head, Padding(made, (0, 0, 0, 2)), *_warnings(expected.warnings))
+    tables = []
+    for columns in (4, 3):  # in a narrow terminal without the meanings
+        made = Table(box=None, pad_edge=False, show_header=False)
+        for i in range(columns):
+            made.add_column(justify="right" if i == 1 else "left", style="dim" if i > 1 else "")
+        for name, (label, unit, meaning) in QUANTITIES.items():
+            made.add_row(*(label, format_quantity(name, expected), unit, meaning)[:columns])
+        tables.append(Padding(made, (0, 0, 0, 2)))
+    return Group(head, ByWidth(*tables), *_warnings(expected.warnings))
+
+
+@dataclass(frozen=True)
+class ByWidth:
+    """The wide form of a table if the terminal has 110 columns, else the narrow one."""
+
+    wide: RenderableType
+    narrow: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self.wide if options.max_width >= WIDE else self.narrow
 
 
 def plan(made: Plan, robustness: Sequence[Robustness]) -> RenderableType:
     """A plan: the choice, its explanation, warnings, rivals, local optima and sensitivity."""
+    more = [
+        part
+        for name in ("cohort", "target")
+        if name in made.rules
+        for part in ((f"   {name} ", "dim"), (f"{made.rules[name]}", "bold green"))
+    ]
     head = Text.assemble(
         ("quorum ", "dim"), (f"{made.quorum}", "bold green"), ("   deadline ", "dim"),
-        (f"{made.deadline:.6g}", "bold green"), ("   cost ", "dim"), (f"{made.cost:.6g}", "bold"),
-        (f"   {made.goal.describe()}", "dim"),
+        (f"{made.deadline:.6g}", "bold green"), *more, ("   cost ", "dim"),
+        (f"{made.cost:.6g}", "bold"), (f"   {made.goal.describe()}", "dim"),
     )  # fmt: skip
     parts: list[RenderableType] = [head, Text(" ".join(made.explanation)), Text()]
+    if made.goal_notes:
+        parts += [Text(" ".join(made.goal_notes)), Text()]
+    if more:
+        rules = ", ".join(f"{name}={value:.6g}" for name, value in made.rules.items())
+        parts += [Text(f"As a policy: cafe.policies.mcu({rules})"), Text()]
     parts += _warnings(made.warnings)
     if made.warnings:
         parts.append(Text())
@@ -73,20 +103,9 @@ def plan(made: Plan, robustness: Sequence[Robustness]) -> RenderableType:
     return Group(*parts)
 
 
-def frontier(front: Frontier, most: int = 25) -> Group:
-    """The Pareto frontier, at most ``most`` of its points."""
-    step = max(1, -(-len(front.points) // most))
-    rows = [
-        [
-            format_number(p.deadline),
-            f"{p.quorum}",
-            *(format_number(x) for x in (p.waste, p.broadcasts, p.age)),
-        ]
-        for p in front.points[::step]
-    ]
-    title = f"{len(front.points)} choices; none is better than another in waste, broadcasts and age"
-    columns = ["deadline", "quorum", "waste", "broadcasts", "age"]
-    return Group(table(Cells(title, columns, rows)), *_warnings(front.warnings))
+def frontier(front: Frontier) -> Group:
+    """The choices of the Pareto frontier, with the knee marked."""
+    return Group(table(plan_cells.frontier(front)), *_warnings(front.warnings))
 
 
 def _warnings(sentences: Sequence[str]) -> list[Text]:
@@ -110,13 +129,25 @@ def fit(found: Fit) -> RenderableType:
         for c in found.candidates
     ]
     columns = ["family", "AIC", "BIC", "log-likelihood", "max |KM - fit|", "parameters"]
+    ranked = 1 if found.criterion == "aic" else 2
+    forms = [
+        table(
+            Cells(
+                "Families, the best first",
+                [columns[i] for i in kept],
+                [[row[i] for i in kept] for row in rows],
+                frozenset({0, len(kept) - 1}),
+            )
+        )
+        for kept in ((0, 1, 2, 3, 4, 5), (0, ranked, 4, 5))
+    ]
     seen = found.observations
     reports = int(seen.reported.sum())
     misses = format_count(len(seen) - reports, "missed deadline")
     clients = format_count(len(seen.clients), "client")
     head = f"{format_count(reports, 'report')} and {misses} of {clients}"
     parts: list[RenderableType] = [Text(head), Text()]
-    parts.append(table(Cells("Families, the best first", columns, rows)))
+    parts.append(ByWidth(*forms))
     if any(c.complexity > len(c.parameters) for c in found.candidates):
         note = (
             f"Ranked by {found.criterion.upper()}. A shift, an end point or a mixture component "

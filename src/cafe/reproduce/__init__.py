@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cafe.errors import InputError, did_you_mean
+from cafe.errors import InputError, check_callable, check_flag, check_path, did_you_mean, shorten
 from cafe.reproduce.claims import Claim, ClaimVerdict
 from cafe.reproduce.findings import Experiment, Finding
 from cafe.reproduce.trials import Effort, TrialProgress, fetch_data
@@ -54,7 +54,7 @@ def names() -> tuple[str, ...]:
 
 def experiment(name: str) -> Experiment:
     """The experiment of a name."""
-    if name not in _MODULES:
+    if not isinstance(name, str) or name not in _MODULES:
         raise InputError(f"There is no experiment '{name}'. {did_you_mean(name, _MODULES)}")
     defined: Experiment = import_module(f"cafe.reproduce.{_MODULES[name]}").EXPERIMENT
     return defined
@@ -86,17 +86,25 @@ def reproduce(
     """
     from cafe.reproduce.folder import check_writable, write_folder, write_index
 
+    if isinstance(selection, str) or not isinstance(selection, Sequence):
+        raise InputError(f"selection must be a list of experiments. Got {shorten(selection)}.")
+    check_flag("quick", quick)
+    check_callable("fetching", fetching)
+    for name, given in (("progress", progress), ("on_finding", on_finding)):
+        if given is not None:
+            check_callable(name, given, "a function, or None")
+    folder = check_path("folder", folder)
     selected = selection or [name for name in _MODULES if name not in _ON_REQUEST]
     experiments = [experiment(name) for name in dict.fromkeys(selected)]
     for one in experiments:
-        check_writable(Path(folder) / one.name)
+        check_writable(folder / one.name)
     findings = {}
     for one in experiments:
         fetch_data(one.name, fetching)
         show: TrialProgress = (lambda done, of: None) if progress is None else progress(one.name)
         rows = one.run(Effort(quick), show)
-        findings[one.name] = write_folder(one, rows, Path(folder) / one.name, quick)
-        write_index(Path(folder), names())
+        findings[one.name] = write_folder(one, rows, folder / one.name, quick)
+        write_index(folder, names())
         if on_finding is not None:
             on_finding(one, findings[one.name])
     return findings
@@ -113,10 +121,11 @@ def conclude_again(folder: str | Path = "paper") -> dict[str, Finding]:
     """
     from cafe.reproduce.folder import RUNS, read_rows, write_folder, write_index
 
-    kept = [name for name in names() if (Path(folder) / name / RUNS).is_file()]
+    folder = check_path("folder", folder)
+    kept = [name for name in names() if (folder / name / RUNS).is_file()]
     findings = {}
     for name in kept:
-        own = Path(folder) / name
+        own = folder / name
         findings[name] = write_folder(experiment(name), read_rows(own), own)
-    write_index(Path(folder), names())
+    write_index(folder, names())
     return findings

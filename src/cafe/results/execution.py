@@ -11,7 +11,15 @@ from typing import NamedTuple
 
 from cafe.engine import Run, StoppingRule, run_rounds
 from cafe.engine.snapshot import restore, save
-from cafe.errors import FileError, InputError
+from cafe.errors import (
+    FileError,
+    InputError,
+    check_callable,
+    check_flag,
+    check_path,
+    check_type,
+    check_whole,
+)
 from cafe.learn.threads import cores
 from cafe.randomness import check_seed
 from cafe.results import checkpoint, clients, events, parquet, provenance, result_json
@@ -92,7 +100,11 @@ def execute(
         >>> result.history.rounds, result.finished
         (50, True)
     """
-    folder, seed = Path(folder), check_seed(seed)
+    check_run_arguments(scenario, progress, say)
+    folder, seed = check_path("folder", folder), check_seed(seed)
+    if threads is not None:
+        check_whole("threads", threads)
+    scenario.policy_or_controller(policy)  # raises an error if there is no such policy
     check_free([folder], resume=resume, overwrite=overwrite)
     if resume and is_finished(folder):
         provenance.check_same(folder, scenario, policy, seed)
@@ -129,8 +141,18 @@ def execute(
     return Result(history, begun, folder)
 
 
+def check_run_arguments(scenario: Scenario, progress: object, say: object) -> None:
+    """Raise an error unless these are a scenario, and functions or None."""
+    check_type("scenario", scenario, Scenario, "a scenario, such as cafe.load_scenario(path)")
+    for name, given in (("progress", progress), ("say", say)):
+        if given is not None:
+            check_callable(name, given, "a function, or None")
+
+
 def check_free(folders: Iterable[Path], *, resume: bool, overwrite: bool) -> None:
     """Raise an error if a folder has results and neither ``resume`` nor ``overwrite`` is set."""
+    check_flag("resume", resume)
+    check_flag("overwrite", overwrite)
     if resume and overwrite:
         raise InputError("Give --resume or --overwrite, not both.")
     for folder in folders:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cafe.errors import FileError, InputError
+from cafe.errors import FileError, InputError, check_path
 from cafe.federation import Federation
 from cafe.federation_files.federation_toml import load_toml
 from cafe.files import read_text
@@ -73,7 +73,7 @@ def load(folder: str | Path) -> Result:
         >>> load("results/mcu-seed-0").history.rounds
         50
     """
-    folder = Path(folder)
+    folder = check_path("folder", folder)
     if not provenance.exists(folder):
         raise FileError(
             folder,
@@ -106,7 +106,7 @@ def find(folder: str | Path) -> list[Result]:
         >>> [result.folder.name for result in find("both")]
         ['mcu-seed-0', 'mcu-seed-1']
     """
-    return [load(run) for run in runs_below(Path(folder))[0]]
+    return [load(run) for run in runs_below(check_path("folder", folder))[0]]
 
 
 def runs_below(folder: Path) -> tuple[list[Path], list[Path]]:

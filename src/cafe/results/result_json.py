@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from cafe.errors import FileError
+from cafe.errors import FileError, check_type
 from cafe.files import read_text
 from cafe.results import events
 from cafe.rounds.history import History
@@ -32,6 +32,7 @@ def summary(history: History) -> dict[str, Any]:
         >>> cafe.results.summary(history)["rounds"]
         50
     """
+    check_type("history", history, History, "the history of a run, such as cafe.simulate(...)")
     found = {"policy": history.policy, "seed": history.seed, "open_jobs": history.open_jobs}
     return found | {name: _finite(getattr(history, name)) for name in FIGURES}
 

@@ -12,9 +12,16 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cafe.errors import CafeError, InputError, memory_error_message
+from cafe.errors import (
+    CafeError,
+    InputError,
+    check_path,
+    check_whole,
+    memory_error_message,
+    shorten,
+)
 from cafe.learn.threads import cores
-from cafe.results.execution import check_free, execute
+from cafe.results.execution import check_free, check_run_arguments, execute
 from cafe.results.loading import Result, load
 from cafe.scenario import Scenario, scenario_from_text
 
@@ -57,12 +64,16 @@ def plan_runs(
         >>> [run.folder.name for run in plan_runs(scenario, ["mcu"], "results")]
         ['mcu-seed-0', 'mcu-seed-1']
     """
+    check_run_arguments(scenario, None, None)
+    folder = check_path("folder", folder)
+    if not isinstance(labels, Sequence) or not all(isinstance(label, str) for label in labels):
+        raise InputError(f"labels must be a list of policies' labels. Got {shorten(labels)}.")
     if len({*labels}) < len(labels):
         raise InputError(f"Each policy may be given only once. Got {', '.join(labels)}.")
     for label in labels:
         scenario.policy_or_controller(label)  # raises an error if there is no such policy
     runs = [
-        PlannedRun(label, seed, Path(folder) / f"{label}-seed-{seed}")
+        PlannedRun(label, seed, folder / f"{label}-seed-{seed}")
         for label in labels
         for seed in scenario.seeds
     ]
@@ -108,9 +119,13 @@ def sweep(
         >>> [result.history.rounds for result in sweep(scenario, runs, jobs=1)]
         [50, 50]
     """
-    if jobs is not None and jobs < 1:
-        raise InputError(f"--jobs must be at least 1. Got {jobs}.")
-    workers = min(jobs or cores(), len(runs))
+    check_run_arguments(scenario, progress, say)
+    if not isinstance(runs, Sequence) or not all(isinstance(run, PlannedRun) for run in runs):
+        raise InputError(f"runs must be those of cafe.results.plan_runs. Got {shorten(runs)}.")
+    if jobs is not None:
+        check_whole("jobs", jobs)
+    check_free((run.folder for run in runs), resume=resume, overwrite=overwrite)
+    workers = max(min(jobs or cores(), len(runs)), 1)
     one = partial(
         _one,
         _ScenarioText(

@@ -10,7 +10,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import InputError, check_positive, check_whole, is_finite_number
+from cafe.errors import (
+    InputError,
+    check_flag,
+    check_not_negative,
+    check_positive,
+    check_whole,
+)
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 
@@ -63,10 +69,9 @@ class Work:
                 f"steps={self.steps}, epochs={self.epochs} and seconds={self.seconds}."
             )
         for name in ("prox", "download", "upload"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not is_finite_number(value) or value < 0:
-                raise InputError(f"{name} must be a number >= 0. Got {value!r}.")
-            object.__setattr__(self, name, float(value))
+            object.__setattr__(self, name, check_not_negative(name, getattr(self, name)))
+        for name in ("partial", "scaled"):
+            object.__setattr__(self, name, check_flag(name, getattr(self, name)))
 
 
 ONE_STEP = Work()

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cafe.errors import InputError, check_positive, check_whole
+from cafe.errors import InputError, check_choice, check_positive, check_type, check_whole
 from cafe.federation import Federation
+from cafe.keywords import explain_keywords
 from cafe.rounds import policy_text
 from cafe.rounds.answers import Carried, Merge, Verdict, Wait
 from cafe.rounds.identity import digest, identify
@@ -37,6 +38,7 @@ class _Unstated(dict[str, Any]):
     """The default of ``Policy.parameters``: none were given, not even an empty dictionary."""
 
 
+@explain_keywords
 @dataclass(frozen=True)
 class Policy:
     """How a server runs its rounds: a value, made by a recipe such as :func:`cafe.policies.mcu`.
@@ -100,7 +102,7 @@ class Policy:
         target: Any = self.target
         if isinstance(target, str) and target != "all":
             raise InputError(f"The target must be a number of reports or 'all'. Got '{target}'.")
-        if target is not None and target != "all":
+        if target is not None and not isinstance(target, str):
             check_whole("The target", target)
         if isinstance(self.cohort, float) and not 0 < self.cohort <= 1:
             raise InputError(
@@ -109,14 +111,11 @@ class Policy:
             )
         if self.cohort is not None and not isinstance(self.cohort, float):
             check_whole("A cohort", self.cohort)
-        if self.late not in ("drop", "keep"):
-            raise InputError(
-                f"late must be 'drop' or 'keep'. Got {self.late!r}. It is what happens to jobs "
-                "that miss the deadline."
-            )
+        check_choice("late", self.late, ["drop", "keep"])
 
     def _check_parts(self) -> None:
         """Raise an error for a part of the wrong type."""
+        check_type("The name of a policy", self.name, str, "a text")
         for name in ("invite", "close", "merge", "carry", "observe"):
             decision = getattr(self, name)
             if not callable(decision) and not (name == "observe" and decision is None):

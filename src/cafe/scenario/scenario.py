@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cafe.controllers import Controller, identity_of
-from cafe.errors import InputError, check_whole, did_you_mean
+from cafe.errors import InputError, check_path, check_type, check_whole, did_you_mean
 from cafe.federation import Federation
 from cafe.federation_files.federation_table import csv_path, federation_from_table
 from cafe.federation_files.federation_toml import read_document
@@ -82,6 +82,7 @@ class Scenario:
 
     def policy_or_controller(self, label: str) -> Policy | Controller:
         """The controller or the policy with this label."""
+        check_type("The label of a policy", label, str, "a text, such as 'mcu'")
         return self.controllers[label] if label in self.controllers else self.policy(label)
 
     def policy(self, label: str) -> Policy:
@@ -266,7 +267,8 @@ def scenario_from_text(path: str | Path, text: str) -> Scenario:
         >>> scenario.label, scenario.federation.clients, scenario.run
         ('mcu', 20, {'rounds': 10})
     """
-    path = Path(path)
+    path = check_path("path", path)
+    check_type("text", text, str, "the text of a scenario file")
     return _scenario(path, text, read_document(path, text, ("federation", "policy", "run")))
 
 

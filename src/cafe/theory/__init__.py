@@ -22,6 +22,7 @@ from cafe.theory.bound import (
     rounds_to_gap,
 )
 from cafe.theory.broadcasts import broadcasts, broadcasts_as_printed
+from cafe.theory.cohort_turnout import CohortTurnout
 from cafe.theory.counts import Turnout
 from cafe.theory.duration import Duration
 from cafe.theory.expect import Expectation, expect
@@ -35,6 +36,7 @@ from cafe.theory.waste import (
 )
 
 __all__ = [
+    "CohortTurnout",
     "Duration",
     "Expectation",
     "Problem",

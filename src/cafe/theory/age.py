@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cafe.latency.base import Floats
-from cafe.theory.as_printed import others_suffice_as_printed, report_probability
-from cafe.theory.setting import Setting
+from cafe.theory.as_printed import check_printed, others_suffice_as_printed, report_probability
+from cafe.theory.setting import Setting, check_setting
 
 
 def age_as_printed(clients: int, rate: float, quorum: int, deadline: float) -> float:
@@ -17,6 +17,7 @@ def age_as_printed(clients: int, rate: float, quorum: int, deadline: float) -> f
         >>> round(age_as_printed(clients=100, rate=1.0, quorum=30, deadline=0.5), 3)
         1.539
     """
+    check_printed(clients, rate, quorum, deadline)
     chance = report_probability(rate, deadline)
     chance *= others_suffice_as_printed(clients, rate, quorum, deadline)
     return deadline / 2 + (deadline / chance if chance > 0 else float("inf"))
@@ -39,6 +40,7 @@ def age_by_kind(setting: Setting) -> Floats:
         >>> age_by_kind(setting).round(3)
         array([1.539])
     """
+    check_setting(setting)
     duration = setting.duration
     with np.errstate(divide="ignore", over="ignore"):
         between = duration.mean / setting.participation

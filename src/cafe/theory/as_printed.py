@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln, xlog1py, xlogy
 
+from cafe.errors import InputError, check_not_negative, check_positive, check_whole
 from cafe.latency.base import Floats
+
+
+def check_printed(clients: int, rate: float, quorum: int, deadline: float) -> None:
+    """Raise an error unless these are numbers for which the printed formulas are defined."""
+    check_whole("clients", clients)
+    check_positive("rate", rate)
+    check_positive("deadline", deadline)
+    if check_whole("quorum", quorum) > clients:
+        raise InputError(f"quorum must be at most the number of clients ({clients}). Got {quorum}.")
 
 
 def report_probability(rate: float, deadline: float) -> float:
@@ -30,6 +40,7 @@ def others_suffice_as_printed(clients: int, rate: float, quorum: int, deadline: 
         >>> round(others_suffice_as_printed(clients=100, rate=1.0, quorum=30, deadline=0.5), 3)
         0.986
     """
+    check_printed(clients, rate, quorum, deadline)
     return float(binomial(clients - 1, report_probability(rate, deadline))[quorum - 1 :].sum())
 
 
@@ -43,6 +54,7 @@ def mean_share_as_printed(clients: int, rate: float, quorum: int, deadline: floa
         >>> round(mean_share_as_printed(clients=100, rate=1.0, quorum=30, deadline=0.5), 5)
         0.0098
     """
+    check_printed(clients, rate, quorum, deadline)
     p = report_probability(rate, deadline)
     n = np.arange(quorum - 1, clients)
     return float(p * (binomial(clients - 1, p)[quorum - 1 :] / (n + 1)).sum())
@@ -56,7 +68,8 @@ def merit_as_printed(clients: int, rate: float, quorum: int, deadline: float) ->
         >>> round(merit_as_printed(clients=100, rate=1.0, quorum=30, deadline=0.5), 2)
         29.57
     """
-    return quorum * others_suffice_as_printed(clients, rate, quorum, deadline)
+    suffice = others_suffice_as_printed(clients, rate, quorum, deadline)
+    return quorum * suffice
 
 
 def objective_as_printed(
@@ -70,6 +83,9 @@ def objective_as_printed(
         >>> round(cost, 3)
         7.02
     """
+    check_printed(clients, rate, 1, deadline)
+    check_not_negative("waste_price", waste_price)
+    check_not_negative("broadcast_price", broadcast_price)
     x = rate * deadline
     success = -np.expm1(-clients * x)
     waste = clients * x * np.exp(-x) / (rate * success)

@@ -15,8 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cafe.errors import InputError
-from cafe.latency.base import Floats
+from cafe.errors import (
+    InputError,
+    check_flag,
+    check_not_negative,
+    check_positive,
+    check_type,
+    check_whole,
+    shorten,
+)
+from cafe.latency.base import Floats, to_floats
 from cafe.learn.schedules import LearningRate
 from cafe.theory.as_printed import mean_share_as_printed
 from cafe.theory.setting import Setting
@@ -45,16 +53,15 @@ class Problem:
     distance: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (0 < self.convexity <= self.smoothness < np.inf):
+        if check_positive("convexity (mu)", self.convexity) > check_positive(
+            "smoothness (L)", self.smoothness
+        ):
             raise InputError(
                 "A problem needs 0 < convexity (mu) <= smoothness (L). "
                 f"Got convexity {self.convexity} and smoothness {self.smoothness}."
             )
         for name in ("noise", "heterogeneity", "distance"):
-            if not 0 <= getattr(self, name) < np.inf:
-                raise InputError(
-                    f"A problem's {name} must be finite and at least 0. Got {getattr(self, name)}."
-                )
+            check_not_negative(f"A problem's {name}", getattr(self, name))
         if self.noise + self.heterogeneity + self.distance == 0:
             raise InputError(
                 "At least one of noise, heterogeneity and distance must be above 0. Got 0 for all: "
@@ -69,11 +76,8 @@ class Problem:
         to a small gap is then right up to a constant factor, which does not change the comparison
         of deadlines and quorums.
         """
-        if not 0 <= noise_ratio < np.inf:
-            raise InputError(
-                f"The noise ratio must be a finite number, at least 0. Got {noise_ratio}: "
-                "it is the gradient noise divided by the clients' heterogeneity."
-            )
+        why = ": it is the gradient noise divided by the clients' heterogeneity"
+        check_not_negative("The noise ratio", noise_ratio, why)
         return cls(smoothness=1.0, convexity=1.0, noise=noise_ratio, heterogeneity=0.5)
 
 
@@ -132,8 +136,9 @@ def bound_as_printed(
         >>> round(float(gap), 3)
         3.155
     """
+    _check_problem(problem)
     share = mean_share_as_printed(clients, rate, quorum, deadline)
-    smooth, mu, t = problem.smoothness, problem.convexity, np.asarray(rounds, dtype=float)
+    smooth, mu, t = problem.smoothness, problem.convexity, _as_rounds(rounds)
     noise = (4 * smooth * problem.heterogeneity + 2 * problem.noise / quorum) / mu
     start = (smooth + clients * mu * share) * problem.distance
     return np.asarray(smooth / (2 * smooth + share * clients * mu * t) * (noise + start))
@@ -151,6 +156,7 @@ def learning_rate_as_printed(
         >>> round(schedule.beta, 2), round(schedule.gamma, 2)
         (2.04, 3.04)
     """
+    _check_problem(problem)
     a = mean_share_as_printed(clients, rate, quorum, deadline) * clients * problem.convexity
     return LearningRate(2 / a, 2 * problem.smoothness / a + 1)
 
@@ -169,7 +175,16 @@ def bound_by_age_as_printed(
         >>> round(float(gap), 3)
         10.853
     """
-    smooth, mu, t = problem.smoothness, problem.convexity, np.asarray(rounds, dtype=float)
+    _check_problem(problem)
+    check_whole("quorum", quorum)
+    if check_positive("age", age) <= check_positive("deadline", deadline) / 2:
+        raise InputError(
+            f"age must be more than half of the deadline ({deadline}). Got {age}: no client is "
+            "merged more often than once per round."
+        )
+    smooth, mu, t = problem.smoothness, problem.convexity, _as_rounds(rounds)
+    if not np.all(t > 0):
+        raise InputError(f"rounds must be above 0 in this bound. Got {shorten(rounds)}.")
     chance = deadline / (age - deadline / 2)
     constant = (
         4 * smooth * problem.heterogeneity
@@ -194,6 +209,7 @@ def learning_rate(problem: Problem, variance: Variance, *, slack: bool = False) 
         >>> round(schedule.beta, 2), round(schedule.gamma, 2)
         (2.04, 3.04)
     """
+    _check_variance(variance)
     if not float(variance.success) > 0:
         raise InputError(
             "The success probability Q must be above 0. Got 0: rounds never succeed, so there is "
@@ -230,7 +246,7 @@ def bound(
         array([6.48e-03, 8.00e-05])
     """
     a, loss, constant = _parts(problem, variance, slack=slack)
-    reached = 2 * problem.smoothness * loss + a * (np.asarray(rounds) + 1)
+    reached = 2 * problem.smoothness * loss + a * (_as_rounds(rounds) + 1)
     return np.where(a > 0, problem.smoothness * constant / reached, np.inf)
 
 
@@ -248,8 +264,9 @@ def rounds_to_gap(problem: Problem, variance: Variance, gap: float) -> Floats:
         >>> round(float(cafe.theory.rounds_to_gap(problem, variance, gap=1e-3)), 1)
         81.4
     """
+    check_positive("gap", gap)
     a, loss, constant = _parts(problem, variance, slack=False)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         rounds = problem.smoothness * (constant / gap - 2 * loss) / a - 1
         first = 1.0 / np.asarray(variance.success)
     return np.where((a > 0) & (gap > 0), np.maximum(rounds, first), np.inf)
@@ -257,6 +274,9 @@ def rounds_to_gap(problem: Problem, variance: Variance, gap: float) -> Floats:
 
 def _parts(problem: Problem, variance: Variance, *, slack: bool) -> tuple[Floats, Floats, Floats]:
     """A, the factor on L, and 2B'/A + (factor L + A) eps_1 of the corrected theorem."""
+    _check_problem(problem)
+    _check_variance(variance)
+    check_flag("slack", slack)
     success, sampling = np.asarray(variance.success), np.asarray(variance.sampling)
     a = problem.convexity * success
     heterogeneity = 2 * problem.smoothness * problem.heterogeneity * sampling
@@ -265,3 +285,20 @@ def _parts(problem: Problem, variance: Variance, *, slack: bool) -> tuple[Floats
         noise = heterogeneity + problem.noise * np.asarray(variance.noise)
         constant = 2 * noise / a + (problem.smoothness * loss + a) * problem.distance
     return a, loss, constant
+
+
+def _check_problem(problem: Problem) -> None:
+    check_type("problem", problem, Problem, "a cafe.Problem")
+
+
+def _check_variance(variance: Variance) -> None:
+    wanted = "a cafe.theory.Variance, such as cafe.expect(...).variance"
+    check_type("variance", variance, Variance, wanted)
+
+
+def _as_rounds(rounds: ArrayLike) -> Floats:
+    """Numbers of rounds as an array; raise an error for anything else."""
+    found = to_floats(rounds)
+    if found is None or not found.size or not np.all(np.isfinite(found) & (found >= 0)):
+        raise InputError(f"rounds must be one or more numbers, 0 or more. Got {shorten(rounds)}.")
+    return found

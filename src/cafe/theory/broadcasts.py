@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cafe.theory.as_printed import binomial, report_probability
+from cafe.errors import check_type
+from cafe.theory.as_printed import binomial, check_printed, report_probability
+from cafe.theory.cohort_turnout import CohortTurnout
 from cafe.theory.counts import Turnout
 
 
@@ -16,11 +18,12 @@ def broadcasts_as_printed(clients: int, rate: float, quorum: int, deadline: floa
         >>> round(broadcasts_as_printed(clients=100, rate=1.0, quorum=40, deadline=0.5), 3)
         2.064
     """
+    check_printed(clients, rate, quorum, deadline)
     success = float(binomial(clients, report_probability(rate, deadline))[quorum:].sum())
     return 1 / success if success > 0 else float("inf")
 
 
-def broadcasts(turnout: Turnout) -> float:
+def broadcasts(turnout: Turnout | CohortTurnout) -> float:
     """Expected rounds per update: E[C_b] = 1 / Pr(n >= M); infinite if no round can succeed.
 
     Example:
@@ -30,4 +33,5 @@ def broadcasts(turnout: Turnout) -> float:
         >>> round(broadcasts(turnout), 3)
         2.064
     """
+    check_type("turnout", turnout, Turnout, "a cafe.theory.Turnout")
     return 1.0 / turnout.success if turnout.success > 0 else float("inf")

@@ -55,6 +55,11 @@ class Turnout:
         """The paper's N."""
         return int(self.number.sum())
 
+    @property
+    def invited(self) -> int:
+        """The number of invited clients: all of them."""
+        return self.clients
+
     @cached_property
     def mean(self) -> float:
         """E[n], the expected number of reports in a round."""
@@ -234,6 +239,11 @@ class Turnout:
         return self._trials
 
     @cached_property
+    def untilted(self) -> Tilted | None:
+        """The distribution of the reports that are not certain; None if every report is."""
+        return None if self._trials is None else Tilted(self._trials, 0.0)
+
+    @cached_property
     def _tails(self) -> tuple[float, float]:
         """Pr(n >= M) and Pr(n < M).
 
@@ -313,7 +323,7 @@ def check_quorum(quorum: int, clients: int) -> None:
 def check_deadline(deadline: float) -> None:
     """Raise an error unless the deadline is a positive, finite time."""
     number = isinstance(deadline, int | float | np.integer | np.floating)
-    if not number or not np.isfinite(deadline) or deadline <= 0:
+    if not number or isinstance(deadline, bool) or not np.isfinite(deadline) or deadline <= 0:
         raise InputError(
             f"The deadline must be a positive, finite time. Got {deadline}: "
             "no client can report at time 0, and a round must end."

@@ -14,7 +14,7 @@ import numpy as np
 
 from cafe.errors import InputError
 from cafe.federation import Federation, total
-from cafe.latency.base import Floats
+from cafe.latency.base import Floats, Latency
 from cafe.theory.counts import Turnout
 
 IMPOSSIBLE = 1e-18  # below this a probability cannot change a sum of ordinary size
@@ -43,7 +43,7 @@ def early_close(federation: Federation, target: int, deadline: float) -> tuple[D
 
     Pr(Y > t) = Pr(n(t) < target), and at time t the N - n(t) clients that have not reported work.
     """
-    start, end = _transition(federation, target, deadline)
+    start, end = transition(federation, target, deadline)
 
     def integrand(t: float) -> Floats:
         turnout = Turnout.of(federation, target, t)
@@ -70,7 +70,7 @@ def overtaken_probability(federation: Federation, target: int, deadline: float) 
     This is the integral, over the time of the client's own report, of Pr(the other clients have
     reached the target by then).
     """
-    start, end = _transition(federation, target, deadline)
+    start, end = transition(federation, target, deadline)
     latency, kinds = federation.latency, federation.kinds
 
     def integrand(t: float) -> Floats:
@@ -79,6 +79,13 @@ def overtaken_probability(federation: Federation, target: int, deadline: float) 
         ahead = Turnout.of(federation, target + 1, t).others_suffice
         return np.asarray(np.broadcast_to(density, (kinds,)) * ahead)
 
+    check_density(latency, deadline)
+    inside = _integral(integrand, start, end, latency.breaks())
+    return np.asarray(inside + federation.report(deadline) - federation.report(end))
+
+
+def check_density(latency: Latency, deadline: float) -> None:
+    """Raise an error if the response times have no density, so that reports can be simultaneous."""
     try:
         latency.logpdf(deadline)
     except InputError:
@@ -88,18 +95,22 @@ def overtaken_probability(federation: Federation, target: int, deadline: float) 
             "which of them is first is not defined. Fit a family to the times, or leave the target "
             "out."
         ) from None
-    inside = _integral(integrand, start, end, latency.breaks())
-    return np.asarray(inside + federation.report(deadline) - federation.report(end))
 
 
-def _transition(federation: Federation, target: int, deadline: float) -> tuple[float, float]:
+def transition(
+    federation: Federation, target: int, deadline: float, cohort: int | None = None
+) -> tuple[float, float]:
     """The part of [0, deadline] in which the target is reached, if it is reached at all.
 
     By Chernoff's bounds for sums of independent trials, the probability that the target is reached
     before this part, or is not reached by its end, is negligible. If the part ends at the deadline,
-    the target may also be missed.
+    the target may also be missed. The bounds hold for the reports of a random cohort too, because
+    drawing without replacement makes them negatively associated.
     """
-    number, short = federation.number, federation.clients - target + 1
+    number, invited = federation.number, federation.clients if cohort is None else cohort
+    short = invited - target + 1
+    if cohort is not None:
+        number = number * (cohort / federation.clients)
 
     def surely_open(t: float) -> bool:
         return _chernoff(total(number, federation.report(t)), target) < IMPOSSIBLE

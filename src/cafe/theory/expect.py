@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from cafe.federation import Federation, total
+from cafe.keywords import explain_keywords
 from cafe.latency.base import Floats
 from cafe.theory.age import age_by_kind
 from cafe.theory.bound import Variance
@@ -23,12 +24,14 @@ from cafe.theory.waste import (
 )
 
 
+@explain_keywords
 def expect(
     federation: Federation,
     *,
     quorum: int,
     deadline: float,
     target: int | None = None,
+    cohort: int | None = None,
     steps: int = 1,
 ) -> Expectation:
     """Compute the expected waste, broadcasts, age and other quantities of a federation's rounds.
@@ -38,7 +41,9 @@ def expect(
         quorum: reports needed for a round to succeed, the paper's M.
         deadline: how long a round waits, the paper's T.
         target: close a round as soon as this many clients have reported; with the number of all
-            clients, a round closes when all of them have reported.
+            invited clients, a round closes when all of them have reported.
+        cohort: invite this many clients in each round, drawn uniformly without replacement, instead
+            of all.
         steps: gradient steps that a client takes in a round; they take time if the federation's
             ``per_step`` is above 0.
 
@@ -50,8 +55,8 @@ def expect(
         (31.25, 1.021, 1.539)
     """
     check_federation(federation)
-    setting = Setting(federation.at_steps(steps), quorum, deadline, target)
-    return Expectation(setting, presence_warnings(federation))
+    setting = Setting(federation.at_steps(steps), quorum, deadline, target, cohort)
+    return Expectation(setting, presence_warnings(federation, setting.cohort))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +85,23 @@ class Expectation:
         return self.setting.deadline
 
     @property
+    def cohort(self) -> int:
+        """C, the number of clients that are invited in a round."""
+        return self.setting.invited
+
+    @property
+    def target(self) -> int | None:
+        """K, the number of reports at which a round closes; None if there is no target."""
+        return self.setting.target
+
+    @property
     def success_probability(self) -> float:
         """Pr(n >= M) = 1 - q, the probability that a round succeeds."""
         return self.setting.turnout.success
 
     @property
     def everybody_probability(self) -> float:
-        """Pr(n = N): all clients report. If it is large, a fixed round length T is a poor model."""
+        """Pr(all invited clients report). If it is large, a fixed round length is a poor model."""
         return self.setting.turnout.all_report
 
     @property
@@ -103,6 +118,11 @@ class Expectation:
     def broadcasts(self) -> float:
         """E[C_b], the rounds per update."""
         return broadcasts(self.setting.turnout)
+
+    @cached_property
+    def messages(self) -> float:
+        """Invitations sent per update, C x broadcasts; a client that is absent counts too."""
+        return self.setting.invited * self.broadcasts
 
     @cached_property
     def waste_per_round(self) -> float:
@@ -149,7 +169,9 @@ class Expectation:
 
     @cached_property
     def absent_waste(self) -> float | None:
-        """Part of the waste per update that is charged to absent clients; None with a target < N.
+        """Part of the waste per update that is charged to absent clients.
+
+        None with a target below the number of invited clients.
 
         It is the same part of :attr:`waste` and of :attr:`processing_waste`.
         """
@@ -160,8 +182,8 @@ class Expectation:
     def agu_waste(self) -> float | None:
         """Waste per update if gradients of failed rounds are used when their client reports again.
 
-        This is the scheme AGU. None if a target below N closes rounds early, because the scheme
-        has no such rounds.
+        This is the scheme AGU. None if a target below N closes rounds early, or if a cohort is
+        invited, because the scheme has no such rounds.
         """
         return self._agu_waste("round")
 
@@ -175,7 +197,7 @@ class Expectation:
         return self._agu_waste("union")
 
     def _agu_waste(self, pool: Literal["round", "union"]) -> float | None:
-        if self.setting.target_turnout is not None:
+        if self.setting.target_turnout is not None or self.setting.cohort is not None:
             return None
         return (
             agu_waste_per_update(self.setting, pool) if self.success_probability else float("inf")
@@ -185,7 +207,7 @@ class Expectation:
     def client_seconds(self) -> float:
         """Client-seconds per update, used or wasted.
 
-        Each client counts from the broadcast to its report or to the end of the round.
+        Each invited client counts from the broadcast to its report or to the end of the round.
         """
         return _over(self.setting.work, self.success_probability)
 
@@ -225,16 +247,16 @@ class Expectation:
 
     @cached_property
     def participation_by_client(self) -> Floats:
-        """Each client's Pr(k reports and n >= M): how often its report is used, per round."""
+        """Each client's Pr(its report is used), per round: it is invited, reports, and n >= M."""
         return self.setting.federation.by_client(self.setting.participation)
 
     @cached_property
     def share_by_client(self) -> Floats:
         """Each client's weight in an average update, E[1/n; k reports, n >= M]; they sum to 1 - q.
 
-        All reports by the deadline count: a target below N is ignored.
+        With a target, n counts the reports that are used.
         """
-        return self.setting.federation.by_client(self.setting.turnout.share)
+        return self.setting.federation.by_client(self.setting.share)
 
     @cached_property
     def mean_share(self) -> float:
@@ -254,7 +276,7 @@ class Expectation:
             return float("nan")
         if self.setting.federation.kinds == 1:
             return 0.0
-        excess = np.abs(turnout.share / turnout.success - 1 / turnout.clients)
+        excess = np.abs(self.setting.share / turnout.success - 1 / turnout.clients)
         return total(turnout.number, excess) / 2
 
     @cached_property
@@ -275,22 +297,26 @@ class Expectation:
 
     @property
     def sampling_factor(self) -> float:
-        """c_M = E[(N-n) / (n (N-1)); n >= M]."""
+        """c_M = E[(N-n) / (n (N-1)); n >= M], with all N clients, invited or not."""
         return float(self.variance.sampling)
 
     def to_dict(self) -> dict[str, float | int | None]:
-        """All scalar quantities by name, ready for JSON."""
-        return {name: getattr(self, name) for name in SCALARS}
+        """All scalar quantities by name, ready for JSON; cohort and target only if there is one."""
+        values = {name: getattr(self, name) for name in SCALARS}
+        if self.setting.cohort is not None:
+            values["cohort"] = self.cohort
+        if self.target is not None:
+            values["target"] = self.target
+        return values
 
 
 SCALARS = (
-    "quorum", "deadline", "waste", "processing_waste", "broadcasts", "age", "normalised_age",
-    "success_probability", "expected_reports", "reports_per_update", "worst_age", "round_duration",
-    "update_interval", "client_seconds", "waste_per_round", "waste_per_gradient", "waste_per_time",
-    "processing_waste_per_round", "processing_waste_per_gradient", "processing_waste_per_time",
-    "absent_waste", "agu_waste", "agu_waste_union", "everybody_probability", "mean_share", "bias",
-    "merit",
-    "noise_factor", "sampling_factor",
+    "quorum", "deadline", "waste", "processing_waste", "broadcasts", "messages", "age",
+    "normalised_age", "success_probability", "expected_reports", "reports_per_update", "worst_age",
+    "round_duration", "update_interval", "client_seconds", "waste_per_round", "waste_per_gradient",
+    "waste_per_time", "processing_waste_per_round", "processing_waste_per_gradient",
+    "processing_waste_per_time", "absent_waste", "agu_waste", "agu_waste_union",
+    "everybody_probability", "mean_share", "bias", "merit", "noise_factor", "sampling_factor",
 )  # fmt: skip
 
 

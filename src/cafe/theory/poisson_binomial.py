@@ -229,6 +229,48 @@ class Tilted:
         scale = np.exp(self.log_total - self.theta * anchor - self.log_factor)
         return np.asarray(scale * np.maximum(self._tabulated(without), 0.0))
 
+    def weighted(self, first: int, log_weight: Floats) -> float:
+        """Sum over n from ``first`` on of exp(log_weight_n) Pr(n); weights may be very small."""
+        product, peak = self._tempered(first, log_weight)
+        if peak == -np.inf:
+            return 0.0
+        share = max(float(self._inverted(product, self.characteristic)), 0.0)
+        return float(np.exp(self.log_total + peak)) * share
+
+    def weighted_without(self, first: int, log_weight: Floats) -> Floats:
+        """As :meth:`weighted`, with one trial of a kind left out. One result for each kind."""
+        product, peak = self._tempered(first, log_weight)
+        if peak == -np.inf:
+            return np.zeros_like(self.chance)
+        turn = np.expm1(1j * self.angles)
+
+        def without(chance: Floats) -> Floats:
+            return self._inverted(
+                product, self.characteristic / (1.0 + np.multiply.outer(chance, turn))
+            )
+
+        scale = np.exp(self.log_total + peak - self.log_factor)
+        return np.asarray(scale * np.maximum(self._tabulated(without), 0.0))
+
+    def _tempered(self, first: int, log_weight: Floats) -> tuple[Complexes, float]:
+        """Sum of exp(log_weight_n - theta n - peak) e^(-i t n) per angle, and the peak."""
+        low, high = self.clip(first, first + log_weight.size - 1)
+        nothing = np.zeros(self.angles.size, dtype=complex)
+        if low > high:
+            return nothing, -np.inf
+        tempered = log_weight[low - first : high - first + 1] - self.theta * np.arange(
+            low, high + 1
+        )
+        peak = float(tempered.max())
+        if peak == -np.inf:
+            return nothing, peak
+        # The angles are those of a discrete Fourier transform over the window.
+        start, width = self.window
+        weights = np.zeros(width)
+        weights[low - start : high - start + 1] = np.exp(tempered - peak)
+        waves = np.fft.rfft(weights)[: self.angles.size]
+        return np.asarray(waves * np.exp(-1j * self.angles * start)), peak
+
     def _tabulated(self, function: Callable[[Floats], Floats]) -> Floats:
         """A smooth function at every kind's chance, by a Chebyshev table if there are many kinds.
 

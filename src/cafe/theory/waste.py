@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from cafe.errors import InputError, did_you_mean
+from cafe.errors import InputError, check_choice
 from cafe.federation import total
-from cafe.theory.as_printed import binomial, report_probability
-from cafe.theory.setting import Setting
+from cafe.theory.as_printed import binomial, check_printed, report_probability
+from cafe.theory.setting import Setting, check_setting
 
 
 def waste_as_printed(clients: int, rate: float, quorum: int, deadline: float) -> float:
@@ -23,6 +23,7 @@ def waste_as_printed(clients: int, rate: float, quorum: int, deadline: float) ->
         >>> round(waste_as_printed(clients=100, rate=1.0, quorum=40, deadline=0.5), 2)
         81.49
     """
+    check_printed(clients, rate, quorum, deadline)
     p = report_probability(rate, deadline)
     p_n = binomial(clients, p)
     n = np.arange(quorum)
@@ -44,13 +45,14 @@ def waste_per_round(setting: Setting) -> float:
         >>> round(waste_per_round(setting), 2)
         39.49
     """
+    check_setting(setting)
     turnout, deadline = setting.turnout, setting.deadline
     waste = deadline * (turnout.mean_missing + turnout.reports_when_failed)
     if setting.target_turnout is None:
         return waste
     full = setting.target_turnout
-    missing_when_full = full.clients * full.success - full.used
-    early = (full.clients - full.quorum) * setting.duration.mean_when_full
+    missing_when_full = full.invited * full.success - full.used
+    early = (full.invited - full.quorum) * setting.duration.mean_when_full
     return waste - deadline * missing_when_full + early
 
 
@@ -66,10 +68,11 @@ def processing_waste_per_round(setting: Setting) -> float:
         >>> round(processing_waste_per_round(setting), 2)
         34.53
     """
+    check_setting(setting)
     turnout = setting.turnout
     thrown_away = setting.reported_time * turnout.others_fall_short
     charged = setting.deadline * turnout.reports_when_failed
-    correction = charged - total(turnout.number, thrown_away)
+    correction = charged - total(setting.invited_number, thrown_away)
     return waste_per_round(setting) - correction
 
 
@@ -77,8 +80,8 @@ def absent_waste_per_round(setting: Setting) -> float | None:
     """Part of one round's waste that is charged to absent clients, which never started to work.
 
     The server cannot tell an absent client from a slow one, so an absent client is charged the
-    whole round, which then lasts until the deadline. None if a target below N may close the round
-    without the absent clients.
+    whole round, which then lasts until the deadline. None if a target below the number of invited
+    clients may close the round without the absent ones.
 
     Example:
         >>> from cafe import Exponential, Federation
@@ -88,14 +91,17 @@ def absent_waste_per_round(setting: Setting) -> float | None:
         >>> round(absent_waste_per_round(setting), 2)
         5.0
     """
+    check_setting(setting)
     if setting.target_turnout is not None:
         return None
     share = np.broadcast_to(setting.federation.availability, setting.number.shape)
-    return total(setting.number, 1.0 - share) * setting.deadline
+    return total(setting.invited_number, 1.0 - share) * setting.deadline
 
 
 def agu_waste_per_update(setting: Setting, pool: Literal["round", "union"] = "round") -> float:
     """Waste per update of the aggregated-gradient scheme AGU (Sec. 7.2), in client-seconds.
+
+    The scheme invites all clients in every round, so a cohort is not allowed.
 
     The paper's S_t can be read in two ways. ``pool="round"``, as the formula is written: a report
     of a failed round is used only if its client also reports in the successful round.
@@ -108,9 +114,13 @@ def agu_waste_per_update(setting: Setting, pool: Literal["round", "union"] = "ro
         >>> round(agu_waste_per_update(setting), 2)
         73.29
     """
-    if pool not in ("round", "union"):
-        hint = did_you_mean(pool, ["round", "union"])
-        raise InputError(f"pool must be 'round' or 'union'. Got '{pool}'. {hint}")
+    check_setting(setting)
+    check_choice("pool", pool, ["round", "union"])
+    if setting.cohort is not None:
+        raise InputError(
+            f"The waste of AGU is known only if all clients are invited. Got a cohort of "
+            f"{setting.cohort} of {setting.clients} clients: simulate it instead."
+        )
     turnout, deadline = setting.turnout, setting.deadline
     if turnout.success == 0:
         return float("inf")

@@ -159,3 +159,62 @@ def test_run_that_stops_reporting(
         keep(tmp_path, wrote=11.0)
     last = last_view(lab_that_says(said, alive), tmp_path)
     assert (last.finished, last.why) == (finished, why)
+
+
+RECEIVED = """\
+INFO :      [ROUND 1/2]
+INFO :      aggregate_train: Received {} results and {} failures
+INFO :      [ROUND 2/2]
+INFO :      aggregate_train: Received {} results and {} failures
+"""
+ERROR = """\
+INFO :      \t> Received error in reply from node 6: <class 'ValueError'>:<'no data'>
+"""
+
+
+def test_run_of_another_app_is_followed_by_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "STATUS_POLL", 0.0)
+    monkeypatch.setattr(follow, "LOG_POLL", -1.0)
+    statuses = iter(["pending", "running", "finished:completed"])
+    logs = iter(["", "one\ntwo", "one\ntwo\nthree"])
+    lab: Any = lab_that_says("")
+    lab.run_status = lambda _: next(statuses)
+    lab.run_log = lambda *_: next(logs)
+    assert [*follow.follow(lab, "1", None)] == [
+        follow.RunView(status="pending"),
+        follow.RunView(status="running", lines=("one", "two")),
+        follow.RunView(finished=True, status="finished:completed", lines=("three",)),
+    ]
+    follow.stop(lab_that_says("running"), "1", None)
+
+
+@pytest.mark.parametrize(
+    ("status", "log", "finished", "why"),
+    [
+        (
+            "finished:completed",
+            RECEIVED.format(2, 0, 1, 1),
+            True,
+            "In 2 rounds the server received 3 results and 1 failures.",
+        ),
+        ("finished:completed", "no rounds", True, ""),
+        (
+            "finished:completed",
+            RECEIVED.format(0, 2, 0, 2) + ERROR,
+            False,
+            "in 2 rounds the server received no result and 4 failures, so the model was never "
+            "changed. The last error of a client: <class 'ValueError'>:<'no data'>. The nodes' "
+            "logs are in .federation/logs",
+        ),
+        ("finished:failed", BROKEN, False, "NameError: name 'sever' is not defined"),
+        ("finished:failed", "", False, "its server failed"),
+        ("finished:stopped", "", False, "it was stopped"),
+    ],
+)
+def test_end_of_a_run_of_another_app(status: str, log: str, finished: bool, why: str) -> None:
+    lab = lab_that_says(status, log=log)
+    (last,) = follow.follow(lab, "1", None)
+    assert (last.finished, last.why) == (finished, why)
+    assert last.lines == tuple(log.splitlines())
+    (dead,) = follow.follow(lab_that_says(status, alive=False), "1", None)
+    assert (dead.finished, dead.why) == (False, "the SuperLink has ended")

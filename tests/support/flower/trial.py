@@ -23,7 +23,7 @@ from tests.support.flower.waiting import wait_until
 APP = Path(__file__).parent / "chaos_app"
 NODES = 4  # of the federation that several test files share
 PATIENT = 300.0  # a deadline that no client misses; rounds close when all clients have reported
-ENDED = ("finished", "stopped")
+ENDED = ("finished", "stopped", "failed")
 
 
 @contextmanager

@@ -9,13 +9,12 @@ import re
 import subprocess
 import sys
 import sysconfig
-import tomllib
 from pathlib import Path
 from typing import Any
 
-from cafe.errors import FileError, InputError
-from cafe.files import read_text
+from cafe.errors import InputError
 from cafe.flower import FlowerMissingError
+from cafe.flower.lab.app_settings import read_imports
 from cafe.flower.lab.paths import LabPaths, LabState
 
 LOOPBACK = "127.0.0.1"
@@ -30,7 +29,7 @@ def check_flower() -> None:
     """Raise an error if Flower is not installed, or if there is no /proc."""
     if importlib.util.find_spec("flwr") is None:
         raise FlowerMissingError(
-            "A real federation needs Flower. Install it: pip install 'cafe-fl[flower]'."
+            "A real federation needs Flower. Install it: pip install 'flwr>=1.41,<1.43'."
         )
     if not Path("/proc/self/stat").exists():
         raise InputError(
@@ -86,7 +85,7 @@ def task_runner(paths: LabPaths, state: LabState, name: str, node_pid: int) -> l
     command += ["--superexec-auth-secret-file", str(paths.keys / "tasks.secret")]
     if not state.insecure:
         command += ["--root-certificates", str(paths.keys / "ca.pem")]
-    return [*command, *_warm_imports(paths.folder)]
+    return [*command, *read_imports(paths.folder)]
 
 
 def configure_flwr(paths: LabPaths, state: LabState) -> None:
@@ -117,7 +116,7 @@ def call_flwr(paths: LabPaths, *words: str) -> dict[str, Any]:
         answer = {}
     if done.returncode or not answer.get("success"):
         why = answer.get("error-message") or done.stderr or done.stdout
-        raise InputError(f"`flwr {' '.join(words)}` failed: {why.strip()}")
+        raise InputError(f"`flwr {' '.join(words)}` failed: {_sentences(why)}")
     return dict(answer)
 
 
@@ -135,8 +134,26 @@ def run_log(paths: LabPaths, run: str) -> str:
         return ""
     if done.returncode:
         return ""
-    lines = _COLOUR.sub("", done.stdout).splitlines()
+    return _without_address(done.stdout)
+
+
+def _without_address(said: str) -> str:
+    """What ``flwr`` said, without colours and without the line about the SuperLink's address."""
+    lines = _COLOUR.sub("", said).splitlines()
     return "\n".join(line for line in lines if not line.startswith("Using SuperLink: "))
+
+
+def _sentences(said: str) -> str:
+    """What ``flwr`` said about a failure, in one paragraph, and what to do about a license."""
+    lines = (line.strip().removeprefix("- ") for line in _without_address(said).splitlines())
+    text = " ".join(line for line in lines if line)
+    text = text if text.endswith((".", "!", "?")) else f"{text}."
+    if "project].license" not in text:
+        return text
+    return (
+        f"{text} Write the app's license to a file LICENSE beside pyproject.toml, which must "
+        'contain license = { file = "LICENSE" } in [project].'
+    )
 
 
 def _flwr(paths: LabPaths, *words: str) -> subprocess.CompletedProcess[str]:
@@ -164,15 +181,3 @@ def _tls(paths: LabPaths) -> list[str]:
         *("--ssl-keyfile", str(paths.keys / "server.key")),
         *("--ssl-ca-certfile", str(paths.keys / "ca.pem")),
     ]
-
-
-def _warm_imports(folder: Path) -> list[str]:
-    """The modules that warm processes import in advance: [tool.cafe] imports of the app."""
-    path = folder / "pyproject.toml"
-    try:
-        found = tomllib.loads(read_text(path)).get("tool", {}).get("cafe", {}).get("imports", [])
-    except tomllib.TOMLDecodeError as error:
-        raise FileError(path, f"the file must be TOML. {error}.") from None
-    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise FileError(path, "imports in [tool.cafe] must be a list of module names.")
-    return found

@@ -1,4 +1,8 @@
-"""Follow a run until it ends, by the file ``live.json`` that its server writes."""
+"""Follow a run until it ends.
+
+CAFe's server writes ``live.json``. A run of any other app is followed by Flower's status and the
+run's log.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +23,12 @@ from cafe.results.loading import is_finished
 POLL = 0.3  # seconds between two reads of the file
 STATUS_POLL = 5.0  # seconds between two requests to the SuperLink while the file does not change
 QUIET = 20.0  # seconds without a change after which the SuperLink is asked
+LOG_POLL = 10.0  # seconds between two requests for the log of a run without live.json
 STOP_LIMIT = 30.0  # seconds to wait until the process of a stopped server has ended
-FINAL = ("finished", "stopped")  # states of live.json after which it does not change
+FINAL = ("finished", "stopped", "failed")  # states of live.json after which it does not change
 LOG_LINES, SHOWN_LINES = 1000, 25  # the end of a log: to search for the reason, and to show
 NO_SUPERLINK = "the SuperLink has ended"
+ACTIVE = ("pending", "starting", "running")  # Flower's statuses of a run that has not ended
 REASONS = {  # for Flower's statuses
     "finished:completed": "its server ended without writing its final state",
     "finished:failed": "its server failed",
@@ -32,6 +38,9 @@ REASONS = {  # for Flower's statuses
 _TRACEBACK = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)", re.MULTILINE
 )
+# What Flower's strategies log about each round, with ("train") and before ("fit") its message API.
+_RECEIVED = re.compile(r"aggregate_(?:train|fit): received (\d+) results and (\d+) failures", re.I)
+_REPLY_ERROR = re.compile(r"Received error in reply from node \d+: (.*)")
 _CAFE_ERROR = re.compile(r"cafe\.errors\.\w+: ")  # the message is complete without the type
 
 
@@ -45,6 +54,8 @@ class RunView:
         why: how it ended.
         earlier: whether it had finished before it was submitted.
         log: the end of a log, if ``why`` does not explain enough.
+        status: Flower's status of a run without ``live.json``; empty if it was not requested.
+        lines: the lines that were added to the log of such a run since the last view.
     """
 
     live: dict[str, Any] | None = None
@@ -52,6 +63,8 @@ class RunView:
     why: str = ""
     earlier: bool = False
     log: str = ""
+    status: str = ""
+    lines: tuple[str, ...] = ()
 
 
 def read_live(folder: Path, run: str | None = None) -> dict[str, Any] | None:
@@ -70,15 +83,19 @@ def server_is_alive(live: dict[str, Any]) -> bool:
     return processes.exists(live["pid"])
 
 
-def follow(lab: Lab, run: str, folder: Path) -> Iterator[RunView]:
+def follow(lab: Lab, run: str, folder: Path | None) -> Iterator[RunView]:
     """Yield the state of a run repeatedly; the last one contains how the run ended.
 
     Args:
         lab: the federation.
         run: the id of the run.
         folder: where the run writes its results. Its ``live.json`` may be of another run: an
-            earlier one, or one that is still writing there, so that this run is rejected.
+            earlier one, or one that is still writing there, so that this run is rejected. None:
+            the app is not one of CAFe's, and writes no ``live.json``.
     """
+    if folder is None:
+        yield from _follow_log(lab, run)
+        return
     asked, missing = time.monotonic(), 0
     while True:
         live = read_live(folder, run)
@@ -95,20 +112,43 @@ def follow(lab: Lab, run: str, folder: Path) -> Iterator[RunView]:
         if quiet and time.monotonic() - asked > STATUS_POLL:
             asked = time.monotonic()
             status = _status(lab, run)
-            if not status.startswith(("pending", "starting", "running")):
+            if not status.startswith(ACTIVE):
                 yield _explain_end(lab, run, folder, status)
                 return
         time.sleep(POLL)
 
 
-def stop(lab: Lab, run: str, folder: Path) -> None:
+def _follow_log(lab: Lab, run: str) -> Iterator[RunView]:
+    """Yield Flower's status of a run and the new lines of its log, until it ends."""
+    shown, read = 0, -LOG_POLL
+    while True:
+        status = _status(lab, run)
+        ended = not status.startswith(ACTIVE)
+        lines: list[str] = []
+        if status != NO_SUPERLINK and (ended or time.monotonic() - read > LOG_POLL):
+            lines, read = lab.run_log(run, None).splitlines(), time.monotonic()
+        new, shown = tuple(lines[shown:]), max(shown, len(lines))
+        if not ended:
+            yield RunView(status=status, lines=new)
+            time.sleep(STATUS_POLL)
+            continue
+        if status == "finished:completed":
+            finished, why = _count_replies("\n".join(lines))
+        else:
+            finished = False
+            why = _find_exception("\n".join(lines)) or REASONS.get(status, status)
+        yield RunView(finished=finished, why=why, status=status, lines=new)
+        return
+
+
+def stop(lab: Lab, run: str, folder: Path | None) -> None:
     """Stop a run, and wait until its server has ended, so that the run can be resumed.
 
     Flower reports a run as stopped some seconds before its server's process has ended.
     """
     with suppress(InputError):  # it may have ended in the meantime
         lab.stop_run(run)
-    live, until = read_live(folder, run), time.monotonic() + STOP_LIMIT
+    live, until = folder and read_live(folder, run), time.monotonic() + STOP_LIMIT
     while live and server_is_alive(live) and time.monotonic() < until:
         time.sleep(POLL)
 
@@ -153,6 +193,26 @@ def _explain_end(lab: Lab, run: str, folder: Path, status: str) -> RunView:
     whose, lines = ("run", log) if log else ("SuperLink", lab.log_tail("superlink"))
     shown = "\n".join(lines.splitlines()[-SHOWN_LINES:])
     return RunView(live, False, why, log=f"The end of the {whose}'s log:\n{shown}")
+
+
+def _count_replies(log: str) -> tuple[bool, str]:
+    """Whether a completed run had a success, as far as its log shows it, and the replies' numbers.
+
+    Flower calls a run completed even if every reply of its clients was an error.
+    """
+    counts = [(int(good), int(bad)) for good, bad in _RECEIVED.findall(log)]
+    if not counts:
+        return True, ""
+    results, failures = (sum(each) for each in zip(*counts, strict=True))
+    rounds = f"{len(counts)} round{'s' if len(counts) > 1 else ''}"
+    if results:
+        return True, f"In {rounds} the server received {results} results and {failures} failures."
+    errors = _REPLY_ERROR.findall(log)
+    reason = f"The last error of a client: {errors[-1]}. " if errors else ""
+    return False, (
+        f"in {rounds} the server received no result and {failures} failures, so the model was "
+        f"never changed. {reason}The nodes' logs are in .federation/logs"
+    )
 
 
 def _find_exception(log: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cafe.errors import InputError
-from cafe.flower.lab import commands, processes, startup
+from cafe.flower.lab import app_settings, commands, processes, startup
 from cafe.flower.lab.paths import LabPaths, LabState
 from cafe.flower.lab.processes import Process
 from cafe.flower.lab.startup import TASKS, Say
@@ -119,24 +119,34 @@ class Lab:
         """The last lines of a process's log."""
         return self.paths.log_tail(name, lines)
 
-    def submit(self, **run_config: str | float | bool) -> str:
-        """Submit the folder's app; return the id of the run.
-
-        Args:
-            run_config: values that override those of ``[tool.flwr.app.config]`` in the app's
-                pyproject.toml; other keys are rejected.
-        """
+    def check_up(self) -> LabState:
+        """The state of the federation; raise InputError unless its SuperLink is running."""
         state = self._load_state()
         if not self.is_running("superlink"):
             raise InputError(
                 f"The SuperLink is not running. Start it: cafe federate up {self.paths.folder}."
             )
-        pairs = [f"{key}={json.dumps(value)}" for key, value in run_config.items()]
+        return state
+
+    def config(self) -> dict[str, app_settings.Value]:
+        """The keys that the app declares for its runs, and their values."""
+        return app_settings.read_config(self.paths.folder)
+
+    def submit(self, **run_config: str | float | bool) -> str:
+        """Submit the folder's app; return the id of the run.
+
+        Args:
+            run_config: values that override those of ``[tool.flwr.app.config]`` in the app's
+                pyproject.toml; an error names any other key.
+        """
+        state = self.check_up()
+        chosen = app_settings.check_config(self.config(), run_config)
+        pairs = [f"{key}={json.dumps(value)}" for key, value in chosen.items()]
         given = ["--run-config", " ".join(pairs)] if pairs else []
         answer = commands.call_flwr(
             self.paths, "run", str(self.paths.folder), commands.CONNECTION, *given
         )
-        state.run, state.output = answer["run-id"], str(run_config.get("folder", "")) or None
+        state.run, state.output = answer["run-id"], str(chosen.get(app_settings.FOLDER, "")) or None
         self.paths.save_state(state)
         return str(answer["run-id"])
 
@@ -149,9 +159,10 @@ class Lab:
         """Stop a run; the federation stays up."""
         commands.call_flwr(self.paths, "stop", run, commands.CONNECTION)
 
-    def run_log(self, run: str, lines: int = 25) -> str:
-        """The last lines of a run's log; empty if the SuperLink does not answer."""
-        return "\n".join(commands.run_log(self.paths, run).splitlines()[-lines:])
+    def run_log(self, run: str, lines: int | None = 25) -> str:
+        """The last lines of a run's log, or all; empty if the SuperLink does not answer."""
+        found = commands.run_log(self.paths, run).splitlines()
+        return "\n".join(found if lines is None else found[-lines:])
 
     def node_statuses(self) -> dict[str, str]:
         """The SuperLink's status (online, offline and so on) of each node, by Flower's id."""

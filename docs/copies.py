@@ -1,16 +1,14 @@
-"""Copy the text of other files into pages, so that pages are complete wherever they are read.
+"""Copies of other files in pages, so that a page is complete wherever it is read.
 
-    python docs/inlined.py
+A page names a file in a comment. Everything up to ``<!-- end -->`` is a copy of the file. The
+headings of a Markdown file start at the second level; any other file becomes a block of code. A
+part of a file is named by texts of its lines:
 
-A page names a file in a comment, and everything up to the next ``<!-- end -->`` is replaced by the
-file's text. The headings of a Markdown file start at the second level; any other file becomes a
-block of code. A part of a file is named by texts of its lines:
-
-    <!-- inlined: examples/scenario.toml from "[policy]" to "[run]" -->
+    <!-- copy: examples/scenario.toml from "[policy]" to "[run]" -->
     <!-- end -->
 
-The first line of the part contains the text after ``from``. The part ends before the line that
-contains the text after ``to``. ``tests/test_docs.py`` fails if a copy is out of date.
+The first line of the part contains the text after ``from``. The part ends before the next line that
+contains the text after ``to``.
 """
 
 from __future__ import annotations
@@ -19,9 +17,8 @@ import re
 from os.path import relpath
 from pathlib import Path
 
-DOCS = Path(__file__).parent
 BLOCK = re.compile(
-    r'^<!-- inlined: (?P<path>\S+?)(?: from "(?P<start>[^"]+)")?(?: to "(?P<end>[^"]+)")? -->\n'
+    r'^<!-- copy: (?P<path>\S+?)(?: from "(?P<start>[^"]+)")?(?: to "(?P<end>[^"]+)")? -->\n'
     r"(?P<body>.*?)^<!-- end -->$",
     re.MULTILINE | re.DOTALL,
 )
@@ -40,17 +37,17 @@ _HEADING = re.compile(r"^(#+)(?= )", re.MULTILINE)
 _FENCE = re.compile(r"^(```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
-def renewed(page: Path) -> str:
-    """The text of a page with current copies."""
+def with_copies(text: str, page: Path) -> str:
+    """The text of a page with current copies of the files that it names."""
 
     def copy(found: re.Match[str]) -> str:
         path = page.parent / found["path"]
-        text = _part(path.read_text(encoding="utf-8"), found["start"], found["end"])
-        body = _markdown(text, path, page) if path.suffix == ".md" else _code(text, path)
+        part = _part(path.read_text(encoding="utf-8"), found["start"], found["end"])
+        body = _markdown(part, path, page) if path.suffix == ".md" else _code(part, path)
         head = found[0].splitlines()[0]
         return f"{head}\n{body}<!-- end -->"
 
-    return BLOCK.sub(copy, page.read_text(encoding="utf-8"))
+    return BLOCK.sub(copy, text)
 
 
 def _part(text: str, start: str | None, end: str | None) -> str:
@@ -64,7 +61,7 @@ def _part(text: str, start: str | None, end: str | None) -> str:
 
 def _code(text: str, path: Path) -> str:
     language = LANGUAGES.get(path.suffix, path.name.lower())
-    return f"```{language}\n{text.rstrip()}\n```\n"
+    return f"\n```{language}\n{text.rstrip()}\n```\n\n"
 
 
 def _markdown(text: str, path: Path, page: Path) -> str:
@@ -81,16 +78,3 @@ def _markdown(text: str, path: Path, page: Path) -> str:
     for i in prose:
         pieces[i] = _LINK.sub(link, _HEADING.sub(rf"{deeper}\1", pieces[i]))
     return f"\n{''.join(pieces)}\n\n"
-
-
-def main() -> None:
-    """Renew all pages."""
-    for page in sorted(DOCS.rglob("*.md")):
-        text = renewed(page)
-        if text != page.read_text(encoding="utf-8"):
-            page.write_text(text, encoding="utf-8")
-            print(f"Renewed {page.relative_to(DOCS)}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,52 @@
+"""Help pages: how a verb's page is printed, and the examples at its end."""
+
+from __future__ import annotations
+
+import click
+from typer.core import TyperCommand
+
+# By verb; each example is a line that says what it does, then the command.
+EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
+    "plan": (
+        ("Least time to a given accuracy, for the clients in a file:",
+         "--federation federation.csv"),
+        ("50 equal clients, at least 95 % of rounds successful:",
+         "--clients 50 --mean 8 --at-least success_probability=0.95"),
+        ("Your own prices of waste and broadcasts, in seconds of age:",
+         "--federation federation.csv --waste-price 0.1 --broadcast-price 5"),
+    ),
+    "expect": (
+        ("What quorum 10 and a deadline of 5 s will cost:",
+         "--federation federation.csv --quorum 10 --deadline 5"),
+        ("50 equal clients that take 8 s on average:",
+         "--clients 50 --mean 8 --quorum 25 --deadline 10"),
+    ),
+    "frontier": (
+        ("The choices to pick from, and a picture of them:",
+         "--federation federation.csv --plot frontier.svg"),
+        ("50 equal clients, with quorum 10:", "--clients 50 --mean 8 --quorum 10"),
+    ),
+    "fit": (
+        ("Fit a log and write the clients to a file for cafe plan:",
+         "responses.csv --output federation.csv"),
+        ("Show how well the families fit:", "responses.csv --plot fit.svg"),
+    ),
+}  # fmt: skip
+
+
+def epilog(verb: str) -> str | None:
+    """The examples of a verb as text; its first line keeps click from joining the others."""
+    if verb not in EXAMPLES:
+        return None
+    lines = [
+        line for says, options in EXAMPLES[verb] for line in (says, f"  cafe {verb} {options}")
+    ]
+    return "\n".join(["\b", "Examples:", *lines])
+
+
+class Verb(TyperCommand):
+    """A command whose help page is plain text: typer marks brackets with a backslash for rich."""
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The help page."""
+        return super().get_help(ctx).replace("\\[", "[")

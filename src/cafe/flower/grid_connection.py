@@ -1,0 +1,72 @@
+"""The connection to Flower's Grid that all wires share: nodes, messages and replies."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from flwr.app import Message
+from flwr.serverapp import Grid
+
+from cafe.flower.inbox import Inbox, RawReply
+from cafe.flower.retry import Retry
+
+GRACE = 5.0  # seconds that a message is kept after its deadline, for replies just before it
+LIFETIME = 12 * 3600.0  # seconds that a message is kept if it has no deadline
+
+
+class GridConnection:
+    """Sends messages through Flower's Grid and fetches replies. Clients are named by node ids.
+
+    Args:
+        grid: the Grid of the ServerApp.
+        max_bytes: how many bytes a reply may have.
+        arrays: how many arrays a well-formed reply has.
+        say: called with a sentence when the SuperLink answers with an error.
+    """
+
+    def __init__(
+        self, grid: Grid, max_bytes: int, arrays: int, say: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._grid = grid
+        # One for each kind of request, so that successes of one do not hide failures of another.
+        self._listing, self._pushing = Retry(say), Retry(say)
+        self._inbox = Inbox(grid, max_bytes, arrays, Retry(say))
+
+    @property
+    def limited(self) -> bool:
+        """Whether the download of a reply stops when it is too large."""
+        return self._inbox.limited
+
+    def present(self) -> Sequence[str]:
+        """The ids of the nodes that are online according to the SuperLink."""
+        return sorted(f"{node}" for node in self._listing.call(self._grid.get_node_ids))
+
+    def push(self, ready: list[Message]) -> Sequence[str | None]:
+        """Send messages: a ticket for each, None if sending failed."""
+        if not ready:
+            return []
+        # A retry pushes the same messages: the SuperLink ignores those that it already has.
+        tickets = self._pushing.call(lambda: list(self._grid.push_messages(ready)))
+        if len(tickets) != len(ready):  # the simulation leaves out messages that it did not store
+            sent = {*tickets}
+            ids = [message.metadata.message_id for message in ready]
+            tickets = [name if name in sent else "" for name in ids]
+        return [ticket or None for ticket in tickets]
+
+    def fetch(self, tickets: Collection[str]) -> Iterator[RawReply]:
+        """Yield the replies that have arrived, one by one to save memory."""
+        return self._inbox.fetch(tickets)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for a number of seconds."""
+        time.sleep(seconds)
+
+    def clock(self) -> float:
+        """Seconds on a clock that is never set back."""
+        return time.monotonic()
+
+
+def time_to_live(seconds: float | None) -> float:
+    """Seconds that the SuperLink keeps a message whose reply is awaited for some seconds."""
+    return LIFETIME if seconds is None else seconds + GRACE

@@ -1,0 +1,1 @@
+"""Softmax regression as a Flower app that knows nothing of CAFe."""

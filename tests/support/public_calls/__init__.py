@@ -1,0 +1,21 @@
+"""One valid call of each public function, and the kind of each of its parameters."""
+
+from __future__ import annotations
+
+from tests.support.public_calls import (
+    data_calls,
+    file_calls,
+    planning_calls,
+    policy_calls,
+    run_calls,
+    theory_calls,
+)
+
+ENTRIES = [
+    *planning_calls.ENTRIES,
+    *run_calls.ENTRIES,
+    *policy_calls.ENTRIES,
+    *data_calls.ENTRIES,
+    *theory_calls.ENTRIES,
+    *file_calls.ENTRIES,
+]

@@ -235,7 +235,8 @@ class _Search:
 
         u moves with v along the ridge of the posterior.
         """
-        steps = spacing * np.arange(-round(6 / spacing), round(6 / spacing) + 1)
+        reach = round(6 / spacing)
+        steps = np.asarray(spacing * np.arange(-reach, reach + 1), dtype=float)
         deviation = np.sqrt(found.vv)
         tilt = found.uv / found.vv
         heights = np.array(
@@ -245,7 +246,7 @@ class _Search:
             ]
         )
         weight = np.exp(heights - heights.max(axis=0))
-        return steps, weight / weight.sum(axis=0)
+        return steps, np.asarray(weight / weight.sum(axis=0))
 
 
 def _guess(sums: ClientSums) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import statistics
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -83,3 +84,62 @@ def test_soak_lost_no_jobs_and_its_books_agree() -> None:
         weights = [job.coefficient or 0.0 for job in used if job.merged == version]
         assert math.isclose(sum(weights), 1.0)
     assert math.isfinite(found["accuracy"])
+
+
+def load_module(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_availability_page_follows_from_its_rows() -> None:
+    summarise = load_module(STUDIES / "availability" / "summarise.py")
+    assert summarise.page(summarise.read_rows()) == (
+        STUDIES / "availability" / "README.md"
+    ).read_text(encoding="utf-8")
+
+
+def test_availability_claims_hold() -> None:
+    summarise = load_module(STUDIES / "availability" / "summarise.py")
+    rows = summarise.read_rows()
+    quiet = [row["loss"] for row in rows if not row["warnings"]]
+    assert len(quiet) > 60
+    assert statistics.median(quiet) <= 0.05
+    assert max(quiet) <= 0.15
+    within = [row for row in rows if not row["extrapolates"]]
+    for figure in summarise.FIGURES:
+        assert 0.8 <= summarise.covered(within, figure) <= 1.0, figure
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("family", "censoring", "availability", "uneven"),
+    [
+        ("exponential", 0.3, 0.7, 0.0),
+        ("weibull", 0.5, 0.5, 0.0),
+        ("lognormal", 0.1, 0.8, 1.0),
+        ("lognormal", 0.3, 1.0, 0.0),
+        ("gamma", 0.1, 0.9, 0.0),
+    ],
+)
+def test_plan_from_a_fit_is_nearly_the_best(
+    family: str, censoring: float, availability: float, uneven: float
+) -> None:
+    """A reduced grid, with a seed that the stored rows do not have."""
+    measure = load_module(STUDIES / "availability" / "measure.py")
+    row = measure.measure(family, censoring, availability, 3, uneven)
+    assert row["loss"] < 0.05
+    low, high = row["availability_interval"]
+    assert abs(row["fitted_availability"] - availability) < 0.1
+    assert low - 0.02 <= row["fitted_availability"] <= high + 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["weibull", "gamma"])
+def test_plan_that_cannot_be_known_warns(family: str) -> None:
+    measure = load_module(STUDIES / "availability" / "measure.py")
+    row = measure.measure(family, 0.8, 0.5, 3)
+    assert any("told from slow ones" in warning for warning in row["warnings"])

@@ -32,8 +32,15 @@ def test_few_reports_are_pointed_out() -> None:
     few = cafe.fit([1.0, 2.0, NAN], deadline=3.0)
     assert any("only 2 reports" in each for each in few.warnings)
     rng = np.random.default_rng(1)
-    many = cafe.fit(rng.exponential(size=200))
+    times = rng.exponential(size=200)
+    many = cafe.fit(np.where(times <= 3.0, times, NAN), deadline=3.0)
     assert many.warnings == ()
+
+
+def test_sentences_about_the_log_come_first() -> None:
+    found = cafe.fit([1.0, 2.0, 1.5, 1.2, 3.0, 2.2])
+    assert "No row is a missed deadline" in found.warnings[0]
+    assert "only 6 reports" in found.warnings[1]
 
 
 def test_clients_without_reports_are_named() -> None:

@@ -20,7 +20,7 @@ from cafe.fitting.families import (
     estimated_parameters,
 )
 from cafe.fitting.log_files import open_log
-from cafe.fitting.log_interpretation import ResponseLog
+from cafe.fitting.log_interpretation import ParsedLog
 from cafe.fitting.log_reading import read_log
 from cafe.fitting.log_warnings import warn_without_misses
 from cafe.fitting.observations import Observations
@@ -186,7 +186,7 @@ class Fit:
 
 
 def fit(
-    observations: Observations | ResponseLog | str | Path | ArrayLike | Any,
+    observations: Observations | ParsedLog | str | Path | ArrayLike | Any,
     deadline: ArrayLike | str | None = None,
     client: ArrayLike | Sequence[str] | str | None = None,
     families: str | Sequence[str] | None = None,
@@ -264,15 +264,15 @@ def fit(
     return Fit(tuple(candidates), skipped, seen, criterion, warnings)
 
 
-def _log(given: Any, deadline: Any, client: Any, columns: dict[str, str | None]) -> ResponseLog:
+def _log(given: Any, deadline: Any, client: Any, columns: dict[str, str | None]) -> ParsedLog:
     """The log that is given, read from a file or a table, or made of arrays."""
-    if isinstance(given, Observations | ResponseLog):
+    if isinstance(given, Observations | ParsedLog):
         if any(each is not None for each in (deadline, client, *columns.values())):
             raise InputError(
                 "deadline and client must be left out if Observations are given, which already "
                 "contain them. So must seconds, unit, sent and received."
             )
-        return given if isinstance(given, ResponseLog) else ResponseLog(given, "")
+        return given if isinstance(given, ParsedLog) else ParsedLog(given, "")
     if isinstance(given, str | Path) or open_log(given) is not None:
         for name, value in (("client", client), ("deadline", deadline)):
             if not (value is None or isinstance(value, str | int | float)):
@@ -286,7 +286,7 @@ def _log(given: Any, deadline: Any, client: Any, columns: dict[str, str | None])
             f"{named[0]} names a column or a unit of a log. Got it with plain response times, "
             "which are in seconds: leave it out, or pass a dictionary of columns."
         )
-    return ResponseLog(Observations(given, deadline, client), "")
+    return ParsedLog(Observations(given, deadline, client), "")
 
 
 def _names(families: str | Sequence[str] | None, sample: CensoredSample) -> list[str]:

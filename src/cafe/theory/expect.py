@@ -99,7 +99,7 @@ class Expectation:
 
     @property
     def everybody_probability(self) -> float:
-        """Pr(all invited clients report). If it is large, a fixed round length T is a poor model."""
+        """Pr(all invited clients report); if it is large, a round length of T is a poor model."""
         return self.setting.turnout.all_report
 
     @property
@@ -310,7 +310,8 @@ class Expectation:
 
 SCALARS = (
     "quorum", "deadline", "waste", "processing_waste", "broadcasts", "messages", "age",
-    "normalised_age", "success_probability", "expected_reports", "reports_per_update", "worst_age", "round_duration",
+    "normalised_age", "success_probability", "expected_reports", "reports_per_update",
+    "worst_age", "round_duration",
     "update_interval", "client_seconds", "waste_per_round", "waste_per_gradient", "waste_per_time",
     "processing_waste_per_round", "processing_waste_per_gradient", "processing_waste_per_time",
     "absent_waste", "agu_waste", "agu_waste_union", "everybody_probability", "mean_share", "bias",

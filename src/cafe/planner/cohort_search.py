@@ -137,7 +137,7 @@ def _pairs(cohort: Size, target: Size, least: int, clients: int) -> Iterable[Pai
         cohorts = np.geomspace(least, clients, points).round().astype(int).tolist()
     for c in sorted(set(cohorts)):
         if target == "auto":
-            targets: list[int | None] = sorted({max(round(part * c), least) for part in PARTS})
+            targets: list[int | None] = [*sorted({max(round(part * c), least) for part in PARTS})]
         else:
             targets = [c if target == "all" else None if target is None else int(target)]
         for k in targets:

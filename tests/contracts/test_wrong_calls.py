@@ -28,9 +28,10 @@ NOT_CALLED = {
     },
     "enumerations": {"Carry", "Fate", "Verdict"},
     "results that CAFe makes": {
-        "ClientFits", "Curve", "Dataset", "Duration", "Expectation", "FamilyFit", "Fit", "Frontier",
+        "ClientFits", "CohortTurnout", "Curve", "Dataset", "Duration", "Expectation", "FamilyFit",
+        "Fit", "Frontier",
         "History", "Levels", "LocalSteps", "Optimum", "Outcome", "Plan", "PlannedRun", "Registered",
-        "ResponseLog", "Result", "Rival", "Robustness", "RunProgress", "Scenario", "Score",
+        "ParsedLog", "Result", "Rival", "Robustness", "RunProgress", "Scenario", "Score",
         "TimeOfDay", "TimeTest", "Turnout", "Variance",
     },
     "what decisions see": {"Closed", "Jobs", "Ledger", "Reports", "Waiting"},

@@ -264,7 +264,7 @@ MISTAKES = {
     "goal and prices": (f"{PLAN} --goal time", "belong to --goal j"),
     "mean and rate": ("plan --clients 5 --rate 1 --mean 1", "not both: the rate is 1 / mean"),
     "negative mean": ("plan --clients 5 --mean -1", "mean must be positive"),
-    "noise ratio of 0": ("plan --clients 5 --mean 1 --noise-ratio 0", "finite number above 0"),
+    "noise ratio of 0": ("plan --clients 5 --mean 1 --noise-ratio 0", "must be a positive number"),
     "constants without a gap": ("plan --clients 5 --mean 1 --smoothness 1", "require --gap"),
     "negative price": (f"{PLAN} --waste-price -1", "waste price must be a number, 0 or more"),
     "unknown limit": (f"{PLAN} --at-most wast=3", "Did you mean 'waste'"),

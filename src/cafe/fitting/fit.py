@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cafe.errors import InputError, did_you_mean
+from cafe.errors import InputError, check_choice, did_you_mean, shorten
 from cafe.fitting.censored_sample import CensoredSample
 from cafe.fitting.families import (
     FAMILY_FITTERS,
@@ -233,9 +233,7 @@ def fit(
     columns = {"seconds": seconds, "unit": unit, "sent": sent, "received": received}
     log = _log(observations, deadline, client, columns)
     seen = log.observations
-    if criterion not in _CRITERIA:
-        hint = did_you_mean(str(criterion), _CRITERIA)
-        raise InputError(f"criterion must be 'aic' or 'bic'. Got {criterion!r}. {hint}")
+    check_choice("criterion", criterion, _CRITERIA)
     sample = CensoredSample.of(seen)
     if not sample.reports.seconds.size:
         raise InputError(
@@ -293,9 +291,11 @@ def _names(families: str | Sequence[str] | None, sample: CensoredSample) -> list
     """The families to try; a constant only if all times are equal, because it fits no others."""
     if families is None:
         return [name for name in FAMILY_FITTERS if name != "constant" or all_times_equal(sample)]
+    if not isinstance(families, str | Sequence):
+        raise InputError(f"families must be names of families. Got {shorten(families)}.")
     names = [families] if isinstance(families, str) else list(families)
     for name in names:
-        if name not in FAMILY_FITTERS:
+        if not isinstance(name, str) or name not in FAMILY_FITTERS:
             raise InputError(
                 f"There is no family '{name}' to fit. {did_you_mean(name, FAMILY_FITTERS)}"
             )

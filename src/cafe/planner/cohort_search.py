@@ -34,7 +34,7 @@ Size = int | Literal["auto", "all"] | None
 
 def check_size(name: str, value: Size, clients: int) -> None:
     """Raise an error unless a size is a whole number, ``"auto"``, ``"all"`` or None."""
-    if value is None or value in ("auto", "all"):
+    if value is None or (isinstance(value, str) and value in ("auto", "all")):
         return
     if isinstance(value, str):
         hint = did_you_mean(value, ["auto", "all"])

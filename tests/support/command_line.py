@@ -18,7 +18,6 @@ class Run:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._monkeypatch, self._capsys = monkeypatch, capsys
-        monkeypatch.delenv("COLUMNS", raising=False)  # xdist sets it in its workers
         self.code, self.out, self.err = 0, "", ""
 
     def __call__(self, command: str) -> Run:

@@ -13,6 +13,9 @@ import pytest
 hypothesis.settings.register_profile("cafe", deadline=None)
 hypothesis.settings.load_profile("cafe")
 
+# xdist tells its workers the width of the terminal. Printed tables must not depend on it.
+os.environ.pop("COLUMNS", None)
+
 # A folder beside the project, if there is one.
 _BESIDE = Path(__file__).parents[2] / "shared" / "data"
 if "CAFE_DATA" not in os.environ and _BESIDE.is_dir():

@@ -264,7 +264,7 @@ MISTAKES = {
     "goal and prices": (f"{PLAN} --goal time", "belong to --goal j"),
     "mean and rate": ("plan --clients 5 --rate 1 --mean 1", "not both: the rate is 1 / mean"),
     "negative mean": ("plan --clients 5 --mean -1", "mean must be positive"),
-    "noise ratio of 0": ("plan --clients 5 --mean 1 --noise-ratio 0", "finite number above 0"),
+    "noise ratio of 0": ("plan --clients 5 --mean 1 --noise-ratio 0", "must be a positive number"),
     "constants without a gap": ("plan --clients 5 --mean 1 --smoothness 1", "require --gap"),
     "negative price": (f"{PLAN} --waste-price -1", "waste price must be a number, 0 or more"),
     "unknown limit": (f"{PLAN} --at-most wast=3", "Did you mean 'waste'"),
@@ -325,3 +325,50 @@ def test_bad_files_are_refused(
     assert words in ran.err
     assert "Traceback" not in ran.err
     assert not (tmp_path / "out.csv").exists(), "nothing is half done"
+
+
+def test_expect_with_a_cohort(run: Run) -> None:
+    """Equal clients: a cohort of 20 is a federation of 20, but a client is invited 1 time in 5."""
+    given = "--rate 1 --quorum 8 --deadline 0.7"
+    found = run.json(f"expect --clients 100 {given} --cohort 20 --target 12")
+    alone = run.json(f"expect --clients 20 {given} --target 12")
+    assert (found["cohort"], found["target"]) == (20, 12)
+    for name in ("success_probability", "waste", "processing_waste", "round_duration", "messages"):
+        assert found[name] == pytest.approx(alone[name], rel=1e-7), name
+    assert found["age"] > 4 * alone["age"]
+    closing = run.json(f"expect --clients 100 {given} --cohort 20 --close-when-all")
+    assert closing["target"] == 20
+    out = run(f"expect --clients 100 {given} --cohort 20 --target 12").out
+    assert "quorum 8, deadline 0.7, cohort 20, target 12 for 100 clients" in out
+
+
+@pytest.mark.slow
+def test_plan_with_a_target_invites_spare_clients(run: Run) -> None:
+    priced = "plan --clients 60 --rate 1 --waste-price 3 --broadcast-price 5"
+    made = run.json(f"{priced} --target 10")
+    assert made["target"] == 10
+    assert 10 < made["cohort"] < 60
+    out = run(f"{priced} --target 10").out
+    assert f"Invite {made['cohort']} of 60 clients, close at 10 reports" in " ".join(out.split())
+    assert f"cohort={made['cohort']}, target=10)" in " ".join(out.split())
+    assert run.json(f"{priced} --cohort 15 --target all")["target"] == 15
+    assert run.json(f"{priced} --cohort auto --at-most cohort=20")["cohort"] <= 20
+    points = run.json("frontier --clients 60 --rate 1 --cohort 12 --target 8")
+    assert all(point["age"] > 0 for point in points)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (PLAN + " --cohort some", "--cohort must be a whole number, auto or all. Got 'some'"),
+        (PLAN + " --cohort 90", "from 1 to the number of clients (50)"),
+        (
+            "expect --clients 9 --rate 1 --quorum 3 --deadline 1 --cohort 2",
+            "The cohort must be a whole number from the quorum (3)",
+        ),
+    ],
+)
+def test_wrong_cohorts_are_explained(run: Run, command: str, message: str) -> None:
+    refused = run(command)
+    assert refused.code == 2
+    assert message in " ".join(refused.err.split())

@@ -28,9 +28,11 @@ NOT_CALLED = {
     },
     "enumerations": {"Carry", "Fate", "Verdict"},
     "results that CAFe makes": {
-        "ClientFits", "Curve", "Dataset", "Duration", "Expectation", "FamilyFit", "Fit", "Frontier",
+        "ClientFits", "CohortTurnout", "Curve", "Dataset", "Duration", "Expectation", "FamilyFit",
+        "Fit", "Frontier",
         "History", "Levels", "LocalSteps", "Optimum", "Outcome", "Plan", "PlannedRun", "Registered",
-        "Result", "Rival", "Robustness", "RunProgress", "Scenario", "Score", "Turnout", "Variance",
+        "ParsedLog", "Result", "Rival", "Robustness", "RunProgress", "Scenario", "Score",
+        "TimeOfDay", "TimeTest", "Turnout", "Variance",
     },
     "what decisions see": {"Closed", "Jobs", "Ledger", "Reports", "Waiting"},
     "answers of decisions, which rounds/answer_checks.py checks": {
@@ -44,7 +46,6 @@ NOT_CALLED = {
         "DropAll", "KeepRunning", "Mean", "Median", "Sum", "load_digits", "parquet_possible",
         "recipes", "registered",
     },
-    "covered in tests/fitting": {"fit"},
 }  # fmt: skip
 
 

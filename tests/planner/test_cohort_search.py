@@ -52,9 +52,9 @@ def test_no_cohort_beats_the_plan_for_a_target() -> None:
     assert made.cost <= 1.005 * best
     assert made.target == 8
     assert made.cohort > 8
-    reached = made.expected.setting.target_turnout
-    assert reached is not None
-    assert reached.success >= 0.9
+    planned = made.expected.setting.target_turnout
+    assert planned is not None
+    assert planned.success >= 0.9
 
 
 @pytest.mark.slow

@@ -47,26 +47,27 @@ def test_every_cohort_and_every_outcome(name: str, cohort: int) -> None:
                     used[k] += chance * (yes and n >= quorum)
                     share[k] += chance * (yes and n >= quorum) / max(n, 1)
                     given[k] += chance * (n - yes >= quorum - 1)
-        n = np.arange(cohort + 1.0)
+        count = np.arange(cohort + 1.0)
         found = turnout_of(chances, cohort, quorum)
-        close = {"rel": 1e-10, "abs": 1e-300}
-        assert found.success == pytest.approx(masses[quorum:].sum(), **close)
+        assert found.success == pytest.approx(masses[quorum:].sum(), rel=1e-10, abs=1e-300)
         assert found.failure == pytest.approx(masses[:quorum].sum(), rel=1e-10, abs=1e-15)
-        assert found.mean == pytest.approx(float(n @ masses), **close)
-        assert found.mean_missing == pytest.approx(float((cohort - n) @ masses), **close)
-        assert found.all_report == pytest.approx(masses[-1], **close)
+        assert found.mean == pytest.approx(float(count @ masses), rel=1e-10, abs=1e-300)
+        assert found.mean_missing == pytest.approx(
+            float((cohort - count) @ masses), rel=1e-10, abs=1e-300
+        )
+        assert found.all_report == pytest.approx(masses[-1], rel=1e-10, abs=1e-300)
         assert found.reports_when_failed == pytest.approx(
-            float((n * masses)[:quorum].sum()), rel=1e-10, abs=1e-15
+            float((count * masses)[:quorum].sum()), rel=1e-10, abs=1e-15
         )
         assert found.missing_when_failed == pytest.approx(
-            float(((cohort - n) * masses)[:quorum].sum()), rel=1e-10, abs=1e-14
+            float(((cohort - count) * masses)[:quorum].sum()), rel=1e-10, abs=1e-14
         )
-        inverse = float((masses[1:] / n[1:])[quorum - 1 :].sum())
-        assert found.inverse_reports == pytest.approx(inverse, **close)
-        assert found.participation == pytest.approx(used, **close)
-        assert found.share == pytest.approx(share, **close)
-        assert found.used == pytest.approx(used.sum(), **close)
-        assert found.others_suffice == pytest.approx(given * 6 / cohort, **close)
+        inverse = float((masses[1:] / count[1:])[quorum - 1 :].sum())
+        assert found.inverse_reports == pytest.approx(inverse, rel=1e-10, abs=1e-300)
+        assert found.participation == pytest.approx(used, rel=1e-10, abs=1e-300)
+        assert found.share == pytest.approx(share, rel=1e-10, abs=1e-300)
+        assert found.used == pytest.approx(used.sum(), rel=1e-10, abs=1e-300)
+        assert found.others_suffice == pytest.approx(given * 6 / cohort, rel=1e-10, abs=1e-300)
         values, seen = found.distribution
         assert seen == pytest.approx(masses[values.astype(int)], rel=1e-9, abs=1e-15)
 

@@ -323,16 +323,17 @@ def test_turnout_of_a_federation_agrees_with_simulation(game: Game) -> None:
     came = played.came.sum(axis=1)
     game.agree(found.success, played.success)
     game.agree(found.failure, failed)
-    game.agree(found.all_report, came == game.federation.clients)
+    game.agree(found.all_report, came == game.invited)
     game.agree(found.mean, came)
-    game.agree(found.mean_missing, game.federation.clients - came)
+    game.agree(found.mean_missing, game.invited - came)
     game.agree(found.reports_when_failed, came * failed)
-    game.agree(found.missing_when_failed, (game.federation.clients - came) * failed)
+    game.agree(found.missing_when_failed, (game.invited - came) * failed)
     game.agree(found.inverse_reports, played.success / np.maximum(came, 1))
     others = came[:, None] - played.came
     by_client = game.federation.by_client
-    game.agree(by_client(found.others_suffice), others >= game.quorum - 1)
-    game.agree(by_client(found.others_fall_short), others < game.quorum - 1)
+    if game.cohort is None:  # with a cohort they are those of an invited client
+        game.agree(by_client(found.others_suffice), others >= game.quorum - 1)
+        game.agree(by_client(found.others_fall_short), others < game.quorum - 1)
     counts = played.came * played.success[:, None]
     game.agree(by_client(found.participation), counts)
     game.agree(by_client(found.share), counts / np.maximum(came, 1)[:, None])

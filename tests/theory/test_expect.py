@@ -34,8 +34,10 @@ def test_other_quantities_agree_with_simulation(game: Game) -> None:
 
 def test_parts_add_up_to_wholes(game: Game) -> None:
     found = game.expected
-    assert found.share_by_client.sum() == pytest.approx(found.success_probability, rel=1e-11)
-    assert found.mean_share == pytest.approx(found.share_by_client.mean(), rel=1e-11)
+    # With a cohort and a target, shares are interpolated between some numbers of ready clients.
+    close = 1e-11 if game.cohort is None or game.target is None else 1e-6
+    assert found.share_by_client.sum() == pytest.approx(found.success_probability, rel=close)
+    assert found.mean_share == pytest.approx(found.share_by_client.mean(), rel=close)
     used = found.participation_by_client.sum()
     assert used == pytest.approx(found.reports_per_update * found.success_probability, rel=1e-11)
     assert found.broadcasts * found.success_probability == pytest.approx(1.0)

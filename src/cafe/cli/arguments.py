@@ -39,8 +39,10 @@ def make_federation(
 
 def parse_size(option: str, given: str | None) -> Size:
     """``"130"`` as 130; ``"auto"`` and ``"all"`` as they are."""
-    if given is None or given == "auto" or given == "all":
-        return given
+    words: dict[str | None, Size] = {None: None, "auto": "auto", "all": "all"}
+    if given in words:
+        return words[given]
+    assert given is not None
     try:
         return int(given.replace(",", ""))
     except ValueError:

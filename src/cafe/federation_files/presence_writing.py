@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cafe.errors import FileError, InputError
+from cafe.errors import FileError, InputError, check_path, check_type
 from cafe.federation import Federation
 from cafe.federation_files.clients_csv_writing import write_federation
 from cafe.files import writing
@@ -38,7 +38,9 @@ def write_federation_by_hour(
         >>> cafe.load_federation("hours.toml").steady.availability
         0.5
     """
-    path = Path(path)
+    path = check_path("path", path)
+    check_type("federation", federation, Federation, "a cafe.Federation")
+    clients = check_path("clients", clients)
     if path.suffix.lower() != ".toml":
         raise FileError(
             path,
@@ -48,7 +50,7 @@ def write_federation_by_hour(
     if not isinstance(presence, ByHour):
         raise InputError(f"The federation must have a presence by hour. Got {presence!r:.60}.")
     write_federation(replace(federation, presence=None), clients, names)
-    beside = Path(os.path.relpath(Path(clients).resolve(), path.resolve().parent)).as_posix()
+    beside = Path(os.path.relpath(clients.resolve(), path.resolve().parent)).as_posix()
     with writing(path) as file:
         file.write(
             "[federation]\n"

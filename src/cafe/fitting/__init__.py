@@ -1,7 +1,7 @@
 """Fit latency distributions to observed response times, some of them cut off by a deadline."""
 
 from cafe.fitting.fit import FamilyFit, Fit, fit
-from cafe.fitting.log_interpretation import ResponseLog
+from cafe.fitting.log_interpretation import ParsedLog
 from cafe.fitting.log_reading import read_log, read_observations
 from cafe.fitting.observations import Observations
 from cafe.fitting.pooling import ClientFits
@@ -13,7 +13,7 @@ __all__ = [
     "FamilyFit",
     "Fit",
     "Observations",
-    "ResponseLog",
+    "ParsedLog",
     "TimeOfDay",
     "TimeTest",
     "fit",

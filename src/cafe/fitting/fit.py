@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cafe.errors import InputError, did_you_mean
+from cafe.errors import InputError, check_choice, did_you_mean, shorten
 from cafe.fitting.censored_sample import CensoredSample
 from cafe.fitting.families import (
     FAMILY_FITTERS,
@@ -21,7 +21,7 @@ from cafe.fitting.families import (
     estimated_parameters,
 )
 from cafe.fitting.log_files import open_log
-from cafe.fitting.log_interpretation import ResponseLog
+from cafe.fitting.log_interpretation import ParsedLog
 from cafe.fitting.log_reading import read_log
 from cafe.fitting.log_warnings import warn_without_misses
 from cafe.fitting.observations import Observations
@@ -194,7 +194,7 @@ class Fit:
 
 
 def fit(
-    observations: Observations | ResponseLog | str | Path | ArrayLike | Any,
+    observations: Observations | ParsedLog | str | Path | ArrayLike | Any,
     deadline: ArrayLike | str | None = None,
     client: ArrayLike | Sequence[str] | str | None = None,
     families: str | Sequence[str] | None = None,
@@ -241,9 +241,7 @@ def fit(
     columns = {"seconds": seconds, "unit": unit, "sent": sent, "received": received}
     log = _log(observations, deadline, client, columns)
     seen = log.observations
-    if criterion not in _CRITERIA:
-        hint = did_you_mean(str(criterion), _CRITERIA)
-        raise InputError(f"criterion must be 'aic' or 'bic'. Got {criterion!r}. {hint}")
+    check_choice("criterion", criterion, _CRITERIA)
     sample = CensoredSample.of(seen)
     if not sample.reports.seconds.size:
         raise InputError(
@@ -272,15 +270,15 @@ def fit(
     return Fit(tuple(candidates), skipped, seen, criterion, warnings)
 
 
-def _log(given: Any, deadline: Any, client: Any, columns: dict[str, str | None]) -> ResponseLog:
+def _log(given: Any, deadline: Any, client: Any, columns: dict[str, str | None]) -> ParsedLog:
     """The log that is given, read from a file or a table, or made of arrays."""
-    if isinstance(given, Observations | ResponseLog):
+    if isinstance(given, Observations | ParsedLog):
         if any(each is not None for each in (deadline, client, *columns.values())):
             raise InputError(
                 "deadline and client must be left out if Observations are given, which already "
                 "contain them. So must seconds, unit, sent and received."
             )
-        return given if isinstance(given, ResponseLog) else ResponseLog(given, "")
+        return given if isinstance(given, ParsedLog) else ParsedLog(given, "")
     if isinstance(given, str | Path) or open_log(given) is not None:
         for name, value in (("client", client), ("deadline", deadline)):
             if not (value is None or isinstance(value, str | int | float)):
@@ -294,16 +292,18 @@ def _log(given: Any, deadline: Any, client: Any, columns: dict[str, str | None])
             f"{named[0]} names a column or a unit of a log. Got it with plain response times, "
             "which are in seconds: leave it out, or pass a dictionary of columns."
         )
-    return ResponseLog(Observations(given, deadline, client), "")
+    return ParsedLog(Observations(given, deadline, client), "")
 
 
 def _names(families: str | Sequence[str] | None, sample: CensoredSample) -> list[str]:
     """The families to try; a constant only if all times are equal, because it fits no others."""
     if families is None:
         return [name for name in FAMILY_FITTERS if name != "constant" or all_times_equal(sample)]
+    if not isinstance(families, str | Sequence):
+        raise InputError(f"families must be names of families. Got {shorten(families)}.")
     names = [families] if isinstance(families, str) else list(families)
     for name in names:
-        if name not in FAMILY_FITTERS:
+        if not isinstance(name, str) or name not in FAMILY_FITTERS:
             raise InputError(
                 f"There is no family '{name}' to fit. {did_you_mean(name, FAMILY_FITTERS)}"
             )

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from numbers import Real
 
-from cafe.errors import InputError, did_you_mean
+from cafe.errors import InputError, did_you_mean, shorten
 
 # The units of time in names and in the option unit, in seconds.
 UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -154,6 +155,9 @@ def recognise_columns(
     Raises:
         InputError: if a column is missing, or two columns could have the same meaning.
     """
+    for role, given in vars(options).items():
+        if given is not None and not isinstance(given, str | Real):
+            raise error(f"{role} must be text (--{role}). Got {shorten(given)}.")
     if options.unit is not None and options.unit not in UNITS:
         hint = did_you_mean(options.unit, UNITS)
         raise InputError(f"unit must be ms, s or min (--unit). Got {options.unit!r}. {hint}")

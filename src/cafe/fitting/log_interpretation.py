@@ -19,7 +19,7 @@ from cafe.wording import format_count
 
 
 @dataclass(frozen=True, eq=False)
-class ResponseLog:
+class ParsedLog:
     """A log that was read.
 
     Attributes:
@@ -41,7 +41,7 @@ class Interpretation:
     columns: LogColumns
     unit: str
 
-    def log(self, rows: LogRows) -> ResponseLog:
+    def log(self, rows: LogRows) -> ParsedLog:
         """The observations, a sentence about the columns, and warnings."""
         seconds, deadline, kept = self._times(rows)
         self._check(seconds, deadline, kept)
@@ -49,7 +49,7 @@ class Interpretation:
         seconds, more = LateReports(self.table, self.columns).replace(seconds, deadline, kept)
         names = [rows.names[i] for i in np.flatnonzero(kept)] if rows.names else None
         sent = self._sent(rows)
-        return ResponseLog(
+        return ParsedLog(
             Observations(
                 seconds[kept], deadline[kept], names, None if sent is None else sent[kept]
             ),

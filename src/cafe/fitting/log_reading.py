@@ -7,7 +7,7 @@ from pathlib import Path
 from cafe.errors import InputError
 from cafe.fitting.log_columns import ColumnOptions, recognise_columns
 from cafe.fitting.log_files import open_log
-from cafe.fitting.log_interpretation import Interpretation, ResponseLog
+from cafe.fitting.log_interpretation import Interpretation, ParsedLog
 from cafe.fitting.log_rows import collect_rows
 from cafe.fitting.observations import Observations
 
@@ -21,7 +21,7 @@ def read_log(
     unit: str | None = None,
     sent: str | None = None,
     received: str | None = None,
-) -> ResponseLog:
+) -> ParsedLog:
     r"""Read a log of response times, and say how it was read.
 
     Columns may have any order, and other columns are ignored. Columns with usual names are found

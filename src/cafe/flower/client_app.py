@@ -10,6 +10,7 @@ from typing import Any
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
+from cafe.errors import check_callable
 from cafe.flower import messages
 from cafe.flower.array_records import join_parts
 from cafe.live.client_work import ClientContext, Job, Train, work
@@ -38,6 +39,9 @@ def client(train: Train, *, evaluate: Evaluate | None = None) -> ClientApp:
         ...     return {"w": model["w"] + 1.0}
         >>> app = client(train)  # what client_app.py of a Flower app must define
     """
+    check_callable("train", train, "a function of a model and a job")
+    if evaluate is not None:
+        check_callable("evaluate", evaluate, "a function of a model and a job, or None")
     app = ClientApp()
 
     @app.train()

@@ -13,6 +13,7 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from cafe.controllers import Controller, display_name
+from cafe.errors import check_path
 from cafe.flower.grid import GridWire
 from cafe.live.model_layout import Layout
 from cafe.live.server import Model, ServerConfig, serve
@@ -53,6 +54,7 @@ def server(
     """
     if isinstance(policy, str):
         policy = build_policy({"name": policy}, TableLocation("server", "policy"))
+    check_path("folder", folder)
     configured = ServerConfig(policy, model, **more)
     app = ServerApp()
 

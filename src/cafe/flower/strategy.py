@@ -15,7 +15,15 @@ from flwr.serverapp.strategy import Result
 from flwr.serverapp.strategy import Strategy as FlowerStrategy
 
 from cafe.controllers import Controller, display_name
-from cafe.errors import InputError, check_positive, check_whole, is_finite_number
+from cafe.errors import (
+    InputError,
+    check_flag,
+    check_path,
+    check_positive,
+    check_type,
+    check_whole,
+    is_finite_number,
+)
 from cafe.flower.array_records import pack_arrays
 from cafe.flower.metrics_file import read_metrics_file
 from cafe.flower.stock_messages import RecordKeys, average_metrics
@@ -92,7 +100,15 @@ class Strategy(FlowerStrategy):
         **more: Any,
     ) -> None:
         check_names([*inspect.signature(Strategy).parameters][:-1], more)
-        if not is_finite_number(fraction_evaluate) or not 0 <= fraction_evaluate <= 1:
+        for name, key in (
+            ("weighted_by_key", weighted_by_key),
+            ("arrayrecord_key", arrayrecord_key),
+            ("configrecord_key", configrecord_key),
+        ):
+            check_type(name, key, str, "a text, the key of a record")
+        check_flag("overwrite", overwrite)
+        known = is_finite_number(fraction_evaluate) and not isinstance(fraction_evaluate, bool)
+        if not known or not 0 <= fraction_evaluate <= 1:
             raise InputError(
                 "fraction_evaluate must be a number from 0 to 1, the share of the clients that "
                 f"evaluate. Got {fraction_evaluate!r}."
@@ -109,7 +125,7 @@ class Strategy(FlowerStrategy):
         self._config = ServerConfig(policy, dict, updates=1, **more)
         if isinstance(policy, Policy):
             check_policy(policy)
-        self._folder, self._overwrite = Path(folder), overwrite
+        self._folder, self._overwrite = check_path("folder", folder), overwrite
         self._fraction, self._configure = float(fraction_evaluate), configure
         self._train_metrics = train_metrics_aggr_fn or average_metrics
         self._evaluate_metrics = evaluate_metrics_aggr_fn or average_metrics

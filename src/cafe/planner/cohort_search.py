@@ -34,7 +34,7 @@ Size = int | Literal["auto", "all"] | None
 
 def check_size(name: str, value: Size, clients: int) -> None:
     """Raise an error unless a size is a whole number, ``"auto"``, ``"all"`` or None."""
-    if value is None or value in ("auto", "all"):
+    if value is None or (isinstance(value, str) and value in ("auto", "all")):
         return
     if isinstance(value, str):
         hint = did_you_mean(value, ["auto", "all"])
@@ -137,7 +137,7 @@ def _pairs(cohort: Size, target: Size, least: int, clients: int) -> Iterable[Pai
         cohorts = np.geomspace(least, clients, points).round().astype(int).tolist()
     for c in sorted(set(cohorts)):
         if target == "auto":
-            targets: list[int | None] = sorted({max(round(part * c), least) for part in PARTS})
+            targets: list[int | None] = [*sorted({max(round(part * c), least) for part in PARTS})]
         else:
             targets = [c if target == "all" else None if target is None else int(target)]
         for k in targets:

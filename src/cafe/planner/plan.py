@@ -91,9 +91,10 @@ def plan(
 
         To get 10 reports in each round, invite more than 10 clients:
 
-        >>> found = cafe.plan(federation, waste_price=0.1, broadcast_price=1.0, target=10)
-        >>> found.cohort, found.target, round(found.expected.round_duration, 2)
-        (100, 10, 0.11)
+        >>> federation = cafe.Federation(clients=500, latency=cafe.LogNormal(mu=2.0, sigma=0.5))
+        >>> found = cafe.plan(federation, waste_price=1.0, broadcast_price=10.0, target=10)
+        >>> found.cohort, found.target, round(found.expected.round_duration, 1)
+        (31, 10, 5.8)
     """
     check_federation(federation)
     check_flag("close_when_all", close_when_all)
@@ -307,7 +308,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, object]:
         """The plan as plain values, ready for JSON."""
-        extra = {name: self.rules[name] for name in ("cohort", "target") if name in self.rules}
+        extra = {k: value for k, value in self.rules.items() if k in ("cohort", "target")}
         return {
             "quorum": self.quorum,
             "deadline": self.deadline,

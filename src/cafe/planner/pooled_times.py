@@ -39,5 +39,6 @@ def pooled_mean(federation: Federation) -> float:
         >>> float(cafe.planner.pooled_mean(federation))
         1.5
     """
+    check_federation(federation)
     means = np.broadcast_to(federation.latency.mean(), (federation.kinds,))
     return total(federation.number, means) / federation.clients

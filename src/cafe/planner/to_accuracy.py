@@ -7,7 +7,11 @@ from typing import Literal
 
 import numpy as np
 
-from cafe.errors import InputError, did_you_mean, is_finite_number
+from cafe.errors import (
+    check_choice,
+    check_not_negative,
+    check_positive,
+)
 from cafe.federation import Federation
 from cafe.latency.base import Floats
 from cafe.planner.pooled_times import pooled_quantile
@@ -48,23 +52,16 @@ class ToAccuracy:
     overhead: float | None = None
 
     def __post_init__(self) -> None:
-        if self.spend not in ("time", "client-seconds"):
-            hint = did_you_mean(self.spend, ["time", "client-seconds"])
-            raise InputError(
-                f"spend must be 'time' or 'client-seconds'. Got {self.spend!r}. {hint}"
+        check_choice("spend", self.spend, ["time", "client-seconds"])
+        if self.noise_ratio is not None:
+            why = (
+                ": it is the gradient noise divided by the heterogeneity of the clients. Leave it "
+                f"out if you do not know it; the plan then assumes {NOISE_RATIO:g}"
             )
-        ratio, overhead = self.noise_ratio, self.overhead
-        if ratio is not None and not (is_finite_number(ratio) and ratio > 0):
-            raise InputError(
-                f"The noise ratio must be a finite number above 0. Got {ratio!r}: it is the "
-                "gradient noise divided by the heterogeneity of the clients. Leave it out if you "
-                f"do not know it; the plan then assumes {NOISE_RATIO:g}."
-            )
-        if overhead is not None and not (is_finite_number(overhead) and overhead >= 0):
-            raise InputError(
-                f"A round's overhead must be a finite number of seconds, at least 0. Got "
-                f"{overhead!r}. Leave it out if you do not know it."
-            )
+            check_positive("The noise ratio", self.noise_ratio, why)
+        if self.overhead is not None:
+            why = ": it is in seconds. Leave it out if you do not know it"
+            check_not_negative("A round's overhead", self.overhead, why)
 
     def completed(self, federation: Federation) -> ToAccuracy:
         """The goal with every value that was left out replaced by its default."""

@@ -33,5 +33,5 @@ def broadcasts(turnout: Turnout | CohortTurnout) -> float:
         >>> round(broadcasts(turnout), 3)
         2.064
     """
-    check_type("turnout", turnout, Turnout, "a cafe.theory.Turnout")
+    check_type("turnout", turnout, (Turnout, CohortTurnout), "a cafe.theory.Turnout")
     return 1.0 / turnout.success if turnout.success > 0 else float("inf")

@@ -42,7 +42,7 @@ class CohortTurnout:
         >>> everyone = Turnout.of(federation, quorum=1, deadline=1.0)
         >>> turnout = CohortTurnout(everyone, cohort=2, quorum=2)
         >>> round(turnout.mean, 3), round(turnout.success, 3)
-        (1.261, 0.38)
+        (1.26, 0.379)
     """
 
     everyone: Turnout

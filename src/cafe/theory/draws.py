@@ -73,7 +73,7 @@ class Draws:
         can = (before >= left) & (after >= right)
         log[can] = _log_binomial(before[can], left) + _log_binomial(after[can], right)
         # The terms sum to 1; dividing by their sum removes the error of large factorials.
-        return log - np.logaddexp.reduce(log)
+        return np.asarray(log - np.logaddexp.reduce(log))
 
 
 def _log_binomial(n: Floats, k: int) -> Floats:

@@ -53,6 +53,8 @@ class Setting:
             check_cohort(self.cohort, self.quorum, self.federation.clients)
             everybody = self.cohort == self.federation.clients
             object.__setattr__(self, "cohort", None if everybody else int(self.cohort))
+        if self.rounds is not None:
+            check_type("rounds", self.rounds, CohortRounds, "shared by another setting, or None")
         check_deadline(self.deadline)
         if not 1e-150 < float(self.deadline) < 1e150:
             raise InputError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.support.public_calls import (
     data_calls,
     file_calls,
+    flower_calls,
     planning_calls,
     policy_calls,
     run_calls,
@@ -18,4 +19,5 @@ ENTRIES = [
     *data_calls.ENTRIES,
     *theory_calls.ENTRIES,
     *file_calls.ENTRIES,
+    *flower_calls.ENTRIES,
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cafe
 from cafe.latency import Various
-from cafe.planner import Limit, pooled_quantile
+from cafe.planner import Limit, ToAccuracy, pooled_mean, pooled_quantile
 from tests.support.public_calls.samples import (
     CALLBACK,
     entry,
@@ -25,14 +25,58 @@ from tests.support.wrong_calls import (
 )
 
 LATENCIES = [
-    entry(cafe.Exponential, {"rate": POSITIVES}, given(rate=1.0)),
+    entry(cafe.Exponential, {"rate": POSITIVES, "mean": maybe(NOTHING)}, given(rate=1.0)),
+    entry(
+        cafe.Exponential,
+        {"rate": maybe(NOTHING), "mean": POSITIVES},
+        given(mean=1.0),
+        name="latency.Exponential by mean",
+    ),
     entry(cafe.Constant, {"value": POSITIVES}, given(value=1.0)),
-    entry(cafe.Gamma, {"shape": POSITIVES, "scale": POSITIVES}, given(shape=1.0, scale=1.0)),
+    entry(
+        cafe.Gamma,
+        {
+            "shape": POSITIVES,
+            "scale": POSITIVES,
+            "mean": maybe(NOTHING),
+            "std": maybe(NOTHING),
+        },
+        given(shape=1.0, scale=1.0),
+    ),
+    entry(
+        cafe.Gamma,
+        {
+            "shape": maybe(NOTHING),
+            "scale": maybe(NOTHING),
+            "mean": POSITIVES,
+            "std": POSITIVES,
+        },
+        given(mean=1.0, std=1.0),
+        name="latency.Gamma by mean",
+    ),
     entry(cafe.Weibull, {"shape": POSITIVES, "scale": POSITIVES}, given(shape=1.0, scale=1.0)),
     entry(
         cafe.LogNormal,
-        {"mu": NOT_NEGATIVES | {"-1"}, "sigma": POSITIVES, "shift": NOT_NEGATIVES},
+        {
+            "mu": NOT_NEGATIVES | {"-1"},
+            "sigma": POSITIVES,
+            "shift": NOT_NEGATIVES,
+            "mean": maybe(NOTHING),
+            "std": maybe(NOTHING),
+        },
         given(mu=1.0, sigma=0.5),
+    ),
+    entry(
+        cafe.LogNormal,
+        {
+            "mu": maybe(NOTHING),
+            "sigma": maybe(NOTHING),
+            "shift": NOT_NEGATIVE,
+            "mean": POSITIVES,
+            "std": POSITIVES,
+        },
+        given(mean=2.0, std=1.0),
+        name="latency.LogNormal by mean",
     ),
     entry(
         cafe.ShiftedExponential,
@@ -95,6 +139,7 @@ ENTRIES = [
             "quorum": NOTHING,
             "deadline": POSITIVE,
             "target": maybe(NOTHING),
+            "cohort": maybe(NOTHING),
             "steps": NOTHING,
         },
         given(federation=fleet(), quorum=2, deadline=1.0),
@@ -106,6 +151,8 @@ ENTRIES = [
             "federation": NOTHING,
             "quorum": maybe(NOTHING),
             "close_when_all": FLAG,
+            "cohort": maybe(NOTHING),
+            "target": maybe(NOTHING),
             "steps": NOTHING,
             "progress": CALLBACK,
         },
@@ -117,9 +164,11 @@ ENTRIES = [
         cafe.plan,
         {
             "federation": NOTHING,
-            "waste_price": NOT_NEGATIVE,
-            "broadcast_price": NOT_NEGATIVE,
+            "waste_price": maybe(NOT_NEGATIVE),
+            "broadcast_price": maybe(NOT_NEGATIVE),
             "quorum": maybe(NOTHING),
+            "cohort": maybe(NOTHING),
+            "target": maybe(NOTHING),
             "goal": maybe(NOTHING),
             "at_most": maybe(kind("{}")),
             "at_least": maybe(kind("{}")),
@@ -154,6 +203,16 @@ ENTRIES = [
         Limit,
         {"quantity": NOTHING, "sign": kind("-1"), "value": NOT_NEGATIVE | {"-1"}},
         given(quantity="waste", sign=1, value=3.0),
+    ),
+    entry(pooled_mean, {"federation": NOTHING}, given(federation=fleet())),
+    entry(
+        ToAccuracy,
+        {
+            "spend": NOTHING,
+            "noise_ratio": maybe(POSITIVE),
+            "overhead": maybe(NOT_NEGATIVE),
+        },
+        given(),
     ),
     entry(
         pooled_quantile,

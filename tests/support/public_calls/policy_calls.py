@@ -131,6 +131,7 @@ ENTRIES = [
         {"on": POSITIVES, "off": POSITIVES},
         given(on=1.0, off=1.0),
     ),
+    entry(presence.ByHour, {"share": NOTHING, "day": POSITIVE}, given(share=[0.5, 1.0])),
     entry(
         presence.DayNight,
         {"day": POSITIVE, "share": POSITIVE, "spread": NOT_NEGATIVE},

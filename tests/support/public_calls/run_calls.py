@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cafe
-from cafe import decisions, policies
+from cafe import decisions, policies, presence
 from cafe.engine import Run, StoppingRule, run_rounds
+from cafe.federation_files import write_federation_by_hour
+from cafe.fitting import read_log
 from cafe.learn.linear import Logistic
 from tests.support.public_calls.samples import (
     CALLBACK,
@@ -29,6 +33,9 @@ from tests.support.wrong_calls import (
     maybe,
 )
 
+COLUMNS = {  # which columns of a log have what
+    name: maybe(NOTHING) for name in ("client", "seconds", "deadline", "unit", "sent", "received")
+}
 ENTRIES = [
     entry(
         cafe.simulate,
@@ -103,10 +110,43 @@ ENTRIES = [
             "seconds": kind("numbers"),
             "deadline": maybe(kind("numbers", "inf")),
             "client": maybe(kind("names", "numbers")),
+            "sent": maybe(kind("numbers")),
         },
         given(seconds=[1.0, 2.0]),
     ),
-    entry(cafe.read_observations, {"path": PATH}, lambda: {"path": folder() / "log.csv"}),
+    entry(
+        cafe.read_observations,
+        {"path": PATH, **COLUMNS},
+        lambda: {"path": folder() / "log.csv"},
+        words={"path": "the dictionary"},
+    ),
+    entry(
+        read_log,
+        {"source": PATH, **COLUMNS},
+        lambda: {"source": folder() / "log.csv"},
+        words={"source": "the dictionary"},
+    ),
+    entry(
+        cafe.fit,
+        {
+            "observations": kind("numbers"),
+            **COLUMNS,
+            "families": maybe(NOTHING),
+            "criterion": NOTHING,
+        },
+        lambda: {"observations": folder() / "log.csv", "families": "exponential"},
+        words={"observations": "seconds", "families": "famil"},
+        slow=True,
+    ),
+    entry(
+        write_federation_by_hour,
+        {"federation": NOTHING, "path": NOTHING, "clients": NOTHING, "names": maybe(NOTHING)},
+        lambda: {
+            "federation": replace(fleet(), presence=presence.ByHour([0.5, 1.0])),
+            "path": folder() / "hours.toml",
+            "clients": folder() / "hours.csv",
+        },
+    ),
     entry(cafe.load_federation, {"path": PATH}, lambda: {"path": folder() / "federation.toml"}),
     entry(cafe.load_scenario, {"path": PATH}, lambda: {"path": folder() / "scenario.toml"}),
     entry(

@@ -33,7 +33,14 @@ def printed(**more: Any) -> Any:
 ENTRIES = [
     entry(
         theory.Setting,
-        {"federation": NOTHING, "quorum": NOTHING, "deadline": POSITIVE, "target": maybe(NOTHING)},
+        {
+            "federation": NOTHING,
+            "quorum": NOTHING,
+            "deadline": POSITIVE,
+            "target": maybe(NOTHING),
+            "cohort": maybe(NOTHING),
+            "rounds": maybe(NOTHING),
+        },
         given(federation=fleet(), quorum=2, deadline=1.0),
     ),
     *(

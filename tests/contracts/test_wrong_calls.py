@@ -32,7 +32,7 @@ NOT_CALLED = {
         "Fit", "Frontier",
         "History", "Levels", "LocalSteps", "Optimum", "Outcome", "Plan", "PlannedRun", "Registered",
         "ParsedLog", "Result", "Rival", "Robustness", "RunProgress", "Scenario", "Score",
-        "TimeOfDay", "TimeTest", "Turnout", "Variance",
+        "Interval", "TimeOfDay", "TimeTest", "Turnout", "Variance",
     },
     "what decisions see": {"Closed", "Jobs", "Ledger", "Reports", "Waiting"},
     "answers of decisions, which rounds/answer_checks.py checks": {

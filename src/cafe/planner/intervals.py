@@ -64,7 +64,7 @@ def _interval(values: list[float], found: float) -> Interval:
 
 def trust_limits(federation: Federation, trust: Trust) -> tuple[Limit, ...]:
     """The limit on the deadline that ``trust`` asks for."""
-    if trust not in TRUSTS:
+    if not isinstance(trust, str) or trust not in TRUSTS:
         hint = did_you_mean(str(trust), TRUSTS)
         raise InputError(f"trust must be 'fitted' or 'observed'. Got {trust!r}. {hint}")
     if trust == "fitted":

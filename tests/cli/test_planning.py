@@ -344,7 +344,7 @@ def test_expect_with_a_cohort(run: Run) -> None:
 
 @pytest.mark.slow
 def test_plan_with_a_target_invites_spare_clients(run: Run) -> None:
-    priced = "plan --clients 60 --rate 1 --waste-price 3 --broadcast-price 5"
+    priced = "plan --clients 60 --rate 1 --waste-price 1.5 --broadcast-price 5"
     made = run.json(f"{priced} --target 10")
     assert made["target"] == 10
     assert 10 < made["cohort"] < 60

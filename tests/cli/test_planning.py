@@ -353,7 +353,7 @@ def test_plan_with_a_target_invites_spare_clients(run: Run) -> None:
     assert f"cohort={made['cohort']}, target=10)" in " ".join(out.split())
     assert run.json(f"{priced} --cohort 15 --target all")["target"] == 15
     assert run.json(f"{priced} --cohort auto --at-most cohort=20")["cohort"] <= 20
-    points = run.json("frontier --clients 60 --rate 1 --cohort 12 --target 8")
+    points = run.json("frontier --clients 60 --rate 1 --cohort 12 --target 8")["choices"]
     assert all(point["age"] > 0 for point in points)
 
 

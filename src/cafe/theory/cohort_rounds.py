@@ -20,6 +20,8 @@ from cafe.theory.draws import Draws
 from cafe.theory.duration import Duration, check_density, transition
 from cafe.theory.panels import ROUGH, Panels, integral, integral_against
 
+Pool = dict[float, Turnout]
+
 
 @dataclass(frozen=True, eq=False)
 class CohortRounds:
@@ -32,8 +34,7 @@ class CohortRounds:
         pool: the number of reports by t if all clients were invited, by t; shared between cohorts.
         origin: integrals begin at this time, at which no client has reported yet, so that cohorts
             and targets use the same times; if None, when the target can be reached first.
-        rough: how smooth a function must be in a panel of an integral; see
-            :func:`cafe.theory.panels.integral`.
+        rough: how smooth a function must be in a panel of an integral; see ``panels.integral``.
 
     Example:
         >>> import cafe
@@ -47,7 +48,7 @@ class CohortRounds:
     federation: Federation
     cohort: int
     target: int
-    pool: dict[float, Turnout] = field(default_factory=dict)
+    pool: Pool = field(default_factory=dict)
     origin: float | None = None
     rough: float = ROUGH
 

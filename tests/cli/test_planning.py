@@ -344,7 +344,7 @@ def test_expect_with_a_cohort(run: Run) -> None:
 
 @pytest.mark.slow
 def test_plan_with_a_target_invites_spare_clients(run: Run) -> None:
-    priced = "plan --clients 60 --rate 1 --waste-price 3 --broadcast-price 5"
+    priced = "plan --clients 60 --rate 1 --waste-price 1.5 --broadcast-price 5"
     made = run.json(f"{priced} --target 10")
     assert made["target"] == 10
     assert 10 < made["cohort"] < 60
@@ -353,7 +353,7 @@ def test_plan_with_a_target_invites_spare_clients(run: Run) -> None:
     assert f"cohort={made['cohort']}, target=10)" in " ".join(out.split())
     assert run.json(f"{priced} --cohort 15 --target all")["target"] == 15
     assert run.json(f"{priced} --cohort auto --at-most cohort=20")["cohort"] <= 20
-    points = run.json("frontier --clients 60 --rate 1 --cohort 12 --target 8")
+    points = run.json("frontier --clients 60 --rate 1 --cohort 12 --target 8")["choices"]
     assert all(point["age"] > 0 for point in points)
 
 

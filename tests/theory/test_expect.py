@@ -34,8 +34,10 @@ def test_other_quantities_agree_with_simulation(game: Game) -> None:
 
 def test_parts_add_up_to_wholes(game: Game) -> None:
     found = game.expected
-    # With a cohort and a target, shares are interpolated between some numbers of ready clients.
+    # With a cohort and a target, shares are integrals over time with a larger error.
     close = 1e-11 if game.cohort is None or game.target is None else 1e-6
+    if game.target is not None:
+        close = max(close, 1e-9)
     assert found.share_by_client.sum() == pytest.approx(found.success_probability, rel=close)
     assert found.mean_share == pytest.approx(found.share_by_client.mean(), rel=close)
     used = found.participation_by_client.sum()

@@ -33,6 +33,7 @@ SHALLOW_STEPS = 5e-2  # ... or, with observed times, one of the many steps of th
 PLATEAU = 1e-6  # a relative gain this small does not justify a longer deadline
 MANY_STEPS = 50
 SKETCHED = 128  # kinds of the federation on which rounds with a target are searched
+COARSE = 3e-3  # how smooth functions of time must be; the error of a cost is then about 1e-5
 NEARBY = (1.0, 1.003, 0.997, 1.01, 0.99, 1.03, 0.97)  # factors of deadlines to try if limits break
 LANDMARKS = np.array([1e-3, 0.05, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 0.999, 1 - 1e-4, 1 - 1e-6])
 
@@ -59,7 +60,8 @@ class DeadlineSearch:
         cohort: how many clients are invited; None invites all of them.
         target: the number of reports at which rounds close; None waits until the deadline.
         reach: the least probability that a round reaches the target by its deadline.
-        pool: turnouts of all clients by time, which searches of the same federation share.
+        pool: turnouts of all clients by time, which searches of the same federation share; their
+            integrals over time are quick and not exact.
     """
 
     federation: Federation
@@ -105,7 +107,7 @@ class DeadlineSearch:
         if self.pool is None:
             return CohortRounds(self.federation, self.invited, self.closing)
         origin, _ = deadline_range(self.federation)
-        return CohortRounds(self.federation, self.invited, self.closing, self.pool, origin)
+        return CohortRounds(self.federation, self.invited, self.closing, self.pool, origin, COARSE)
 
     def reaches(self, deadline: float) -> bool:
         """Whether rounds with this deadline reach the target often enough."""
@@ -119,7 +121,7 @@ class DeadlineSearch:
         """The same search on fewer kinds of client, if this one is slow; its costs are near."""
         if self.target is None or self.federation.kinds <= SKETCHED:
             return self
-        return replace(self, federation=representatives(self.federation, SKETCHED), pool=None)
+        return replace(self, federation=representatives(self.federation, SKETCHED), pool={})
 
     def some_deadlines(self, shares: Sequence[float]) -> list[float]:
         """Deadlines by which these shares of all reports arrive, within the limits."""

@@ -144,7 +144,7 @@ def _other_ratios(search: DeadlineSearch, goal: ToAccuracy, deadline: float) -> 
     """The best deadlines if the noise ratio is ten times smaller or larger."""
     low, high = deadline_range(search.federation)
     tried = np.geomspace(max(deadline / REACH, low), min(deadline * REACH, high), RATIO_POINTS)
-    points = [search.expect(search.quorums()[0], float(t)) for t in tried]
+    points = [search.sketch.expect(search.quorums()[0], float(t)) for t in tried]
     points = [p for p in points if all(limit.keeps(p) for limit in search.limits)]
     ratio = goal.noise_ratio or NOISE_RATIO
     others = (ratio / 10, ratio * 10)
@@ -210,7 +210,7 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
             "it. Close rounds when all have reported and plan for that "
             "(close_when_all, --close-when-all)."
         )
-    longer = plan.search.at(2 * plan.deadline)
+    longer = plan.search.sketch.at(2 * plan.deadline)
     if longer is not None and longer.cost <= (1 + FLAT) * plan.cost:
         found.append(
             "The cost hardly depends on the deadline here: twice the deadline costs nearly the "

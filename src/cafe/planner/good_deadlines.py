@@ -22,7 +22,7 @@ def good_deadlines(search: DeadlineSearch, optimum: Optimum) -> tuple[float, flo
     longest = max(longest, optimum.deadline)
 
     def good(deadline: float) -> bool:
-        expected = search.expect(optimum.quorum, deadline)
+        expected = search.sketch.expect(optimum.quorum, deadline)
         kept = all(limit.keeps(expected) for limit in search.limits)
         return kept and search.reaches(deadline) and search.goal.cost(expected) <= most
 

@@ -294,7 +294,12 @@ class Plan:
                 if progress:
                     progress((start + done) / len(RATE_ERRORS))
 
-            truth = replace(self.search, federation=self.federation.scaled(1 / (1 + error)))
+            model = self.search.sketch
+            truth = replace(
+                model,
+                federation=model.federation.scaled(1 / (1 + error)),
+                pool=None if model.pool is None else {},
+            )
             expected = truth.expect(self.quorum, self.deadline)
             cost = self.goal.cost(expected)
             broken = tuple(limit for limit in self.search.limits if not limit.keeps(expected))

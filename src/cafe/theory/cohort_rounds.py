@@ -18,7 +18,9 @@ from cafe.theory.cohort_turnout import mean_over_others, mean_over_ready
 from cafe.theory.counts import Turnout
 from cafe.theory.draws import Draws
 from cafe.theory.duration import Duration, check_density, transition
-from cafe.theory.panels import Panels, integral, integral_against
+from cafe.theory.panels import ROUGH, Panels, integral, integral_against
+
+Pool = dict[float, Turnout]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,7 @@ class CohortRounds:
         pool: the number of reports by t if all clients were invited, by t; shared between cohorts.
         origin: integrals begin at this time, at which no client has reported yet, so that cohorts
             and targets use the same times; if None, when the target can be reached first.
+        rough: how smooth a function must be in a panel of an integral; see ``panels.integral``.
 
     Example:
         >>> import cafe
@@ -45,8 +48,9 @@ class CohortRounds:
     federation: Federation
     cohort: int
     target: int
-    pool: dict[float, Turnout] = field(default_factory=dict)
+    pool: Pool = field(default_factory=dict)
     origin: float | None = None
+    rough: float = ROUGH
 
     @property
     def invitation(self) -> float:
@@ -116,7 +120,7 @@ class CohortRounds:
 
         def integrate(low: float, high: float) -> Floats:
             breaks = self.federation.latency.breaks()
-            return integral(function, low, high, breaks, self._count(low, high))
+            return integral(function, low, high, breaks, self._count(low, high), self.rough)
 
         return Panels(integrate, self._range[0])
 
@@ -132,7 +136,7 @@ class CohortRounds:
             breaks = federation.latency.breaks()
             return integral_against(
                 self.reached, federation.report, density, low, high, breaks,
-                self._count(low, high),
+                self._count(low, high), self.rough,
             )  # fmt: skip
 
         return Panels(integrate, self._range[0])

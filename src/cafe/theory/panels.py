@@ -14,7 +14,7 @@ from cafe.latency.base import Floats
 ORDER = 12  # nodes in a panel
 PANELS = 4
 DEEPEST = 8  # how often a panel may be halved
-ROUGH = 1e-4  # see `integral`
+ROUGH = 2e-5  # see `integral`
 MOST_BREAKS = 100  # with more jumps than this, single jumps no longer matter
 
 STEP = 3e-3  # ... and above this, a distribution function is a step
@@ -71,10 +71,12 @@ def integral(
     end: float,
     breaks: Floats,
     panels: int = PANELS,
+    rough: float = ROUGH,
 ) -> Floats:
     """The integral from start to end of functions whose values are of the order of 1.
 
-    A panel is halved while one of the last two Legendre coefficients of the function is above 1e-4.
+    A panel is halved while one of the last two Legendre coefficients of the function is above
+    ``rough``.
     For a smooth function the coefficients fall geometrically, and those that a panel of 12 nodes
     does not see begin at the square of these. So the relative error is about 1e-8 or less.
 
@@ -84,6 +86,7 @@ def integral(
         end: the last time.
         breaks: times at which the function may jump.
         panels: the number of panels to begin with.
+        rough: the largest of the last two Legendre coefficients that is accepted.
 
     Example:
         >>> import numpy as np
@@ -92,7 +95,7 @@ def integral(
         array([2.])
     """
     found = 0.0 * function(end)
-    for low, high, values in _panels(function, start, end, breaks, panels):
+    for low, high, values in _panels(function, start, end, breaks, panels, rough):
         found = found + 0.5 * (high - low) * np.einsum("i,i...->...", WEIGHTS, values)
     return np.asarray(found)
 
@@ -105,6 +108,7 @@ def integral_against(
     end: float,
     breaks: Floats,
     panels: int = PANELS,
+    rough: float = ROUGH,
 ) -> Floats:
     """The integrals from start to end of A dF, for functions A and distributions F with densities.
 
@@ -121,6 +125,7 @@ def integral_against(
         end: the last time.
         breaks: times at which the functions may have a kink.
         panels: the number of panels to begin with.
+        rough: the largest of the last two Legendre coefficients that is accepted.
 
     Example:
         >>> import numpy as np
@@ -134,7 +139,7 @@ def integral_against(
         return np.stack([function(t), distribution(t)])
 
     found = 0.0 * function(end)
-    for low, high, values in _panels(both, start, end, breaks, panels):
+    for low, high, values in _panels(both, start, end, breaks, panels, rough):
         half, centre = 0.5 * (high - low), 0.5 * (high + low)
         a, f = values[:, 0], values[:, 1]
         peaks = np.array([density(float(centre + half * x)) for x in NODES])
@@ -151,7 +156,12 @@ def integral_against(
 
 
 def _panels(
-    function: Callable[[float], Floats], start: float, end: float, breaks: Floats, panels: int
+    function: Callable[[float], Floats],
+    start: float,
+    end: float,
+    breaks: Floats,
+    panels: int,
+    rough: float,
 ) -> Iterator[tuple[float, float, Floats]]:
     """The ends of each panel, and the values at its nodes."""
     if end <= start:
@@ -167,8 +177,8 @@ def _panels(
         half, centre = 0.5 * (high - low), 0.5 * (high + low)
         values = np.array([function(float(centre + half * x)) for x in NODES])
         last = np.abs(np.einsum("mi,i...->m...", _COEFFICIENTS[-2:], values))
-        rough = last.max() if last.shape[-1] <= FEW else last.mean(axis=-1).max()
-        if rough > ROUGH and depth < DEEPEST:
+        found = last.max() if last.shape[-1] <= FEW else last.mean(axis=-1).max()
+        if found > rough and depth < DEEPEST:
             todo += [(low, centre, depth + 1), (centre, high, depth + 1)]
         else:
             yield low, high, values

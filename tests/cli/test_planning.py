@@ -200,6 +200,24 @@ def test_fit_then_plan(run: Run, tmp_path: Path) -> None:
     assert len(found["by_client"]["clients"]) == 12
     made = run.json(f"plan --federation {clients} --waste-price 1 --broadcast-price 5")
     assert 0 < made["expected"]["expected_reports"] <= 12
+    assert set(made["intervals"]) >= {"cost", "waste", "age", "worst_age", "success_probability"}
+    low, high = made["intervals"]["waste"]
+    assert low <= made["expected"]["waste"] <= high
+    shown = run(f"plan --federation {clients} --waste-price 1 --broadcast-price 5").out
+    assert "90 % interval" in shown
+
+
+def test_plan_stays_within_the_observations_if_asked(run: Run, tmp_path: Path) -> None:
+    log, clients = responses(tmp_path / "responses.csv"), tmp_path / "federation.csv"
+    assert run(f"fit {log} --output {clients}").code == 0
+    longest = run.json(f"fit {log} --per-client")["by_client"]["longest"]
+    command = f"plan --federation {clients} --waste-price 50 --broadcast-price 5"
+    free, kept = run.json(command), run.json(f"{command} --trust observed")
+    assert free["extrapolates"]
+    assert "The plan goes beyond the observations" in " ".join(free["warnings"])
+    assert kept["deadline"] <= longest * (1 + 1e-9) < free["deadline"]
+    assert not kept["extrapolates"]
+    assert run("plan --clients 5 --rate 1 --trust observed").code == 2
 
 
 def test_fit_says_what_it_read(run: Run, tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 from functools import cache
 from pathlib import Path
+from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 
@@ -39,6 +41,7 @@ TRACE = "client,from,to\n0,0,10\n0,20,30\n"
 def folder() -> Path:
     """A folder with a file of each kind."""
     made = Path(mkdtemp(prefix="cafe-calls-"))
+    atexit.register(rmtree, made, ignore_errors=True)
     for name, text in (
         ("scenario.toml", SCENARIO),
         ("federation.toml", FEDERATION),

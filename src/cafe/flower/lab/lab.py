@@ -119,14 +119,13 @@ class Lab:
         """The last lines of a process's log."""
         return self.paths.log_tail(name, lines)
 
-    def check_up(self) -> LabState:
-        """The state of the federation; raise InputError unless its SuperLink is running."""
-        state = self._load_state()
+    def check_up(self) -> None:
+        """Raise InputError unless there is a federation whose SuperLink is running."""
+        self._load_state()
         if not self.is_running("superlink"):
             raise InputError(
                 f"The SuperLink is not running. Start it: cafe federate up {self.paths.folder}."
             )
-        return state
 
     def config(self) -> dict[str, app_settings.Value]:
         """The keys that the app declares for its runs, and their values."""
@@ -139,7 +138,8 @@ class Lab:
             run_config: values that override those of ``[tool.flwr.app.config]`` in the app's
                 pyproject.toml; an error names any other key.
         """
-        state = self.check_up()
+        self.check_up()
+        state = self._load_state()
         chosen = app_settings.check_config(self.config(), run_config)
         pairs = [f"{key}={json.dumps(value)}" for key, value in chosen.items()]
         given = ["--run-config", " ".join(pairs)] if pairs else []

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import cafe
+from cafe.errors import InputError
 from cafe.learn.schedules import LearningRate
 from cafe.learn.server_optimisers import Adam, Momentum
 from cafe.policies import recipes
@@ -180,5 +181,5 @@ def test_recipes_are_values_with_text_and_identity(policy: Policy) -> None:
 
 @pytest.mark.parametrize("recipe", recipes().values(), ids=list(recipes()))
 def test_misspelt_parameters_are_refused(recipe: Callable[..., Policy]) -> None:
-    with pytest.raises(TypeError, match="dedline"):
+    with pytest.raises(InputError, match=r"no argument 'dedline'\. Did you mean 'deadline'"):
         recipe(dedline=1.0)

@@ -155,7 +155,7 @@ def test_trimmed_leaves_out_the_share_at_each_end() -> None:
 
 def test_shares_are_checked() -> None:
     for share in (-0.1, 0.5, 1.0, float("nan")):
-        with pytest.raises(InputError, match="below a half"):
+        with pytest.raises(InputError, match="The share trimmed at each end must be"):
             Trimmed(share)
     with pytest.raises(InputError):
         Clip(0.0)

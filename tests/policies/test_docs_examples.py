@@ -59,7 +59,7 @@ def test_every_example_has_an_entry() -> None:
     page = (DOCS / "how-to" / "write-a-policy.md").read_text(encoding="utf-8")
     assert {path.stem for path in FOLDER.glob("*.py")} == GIVEN.keys()
     for name in GIVEN:
-        assert f"literalinclude}} ../examples/policies/{name}.py" in page
+        assert f"<!-- copy: ../examples/policies/{name}.py -->" in page
 
 
 @every_example

@@ -316,9 +316,10 @@ def test_gap_that_is_already_reached_takes_one_update() -> None:
 
 
 @pytest.mark.parametrize("gap", [0.0, -1.0])
-def test_unreachable_gap_takes_infinitely_many_rounds(gap: float) -> None:
+def test_unreachable_gap_is_refused(gap: float) -> None:
     problem, variance = Problem(2.0, 1.0, 1.0, 1.0, 1.0), Variance(0.5, 0.1, 0.05)
-    assert float(rounds_to_gap(problem, variance, gap)) == np.inf
+    with pytest.raises(InputError, match="gap must be a positive number"):
+        rounds_to_gap(problem, variance, gap)
 
 
 def test_bound_is_infinite_without_success() -> None:

@@ -101,6 +101,8 @@ def compare(
 
     if seeds is not None and seeds < 1:
         raise InputError(f"--seeds must be at least 1. Got {seeds}.")
+    if jobs is not None and jobs < 1:
+        raise InputError(f"--jobs must be at least 1. Got {jobs}.")
     chosen = None if seeds is None else range(seeds)
     scenario = load_scenario(file).with_run(rounds=rounds, seeds=chosen)
     labels = scenario.labels

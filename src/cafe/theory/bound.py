@@ -269,7 +269,7 @@ def rounds_to_gap(problem: Problem, variance: Variance, gap: float) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         rounds = problem.smoothness * (constant / gap - 2 * loss) / a - 1
         first = 1.0 / np.asarray(variance.success)
-    return np.where((a > 0) & (gap > 0), np.maximum(rounds, first), np.inf)
+    return np.where(a > 0, np.maximum(rounds, first), np.inf)
 
 
 def _parts(problem: Problem, variance: Variance, *, slack: bool) -> tuple[Floats, Floats, Floats]:

@@ -12,18 +12,8 @@ import typer
 
 from cafe import cli
 from tests.support.command_line import PLAN, Run
+from tests.support.public_calls.samples import SCENARIO
 
-SCENARIO = """
-[federation]
-clients = 6
-rate = 1.0
-[policy]
-name = "mcu"
-quorum = 1
-deadline = 1.0
-[run]
-rounds = 2
-"""
 CLIENTS = "--clients 6 --rate 1"
 VALID = {  # a valid call of each command, in the folder of the fixture `files`
     "plan": PLAN,

@@ -168,7 +168,8 @@ def _columns(where: str, given: Mapping[str, Any]) -> LogTable:
             )
         lengths[name] = len(values)
     if len(set(lengths.values())) > 1:
-        shortest, longest = min(lengths, key=lengths.__getitem__), max(lengths, key=lengths.get)  # type: ignore[arg-type]
+        length = lengths.__getitem__
+        shortest, longest = min(lengths, key=length), max(lengths, key=length)
         raise InputError(
             f"{where}: all columns must have the same length. Got {lengths[shortest]} for "
             f"'{shortest}' and {lengths[longest]} for '{longest}'."

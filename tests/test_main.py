@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tests.support.processes import accept_interrupts
+
 # Runs ``cafe``; when a certain module is imported for the first time, it waits for a signal.
 PAUSED = """
 import runpy, signal, sys
@@ -32,11 +34,12 @@ def interrupt(where: str, *words: str) -> tuple[int, str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=accept_interrupts,
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "waiting\n"
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=300)
+        _, errors = process.communicate()
     return process.returncode, errors
 
 

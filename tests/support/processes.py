@@ -1,8 +1,9 @@
-"""Scripts that are run in new processes."""
+"""Scripts that are run in new processes, and how new processes treat interrupts."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -19,3 +20,12 @@ def outputs_by_hash_seed(script: str) -> set[str]:
         ).stdout
         for seed in ("0", "1", "2")
     }
+
+
+def accept_interrupts() -> None:
+    """Let a new process receive SIGINT, as it does in a terminal.
+
+    A shell without job control starts background processes that ignore SIGINT, and the processes
+    that the tests start would inherit this.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -66,6 +66,19 @@ def test_certain_availability_is_the_censored_likelihood(family: str) -> None:
     np.testing.assert_allclose(found.value, np.bincount(CLIENT, single), rtol=1e-10)
 
 
+@pytest.mark.parametrize("level", [-0.7, 2.0, np.inf])
+@pytest.mark.parametrize("family", POOLS)
+def test_equal_availability_gives_the_same_values(family: str, level: float) -> None:
+    own = sums()
+    with np.errstate(invalid="ignore"):
+        found = own.log_likelihood_at(POOLS[family], level)(U)
+        general = own.log_likelihood(POOLS[family])(U, np.full(3, level))
+    np.testing.assert_array_equal(found.value, general.value)
+    np.testing.assert_array_equal(found.u, general.u)
+    np.testing.assert_array_equal(found.uu, general.uu)
+    assert not np.any([found.v, found.uv, found.vv])
+
+
 def test_other_families_are_refused() -> None:
     with pytest.raises(TypeError, match="Uniform is not one of the families"):
         sums().log_likelihood(Uniform(0.0, 1.0))

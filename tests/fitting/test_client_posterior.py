@@ -21,33 +21,37 @@ POOLS: dict[str, Latency] = {
 }
 
 
-def sums() -> ClientSums:
-    """Five clients: the first never reports, the second always, the others sometimes."""
+def sums(copies: int = 1) -> ClientSums:
+    """Five clients: the first never reports, the second always, the others sometimes.
+
+    There may be several copies of the five.
+    """
     rng = np.random.default_rng(0)
     times = LogNormal(0.0, 0.4).sample(rng, (ROUNDS, CLIENTS))
     times[rng.random((ROUNDS, CLIENTS)) < 0.2] = np.inf
     times[:, 0] = np.inf
     times[:, 1] = np.minimum(times[:, 1], 1.1)
+    times, clients = np.tile(times, copies), copies * CLIENTS
     seen = Observations(
         np.where(times <= DEADLINE, times, np.nan).ravel(),
         DEADLINE,
-        np.tile(np.arange(CLIENTS), ROUNDS),
+        np.tile(np.arange(clients), ROUNDS),
     )
-    return ClientSums.of(CensoredSample.of(seen, by_client=True), CLIENTS)
+    return ClientSums.of(CensoredSample.of(seen, by_client=True), clients)
 
 
 def brute_force(pool: Pool) -> tuple[Floats, Floats, Floats]:
     """Each client's log marginal likelihood, and the means of a and of u, on a fine grid."""
     u = pool.spread * np.linspace(-6, 6, 121)
     v = pool.level + pool.unevenness * np.linspace(-6, 6, 161)
-    at = sums().log_likelihood(pool.latency)
+    # One copy of the clients for each v of the grid.
+    at, each_v = sums(v.size).log_likelihood(pool.latency), np.repeat(v, CLIENTS)
+    off = (v - pool.level) / pool.unevenness
     heights = np.zeros((u.size, v.size, CLIENTS))
     with np.errstate(all="ignore"):
         for i, one in enumerate(u):
-            for j, two in enumerate(v):
-                own = at(np.full(CLIENTS, one), np.full(CLIENTS, two)).value
-                off = (two - pool.level) / pool.unevenness if pool.unevenness else 0.0
-                heights[i, j] = own - 0.5 * (one / pool.spread) ** 2 - 0.5 * off**2
+            own = at(np.full(each_v.size, one), each_v).value.reshape(v.size, CLIENTS)
+            heights[i] = own - 0.5 * (one / pool.spread) ** 2 - 0.5 * off[:, None] ** 2
     most = heights.max(axis=(0, 1))
     weight = np.exp(heights - most)
     cell = (12 / 120) * (12 / 160) / (2 * np.pi)
@@ -86,9 +90,9 @@ def test_draws_have_the_means_of_the_posterior() -> None:
     pool = Pool(LogNormal(0.0, 0.4), 0.5, 1.5, 0.7)
     _, share, speed = brute_force(pool)
     rng, many = np.random.default_rng(1), 4000
-    found = client_posterior(sums(), pool)
-    drawn = [draw_clients(sums(), pool, found, rng) for _ in range(many)]
-    u, a = (np.array(x) for x in zip(*((u, 1 / (1 + np.exp(-v))) for u, v in drawn), strict=True))
+    copies = sums(many)
+    u, v = draw_clients(copies, pool, client_posterior(copies, pool), rng)
+    u, a = u.reshape(many, CLIENTS), 1 / (1 + np.exp(-v.reshape(many, CLIENTS)))
     # Client 0 has no report: its posterior of u is not normal, and only roughly drawn.
     for values, expected, slack in ((a, share, 0.02), (u, speed, 0.02)):
         error = values.std(axis=0) / np.sqrt(many)

@@ -67,18 +67,19 @@ def test_candidates_are_sorted_by_the_criterion() -> None:
     }
 
 
-@pytest.mark.parametrize("factor", [1e-6, 1000.0, 3.7e6])
 @pytest.mark.parametrize("truth", [SMOOTH["gamma"], TWO])
-def test_time_unit_does_not_matter(truth: Latency, factor: float) -> None:
+def test_time_unit_does_not_matter(truth: Latency) -> None:
     times, deadline = draw(truth, 200, 0.3, 2)
-    plain, scaled = fit(times, deadline), fit(times * factor, deadline * factor)
-    shift = 2 * int(np.sum(~np.isnan(times))) * np.log(factor)
-    assert [f.family for f in plain.candidates] == [f.family for f in scaled.candidates]
-    for a, b in zip(plain.candidates, scaled.candidates, strict=True):
-        expected = estimated_parameters(a.latency.scaled(factor))
-        assert b.parameters == pytest.approx(expected, rel=1e-4, abs=1e-5)
-        assert b.aic - a.aic == pytest.approx(shift, abs=1e-6 * abs(shift))
-        assert b.distance == pytest.approx(a.distance, abs=1e-4)
+    plain = fit(times, deadline)
+    for factor in (1e-6, 3.7e6):
+        scaled = fit(times * factor, deadline * factor)
+        shift = 2 * int(np.sum(~np.isnan(times))) * np.log(factor)
+        assert [f.family for f in plain.candidates] == [f.family for f in scaled.candidates]
+        for a, b in zip(plain.candidates, scaled.candidates, strict=True):
+            expected = estimated_parameters(a.latency.scaled(factor))
+            assert b.parameters == pytest.approx(expected, rel=1e-4, abs=1e-5)
+            assert b.aic - a.aic == pytest.approx(shift, abs=1e-6 * abs(shift))
+            assert b.distance == pytest.approx(a.distance, abs=1e-4)
 
 
 def test_fit_without_reports_is_refused() -> None:

@@ -51,7 +51,7 @@ def test_entries_are_copied_and_cannot_be_changed() -> None:
     [
         ([], None, None, "at least one observation"),
         ([[1.0]], None, None, "2 dimensions"),
-        (1.0, None, None, "0 dimensions"),
+        (1.0, None, None, "one entry per client and round. Got 1.0"),
         (["soon"], None, None, "seconds must be an array of numbers"),
         ([1.0], "late", None, "deadline must be an array of numbers"),
         ([1.0, 0.0], None, None, "Observation 1: a response time must be above 0"),

@@ -114,7 +114,10 @@ class _Search:
 
     @cached_property
     def likelihood(self) -> Callable[[Floats, Floats], Surface]:
-        return self.sums.log_likelihood(self.pool.latency)
+        if self.tight_v:
+            return self.sums.log_likelihood(self.pool.latency)
+        at_level = self.sums.log_likelihood_at(self.pool.latency, self.pool.level)
+        return lambda u, _: at_level(u)
 
     @property
     def tight_u(self) -> float:
@@ -191,7 +194,7 @@ class _Search:
             here = there.where(better, here)
             gain = du * here.u * bool(self.tight_u) + dv * here.v * bool(self.tight_v)
             small = np.maximum(np.abs(du), np.abs(dv)) < _CLOSE
-            if np.all(small | (better & (np.abs(np.nan_to_num(gain)) < _NOTHING))):
+            if np.all(small | (better & (np.abs(_finite(gain)) < _NOTHING))):
                 break
             next_u, next_v = self.newton(here)
             du, dv = np.where(better, next_u, 0.3 * du), np.where(better, next_v, 0.3 * dv)
@@ -200,30 +203,33 @@ class _Search:
     def surface(self, u: Floats, v: Floats) -> Surface:
         """The log-posterior, up to a constant."""
         own, tight_u, tight_v = self.likelihood(u, v), self.tight_u, self.tight_v
-        off = v - self.pool.level if tight_v else np.zeros(self.sums.size)
-        value = own.value - 0.5 * tight_u * u**2 - 0.5 * tight_v * off**2
+        value = own.value - 0.5 * tight_u * u**2
+        by_v = own.v
+        if tight_v:
+            off = v - self.pool.level
+            value = value - 0.5 * tight_v * off**2
+            by_v = own.v - tight_v * off
         return Surface(
             np.where(np.isfinite(value), value, -np.inf),
-            own.u - tight_u * u, own.v - tight_v * off,
-            own.uu - tight_u, own.uv, own.vv - tight_v,
+            own.u - tight_u * u, by_v, own.uu - tight_u, own.uv, own.vv - tight_v,
         )  # fmt: skip
 
     def information(self, at: Surface) -> tuple[Floats, Floats, Floats]:
         """Minus the second derivatives, made positive definite; 1 for what is fixed."""
         uu, uv, vv = np.ones(self.sums.size), np.zeros(self.sums.size), np.ones(self.sums.size)
         if self.tight_u:
-            uu = np.clip(np.nan_to_num(-at.uu, nan=_MOST), self.tight_u, _MOST)
+            uu = np.clip(_finite(-at.uu, _MOST), self.tight_u, _MOST)
         if self.tight_v:
-            vv = np.clip(np.nan_to_num(-at.vv, nan=_MOST), 0.2 * self.tight_v, _MOST)
+            vv = np.clip(_finite(-at.vv, _MOST), 0.2 * self.tight_v, _MOST)
         if self.tight_u and self.tight_v:
             most = 0.95 * np.sqrt(uu * vv)
-            uv = np.clip(np.nan_to_num(-at.uv), -most, most)
+            uv = np.clip(_finite(-at.uv), -most, most)
         return uu, uv, vv
 
     def newton(self, at: Surface) -> tuple[Floats, Floats]:
         uu, uv, vv = self.information(at)
-        by_u = np.nan_to_num(at.u) if self.tight_u else np.zeros(self.sums.size)
-        by_v = np.nan_to_num(at.v) if self.tight_v else np.zeros(self.sums.size)
+        by_u = _finite(at.u) if self.tight_u else np.zeros(self.sums.size)
+        by_v = _finite(at.v) if self.tight_v else np.zeros(self.sums.size)
         det = uu * vv - uv**2
         du, dv = (vv * by_u - uv * by_v) / det, (uu * by_v - uv * by_u) / det
         # Both are shortened together: the direction must still lead upwards.
@@ -247,6 +253,11 @@ class _Search:
         )
         weight = np.exp(heights - heights.max(axis=0))
         return steps, np.asarray(weight / weight.sum(axis=0))
+
+
+def _finite(values: Floats, nan: float = 0.0) -> Floats:
+    """The values with ``nan`` for NaN and the largest numbers for infinity."""
+    return values if np.isfinite(values).all() else np.nan_to_num(values, nan=nan)
 
 
 def _guess(sums: ClientSums) -> Floats:

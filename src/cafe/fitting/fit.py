@@ -25,6 +25,7 @@ from cafe.fitting.log_interpretation import ParsedLog
 from cafe.fitting.log_reading import read_log
 from cafe.fitting.log_warnings import warn_without_misses
 from cafe.fitting.observations import Observations
+from cafe.keywords import explain_keywords
 from cafe.latency.base import Floats, Latency
 from cafe.latency.empirical import Empirical
 
@@ -193,6 +194,7 @@ class Fit:
         return find_time_of_day(self.observations, federation)
 
 
+@explain_keywords
 def fit(
     observations: Observations | ParsedLog | str | Path | ArrayLike | Any,
     deadline: ArrayLike | str | None = None,

@@ -1,4 +1,4 @@
-"""Reports after their deadline: a tolerance, missed deadlines, or an error about the units."""
+"""Response times and deadlines that do not agree: late reports, and units that seem to differ."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from cafe.wording import format_count
 _LATE_SHARE, _LATE_SECONDS = 0.01, 0.01
 _MOST_LATE = 0.2  # a larger share of later reports means that the deadlines are not deadlines
 _OTHER_UNIT = 5.0  # the typical time over the deadline, from which the units seem to differ
+_FAR_LONGER = 100.0  # the deadline over the longest time, from which the units may differ
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,22 @@ class LateReports:
                 f"The first is in {self.table.place(first_row(late))}."
             )
         return np.where(late, np.nan, np.minimum(seconds, deadline)), said
+
+    def far_from(self, seconds: Floats, deadline: Floats, kept: NDArray[np.bool_]) -> list[str]:
+        """A sentence if deadlines of an assumed unit are far longer than every response time."""
+        column, reported = self.columns.deadline, kept & ~np.isnan(seconds)
+        if column not in self.columns.reasons or not reported.any():
+            return []
+        limited = deadline[kept & np.isfinite(deadline)]
+        longest = float(seconds[reported].max())
+        if not limited.size or float(limited.min()) < _FAR_LONGER * longest:
+            return []
+        return [
+            f"The shortest deadline, {limited.min():g} s, is {limited.min() / longest:,.0f} times "
+            f"the longest response time, {longest:.4g} s. The name of '{column}' has no unit: if "
+            "it is not in seconds, pass --deadline with one deadline for all rows and its unit, "
+            f"such as 20s, or give the column a name with its unit, such as {column}_ms."
+        ]
 
     def _too_many(
         self, seconds: Floats, deadline: Floats, late: NDArray[np.bool_], reports: int

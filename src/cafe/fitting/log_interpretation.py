@@ -46,7 +46,9 @@ class Interpretation:
         seconds, deadline, kept = self._times(rows)
         self._check(seconds, deadline, kept)
         warnings = self._failed(kept)
-        seconds, more = LateReports(self.table, self.columns).replace(seconds, deadline, kept)
+        late = LateReports(self.table, self.columns)
+        warnings += late.far_from(seconds, deadline, kept)
+        seconds, more = late.replace(seconds, deadline, kept)
         names = [rows.names[i] for i in np.flatnonzero(kept)] if rows.names else None
         sent = self._sent(rows)
         return ParsedLog(

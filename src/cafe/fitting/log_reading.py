@@ -10,8 +10,10 @@ from cafe.fitting.log_files import open_log
 from cafe.fitting.log_interpretation import Interpretation, ParsedLog
 from cafe.fitting.log_rows import collect_rows
 from cafe.fitting.observations import Observations
+from cafe.keywords import explain_keywords
 
 
+@explain_keywords
 def read_log(
     source: object,
     *,
@@ -51,7 +53,7 @@ def read_log(
         >>> _ = Path("log.csv").write_text("device,latency_ms,timeout\na,1500,5000\nb,,5000\n")
         >>> log = read_log("log.csv")
         >>> log.observations
-        Observations(1 reports and 1 missed deadlines of 2 clients)
+        Observations(1 report and 1 missed deadline of 2 clients)
         >>> log.reading
         "Read 2 rows: client from 'device', response times from 'latency_ms' (milliseconds),
         deadlines from 'timeout' (milliseconds, like the response times)."
@@ -94,7 +96,7 @@ def read_observations(
         >>> import cafe
         >>> _ = Path("log.csv").write_text("client,seconds,deadline\na,1.5,5\nb,,5\n")
         >>> cafe.read_observations("log.csv")
-        Observations(1 reports and 1 missed deadlines of 2 clients)
+        Observations(1 report and 1 missed deadline of 2 clients)
     """
     return read_log(
         path, client=client, seconds=seconds, deadline=deadline, unit=unit, sent=sent,

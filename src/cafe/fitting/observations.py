@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cafe.errors import InputError
 from cafe.latency.base import Floats
+from cafe.wording import format_count
 
 NAMELESS = "client"
 
@@ -30,7 +31,7 @@ class Observations:
     Example:
         >>> import cafe
         >>> cafe.Observations([0.8, float("nan"), 1.1], deadline=3.0, client=["a", "b", "a"])
-        Observations(2 reports and 1 missed deadlines of 2 clients)
+        Observations(2 reports and 1 missed deadline of 2 clients)
     """
 
     seconds: Floats
@@ -98,8 +99,9 @@ class Observations:
     def __repr__(self) -> str:
         reports = int(self.reported.sum())
         return (
-            f"Observations({reports} reports and {len(self) - reports} missed deadlines "
-            f"of {len(self.clients)} clients)"
+            f"Observations({format_count(reports, 'report')} and "
+            f"{format_count(len(self) - reports, 'missed deadline')} "
+            f"of {format_count(len(self.clients), 'client')})"
         )
 
 
@@ -139,7 +141,11 @@ def _flat(name: str, given: ArrayLike, *, scalar: bool = False) -> Floats:
         value = np.array(given, dtype=float)
     except (TypeError, ValueError):
         raise InputError(f"{name} must be an array of numbers. Got {given!r:.80}.") from None
-    if value.ndim > 1 or (value.ndim == 0 and not scalar):
+    if value.ndim == 0 and not scalar:
+        raise InputError(
+            f"{name} must be an array of numbers, one entry per client and round. Got {given!r}."
+        )
+    if value.ndim > 1:
         raise InputError(
             f"{name} must be a flat array, one entry per client and round. "
             f"Got {value.ndim} dimensions: ravel it."

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
+from cafe.keywords import explain_keywords
 from cafe.latency.base import Family, Floats, Parameter, Size, clip_negative
 from cafe.latency.moments import by_moments, positive_moment
 
 
+@explain_keywords
 @dataclass(frozen=True, eq=False, init=False)
 class Exponential(Family):
     """F(t) = 1 - exp(-rate t). ``rate`` is the paper's lambda, reports per unit of time.
@@ -70,6 +72,7 @@ class Exponential(Family):
         return Exponential(np.asarray(np.divide(self.rate, factor)))
 
 
+@explain_keywords
 @dataclass(frozen=True, eq=False)
 class ShiftedExponential(Family):
     """A fixed time ``shift``, then an exponential one: F(t) = 1 - exp(-rate (t - shift)).

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc, gammaincc, gammaincinv, gammaln
 
+from cafe.keywords import explain_keywords
 from cafe.latency.base import Family, Floats, Parameter, Size, clip_negative
 from cafe.latency.moments import by_moments, gamma_parameters, positive_moment
 
 
+@explain_keywords
 @dataclass(frozen=True, eq=False, init=False)
 class Gamma(Family):
     """A gamma distribution with mean shape x scale; shape 1 is the exponential.

@@ -9,10 +9,12 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from cafe.errors import InputError
+from cafe.keywords import explain_keywords
 from cafe.latency.base import Family, Floats, Parameter, Size
 from cafe.latency.moments import by_moments, lognormal_parameters, positive_moment
 
 
+@explain_keywords
 @dataclass(frozen=True, eq=False, init=False)
 class LogNormal(Family):
     """``shift`` + exp(mu + sigma Z), Z standard normal; exp(mu) is the median after the shift.

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cafe.errors import InputError
+from cafe.keywords import explain_keywords
 from cafe.latency.base import Family, Floats, Parameter, Size
 
 
+@explain_keywords
 @dataclass(frozen=True, eq=False)
 class Uniform(Family):
     """All times between ``low`` and ``high`` are equally likely.

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gamma, gammainc
 
+from cafe.keywords import explain_keywords
 from cafe.latency.base import Family, Floats, Parameter, Size, clip_negative
 
 
+@explain_keywords
 @dataclass(frozen=True, eq=False)
 class Weibull(Family):
     """F(t) = 1 - exp(-(t / scale)^shape).

@@ -323,7 +323,9 @@ def check_quorum(quorum: int, clients: int) -> None:
 def check_deadline(deadline: float) -> None:
     """Raise an error unless the deadline is a positive, finite time."""
     number = isinstance(deadline, int | float | np.integer | np.floating)
-    if not number or isinstance(deadline, bool) or not np.isfinite(deadline) or deadline <= 0:
+    if not number or isinstance(deadline, bool):
+        raise InputError(f"The deadline must be a number of seconds. Got {deadline!r}.")
+    if not np.isfinite(deadline) or deadline <= 0:
         raise InputError(
             f"The deadline must be a positive, finite time. Got {deadline}: "
             "no client can report at time 0, and a round must end."

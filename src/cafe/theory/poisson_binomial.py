@@ -30,6 +30,7 @@ NEGLIGIBLE = 42.0  # exp(-42) is a hundredth of the last bit of 1
 DIRECT = 256  # up to this many kinds, a table would cost more than it saves
 CHUNK = 1 << 15  # powers of this many numbers stay in the processor's cache
 DEGREE = 24
+TERMS = 24  # of the power series of the logarithm
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +148,10 @@ class Tilted:
             if direct.any():
                 terms = np.log1p(np.multiply.outer(step, small[direct]))
                 log_phi = log_phi + np.einsum("ij,j->i", terms, self.trials.number[direct])
-            log_phi = log_phi + _log_series(
-                step, small, np.where(flip & near, self.trials.number, 0.0)
-            )
+            if (flip & near).any():
+                log_phi = log_phi + _log_series(
+                    step, small, np.where(flip & near, self.trials.number, 0.0)
+                )
         return np.asarray(np.exp(log_phi))
 
     def kernel(self, first: int, last: int, weight: Floats | None = None) -> Complexes:
@@ -177,9 +179,14 @@ class Tilted:
 
         Only angles >= 0 are stored, so each positive one counts twice, for its conjugate too.
         """
-        weight = np.where(self.angles == 0.0, 1.0, 2.0)
         # Not a BLAS product: see `cafe.federation.total`.
-        return np.asarray(np.einsum("...j,j->...", phi, weight * kernel).real / self.window[1])
+        found = np.einsum("...j,j->...", phi, self._counted * kernel)
+        return np.asarray(found.real / self.window[1])
+
+    @cached_property
+    def _counted(self) -> Floats:
+        """How often each angle counts in the trapezoidal rule."""
+        return np.where(self.angles == 0.0, 1.0, 2.0)
 
     @cached_property
     def distribution(self) -> tuple[Floats, Floats]:
@@ -269,7 +276,12 @@ class Tilted:
         weights = np.zeros(width)
         weights[low - start : high - start + 1] = np.exp(tempered - peak)
         waves = np.fft.rfft(weights)[: self.angles.size]
-        return np.asarray(waves * np.exp(-1j * self.angles * start)), peak
+        return np.asarray(waves * self._shift), peak
+
+    @cached_property
+    def _shift(self) -> Complexes:
+        """The factors of a Fourier transform that begins at the window's first value."""
+        return np.asarray(np.exp(-1j * self.angles * self.window[0]))
 
     def _tabulated(self, function: Callable[[Floats], Floats]) -> Floats:
         """A smooth function at every kind's chance, by a Chebyshev table if there are many kinds.
@@ -311,13 +323,23 @@ def _interpolated(function: Callable[[Floats], Floats], at: Floats) -> Floats:
 
 def _log_series(step: Complexes, small: Floats, number: Floats) -> Complexes:
     """Sum of number x log(1 + step x small) by its power series, for |step x small| <= 0.2."""
-    sums = np.zeros(24)
+    sums = np.zeros(TERMS)
     for start in range(0, small.size, CHUNK):
-        base = small[start : start + CHUNK]
-        term = number[start : start + CHUNK] * base
-        for j in range(sums.size):
-            sums[j] += term.sum()
-            term = term * base
+        sums += _power_sums(small[start : start + CHUNK], number[start : start + CHUNK])
     order = np.arange(1, sums.size + 1)
     coefficients = np.concatenate([[0.0], sums * (-1.0) ** (order + 1) / order])
     return np.asarray(np.polynomial.polynomial.polyval(step, coefficients))
+
+
+def _power_sums(base: Floats, number: Floats) -> Floats:
+    """The sums of number x base, number x base^2, ...; both ways give the same bits."""
+    if base.size <= 128:
+        powers = np.empty((TERMS, base.size))
+        np.multiply(number, base, out=powers[0])
+        powers[1:] = base
+        return np.asarray(np.multiply.accumulate(powers, out=powers).sum(axis=1))
+    sums, term = np.zeros(TERMS), number * base
+    for j in range(TERMS):
+        sums[j] = term.sum()
+        term = term * base
+    return sums

@@ -77,10 +77,11 @@ def measure(
     deadline = deadline_for(truth, censoring)
     each = cafe.fit(make_log(truth, deadline, seed), families=list(POOLS)).by_client()
     fitted = each.federation()
-    best, found = cafe.plan(truth, goal=GOAL), cafe.plan(fitted, goal=GOAL)
-    inside = found
+    best, found = cafe.plan(truth, goal=GOAL), cafe.plan(fitted, goal=GOAL, trust="fitted")
+    inside = chosen = found
     if found.extrapolates:
         inside = cafe.plan(fitted, goal=GOAL, trust="observed")
+        chosen = cafe.plan(fitted, goal=GOAL)
     true = cafe.expect(truth, quorum=found.quorum, deadline=found.deadline)
     values = {name: float(getattr(true, name)) for name in FIGURES} | {"cost": GOAL.cost(true)}
     return {
@@ -96,7 +97,9 @@ def measure(
         "fitted_unevenness": each.unevenness,
         "best_deadline": best.deadline,
         "planned_deadline": found.deadline,
-        "loss": loss(found, truth, best),
+        "chosen_deadline": chosen.deadline,
+        "loss": loss(chosen, truth, best),
+        "loss_of_the_fit": loss(found, truth, best),
         "loss_within_observed": loss(inside, truth, best),
         "extrapolates": found.extrapolates,
         "warnings": list(each.warnings),

@@ -12,7 +12,8 @@ from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Federation
 from cafe.latency import Exponential, LogNormal
 from cafe.planner import Prices, ToGap, plan
-from cafe.theory import expect
+from cafe.theory import Expectation, Setting, Turnout, expect
+from cafe.theory.cohort_rounds import CohortRounds
 
 FLEET = Federation.join(
     Federation(25, LogNormal(1.0, 0.4)), Federation(15, LogNormal(2.0, 0.4), availability=0.8)
@@ -41,10 +42,12 @@ def test_no_cohort_nor_deadline_beats_the_plan() -> None:
 def test_no_cohort_beats_the_plan_for_a_target() -> None:
     made = plan(FLEET, **PRICES, target=8)
     goal = Prices(0.5, 5.0)
-    best = np.inf
+    best, pool = np.inf, dict[float, Turnout]()
     for cohort in range(8, 41):
+        # Each deadline extends the integrals of the one before, at times that cohorts share.
+        rounds = CohortRounds(FLEET, cohort, 8, pool, origin=0.2)
         for t in np.geomspace(2.0, 30.0, 25):
-            found = expect(FLEET, quorum=1, deadline=float(t), cohort=cohort, target=8)
+            found = Expectation(Setting(FLEET, 1, float(t), 8, cohort, rounds))
             full = found.setting.target_turnout
             reached = found.everybody_probability if full is None else full.success
             if reached >= 0.9:

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from cafe.errors import InfeasibleError
 from cafe.federation import Federation
-from cafe.latency import Constant, Empirical, Exponential, LogNormal, Mixture, ShiftedExponential
+from cafe.latency import Empirical, Exponential, LogNormal, Mixture
 from cafe.planner import Prices
-from cafe.planner.deadline_search import DeadlineSearch, deadline_grid, deadline_range
+from cafe.planner.deadline_grid import deadline_range
+from cafe.planner.deadline_search import DeadlineSearch
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -28,23 +29,6 @@ def test_bounds_contain_the_optimum(
         (o for t in np.geomspace(*wide, 400) if (o := search.at(float(t)))), key=lambda o: o.cost
     )
     assert low * 0.95 <= best.deadline <= high * 1.05
-
-
-def test_deadline_range_starts_at_a_jump() -> None:
-    assert deadline_range(Federation(5, Constant(2.0))) == pytest.approx((2.0, 2.0))
-    low, high = deadline_range(Federation(5, Empirical([1.0, 3.0])))
-    assert (low, high) == pytest.approx((1.0, 3.0))
-    low, _ = deadline_range(Federation(5, ShiftedExponential(4.0, 1.0)))
-    assert low == pytest.approx(4.0, rel=1e-3)
-
-
-def test_grid_contains_both_ends_and_every_jump() -> None:
-    who = Federation(5, Empirical([1.0, 2.5, 3.0]))
-    grid = deadline_grid(who, 0.5, 4.0)
-    assert grid[0] == 0.5
-    assert grid[-1] == 4.0
-    assert {1.0, 2.5, 3.0} <= set(grid.tolist())
-    assert np.all(np.diff(grid) > 0)
 
 
 def test_observed_times_do_not_create_many_basins() -> None:

@@ -107,8 +107,50 @@ def test_trust_in_the_observed_range_limits_the_deadline() -> None:
     assert planned(fitted(100.0), trust="observed").deadline == pytest.approx(free.deadline)
 
 
+def offline_or_slow(offline: int) -> cafe.Federation:
+    """A slow fleet; by ``offline`` of ten alternatives it is fast, and half of it is offline."""
+    slow = cafe.Federation(20, cafe.LogNormal(np.log(8.0), 0.35))
+    fast = cafe.Federation(20, cafe.LogNormal(np.log(3.0), 0.35), availability=0.5)
+    evidence = Evidence(6.0, 500, 20, offline * (fast,) + (10 - offline) * (slow,))
+    return replace(slow, evidence=evidence)
+
+
+def mean_cost(found: cafe.planner.Plan, federation: cafe.Federation) -> float:
+    assert federation.evidence is not None
+    costs = [
+        found.goal.cost(cafe.expect(other, quorum=found.quorum, deadline=found.deadline))
+        for other in federation.evidence.alternatives
+    ]
+    return float(np.mean(costs))
+
+
+@pytest.mark.parametrize("offline", [0, 3, 5, 8, 10])
+def test_a_plan_goes_beyond_the_observations_if_that_is_cheaper_on_average(offline: int) -> None:
+    federation = offline_or_slow(offline)
+    prices = {"waste_price": 1.0, "broadcast_price": 50.0}
+    free, kept, default = (
+        cafe.plan(federation, trust=trust, **prices)  # type: ignore[arg-type]
+        for trust in ("fitted", "observed", "auto")
+    )
+    assert free.deadline > 6.0 >= kept.deadline
+    stays = mean_cost(kept, federation) < mean_cost(free, federation)
+    assert default.deadline == (kept if stays else free).deadline
+    said = [each for each in default.warnings if "stays within the observed times" in each]
+    assert len(said) == stays
+    extra = mean_cost(free, federation) / mean_cost(kept, federation) - 1
+    assert all(f"{free.deadline:.4g} s" in each and f"{extra:.2%}" in each for each in said)
+    assert stays == (offline >= 5)  # both outcomes occur
+
+
+def test_a_plan_goes_beyond_the_observations_if_limits_exclude_others() -> None:
+    federation, limit = offline_or_slow(10), {"deadline": 7.0}
+    found = cafe.plan(federation, waste_price=1.0, broadcast_price=50.0, at_least=limit)
+    assert found.extrapolates
+    assert any("beyond the observations" in each for each in found.warnings)
+
+
 def test_trust_is_checked() -> None:
-    with pytest.raises(cafe.InputError, match="trust must be 'fitted' or 'observed'"):
+    with pytest.raises(cafe.InputError, match="trust must be 'auto', 'fitted' or 'observed'"):
         planned(fitted(), trust="obsrved")
     with pytest.raises(cafe.InputError, match="needs a federation that was fitted"):
         planned(cafe.Federation(20, cafe.Exponential(1.0)), trust="observed")

@@ -121,7 +121,7 @@ Trust = Annotated[
     str,
     typer.Option(
         help="For a fitted federation: observed keeps the deadline within the observed times, "
-        "fitted (default) may go beyond.",
+        "fitted may go beyond, auto (default) if the observations support it.",
         show_default=False,
     ),
 ]

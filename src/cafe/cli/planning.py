@@ -69,7 +69,7 @@ def plan(
     at_least: AtLeast = None,
     close_when_all: CloseWhenAll = False,
     steps: Steps = 1,
-    trust: Trust = "fitted",
+    trust: Trust = "auto",
     goal: GoalName = None,
     noise_ratio: NoiseRatio = None,
     gap: Gap = None,

@@ -6,7 +6,7 @@ the basins of all of them first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -14,9 +14,10 @@ import numpy as np
 
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Federation, total
-from cafe.latency import Latency, Mixture, Various
 from cafe.latency.base import Floats
+from cafe.planner.deadline_grid import MANY_STEPS, deadline_grid, deadline_range, first_time
 from cafe.planner.goals import Goal
+from cafe.planner.infeasible import explain_infeasible
 from cafe.planner.limits import Limit, allowed_quorums
 from cafe.planner.representatives import representatives
 from cafe.progress import ProgressCallback
@@ -24,18 +25,12 @@ from cafe.theory import Expectation, Setting, expect
 from cafe.theory.cohort_rounds import CohortRounds
 from cafe.theory.counts import Turnout
 
-PER_DECADE = 16
-FEWEST = 1e-6  # expected reports below which a deadline is too short to be useful
-LAST = 1e-9  # share of a client's reports that may come after the longest deadline ...
-LATE = 1e-12  # ... and expected late reports of all clients after it
 SHALLOW = 1e-7  # a relative barrier between two minima this small is rounding error
 SHALLOW_STEPS = 5e-2  # ... or, with observed times, one of the many steps of their cdf
 PLATEAU = 1e-6  # a relative gain this small does not justify a longer deadline
-MANY_STEPS = 50
 SKETCHED = 128  # kinds of the federation on which rounds with a target are searched
 COARSE = 3e-3  # how smooth functions of time must be; the error of a cost is then about 1e-5
 NEARBY = (1.0, 1.003, 0.997, 1.01, 0.99, 1.03, 0.97)  # factors of deadlines to try if limits break
-LANDMARKS = np.array([1e-3, 0.05, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 0.999, 1 - 1e-4, 1 - 1e-6])
 
 
 @dataclass(frozen=True)
@@ -189,7 +184,7 @@ class DeadlineSearch:
         fewest *= self.federation.clients / self.invited
         if self.closing is None:
             high = min(high, 1.01 * longest)
-        return max(low, 0.99 * _first_time(self.federation, fewest, low, high)), high
+        return max(low, 0.99 * first_time(self.federation, fewest, low, high)), high
 
     def optima(self, progress: ProgressCallback | None = None) -> list[Optimum]:
         """Every local optimum, the best first.
@@ -212,7 +207,7 @@ class DeadlineSearch:
             if progress:
                 progress((i + 1) / len(grid))
         if not any(found):
-            raise InfeasibleError(self.why_not(grid))
+            raise InfeasibleError(explain_infeasible(self, grid))
         points = [*self._with_edges(grid, found), *self._beyond(found)]
         refined = [self._refine(points, i) for i in self._basins(points)]
         lasting = [o for o in refined if not self._vanishing(o)]
@@ -236,9 +231,8 @@ class DeadlineSearch:
             exact += [next((o for o in tries if o is not None), None)]
         found = [o for o in exact if o is not None]
         if not found:
-            raise InfeasibleError(
-                self.sketch.why_not(deadline_grid(self.federation, *self.deadlines))
-            )
+            grid = deadline_grid(self.federation, *self.deadlines)
+            raise InfeasibleError(explain_infeasible(self.sketch, grid))
         return sorted(found, key=lambda o: o.cost)
 
     def _beyond(self, found: Sequence[Optimum | None]) -> list[Optimum]:
@@ -277,17 +271,15 @@ class DeadlineSearch:
             yield here
 
     def _edge(self, inside: float, outside: float) -> Optimum:
-        best = self.at(inside)
+        """The choice at the last allowed deadline between an allowed one and one that is not."""
+        if not self.reaches(outside):  # quick to find, without costs
+            last = _bisected(self.reaches, inside, outside)
+            best = self.at(last)
+            if best is not None:
+                return best
+            outside = last
+        best = self.at(_bisected(lambda t: self.at(t) is not None, inside, outside))
         assert best is not None
-        for _ in range(60):
-            middle = inside**0.5 * outside**0.5
-            if abs(inside - outside) <= 1e-12 * inside:
-                break
-            here = self.at(middle)
-            if here is None:
-                outside = middle
-            else:
-                inside, best = middle, here
         return best
 
     def _basins(self, points: Sequence[Optimum | None]) -> list[int]:
@@ -332,51 +324,15 @@ class DeadlineSearch:
             return Optimum(here.quorum, float(np.exp(found.x)), float(found.fun))
         return here
 
-    def why_not(self, grid: Floats) -> str:
-        """The error message that says which limit cannot be kept, and by how much it is missed."""
-        if not any(self.reaches(float(t)) for t in grid):
-            return (
-                f"The target of {self.closing} reports cannot be reached in {self.reach:.0%} of "
-                f"rounds by any allowed deadline if {self.invited} clients are invited. Lower the "
-                "target, invite more clients, or relax a limit on the deadline."
-            )
-        # All quantities are monotone in the quorum, so each one's extremes are at its ends.
-        ends = sorted(set(self.quorums()))
-        candidates = [self.expect(m, float(t)) for t in grid for m in ends]
-        if not self.limits:
-            return (
-                f"No round can succeed with the quorum {self.quorum}: the probability is too small "
-                "to be calculated at every deadline. Lower the quorum."
-            )
-        for limit in self.limits:
-            best = min(candidates, key=limit.excess)
-            if not limit.keeps(best):
-                what = "least" if limit.sign > 0 else "most"
-                value = getattr(best, limit.quantity)
-                return (
-                    f"The limit '{limit}' cannot be kept: the {what} that any deadline and "
-                    f"quorum give is about {value:.4g} "
-                    f"(quorum {best.quorum}, deadline {best.deadline:.4g}), "
-                    f"off by {abs(value - limit.value):.4g}. Relax it."
-                )
-        candidates += [
-            self.expect(m, float(t))
-            for t in grid[:: max(len(grid) // 60, 1)]
-            for m in self._sample()
-        ]
-        best = min(candidates, key=lambda e: max(limit.excess(e) for limit in self.limits))
-        worst = max(self.limits, key=lambda limit: limit.excess(best))
-        value = getattr(best, worst.quantity)
-        return (
-            "Each limit can be kept alone, but not all together: at the best compromise found "
-            f"(quorum {best.quorum}, deadline {best.deadline:.4g}) '{worst}' is broken by "
-            f"{abs(value - worst.value):.4g}: {worst.quantity} is {value:.4g}. Relax it or one of: "
-            f"{'; '.join(str(limit) for limit in self.limits if limit is not worst)}."
-        )
 
-    def _sample(self) -> list[int]:
-        low, high = self.quorums()
-        return sorted({int(m) for m in np.geomspace(low, high, 12).round()})
+def _bisected(allowed: Callable[[float], bool], inside: float, outside: float) -> float:
+    """The last allowed deadline between one that is allowed and one that is not."""
+    for _ in range(60):
+        middle = inside**0.5 * outside**0.5
+        if abs(inside - outside) <= 1e-12 * inside:
+            break
+        inside, outside = (middle, outside) if allowed(middle) else (inside, middle)
+    return inside
 
 
 def _left_end(points: Sequence[Optimum | None], costs: Floats, i: int) -> int:
@@ -387,59 +343,3 @@ def _left_end(points: Sequence[Optimum | None], costs: Floats, i: int) -> int:
     here, there = points[i], points[first]
     wide = here is not None and there is not None and there.deadline < 0.7 * here.deadline
     return first if wide else i
-
-
-def deadline_grid(federation: Federation, low: float, high: float) -> Floats:
-    """Deadlines evenly spaced in the logarithm, plus quantiles and jumps of the response times."""
-    if low >= high:
-        return np.array([high])
-    points = int(PER_DECADE * np.log10(high / low)) + 2
-    grid = np.geomspace(low, high, points)
-    grid[0], grid[-1] = low, high
-    marks = np.concatenate([_landmarks(federation.latency), _steps(federation.latency)])
-    return np.unique(np.concatenate([grid, marks[(marks > low) & (marks < high)]]))
-
-
-def _steps(latency: Latency) -> Floats:
-    """The jumps of the response times' cdf; none if there are more than 2000."""
-    steps = latency.breaks()
-    return steps if steps.size <= 2000 else steps[:0]
-
-
-def _landmarks(latency: Latency) -> Floats:
-    """Quantiles of all components and parts, which may be narrower than the grid's spacing."""
-    if isinstance(latency, Mixture):
-        return np.concatenate([_landmarks(part) for part in latency.components])
-    if isinstance(latency, Various):
-        return np.concatenate([_landmarks(part) for part in latency.parts[:MANY_STEPS]])
-    if latency.kinds > MANY_STEPS:
-        return np.empty(0)
-    return np.ravel(latency.quantile(LANDMARKS[:, None]))
-
-
-def deadline_range(federation: Federation, fewest: float = FEWEST) -> tuple[float, float]:
-    """The range of useful deadlines: from about the first expected report to the last one."""
-    latency = federation.latency
-    high = float(np.max(latency.quantile(1.0 - LAST)))
-    high = max([high, *latency.breaks()[-1:].tolist()])
-    while total(federation.number, np.broadcast_to(latency.sf(high), federation.kinds)) > LATE:
-        high *= 1.5
-    low = high
-    while low > high * 1e-30 and _expected_reports(federation, low) > fewest:
-        low /= 4.0
-    return _first_time(federation, fewest, low, high), high
-
-
-def _first_time(federation: Federation, reports: float, low: float, high: float) -> float:
-    """The first time in [low, high] by which ``reports`` reports are expected; exact at a jump."""
-    if _expected_reports(federation, low) >= reports:
-        return low
-    while high - low > 1e-9 * high:
-        middle = low**0.5 * high**0.5 if high > 2 * low else 0.5 * (low + high)
-        enough = _expected_reports(federation, middle) >= reports
-        low, high = (low, middle) if enough else (middle, high)
-    return high
-
-
-def _expected_reports(federation: Federation, t: float) -> float:
-    return total(federation.number, federation.report(t))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cafe.planner.deadline_search import deadline_range
+from cafe.planner.deadline_grid import deadline_range
 from cafe.planner.goals import Prices, ToGap
 from cafe.planner.good_deadlines import WITHIN
 from cafe.planner.intervals import describe_intervals, evidence_warnings

@@ -11,7 +11,7 @@ from cafe.errors import check_flag, check_progress
 from cafe.federation import Federation, total
 from cafe.keywords import explain_keywords
 from cafe.latency.base import Floats
-from cafe.planner.deadline_search import deadline_grid, deadline_range
+from cafe.planner.deadline_grid import deadline_grid, deadline_range
 from cafe.planner.to_accuracy import ToAccuracy, trimmed_inverse
 from cafe.progress import ProgressCallback
 from cafe.theory import Expectation, Setting

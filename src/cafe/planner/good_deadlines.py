@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cafe.planner.deadline_search import DeadlineSearch, Optimum, deadline_range
+from cafe.planner.deadline_grid import deadline_range
+from cafe.planner.deadline_search import DeadlineSearch, Optimum
 
 WITHIN = 0.05  # the extra cost that counts as hardly more
 STEP = 1.2  # factor between two deadlines of the first, coarse search

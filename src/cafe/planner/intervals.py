@@ -2,7 +2,8 @@
 
 The evidence of a fitted federation has alternatives: federations that explain the observations
 about as well. The plan's quorum and deadline are evaluated on each of them. The 90 % interval of a
-quantity leaves out 5 % of the alternatives at each end.
+quantity leaves out 5 % of the alternatives at each end. A plan beyond the observations must cost
+less than a plan within them, on average over the alternatives.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ import numpy as np
 from cafe.errors import InputError, did_you_mean
 from cafe.federation import Federation
 from cafe.planner.limits import Limit
-from cafe.wording import format_interval, format_number
+from cafe.wording import format_interval, format_number, format_percent
 
 if TYPE_CHECKING:
     from cafe.planner.plan import Plan
 
-Trust = Literal["fitted", "observed"]
-TRUSTS = ("fitted", "observed")
+Trust = Literal["auto", "fitted", "observed"]
+TRUSTS = ("auto", "fitted", "observed")
 COVERED = 0.9
 BOUNDED = ("waste", "broadcasts", "age", "worst_age", "success_probability", "expected_reports")
 
@@ -66,8 +67,8 @@ def trust_limits(federation: Federation, trust: Trust) -> tuple[Limit, ...]:
     """The limit on the deadline that ``trust`` asks for."""
     if not isinstance(trust, str) or trust not in TRUSTS:
         hint = did_you_mean(str(trust), TRUSTS)
-        raise InputError(f"trust must be 'fitted' or 'observed'. Got {trust!r}. {hint}")
-    if trust == "fitted":
+        raise InputError(f"trust must be 'auto', 'fitted' or 'observed'. Got {trust!r}. {hint}")
+    if trust != "observed":
         return ()
     if federation.evidence is None:
         raise InputError(
@@ -76,6 +77,38 @@ def trust_limits(federation: Federation, trust: Trust) -> tuple[Limit, ...]:
             "Fit.by_client().federation(), or set the limit itself (at_most, --at-most deadline=)."
         )
     return (Limit("deadline", +1, federation.evidence.longest),)
+
+
+def extra_cost_beyond(beyond: Plan, within: Plan) -> float:
+    """How much more a plan beyond the observations costs than one within them, as a share.
+
+    Both costs are means over the alternatives. NaN if neither plan is possible in all of them.
+    """
+    evidence = beyond.federation.evidence
+    if evidence is None or not evidence.alternatives:
+        return np.nan
+    means = []
+    for each in (beyond, within):
+        costs = [
+            each.goal.cost(
+                replace(each.search, federation=other).expect(each.quorum, each.deadline)
+            )
+            for other in evidence.alternatives
+        ]
+        means.append(float(np.mean(np.nan_to_num(costs, nan=np.inf, posinf=np.inf))))
+    if np.isinf(means[1]):
+        return np.nan
+    return means[0] / means[1] - 1
+
+
+def describe_stay(beyond: Plan, extra: float) -> str:
+    """Why the plan stays within the observations, as a warning."""
+    return (
+        f"The plan stays within the observed times. By the best fit alone, {beyond.deadline:.4g} s "
+        "would be the best deadline; but over all federations that explain the observations about "
+        f"as well, it costs {format_percent(extra)} more on average. trust='fitted' (--trust "
+        "fitted) plans with the best fit alone."
+    )
 
 
 def describe_intervals(plan: Plan) -> str:

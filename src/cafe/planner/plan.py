@@ -14,7 +14,14 @@ from cafe.planner.deadline_search import DeadlineSearch, Optimum
 from cafe.planner.goal_choice import GoalWord, choose_goal
 from cafe.planner.goals import Goal
 from cafe.planner.good_deadlines import good_deadlines
-from cafe.planner.intervals import Interval, Trust, plan_intervals, trust_limits
+from cafe.planner.intervals import (
+    Interval,
+    Trust,
+    describe_stay,
+    extra_cost_beyond,
+    plan_intervals,
+    trust_limits,
+)
 from cafe.planner.limits import Limit, build_limits
 from cafe.planner.rivals import Rival, usual_guesses
 from cafe.planner.safe_quorum import with_safe_quorum
@@ -42,7 +49,7 @@ def plan(
     at_least: Mapping[str, float] | str | None = None,
     close_when_all: bool = False,
     steps: int = 1,
-    trust: Trust = "fitted",
+    trust: Trust = "auto",
     progress: ProgressCallback | None = None,
 ) -> Plan:
     """Choose the deadline and, unless one is given, the quorum.
@@ -72,7 +79,9 @@ def plan(
         steps: gradient steps that a client takes in a round; they take time if the federation's
             ``per_step`` is above 0.
         trust: for a fitted federation, ``"observed"`` limits the deadline to the longest observed
-            time; ``"fitted"`` allows longer deadlines, which rest on the fitted family alone.
+            time; ``"fitted"`` allows longer deadlines, which rest on the fitted family alone;
+            ``"auto"`` allows them if they cost less on average over all federations that explain
+            the observations about as well.
         progress: called with the finished share of the search, from 0 to 1.
 
     Raises:
@@ -116,10 +125,31 @@ def plan(
         choosing, searching = _halves(progress)
         search = choose_cohort(search, cohort, target, choosing)
         warnings, progress = presence_warnings(federation, search.cohort), searching
+    found = Plan(search, _optima(search, progress), warnings, assumptions)
+    return _within_observed(found) if trust == "auto" and found.extrapolates else found
+
+
+def _optima(search: DeadlineSearch, progress: ProgressCallback | None) -> tuple[Optimum, ...]:
     optima = tuple(search.optima(progress))
-    if isinstance(chosen, ToAccuracy) and quorum is None:
-        optima = tuple(with_safe_quorum(search, optimum) for optimum in optima)
-    return Plan(search, optima, warnings, assumptions)
+    if isinstance(search.goal, ToAccuracy) and search.quorum is None:
+        return tuple(with_safe_quorum(search, optimum) for optimum in optima)
+    return optima
+
+
+def _within_observed(found: Plan) -> Plan:
+    """The best plan within the observed times, if it costs less on average; else ``found``."""
+    limits = (*found.search.limits, *trust_limits(found.federation, "observed"))
+    search = replace(found.search, limits=limits)
+    try:
+        within = replace(found, search=search, local_optima=_optima(search, None))
+    except InfeasibleError:
+        return found
+    extra = extra_cost_beyond(found, within)
+    if not extra > 0:
+        return found
+    return replace(
+        within, federation_warnings=(*found.federation_warnings, describe_stay(found, extra))
+    )
 
 
 def _halves(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cafe
 from cafe import live, results
 from cafe.federation_files import family_name, federation_from_table, latency_from_table
-from cafe.live.server import ServerConfig
+from cafe.live.server_config import ServerConfig
 from cafe.report import run_page
 from cafe.reproduce import experiment, reproduce
 from cafe.scenario import scenario_from_text
@@ -144,9 +144,8 @@ ENTRIES = [
     entry(live.Trimmed, {"share": NATURAL}, given()),
     entry(
         live.ReportLimits,
-        {"norm": maybe(POSITIVE), "times": NOTHING, "examples": NOTHING},
+        {"clip": maybe(NOTHING), "norm": maybe(POSITIVE), "examples": NOTHING},
         given(),
-        words={"times": "multiple"},
     ),
     entry(
         live.GlobalModel,
@@ -172,6 +171,7 @@ ENTRIES = [
             "wait": POSITIVE,
             "patience": NOTHING,
             "secure_aggregation": FLAG,
+            "metrics": maybe(NOTHING),
         },
         given(policy=policy(), model=start, rounds=3),
         explains=True,

@@ -36,6 +36,7 @@ def _entries() -> list[Entry]:
                 "wait": POSITIVE,
             },
             lambda: {"grid": FakeGrid({1: [0.1]}), "deadline": 1.0},
+            explains=True,
         ),
         entry(
             flower.Strategy,

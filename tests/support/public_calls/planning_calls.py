@@ -25,14 +25,20 @@ from tests.support.wrong_calls import (
 )
 
 LATENCIES = [
-    entry(cafe.Exponential, {"rate": POSITIVES, "mean": maybe(NOTHING)}, given(rate=1.0)),
+    entry(
+        cafe.Exponential,
+        {"rate": POSITIVES, "mean": maybe(NOTHING)},
+        given(rate=1.0),
+        explains=True,
+    ),
     entry(
         cafe.Exponential,
         {"rate": maybe(NOTHING), "mean": POSITIVES},
         given(mean=1.0),
         name="latency.Exponential by mean",
+        explains=True,
     ),
-    entry(cafe.Constant, {"value": POSITIVES}, given(value=1.0)),
+    entry(cafe.Constant, {"value": POSITIVES}, given(value=1.0), explains=True),
     entry(
         cafe.Gamma,
         {
@@ -42,6 +48,7 @@ LATENCIES = [
             "std": maybe(NOTHING),
         },
         given(shape=1.0, scale=1.0),
+        explains=True,
     ),
     entry(
         cafe.Gamma,
@@ -53,8 +60,14 @@ LATENCIES = [
         },
         given(mean=1.0, std=1.0),
         name="latency.Gamma by mean",
+        explains=True,
     ),
-    entry(cafe.Weibull, {"shape": POSITIVES, "scale": POSITIVES}, given(shape=1.0, scale=1.0)),
+    entry(
+        cafe.Weibull,
+        {"shape": POSITIVES, "scale": POSITIVES},
+        given(shape=1.0, scale=1.0),
+        explains=True,
+    ),
     entry(
         cafe.LogNormal,
         {
@@ -65,6 +78,7 @@ LATENCIES = [
             "std": maybe(NOTHING),
         },
         given(mu=1.0, sigma=0.5),
+        explains=True,
     ),
     entry(
         cafe.LogNormal,
@@ -77,13 +91,20 @@ LATENCIES = [
         },
         given(mean=2.0, std=1.0),
         name="latency.LogNormal by mean",
+        explains=True,
     ),
     entry(
         cafe.ShiftedExponential,
         {"shift": NOT_NEGATIVES, "rate": POSITIVES},
         given(shift=1.0, rate=1.0),
+        explains=True,
     ),
-    entry(cafe.Uniform, {"low": NOT_NEGATIVES, "high": POSITIVES}, given(low=0.0, high=3.0)),
+    entry(
+        cafe.Uniform,
+        {"low": NOT_NEGATIVES, "high": POSITIVES},
+        given(low=0.0, high=3.0),
+        explains=True,
+    ),
     entry(
         cafe.Empirical,
         {"times": kind("numbers"), "weights": kind("0.5", "numbers"), "kinds": NOTHING},

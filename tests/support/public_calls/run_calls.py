@@ -125,6 +125,7 @@ ENTRIES = [
         {"source": PATH, **COLUMNS},
         lambda: {"source": folder() / "log.csv"},
         words={"source": "the dictionary"},
+        explains=True,
     ),
     entry(
         cafe.fit,
@@ -136,6 +137,7 @@ ENTRIES = [
         },
         lambda: {"observations": folder() / "log.csv", "families": "exponential"},
         words={"observations": "seconds", "families": "famil"},
+        explains=True,
         slow=True,
     ),
     entry(

@@ -17,6 +17,7 @@ import cafe
 from cafe.errors import InputError
 from cafe.live.client_work import ClientContext, Job, LocalModel, TooLateError, Trained, work
 from cafe.live.model_layout import Arrays
+from cafe.live.validation import ReportLimits
 from cafe.live.wire import Order
 from cafe.policies import agu
 from cafe.rounds.jobs import Work
@@ -271,7 +272,7 @@ def test_client_does_not_know_that_its_report_was_late() -> None:
         return report
 
     wire.behave, wire.tamper = behave, lambda r, o: tamper(r, o) if o.number == 0 else r
-    run = live(wire, agu(quorum=2, deadline=0.5))
+    run = live(wire, agu(quorum=2, deadline=0.5), report_limits=ReportLimits(clip=None))
     assert [run.step().outcome.succeeded for _ in range(3)] == [False, False, True]
     # Round 0 gave 1; round 1's 2 was lost on the way; round 2 adds 4 to what round 0 gave.
     assert heard == {0: [1.0, None, False], 1: [3.0, 0, True], 2: [5.0, 0, True]}

@@ -18,18 +18,25 @@ import pytest
 from cafe.errors import FileError
 from cafe.live import server
 from cafe.live.live_run import LiveRun
-from cafe.live.run_log import RunLog, read_rounds
-from cafe.live.server import ServerConfig, serve
+from cafe.live.order_log import NAME as ORDERS
+from cafe.live.order_log import read_unsaved
+from cafe.live.run_log import RunLog, read_jobs, read_rounds
+from cafe.live.server import serve
+from cafe.live.server_config import ServerConfig
 from cafe.policies import agu, mcu
 from cafe.results import checkpoint, load
 from cafe.results.storage import AppendOnlyFile
 from cafe.rounds.policy import Policy
+from tests.support.chaos import picky
+from tests.support.policies import refilling
 from tests.support.serving import Killed, assert_sound, config
 from tests.support.virtual_runs import VirtualWire, exponential
 
 POLICIES = [
-    agu(quorum=4, deadline=0.4, pool="union"),
+    agu(quorum=3, deadline=0.4, pool="union"),
     mcu(quorum=2, deadline=0.3, target=3, late="keep"),
+    refilling(4, 3),
+    picky(),
 ]
 STEPS = ((os, "fsync"), (os, "replace"), (Path, "unlink"), (AppendOnlyFile, "flush"))
 SUCCEEDED = re.compile(r"Round (\d+) succeeded: .* version (\d+)\.")
@@ -164,6 +171,8 @@ def assert_resumes(
 ) -> None:
     image.restore(folder, power)
     kept = checkpoint.read(folder / checkpoint.NAME)
+    saved = 0 if kept is None else json.loads(bytes(kept.state["meta"]))["round"]
+    unsaved = read_unsaved(folder / ORDERS, saved)
     announced = [found.groups() for s in image.said if (found := SUCCEEDED.match(s))]
     was = dict(ages)
     restored: list[int] = []
@@ -172,25 +181,51 @@ def assert_resumes(
         if sentence.startswith("Resuming from round"):
             ledger = runs[-1].ledger
             restored.append(ledger.round)
-            assert ledger.last_start.tobytes() == was[ledger.round]
+            assert ledger.round == saved + bool(unsaved.records)
+            assert ledger.last_start.tobytes() == was.get(saved, bytes(8 * ledger.clients))
+            assert runs[-1].now() > clock_before(image, power) - 1e-9
             assert f"round {ledger.round}, version {ledger.version}." in sentence
 
     before = read_rounds(folder) if kept is not None else []
-    history = serve(copy.deepcopy(image.wire), given(policy), folder, say=say)
-    assert bool(restored) == (kept is not None and not image_is_finished(image, power))
+    at = copy.deepcopy(image.wire)
+    at.t += 50.0  # no server ran meanwhile
+    history = serve(at, given(policy), folder, say=say)
+    resumed = kept is not None or bool(unsaved.records)
+    assert bool(restored) == (resumed and not image_is_finished(image, power))
     assert history.rounds == 3
+    assert history.virtual_time < 10.0
     assert_sound(folder)
+    assert_orders_have_fates(at, folder, history.open_jobs)
     rounds = read_rounds(folder)
     for number, version in announced:
         assert rounds[int(number)].succeeded
         assert rounds[int(number)].version == int(version)
     if restored:
-        for old, new in zip(before[: restored[0]], rounds, strict=False):
+        for old, new in zip(before[:saved], rounds, strict=False):
             assert (old.closed, old.version) == (new.closed, new.version)
     status = image.files.get("live.json")
     if status and kept is not None:
         shown = json.loads(status)["version"]
         assert sum(outcome.succeeded for outcome in rounds[: len(before)]) >= shown
+
+
+def clock_before(image: DiskImage, power: bool) -> float:
+    """The latest time that the files of a killed server show, or that survives a power cut."""
+    if power:
+        lines = image.safe.get(ORDERS, b"").splitlines(keepends=True)
+        return max([json.loads(line)["now"] for line in lines if line.endswith(b"\n")], default=0.0)
+    status = image.files.get("live.json")
+    return float(json.loads(status)["now"]) if status else 0.0
+
+
+def assert_orders_have_fates(at: VirtualWire, folder: Path, open_jobs: int) -> None:
+    """Every order that was ever sent has one fate, or its job is open."""
+    sent = [(order.number, order.invitation) for order in at.orders]
+    assert len(set(sent)) == len(sent)
+    jobs = {job.key: job for job in read_jobs(folder)}
+    assert len(set(sent) - set(jobs)) == open_jobs
+    for key in set(jobs) - set(sent):  # written down, and killed before it was sent
+        assert (jobs[key].fate, jobs[key].reason) == ("crashed", "the server was restarted")
 
 
 def image_is_finished(image: DiskImage, power: bool) -> bool:
@@ -199,8 +234,8 @@ def image_is_finished(image: DiskImage, power: bool) -> bool:
 
 @pytest.mark.parametrize(
     ("policy", "power"),
-    [(POLICIES[0], False), (POLICIES[1], False), (POLICIES[0], True)],
-    ids=["killed-agu", "killed-mcu", "power-cut-agu"],
+    [*((policy, False) for policy in POLICIES), (POLICIES[0], True), (POLICIES[2], True)],
+    ids=lambda value: value.name if isinstance(value, Policy) else "power-cut" * value or "killed",
 )
 @pytest.mark.slow
 def test_server_killed_at_any_step_resumes(
@@ -267,14 +302,14 @@ def test_interrupt_at_any_step(
             for owner, name in STEPS:
                 patch.setattr(owner, name, dying(getattr(owner, name)))
             try:
-                serve(at, given(policy, 2), folder, say=said.append)
+                serve(at, given(policy, 4), folder, say=said.append)
             except Killed:
                 pass
             else:
                 assert n > 30
                 break
         at.t += 100.0
-        assert serve(at, given(policy, 2), folder).rounds == 2
+        assert serve(at, given(policy, 4), folder).rounds == 4
         assert_sound(folder)
         rounds = read_rounds(folder)
         for sentence in said:

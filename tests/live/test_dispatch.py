@@ -49,7 +49,7 @@ def opened(wire: VirtualWire, deadline: float = 0.5) -> tuple[LiveRun, OpenRound
 
 
 def note(run: LiveRun, round_: OpenRound, reply: Reply, moment: float = 0.1) -> None:
-    run.dispatcher.note_reply(round_, reply, moment, run.model, frozenset())
+    run.dispatcher.note_reply(round_, reply, moment, frozenset())
 
 
 def wire() -> VirtualWire:

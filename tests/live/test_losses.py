@@ -14,6 +14,7 @@ from cafe.decisions import BySize
 from cafe.engine import Run
 from cafe.engine.snapshot import restore, save
 from cafe.errors import InputError
+from cafe.live.validation import ReportLimits
 from cafe.policies import agu, mcu
 from cafe.randomness import Stream
 from cafe.rounds import (
@@ -63,7 +64,8 @@ def test_the_same_losses_as_in_the_engine(base: Policy) -> None:
     engine = Run(federation(), seeing(base, theirs), what, seed=SEED)
     wire = VirtualWire(federation(), SEED, train=engine_trainer(what, SEED), task=what)
     model = split_in_two(what.learner.save(what.learner.start(Stream(SEED, "start").at(0))))
-    mine = live(wire, seeing(base, ours), model=model)
+    limits = ReportLimits(clip=None)  # the engine does not clip
+    mine = live(wire, seeing(base, ours), model=model, report_limits=limits)
     for _ in range(10):
         mine.step()
         engine.step()

@@ -18,7 +18,8 @@ from cafe.live.aggregation import Median
 from cafe.live.job_records import PlayedRound
 from cafe.live.live_run import LiveRun
 from cafe.live.run_log import ARRAYS, read_jobs, read_rounds
-from cafe.live.server import RunHooks, ServerConfig, serve
+from cafe.live.server import RunHooks, serve
+from cafe.live.server_config import ServerConfig
 from cafe.live.wire import Order, Report
 from cafe.policies import agu, awu, fedavg, mcu
 from cafe.report import run_page
@@ -244,26 +245,6 @@ def test_run_without_any_report_ends(tmp_path: Path) -> None:
         serve(at, config(patience=2), tmp_path)
 
 
-@pytest.mark.parametrize(
-    "mistake",
-    [
-        {"evaluate": "everybody"},
-        {"evaluate_every": 0},
-        {"evaluate_seconds": -1.0},
-        {"wait": 0.0},
-        {"patience": 0},
-        {"clients": 0},
-        {"rounds": 0},
-    ],
-    ids=str,
-)
-def test_server_config_is_checked(mistake: dict[str, Any]) -> None:
-    with pytest.raises(InputError):
-        config(**mistake)
-    with pytest.raises(InputError, match="rounds, updates and time is required"):
-        ServerConfig(MCU, start())
-
-
 def test_policy_must_have_a_deadline(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Give the policy a deadline"):
         serve(wire(), config(fedavg(fraction=0.5)), tmp_path)
@@ -369,19 +350,6 @@ def test_errors_are_subclasses_of_cafe_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CafeError):
         serve(wire(), config(), tmp_path / "file")
-
-
-@pytest.mark.parametrize(
-    ("model", "got"),
-    [
-        ([np.zeros(2), np.zeros(3)], "a list of 2"),
-        (np.zeros(2), "ndarray"),
-        (lambda: [np.zeros(2)], "a list of 1"),
-    ],
-)
-def test_model_without_names_is_refused(tmp_path: Path, model: Any, got: str) -> None:
-    with pytest.raises(InputError, match=rf"dictionary of arrays by name.* Got {got}\..*name"):
-        serve(wire(), ServerConfig(MCU, model, rounds=1), tmp_path / "run")
 
 
 def test_hooks_are_called_before_a_round_is_saved(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 import cafe
 from cafe.live.server import serve
-from tests.support.serving import config, read_status, wire
+from tests.support.flower.live_files import LIVE
+from tests.support.serving import config, read_status, record_status, wire
 from tests.support.virtual_runs import VirtualWire
 
 
@@ -29,6 +30,13 @@ def test_unwritable_status_file_does_not_stop_the_run(
     assert serve(wire(), config(), tmp_path).rounds == 5
 
 
+def test_fields(tmp_path: Path) -> None:
+    serve(wire(), config(), tmp_path)
+    status = read_status(tmp_path)
+    assert [*status] == [*LIVE]
+    assert [*status["clients"][0]] == [*LIVE["clients"][0]]
+
+
 @pytest.mark.parametrize("apart", [0.0, 1e9])
 def test_status_file_while_a_round_is_open(
     tmp_path: Path, apart: float, monkeypatch: pytest.MonkeyPatch
@@ -37,14 +45,7 @@ def test_status_file_while_a_round_is_open(
     monkeypatch.setattr("cafe.live.status_file._APART", apart)
     at = VirtualWire(cafe.Federation(4, cafe.Constant(0.2)))
     at.tamper = lambda r, o: replace(r, examples=0) if o.number == 0 else r
-    seen: list[dict[str, Any]] = []
-    original = at.sleep
-
-    def sleep(seconds: float) -> None:
-        seen.append(read_status(tmp_path))
-        original(seconds)
-
-    at.sleep = sleep  # type: ignore[method-assign]
+    seen = record_status(at, tmp_path)
     serve(at, config(rounds=2), tmp_path)
     first, last = seen[0], [state for state in seen if state["round"] == 1][-1]
     assert first["state"] == last["state"] == "open"
@@ -56,3 +57,42 @@ def test_status_file_while_a_round_is_open(
     assert (last["reports"], last["refused"], last["version"]) == (3, 2, 1)
     assert [client["merged"] for client in last["clients"]] == [0, 1, 1, 1]
     assert [client["refused"] for client in last["clients"]] == [2, 0, 0, 0]
+
+
+def full_disk(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """A disk with no free byte: files that exist can be written over, new ones cannot."""
+    original = Path.write_text
+
+    def write_text(path: Path, text: str, *args: Any, **more: Any) -> int:
+        if path.parent == folder:
+            original(path, "", *args, **more)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return original(path, text, *args, **more)
+
+    patch.setattr(Path, "write_text", write_text)
+
+
+@pytest.mark.parametrize("clients", [3, 200])
+def test_last_state_is_written_on_a_full_disk(
+    tmp_path: Path, clients: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = VirtualWire(cafe.Federation(clients, cafe.Constant(0.2)))
+    original = at.send
+    size = 0
+
+    def send(orders: Any, model: Any) -> Any:
+        nonlocal size
+        if orders[0].round == 2:
+            full_disk(monkeypatch, tmp_path)
+            size = (tmp_path / "live.json").stat().st_size
+            raise OSError(errno.ENOSPC, "No space left on device" + 200 * "!")
+        return original(orders, model)
+
+    at.send = send  # type: ignore[method-assign]
+    with pytest.raises(OSError, match="No space"):
+        serve(at, config(), tmp_path)
+    state = read_status(tmp_path)
+    assert (state["state"], state["round"]) == ("stopped", 2)
+    assert "No space left on device" in state["why"]
+    assert (tmp_path / "live.json").stat().st_size <= size
+    assert not (tmp_path / ".live.json.new").exists()

@@ -17,6 +17,7 @@ from cafe.live.client_work import ClientContext, Job, Trained, work
 from cafe.live.live_run import LiveRun
 from cafe.live.model_layout import Arrays
 from cafe.live.snapshot import restore, save
+from cafe.live.validation import ReportLimits
 from cafe.live.wire import Order, Report
 from cafe.policies import agu
 from cafe.randomness import Stream
@@ -36,7 +37,8 @@ def begin(what: cafe.Task, seed: int) -> Arrays:
 def test_same_books_and_same_model(policy: Policy) -> None:
     seed, what, who = 7, task(), federation(0.8)
     wire = VirtualWire(who, seed, train=engine_trainer(what, seed), task=what, crash=0.1)
-    mine = live(wire, policy, model=begin(what, seed))
+    limits = ReportLimits(clip=None)  # the engine does not clip
+    mine = live(wire, policy, model=begin(what, seed), report_limits=limits)
     theirs = Run(who, policy, what, seed=seed, crash=0.1)
     moved, check = 0.0, Check(policy, "live = engine")
     for _ in range(12):

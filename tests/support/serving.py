@@ -13,7 +13,8 @@ import pytest
 from cafe.fitting import read_observations
 from cafe.live.job_records import REUSED, count_fates
 from cafe.live.run_log import RESPONSES, read_jobs, read_rounds
-from cafe.live.server import ServerConfig, serve
+from cafe.live.server import serve
+from cafe.live.server_config import ServerConfig
 from cafe.policies import mcu
 from cafe.results import load
 from tests.support.virtual_runs import VirtualWire, exponential, start
@@ -33,6 +34,19 @@ def wire(**given: Any) -> VirtualWire:
 def read_status(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((folder / "live.json").read_text(), parse_constant=no_number)
     return found
+
+
+def record_status(at: VirtualWire, folder: Path) -> list[dict[str, Any]]:
+    """A list to which ``live.json`` is added whenever the server sleeps."""
+    seen: list[dict[str, Any]] = []
+    original = at.sleep
+
+    def sleep(seconds: float) -> None:
+        seen.append(read_status(folder))
+        original(seconds)
+
+    at.sleep = sleep  # type: ignore[method-assign]
+    return seen
 
 
 def no_number(word: str) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from cafe.engine.books import Books
 from cafe.live.job_records import JobRecord, Key, OpenRound, changed_fields
-from cafe.live.model_layout import Arrays, Layout, Vector
+from cafe.live.model_layout import Arrays, Layout
 from cafe.live.validation import RejectedReportError, ReportValidator, clean_message
 from cafe.live.wire import Order, Reply, Report, Wire
 from cafe.rounds.client_vectors import JobVectors
@@ -29,11 +29,13 @@ class ClientRegistry:
         names: their names on the wire, in the order of the ledger.
         labels: their names for people, which are never used in decisions.
         refusals: how many messages of each were rejected.
+        clips: how many updates of each were clipped.
     """
 
     names: list[str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     refusals: list[int] = field(default_factory=list)
+    clips: list[int] = field(default_factory=list)
 
     def update(self, present: Sequence[str], books: Books) -> tuple[list[str], list[str]]:
         """Record which clients are present.
@@ -43,13 +45,7 @@ class ClientRegistry:
             call.
         """
         known = set(self.names)
-        new = [name for name in dict.fromkeys(present) if name not in known]
-        if new:
-            books.admit(np.full(len(new), UNKNOWN))
-            self.names += new
-            self.labels += [""] * len(new)
-            self.refusals += [0] * len(new)
-            books.columns.away[-len(new) :] = True
+        self.admit([name for name in dict.fromkeys(present) if name not in known], books)
         here = set(present)
         away = np.array([name not in here for name in self.names], dtype=bool)
         before = books.columns.away
@@ -57,6 +53,17 @@ class ClientRegistry:
         joined = [self.names[k] for k in np.flatnonzero(~away & before)]
         books.ledger.set_away(away)
         return joined, left
+
+    def admit(self, new: Sequence[str], books: Books) -> None:
+        """Add clients. Their age begins now, and they are away until :meth:`update`."""
+        if not new:
+            return
+        books.admit(np.full(len(new), UNKNOWN))
+        self.names += new
+        self.labels += [""] * len(new)
+        self.refusals += [0] * len(new)
+        self.clips += [0] * len(new)
+        books.columns.away[-len(new) :] = True
 
     def display_name(self, name: str) -> str:
         """A client's name for people."""
@@ -149,30 +156,37 @@ class Dispatcher:
             keeps=keeps,
         )
 
-    def send(self, orders: Sequence[Order], model: Arrays) -> list[JobRecord]:
-        """Send orders, and return a record of each, with a reason if it could not be sent."""
-        tickets = self.wire.send(orders, model) if orders else []
-        records = []
-        for order, ticket in zip(orders, tickets, strict=True):
-            record = JobRecord(
+    def records(self, orders: Sequence[Order]) -> list[JobRecord]:
+        """A record of each job that is about to start."""
+        return [
+            JobRecord(
                 client=order.number,
                 name=order.client,
                 round=order.round,
                 version=order.version if order.began is None else order.began,
                 carried=order.began is not None,
                 start=self._books.ledger.now,
-                reason=UNREACHABLE if ticket is None else "",
                 invitation=order.invitation,
                 work=changed_fields(order.work),
             )
-            records.append(record)
+            for order in orders
+        ]
+
+    def send(
+        self, orders: Sequence[Order], records: Sequence[JobRecord], model: Arrays
+    ) -> list[JobRecord]:
+        """Send orders, and return their records, with a reason if one could not be sent."""
+        tickets = self.wire.send(orders, model) if orders else []
+        sent = []
+        for order, record, ticket in zip(orders, records, tickets, strict=True):
+            sent.append(record if ticket is not None else replace(record, reason=UNREACHABLE))
             # Replies are checked against the order without its offset, which may be large.
             self._orders[record.key] = (
                 order if order.offset is None else replace(order, offset=None)
             )
             if ticket is not None:
                 self.tickets[ticket] = record.key
-        return records
+        return sent
 
     def replies(self, open_: OpenRound) -> Iterable[Reply]:
         """What has arrived for jobs that may still report."""
@@ -185,7 +199,6 @@ class Dispatcher:
         open_: OpenRound,
         reply: Reply,
         moment: float,
-        model: Vector,
         needs: frozenset[str],
     ) -> None:
         """Record the reply to a job. Replies with unknown or repeated tickets are ignored.
@@ -194,7 +207,6 @@ class Dispatcher:
             open_: the round.
             reply: what arrived.
             moment: when it arrived.
-            model: the global model.
             needs: what the policy must know.
         """
         key = self.tickets.pop(reply.ticket, None)
@@ -208,7 +220,7 @@ class Dispatcher:
             self._reject(open_, row, moment, reply.malformed)
         elif reply.report is not None:
             try:
-                report = self.validator.validate(reply.report, order, model, needs)
+                report = self.validator.validate(reply.report, order, needs)
             except RejectedReportError as error:
                 self._reject(open_, row, moment, f"{error}")
             else:

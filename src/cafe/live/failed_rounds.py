@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cafe.live.job_records import JobRecord
+from cafe.live.job_records import RESTARTED, JobRecord
 from cafe.live.live_run import LiveRun
 from cafe.rounds.outcome import Fate
 
@@ -48,7 +48,7 @@ def describe_failed_run(run: LiveRun, jobs: Sequence[JobRecord]) -> str:
     fates = [f"{count} {words}" for count, words in sorted(counts, reverse=True) if count]
     fates = [", ".join(fates[:-1]), *fates[-1:]] if len(fates) > 2 else fates
     ended = f" Of {len(jobs)} jobs, {' and '.join(fates)}." if fates else ""
-    problems = [job for job in jobs if job.reason]
+    problems = [job for job in jobs if job.reason not in ("", RESTARTED)]
     reason = ""
     if problems:
         last = problems[-1]

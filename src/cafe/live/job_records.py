@@ -21,6 +21,7 @@ from cafe.rounds.jobs import Jobs, Mask, Running, Status, Work
 from cafe.rounds.outcome import OPEN, Fate, Outcome
 
 REUSED = "reused"
+RESTARTED = "the server was restarted"  # the reason of jobs that an earlier server has started
 _MERGED = ("fresh", "stale", REUSED)
 
 Key = tuple[int, int]  # a client's number and an invitation's number: they identify a job
@@ -52,6 +53,8 @@ class JobRecord:
         invitation: the number of the invitation. Client and invitation identify the job.
         steps: gradient steps that were taken, as the client reports.
         work: what it was asked to do, without the defaults of :class:`cafe.rounds.Work`.
+        clipped: the factor by which its update was scaled down before the merge; None if it was
+            used as it arrived.
     """
 
     client: int
@@ -71,6 +74,7 @@ class JobRecord:
     invitation: int = -1
     steps: int | None = None
     work: Mapping[str, Any] = field(default_factory=dict)
+    clipped: float | None = None
 
     @property
     def key(self) -> Key:

@@ -18,13 +18,15 @@ from cafe.engine.policy_calls import PolicyCalls
 from cafe.engine.response_times import MAX_RESPONSES
 from cafe.engine.run_checks import check_secure
 from cafe.errors import InfeasibleError, InputError
+from cafe.federation import Indices
 from cafe.fitting.observations import Observations
 from cafe.learn.base import Score
 from cafe.live.aggregation import GlobalModel
+from cafe.live.clipping import UpdateClipper
 from cafe.live.dispatch import ClientRegistry, Dispatcher, attach_vectors, new_jobs
 from cafe.live.job_records import JobRecord, KeptRecords, OpenRound, PlayedRound, Response
 from cafe.live.model_layout import Arrays, Vector
-from cafe.live.validation import ReportLimits, ReportValidator
+from cafe.live.validation import CLIP, ReportLimits, ReportValidator
 from cafe.live.wire import Report, Wire
 from cafe.randomness import check_seed
 from cafe.rounds import answer_checks
@@ -38,6 +40,7 @@ from cafe.rounds.policy import Policy
 from cafe.rounds.round_views import Closed, Waiting
 
 POLL = 0.15  # seconds between two polls for replies
+TICK = 1.0  # seconds between two calls of ``on_time`` in an open round
 SLOW = 2.0  # seconds that a poll at the deadline may take; its replies count as in time
 
 
@@ -55,6 +58,9 @@ class LiveRun:
     Attributes:
         on_change: called whenever something has changed that an observer may see, such as a new
             report.
+        on_send: called with the records of jobs whose orders are about to be sent, and with the
+            bytes of these orders.
+        on_time: called with the time of the run's clock, about once a second in an open round.
     """
 
     def __init__(
@@ -79,7 +85,14 @@ class LiveRun:
         self.books = Books.new(np.empty(0, dtype=np.int64))
         self.calls = PolicyCalls(self.books.ledger, self.seed, secure_aggregation)
         self.clients = ClientRegistry()
-        self.validator = ReportValidator(model.layout, report_limits or ReportLimits())
+        limits = report_limits or ReportLimits(clip=None if secure_aggregation else CLIP)
+        if secure_aggregation and limits.clip is not None:
+            raise InputError(
+                "Clipping needs single updates, but secure aggregation shows the server only sums. "
+                "Leave out report_limits, or give ReportLimits(clip=None, ...)."
+            )
+        self.validator = ReportValidator(model.layout, limits)
+        self.clipper = UpdateClipper(limits.clip)
         self.dispatcher = Dispatcher(wire, self.validator, self.clients, self.books, self.seed)
         self.running, self.records = Running.empty(), list[JobRecord]()
         self.kept_records = KeptRecords()
@@ -87,9 +100,12 @@ class LiveRun:
         self.outcomes: list[Outcome] = []
         self.scores: list[tuple[int, Score]] = []
         self.responses: deque[Response] = deque(maxlen=MAX_RESPONSES)
-        self.failures = 0
+        self.failures = self.restarts = 0
         self.open: OpenRound | None = None
         self.on_change: Callable[[], None] = lambda: None
+        self.on_send: Callable[[list[JobRecord], float], None] = lambda records, size: None
+        self.on_time: Callable[[float], None] = lambda now: None
+        self._ticked = 0.0
         self._columns = RoundColumns()
         self._bytes = model.versions[0].nbytes
         self._zero = wire.clock()
@@ -161,6 +177,7 @@ class LiveRun:
         open_ = self._open()
         self._invite(open_)
         verdict = self._wait(open_)
+        self._clip(open_)
         merged = self._merge(open_) if verdict is COMMIT else None
         return self._settle(open_, merged, spoilt=verdict is COMMIT and merged is None)
 
@@ -188,16 +205,22 @@ class LiveRun:
                 raise answer_checks.local_models_error(self.policy)
             vectors = self.vectors.begin(ledger.invitations, clients)
             orders = attach_vectors(orders, vectors, self.global_model.layout)
-        records = self.dispatcher.send(orders, self.arrays)
+        records = self.dispatcher.records(orders)
+        if records:
+            self.on_send(records, self._size(invitation, clients, vectors))
+        records = self.dispatcher.send(orders, records, self.arrays)
         jobs = new_jobs(ledger, invitation, orders, records)
         open_.add(jobs, records)
         ledger.invitations += 1
         ledger.mark(clients, None, True)
         reached = clients[jobs.status == Status.EXPECTED]
-        sent = len(reached)
-        outcome.downloads += sent
-        outcome.bytes_down += sent * invitation.work.download * self._bytes
-        outcome.bytes_down += vectors.count(reached) * self._bytes
+        outcome.downloads += len(reached)
+        outcome.bytes_down += self._size(invitation, reached, vectors)
+
+    def _size(self, invitation: Invitation, clients: Indices, vectors: JobVectors) -> float:
+        """The bytes of the orders of some of the invited clients."""
+        models = len(clients) * invitation.work.download + vectors.count(clients)
+        return models * self._bytes
 
     def _local(self, invitation: Invitation) -> Mask:
         """Which of the invited clients continue from their local models."""
@@ -252,11 +275,14 @@ class LiveRun:
         lost_before = open_.lost
         while True:
             moment = self.now()
+            if moment - self._ticked >= TICK:
+                self._ticked = moment
+                self.on_time(moment)
             for reply in self.dispatcher.replies(open_):
                 at = moment if reply.at is None else reply.at - self._zero
                 # The last poll returns what arrived before the deadline, unless it was delayed.
                 at = at if at > wait.until + SLOW else min(at, wait.until)
-                self.dispatcher.note_reply(open_, reply, at, self.model, self.policy.needs)
+                self.dispatcher.note_reply(open_, reply, at, self.policy.needs)
                 self.on_change()
             self.ledger.now = max(self.now(), moment)
             arrived = int(np.count_nonzero(open_.arrived_by(wait.until)))
@@ -266,6 +292,11 @@ class LiveRun:
             if open_.lost > lost_before:
                 return False
             self.wire.sleep(min(POLL, max(wait.until - self.now(), 0.0)))
+
+    def _clip(self, open_: OpenRound) -> None:
+        """Scale down the updates of the round that are much longer than usual."""
+        for client in self.clipper.clip(open_, self.dispatcher.accepted, self.model):
+            self.clients.clips[client] += 1
 
     def _merge(self, open_: OpenRound) -> tuple[UsedReports, Reports] | None:
         """Ask the policy for coefficients, and move the model; None if it would not be finite."""
@@ -314,19 +345,29 @@ class LiveRun:
         carried = self.calls.carry(policy, closed, len(jobs), spoilt)
         unfinished = Fate.CANCELLED if ledger.now < open_.until else Fate.LATE
         repeats = open_.invitations > 1
-        fates = self.books.close(
-            ClosingRound(outcome, jobs, open_.reported, used, carried, unfinished, repeats)
-        )
-        self.running = fates.running
-        records = self.kept_records.settle(open_, used, fates)
-        responses = open_.responses(fates, ledger.now)
-        self._keep(open_, fates)
-        self.outcomes.append(outcome)
-        self.responses += responses
+        closing = ClosingRound(outcome, jobs, open_.reported, used, carried, unfinished, repeats)
+        played = self.book(open_, closing, spoilt=spoilt)
         self.calls.observe(policy, outcome, closed)
         self.failures = 0 if outcome.succeeded else self.failures + 1
         self.open = None
-        return PlayedRound(outcome, records, responses, open_.lost_carries, spoilt)
+        return played
+
+    def book(self, open_: OpenRound, closing: ClosingRound, *, spoilt: bool = False) -> PlayedRound:
+        """Close the books of a round, and keep what later rounds need.
+
+        Args:
+            open_: the round.
+            closing: how it closes.
+            spoilt: whether its update would have put NaN or infinity into the model.
+        """
+        fates = self.books.close(closing)
+        self.running = fates.running
+        records = self.kept_records.settle(open_, closing.used, fates)
+        responses = open_.responses(fates, self.ledger.now)
+        self._keep(open_, fates)
+        self.outcomes.append(open_.outcome)
+        self.responses += responses
+        return PlayedRound(open_.outcome, records, responses, open_.lost_carries, spoilt)
 
     def _keep(self, open_: OpenRound, fates: JobFates) -> None:
         """Keep what later rounds may need, and delete the rest."""

@@ -122,5 +122,9 @@ class Layout:
             if array.shape != self.shapes[name]:
                 return f"{name} must have the shape {self.shapes[name]}, got {array.shape}"
             if array.dtype != np.dtype(self.kinds[name]):
-                return f"{name} must be {np.dtype(self.kinds[name])}, got {array.dtype}"
+                expected_type = np.dtype(self.kinds[name])
+                return (
+                    f"{name} must be {expected_type}, got {array.dtype}: the client must send it "
+                    f"as {expected_type}, for example with .astype('{expected_type}')"
+                )
         return None

@@ -17,6 +17,7 @@ import numpy as np
 from cafe.errors import InputError
 from cafe.live.aggregation import Combine, GlobalModel
 from cafe.live.client_work import ClientContext, LocalModel, Train, work
+from cafe.live.clipping import scaled
 from cafe.live.job_records import REUSED, JobRecord, Key, digest
 from cafe.live.model_layout import Vector
 from cafe.live.run_log import read_jobs, read_rounds
@@ -131,8 +132,8 @@ class _Jobs:
         if digest(update) != last.digest:
             self.differing.append(last)
         self._last = {key: kept for key, kept in self._last.items() if key[0] != last.client}
-        self._last[last.key] = update
-        return update
+        self._last[last.key] = update if last.clipped is None else scaled(update, last.clipped)
+        return self._last[last.key]
 
     def _train(self, chain: list[JobRecord]) -> Vector:
         local_models: tuple[LocalModel, ...] = ()

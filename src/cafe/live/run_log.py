@@ -1,8 +1,8 @@
 """The files of a live run: rounds, jobs, response times, and a checkpoint with their lengths.
 
 Beside the files of any run there are ``jobs.jsonl``, a line per job when its fate is known;
-``responses.csv``, the clients' response times, for ``cafe fit``; and ``arrays.npz``, the model by
-name.
+``responses.csv``, the clients' response times, for ``cafe fit``; ``orders.jsonl``, the orders since
+the checkpoint; and ``arrays.npz``, the model by name.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ import numpy as np
 
 from cafe.engine.snapshot import State
 from cafe.errors import FileError
+from cafe.live.free_space import check_space
+from cafe.live.interrupted_round import resume_after
 from cafe.live.job_records import JobRecord, PlayedRound, Response
 from cafe.live.live_run import LiveRun
+from cafe.live.order_log import NAME as ORDERS
+from cafe.live.order_log import OrderLog, read_unsaved
 from cafe.live.snapshot import identity, restore, save
 from cafe.live.status_file import NAME as STATUS
 from cafe.results import checkpoint, events, provenance
@@ -29,7 +33,7 @@ METRICS = "metrics.jsonl"  # the metrics of a run with Flower's usual messages
 HEADER = "client,seconds,deadline"
 REMEDY = "Copy it here again, or start the run over (--overwrite, or another folder)."
 
-_FILES = (STATUS, JOBS, RESPONSES, ARRAYS, METRICS)  # files that only live runs have
+_FILES = (STATUS, ORDERS, JOBS, RESPONSES, ARRAYS, METRICS)  # files that only live runs have
 
 
 def prepare_folder(folder: Path, run: LiveRun, *, evaluates: bool, overwrite: bool) -> None:
@@ -75,14 +79,15 @@ class RunLog:
         run: a new run.
 
     Attributes:
-        resumed: whether there was a checkpoint.
+        resumed: whether an earlier server has played rounds or sent orders.
+        interrupted: the round in which it was killed, which is booked but not yet saved; None if it
+            was killed between two rounds.
     """
 
     def __init__(self, folder: Path, run: LiveRun) -> None:
         self._folder, self._run = folder, run
         kept = checkpoint.read(folder / checkpoint.NAME, REMEDY)
         lengths = (0, 0, 0)
-        self.resumed = kept is not None
         if kept is not None:
             events.read(folder / events.NAME, kept.events)  # raises an error if lines are missing
             kept.restore_with(lambda state: restore(run, state))
@@ -96,12 +101,17 @@ class RunLog:
         self.responses = AppendOnlyFile(folder / RESPONSES, lengths[2])
         if kept is None:
             self.responses.add(HEADER)
+        self.orders = OrderLog(folder / ORDERS, run)
+        self.interrupted = resume_after(run, read_unsaved(folder / ORDERS, run.ledger.round))
+        self.resumed = kept is not None or self.interrupted is not None
+        run.restarts += self.resumed
+        run.on_send, run.on_time = self.orders.add, self.orders.note_time
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        for file in (self.events, self.jobs, self.responses):
+        for file in (self.events, self.jobs, self.responses, self.orders):
             file.__exit__(None, *failure[1:])
 
     def add_round(self, played: PlayedRound) -> None:
@@ -112,12 +122,17 @@ class RunLog:
         for response in played.responses:
             self.responses.add(_row(response))
 
+    def check_space(self) -> None:
+        """Raise an error if the disk has too little room for the files of another round."""
+        check_space(self._folder, self._run)
+
     def save(self) -> None:
         """Write all that was appended, and a checkpoint of the run, safely to the disk."""
         lengths = [file.sync() for file in (self.events, self.jobs, self.responses)]
         state: State = save(self._run) | {"journal": np.array(lengths[1:])}
         history = self._run.history()
         checkpoint.write(self._folder / checkpoint.NAME, history, state, lengths[0])
+        self.orders.clear()
 
 
 def read_jobs(folder: str | Path) -> list[JobRecord]:

@@ -2,162 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from cafe.controllers import Controller, as_controller
-from cafe.engine import StoppingRule
-from cafe.engine.clusters import Cluster
 from cafe.errors import (
     CafeError,
     InfeasibleError,
     InputError,
-    check_callable,
-    check_flag,
-    check_positive,
-    check_type,
-    check_whole,
 )
-from cafe.keywords import explain_keywords
-from cafe.learn.server_optimisers import ServerOptimiser
-from cafe.live.aggregation import Combine, GlobalModel, check_combination
-from cafe.live.evaluation import ClientEvaluator, Evaluate, Evaluator, ServerEvaluator
+from cafe.live.evaluation import Evaluator
 from cafe.live.failed_rounds import describe_failed_run, describe_streak
-from cafe.live.job_records import PlayedRound
+from cafe.live.job_records import RESTARTED, REUSED, PlayedRound
 from cafe.live.live_run import LiveRun
-from cafe.live.model_layout import Arrays, Layout
 from cafe.live.run_log import ARRAYS, RunLog, prepare_folder, read_jobs
+from cafe.live.server_config import ServerConfig
 from cafe.live.status_file import NAME as STATUS
 from cafe.live.status_file import StatusFile
-from cafe.live.validation import ReportLimits
+from cafe.live.status_server import StatusServer
 from cafe.live.wire import Wire
-from cafe.randomness import check_seed
 from cafe.results.execution import write_final_files
 from cafe.results.loading import is_finished, load
 from cafe.results.storage import lock_folder, make_folder, write_arrays
 from cafe.rounds.history import History
 from cafe.rounds.ledger import ModelScore
 from cafe.rounds.outcome import Fate
-from cafe.rounds.policy import Policy
 
 POLL_CLIENTS = 1.0  # seconds between two checks of who is present
 REMIND = 10.0  # seconds between two log lines about waiting
-
-Model = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
-
-
-@explain_keywords
-@dataclass(frozen=True, eq=False)
-class ServerConfig:
-    """The settings of a server.
-
-    Attributes:
-        policy: how it runs its rounds, or a controller that chooses a policy for each.
-        model: the initial arrays, by name, or a function that returns them.
-        rounds: the maximum number of rounds, failed ones included.
-        updates: the maximum number of successful rounds.
-        time: stop after the first round that closes after this many seconds.
-        seed: the seed of all random numbers of the server.
-        evaluate: a function from the model's arrays to its loss and accuracy; "clients": let the
-            clients evaluate; None: do not evaluate.
-        evaluate_every: the number of updates between two evaluations.
-        evaluate_seconds: how long an evaluation may take.
-        report_limits: limits on what clients may report.
-        combine: how updates are combined; None adds them up.
-        optimiser: what the server does with the combined update; None adds it to the model.
-        clients: how many clients must be present before a round opens; None: the quorum.
-        wait: seconds to wait for them before the run is stopped.
-        patience: this many failed rounds in a row stop the run.
-        secure_aggregation: reject policies that need to see single updates or losses.
-    """
-
-    policy: Policy | Controller
-    model: Model
-    rounds: int | None = None
-    updates: int | None = None
-    time: float | None = None
-    seed: int = 0
-    evaluate: Evaluate | str | None = None
-    evaluate_every: int = 1
-    evaluate_seconds: float = 60.0
-    report_limits: ReportLimits | None = None
-    combine: Combine | None = None
-    optimiser: ServerOptimiser | None = None
-    clients: int | None = None
-    wait: float = 300.0
-    patience: int = 100
-    secure_aggregation: bool = False
-
-    def __post_init__(self) -> None:
-        StoppingRule(self.rounds, self.updates, self.time)
-        if isinstance(self.policy, Cluster | list | tuple):
-            raise InputError(
-                "Two levels run in simulation only, by cafe.two_levels. A server on real clients "
-                "needs one policy, such as cafe.policies.mcu(quorum=1, deadline=0.5)."
-            )
-        as_controller(self.policy)
-        check_whole("evaluate_every", self.evaluate_every)
-        check_positive("evaluate_seconds", self.evaluate_seconds)
-        check_positive("wait", self.wait)
-        check_whole("patience", self.patience)
-        check_flag("secure_aggregation", self.secure_aggregation)
-        check_seed(self.seed)
-        check_combination(self.combine, self.optimiser)
-        if self.report_limits is not None:
-            wanted = "cafe.live.ReportLimits(...), or None"
-            check_type("report_limits", self.report_limits, ReportLimits, wanted)
-        if not callable(self.model):
-            Layout.of(self.model)  # raises an error unless it is a model
-        if self.clients is not None:
-            check_whole("clients", self.clients)
-        if isinstance(self.evaluate, str) and self.evaluate != "clients":
-            raise InputError(
-                "evaluate must be a function from a model to its loss and accuracy, or "
-                f"'clients'. Got '{self.evaluate}'."
-            )
-        if self.evaluate is not None and not isinstance(self.evaluate, str):
-            wanted = "a function from a model to its loss and accuracy, 'clients', or None"
-            check_callable("evaluate", self.evaluate, wanted)
-
-    @property
-    def controller(self) -> Controller:
-        """Which policy is used in each round."""
-        return as_controller(self.policy)
-
-    @property
-    def stopping_rule(self) -> StoppingRule:
-        """When the run ends."""
-        return StoppingRule(self.rounds, self.updates, self.time)
-
-    def arrays(self) -> Arrays:
-        """The initial model."""
-        model = self.model() if callable(self.model) else self.model
-        Layout.of(model)  # raises an error unless it is a model
-        return {name: np.asarray(array) for name, array in model.items()}
-
-    def evaluator(self) -> Evaluator | None:
-        """How the model is evaluated; None if it is not."""
-        if self.evaluate is None:
-            return None
-        if isinstance(self.evaluate, str):
-            return ClientEvaluator(self.evaluate_seconds)
-        return ServerEvaluator(self.evaluate, self.evaluate_seconds)
-
-    def new_run(self, wire: Wire) -> LiveRun:
-        """A run with these settings, before its first round."""
-        return LiveRun(
-            wire,
-            self.controller,
-            GlobalModel(self.arrays(), self.combine, self.optimiser),
-            seed=self.seed,
-            report_limits=self.report_limits,
-            secure_aggregation=self.secure_aggregation,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,11 +94,13 @@ def serve(
         status = StatusFile(folder / STATUS, run, config.rounds, name)
         run.on_change = status.refresh
         try:
-            with RunLog(folder, run) as log:
-                if log.resumed:
-                    say(f"Resuming from round {run.ledger.round}, version {run.ledger.version}.")
-                server = _Server(run, config, log, status, say, hooks, evaluator)
-                server.play()
+            if config.metrics is not None:
+                served = held.enter_context(StatusServer(config.metrics, lambda: status.latest))
+                say(f"Serving metrics at {served.url}.")
+            log = held.enter_context(RunLog(folder, run))
+            if log.resumed:
+                say(f"Resuming from round {run.ledger.round}, version {run.ledger.version}.")
+            _Server(run, config, log, status, say, hooks, evaluator).play()
             history = run.history()
             if not history.updates:
                 raise InfeasibleError(describe_failed_run(run, read_jobs(folder)))
@@ -267,23 +144,31 @@ class _Server:
 
     def play(self) -> None:
         """Play rounds until the run ends."""
+        self.log.check_space()
+        self.status.show("waiting for clients")
         self.hooks.begin(self.run)
+        if self.log.interrupted is not None:
+            self.close(self.log.interrupted)
         self.evaluate()  # an earlier server may have been stopped before it could evaluate
         while self.stopping.share_done(self.run) < 1:
             self.wait_for_clients()
+            self.log.check_space()
             self.status.show("open", self.trouble if self.run.failures else "")
             played = self.run.step()
-            self.hooks.played(self.run, played)
-            self.log.add_round(played)
-            # A round is announced as successful only after it is saved to the disk.
-            self.log.save()
-            self.announce(played)
+            self.close(played)
             self.status.show("open", self.trouble if self.run.failures else "")
             self.evaluate()
             if self.run.failures >= self.config.patience:
                 raise InfeasibleError(describe_streak(self.run, self.trouble))
             if self.run.failures and played.outcome.fates[Fate.ABSENT] >= played.outcome.invited:
                 self.run.wire.sleep(POLL_CLIENTS)  # no order was sent: do not use up the patience
+
+    def close(self, played: PlayedRound) -> None:
+        """Save a round, then announce it: an announced round is on the disk."""
+        self.hooks.played(self.run, played)
+        self.log.add_round(played)
+        self.log.save()
+        self.announce(played)
 
     def wait_for_clients(self) -> None:
         """Wait until enough clients are present. Raise an error after the configured time."""
@@ -344,16 +229,24 @@ class _Server:
 
     def announce(self, played: PlayedRound) -> None:
         """Write a round to the log, and remember its last problem."""
-        outcome, name_of = played.outcome, self.run.clients.display_name
+        outcome, name_of, restarted = played.outcome, self.run.clients.display_name, 0
         for name in played.lost_carries:
             self.say(f"Local model lost: {name_of(name)} started from the global model instead.")
         for record in played.records:
             if record.fate == "refused":
                 self.trouble = f"Rejected the report of {name_of(record.name)}: {record.reason}."
                 self.say(self.trouble)
+            elif record.reason == RESTARTED:
+                restarted += 1
             elif record.fate in ("crashed", "absent") and record.reason:
                 self.trouble = f"Lost the job of {name_of(record.name)}: {record.reason}."
                 self.say(self.trouble)
+        if restarted:
+            self.say(f"Lost {restarted} jobs that an earlier server had started: {RESTARTED}.")
+        clipped = [r for r in played.records if r.clipped is not None and r.fate != REUSED]
+        if clipped:
+            each = ", ".join(f"{name_of(r.name)} (to {r.clipped:.2g} of its norm)" for r in clipped)
+            self.say(f"Clipped, because much longer than usual: the update of {each}.")
         if played.spoilt:
             self.trouble = (
                 f"The update of round {outcome.round} was discarded: it would have put NaN or "

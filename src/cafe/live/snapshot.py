@@ -10,7 +10,7 @@ import numpy as np
 from cafe.controllers import display_name, identity_of
 from cafe.engine.snapshot import State, pack, restore_books, save_books, unpack
 from cafe.live.aggregation import Sum
-from cafe.live.job_records import JobRecord
+from cafe.live.job_records import RESTARTED, JobRecord
 from cafe.live.live_run import LiveRun
 from cafe.live.wire import Report
 from cafe.rounds.client_vectors import ClientVectors
@@ -26,9 +26,10 @@ def save(run: LiveRun) -> State:
     state |= {f"moment.{n}": np.asarray(moment) for n, moment in enumerate(model.moments)}
     state |= {f"rest.{name}": array for name, array in model.rest.items()}
     state |= {f"held.{k}": np.asarray(report.vector) for k, report in run.held.items()}
-    state["norms"] = np.array(run.validator.norms, dtype=float)
+    state["norms"] = np.array([*run.clipper.norms.items()], dtype=float).reshape(-1, 2)
     meta |= asdict(run.clients)
     meta |= {"failures": run.failures, "waits": run.calls.waits, **identity(run)}
+    meta["clock"], meta["restarts"] = run.now(), run.restarts
     meta["classes"] = run.validator.classes
     meta["held"] = {k: _without_vector(report) for k, report in run.held.items()}
     meta["pending"] = {k: [asdict(record) for record in chain] for k, chain in kept.chains.items()}
@@ -53,8 +54,9 @@ def restore(run: LiveRun, state: State) -> None:
     run.running.arrival[:], run.running.stop[:] = np.inf, run.ledger.now
     run.running.status[:] = Status.CRASHED
     run.failures, run.calls.waits = meta["failures"], meta["waits"]
+    run.restarts = meta["restarts"]
     run.validator.classes = meta["classes"]
-    run.validator.norms.extend(state["norms"].tolist())
+    run.clipper.norms = {int(client): norm for client, norm in state["norms"].tolist()}
     model, kept = run.global_model, run.kept_records
     model.versions = {int(n): array for n, array in _with_prefix(state, "model.").items()}
     model.rest = _with_prefix(state, "rest.")
@@ -70,9 +72,9 @@ def restore(run: LiveRun, state: State) -> None:
     kept.held = {int(k): JobRecord(**record) for k, record in meta["used"].items()}
     if "vectors" in meta:
         run.vectors = ClientVectors.restore(state, meta["vectors"])
-    why = "the server was restarted"
-    run.records = [replace(JobRecord(**record), reason=why) for record in meta["running"]]
-    run.set_clock(run.ledger.now)
+    lost = [JobRecord(**record) for record in meta["running"]]
+    run.records = [replace(record, reason=RESTARTED) for record in lost]
+    run.set_clock(meta["clock"])
 
 
 def identity(run: LiveRun) -> dict[str, Any]:

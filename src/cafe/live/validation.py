@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cafe.errors import InputError, check_positive, check_whole
-from cafe.live.model_layout import Layout, Vector
+from cafe.live.model_layout import Layout
 from cafe.live.wire import Order, Report
 
 MAX_STEPS = 10**9  # in one report
 MAX_CLASSES = 100_000
-_ENOUGH = 3  # norms that must be known before their median is used
+CLIP = 2.0  # docs/decisions/018-a-safe-default.md
 
 
 class RejectedReportError(Exception):
@@ -27,29 +27,30 @@ class ReportLimits:
     """Limits on what a client may report.
 
     Attributes:
-        norm: the largest norm of an update; None: only ``times`` counts.
-        times: the largest norm of an update as a multiple of the median norm of the last updates;
-            until there are three of them, as a multiple of the model's own norm plus one.
+        clip: the largest norm of an update, as a multiple of the usual norm. A longer update is
+            scaled down to it, see :class:`cafe.live.clipping.UpdateClipper`. None: updates are
+            used as they are, however long.
+        norm: the largest norm of an update; a longer one is rejected. None: any norm.
         examples: the most examples that a client may claim to hold. Policies that weigh by size
             trust this number.
 
     Example:
         >>> from cafe.live import ReportLimits
-        >>> ReportLimits(times=10, examples=50_000)  # an argument of cafe.flower.server
-        ReportLimits(norm=None, times=10, examples=50000)
+        >>> ReportLimits(clip=3.0, examples=50_000)  # an argument of cafe.flower.server
+        ReportLimits(clip=3.0, norm=None, examples=50000)
     """
 
+    clip: float | None = CLIP
     norm: float | None = None
-    times: float = 100.0
     examples: int = 10_000_000
 
     def __post_init__(self) -> None:
         if self.norm is not None:
             check_positive("The largest norm", self.norm)
-        if check_positive("The multiple of the usual norm", self.times) < 1:
+        if self.clip is not None and check_positive("clip", self.clip) < 1:
             raise InputError(
-                f"The multiple of the usual norm must be at least 1. Got {self.times}: half of all "
-                "reports would be rejected."
+                f"clip must be at least 1, or None. Got {self.clip}: more than half of all updates "
+                "would be scaled down."
             )
         check_whole("The most examples", self.examples)
 
@@ -61,21 +62,17 @@ class ReportValidator:
     Attributes:
         layout: the layout of the model.
         limits: the limits on what a client may report.
-        norms: the norms of the last updates that are not 0. A norm above the limit is stored as
-            the limit.
         classes: the number of classes in the first accepted report with label counts.
     """
 
     layout: Layout
     limits: ReportLimits
-    norms: deque[float] = field(default_factory=lambda: deque(maxlen=64))
     classes: int | None = None
 
     def validate(
         self,
         report: Report,
         order: Order,
-        model: Vector,
         needs: frozenset[str] = frozenset(),
     ) -> Report:
         """Return an accepted report, with its update as one vector, or raise an error.
@@ -83,7 +80,6 @@ class ReportValidator:
         Args:
             report: what the client sent.
             order: the order that it answers.
-            model: the global model, for its norm.
             needs: what the policy must know.
 
         Raises:
@@ -94,10 +90,10 @@ class ReportValidator:
             or self._missing(report, needs)
             or self.layout.mismatch(report.update)
             or _moved_frozen(report, order)
+            or self._wrong_norm(report.update)
         )
         if reason:
             raise RejectedReportError(reason)
-        self._check_norm(report, model)
         if report.labels is not None:
             self.classes = len(report.labels)
         return replace(
@@ -108,31 +104,17 @@ class ReportValidator:
             took=report.took if report.took is None or 0 <= report.took < np.inf else 0.0,
         )
 
-    def _check_norm(self, report: Report, model: Vector) -> None:
+    def _wrong_norm(self, update: Mapping[str, NDArray[Any]]) -> str | None:
         # Summed in float64, where the square of a float32 cannot overflow.
-        squares = (float(np.vdot(a, a)) for a in map(_as_float64, report.update.values()))
+        squares = (float(np.vdot(a, a)) for a in map(_as_float64, update.values()))
         norm = float(np.sqrt(sum(squares)))
         if not np.isfinite(norm):
-            raise RejectedReportError("the update contains NaN or infinity")
-        limit = self.limit(model)
-        if norm > 0:  # an update of zeros says nothing about the usual norm
-            # A norm above the limit counts as the limit. If all norms grow, as after a change of
-            # the learning rate, the limit follows; a few malicious clients do not move the median.
-            self.norms.append(min(norm, limit))
-        if norm > limit:
-            raise RejectedReportError(
-                f"the update's norm is {norm:.3g}, and at most {limit:.3g} is accepted"
+            return "the update contains NaN or infinity"
+        if self.limits.norm is not None and norm > self.limits.norm:
+            return (
+                f"the update's norm is {norm:.3g}, and at most {self.limits.norm:.3g} is accepted"
             )
-
-    def limit(self, model: Vector) -> float:
-        """The largest norm that is accepted now."""
-        usual = (
-            float(np.median(self.norms))
-            if len(self.norms) >= _ENOUGH
-            else 1.0 + float(np.linalg.norm(model.astype(np.float64)))
-        )
-        relative = self.limits.times * usual
-        return relative if self.limits.norm is None else min(relative, self.limits.norm)
+        return None
 
     def _wrong_claim(self, report: Report, order: Order) -> str | None:
         """What in a report does not fit its order; None if everything fits."""

@@ -154,3 +154,6 @@ class Wire(Protocol):
 
     def clock(self) -> float:
         """Seconds on a clock that is never set back."""
+
+    def errors(self) -> int:
+        """How many errors of the connection itself were tolerated so far."""

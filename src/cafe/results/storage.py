@@ -52,7 +52,7 @@ def write(path: Path, data: bytes) -> None:
     with explain_write_errors(path):
         with atomic_replacement(path) as new:
             new.write_bytes(data)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -78,7 +78,7 @@ def read_arrays(path: Path, remedy: str) -> dict[str, NDArray[Any]]:
         ) from None
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Sync a folder, so that new file names in it are on disk; POSIX only."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
@@ -123,6 +123,12 @@ class AppendOnlyFile:
             while self._pending:
                 written = self._file.write(self._pending)
                 del self._pending[:written]
+
+    def clear(self) -> None:
+        """Delete all lines."""
+        self._pending.clear()
+        with explain_write_errors(self._path):
+            self._file.truncate(0)
 
     def sync(self) -> int:
         """Write all lines to disk, and return the length of the file in bytes."""

@@ -75,8 +75,6 @@ def check_policy(
     contract.check_reference(plain)
     for name, hard in hardships(plain).items():
         _unless_endless(first, name, contract.check_reference, hard)
-        _unless_endless(first, name, contract.check_fates, hard)
-    contract.check_fates(plain)
     contract.check_time(plain)
     contract.check_evaluation(plain)
     contract.check_saving(plain)

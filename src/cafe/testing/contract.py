@@ -15,10 +15,12 @@ from cafe.engine.snapshot import restore, save
 from cafe.federation import Federation
 from cafe.live.aggregation import GlobalModel
 from cafe.live.live_run import LiveRun
+from cafe.live.validation import ReportLimits
 from cafe.randomness import Stream
 from cafe.reference import Reference
 from cafe.rounds.jobs import Jobs, Reports
 from cafe.rounds.ledger import Ledger
+from cafe.rounds.outcome import Outcome
 from cafe.rounds.policy import PER_CLIENT_NEEDS, Policy
 from cafe.rounds.round_views import Closed
 from cafe.task import Task
@@ -78,11 +80,12 @@ def check_same_seed(setting: CheckSetup) -> None:
 
 
 def check_reference(setting: CheckSetup) -> None:
-    """The engine and the slow reference have equal books and models."""
+    """The engine and the slow reference have equal books and models; every job has one fate."""
     check = Check(setting.make(), "engine = reference")
     who = ("the engine", "the reference")
     with check.running("the run"):
         mine = setting.run()
+        jobs = _JobCount(mine)
         theirs = Reference(
             setting.federation,
             setting.make(),
@@ -91,7 +94,10 @@ def check_reference(setting: CheckSetup) -> None:
             crash=setting.crash,
         )
         for _ in range(setting.rounds):
-            check.same_outcome(mine.step(), theirs.step(), who)
+            outcome = mine.step()
+            check.same_outcome(outcome, theirs.step(), who)
+            jobs.add(outcome)
+    jobs.check_uses()
     weights = SEEN if sees_training(mine.policy) else 0.0
     ours, its = mine.history(), theirs.history()
     check.same_clients(ours, its, who, weights=weights)
@@ -100,23 +106,29 @@ def check_reference(setting: CheckSetup) -> None:
         check.same_model(ours.model, its.model, setting.rounds - 1, who, share)
 
 
-def check_fates(setting: CheckSetup) -> None:
-    """Every job has one fate: after each round, fates and open jobs add up to all jobs."""
-    means = "there is an error in CAFe's books: please report it."
-    check = Check(setting.make(), "every job has one fate", means)
-    with check.running("the run"):
-        run = setting.run()
-        jobs = ended = 0
-        for _ in range(setting.rounds):
-            outcome = run.step()
-            jobs, ended = jobs + outcome.invited, ended + int(outcome.fates.sum())
-            still = len(run.running) + int(run.books.kept.pending.sum())
-            text = f"after round {outcome.round}, {ended} jobs have a fate and {still} are open, "
-            check.require(ended + still == jobs, f"{text}of {jobs} jobs.")
-    history = run.history()
-    used = int(history.merged_by_client.sum())
-    text = f"clients were merged {used} times, and updates had {history.reports_used} reports."
-    check.require(used == history.reports_used, text)
+class _JobCount:
+    """Checks after each round of a run that fates and open jobs add up to all jobs."""
+
+    def __init__(self, run: Run) -> None:
+        means = "there is an error in CAFe's books: please report it."
+        self.check = Check(run.policy, "every job has one fate", means)
+        self.run = run
+        self.jobs = self.ended = 0
+
+    def add(self, outcome: Outcome) -> None:
+        """Count the jobs of the round that the run has just played."""
+        self.jobs += outcome.invited
+        self.ended += int(outcome.fates.sum())
+        still = len(self.run.running) + int(self.run.books.kept.pending.sum())
+        text = f"after round {outcome.round}, {self.ended} jobs have a fate and {still} are open, "
+        self.check.require(self.ended + still == self.jobs, f"{text}of {self.jobs} jobs.")
+
+    def check_uses(self) -> None:
+        """Check that the clients' merges add up to the reports in updates."""
+        used = int(self.run.books.columns.merged.sum())
+        reports = sum(outcome.used for outcome in self.run.outcomes)
+        text = f"clients were merged {used} times, and updates had {reports} reports."
+        self.check.require(used == reports, text)
 
 
 def check_time(setting: CheckSetup) -> None:
@@ -294,7 +306,9 @@ def _live(setting: CheckSetup, policy: Policy, notices: float) -> LiveRun:
     if task is not None:
         wire.train, optimiser = engine_trainer(task, seed), task.server
         model = split_in_two(task.learner.save(task.learner.start(Stream(seed, "start").at(0))))
-    live = LiveRun(wire, Fixed(policy), GlobalModel(model, optimiser=optimiser), seed=seed)
+    limits = ReportLimits(clip=None)  # the engine's clients are honest, and it does not clip
+    started = GlobalModel(model, optimiser=optimiser)
+    live = LiveRun(wire, Fixed(policy), started, seed=seed, report_limits=limits)
     live.refresh_clients()
     examples = setting.federation.examples if task is None else task.shards.counts
     live.books.columns.examples[:] = examples

@@ -132,6 +132,10 @@ class VirtualWire:
     def clock(self) -> float:
         return self.t
 
+    def errors(self) -> int:
+        """No errors: messages are never sent over a network."""
+        return 0
+
     def sleep(self, seconds: float) -> None:
         """Advance the time to the next event, by at most ``seconds`` and by more than 0."""
         while self._events and self._events[0] <= self.t:

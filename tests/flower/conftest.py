@@ -1,4 +1,4 @@
-"""The federation that several test files use one after the other, and limits for busy machines."""
+"""The federations that test files use one after the other, and limits for busy machines."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.support.flower.waiting import LIMIT
 
 if TYPE_CHECKING:
     from cafe.flower.lab import Lab
+    from cafe.flower.lab.paths import LabPaths, LabState
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,12 +24,50 @@ def patience() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def eager_nodes() -> Iterator[None]:
+    """SuperNodes that ask for work more often; with cold start they are Flower's own."""
+    from cafe.flower.lab import commands
+    from tests.support.flower.eager_node import eager_supernode
+
+    original = commands.supernode
+
+    def supernode(paths: LabPaths, state: LabState, name: str) -> list[str]:
+        command = original(paths, state, name)
+        return command if state.cold else eager_supernode(command)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(commands, "supernode", supernode)
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared() -> Iterator[Lab]:
     """Nodes with keys and TLS, started once because the start is slow."""
     from tests.support.flower.trial import NODES, federation
 
     with federation(NODES) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def stock_lab() -> Iterator[Lab]:
+    """Three nodes with keys and TLS, and an app that does not use CAFe."""
+    from tests.support.flower.stock_runs import CLIENTS, NUMPY_APP
+    from tests.support.flower.trial import federation
+
+    with federation(CLIENTS, NUMPY_APP) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def torch_lab() -> Iterator[Lab]:
+    """Two nodes without TLS, which have imported PyTorch."""
+    pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'cafe-fl[torch]'")
+    from tests.support.flower.stock_runs import TORCH_APP
+    from tests.support.flower.trial import federation
+
+    with federation(2, TORCH_APP, insecure=True) as made:
         yield made
 
 

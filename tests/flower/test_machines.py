@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from cafe.flower import node_heartbeat
+from cafe.flower.node_heartbeat import STALE
 from tests.support.flower.waiting import LIMIT, wait_until
 
 pytest.importorskip("flwr", reason="needs Flower")
@@ -95,10 +97,17 @@ def test_compose_starts_what_the_units_start() -> None:
         assert {f"{key}={value}" for key, value in told.items()} < {*settings(name)["Environment"]}
 
 
+def test_nodes_are_judged_by_their_heartbeats() -> None:
+    assert settings("supernode.service")["WatchdogSec"] == [f"{STALE:.0f}"]
+    compose = yaml.safe_load((FILES / "compose.yaml").read_text())["services"]["supernode"]
+    assert compose["healthcheck"]["test"] == ["CMD", "python", "-m", node_heartbeat.__name__]
+    assert compose["restart"] == "always"
+
+
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
 @pytest.mark.parametrize("name", ["superlink.service", "supernode.service"])
 def test_systemd_understands_the_units(name: str, tmp_path: Path) -> None:
-    text = (FILES / name).read_text().replace("/opt/cafe/bin/flower", f"{SCRIPTS}/flower")
+    text = (FILES / name).read_text().replace("/opt/cafe/bin/python", f"{SCRIPTS}/python")
     (tmp_path / name).write_text(text)
     verify = ["systemd-analyze", "verify", str(tmp_path / name)]
     done = subprocess.run(verify, capture_output=True, text=True)

@@ -18,6 +18,9 @@ def test_the_clients_own_words_follow_the_reason() -> None:
     assert explain_error(Error(RAISED, "KeyError: 'x'")) == (
         "its training function failed: KeyError: 'x'"
     )
+    assert explain_error(Error(RAISED, "<class 'KeyError'>:<''x''>")) == (
+        "its training function failed: KeyError: 'x'"
+    )
     assert explain_error(Error(RAISED, "\x1b[36mred\x1b[0m")) == "its training function failed: red"
     assert explain_error(Error(RAISED, "")) == "its training function failed"
 

@@ -13,7 +13,7 @@ from flwr.app import Message
 from flwr.proto.node_pb2 import Node
 
 from cafe.flower.grid import GridWire
-from cafe.flower.retry import MAX_OUTAGE
+from cafe.flower.retry import MAX_OUTAGE, SuperLinkError, temporary
 from cafe.live.model_layout import Layout
 from cafe.live.wire import Order
 from tests.support.flower.superlink import MODEL, BusyError, Link
@@ -126,7 +126,7 @@ def test_permanent_errors_of_the_superlink_end_the_run(link: Link, waited: Waite
     wire = GridWire(busy, Layout.of(MODEL), "run")
     assert wire.present() == ["3", "4"]
     busy.errors = [500] * 99
-    with pytest.raises(BusyError):
+    with pytest.raises(SuperLinkError, match="submit the app again"):
         wire.send([Order("3", 0, 0, 0, 0)], MODEL)
     assert MAX_OUTAGE < sum(waited) < MAX_OUTAGE + 5
     waited.clear()
@@ -135,5 +135,16 @@ def test_permanent_errors_of_the_superlink_end_the_run(link: Link, waited: Waite
         assert [*wire.receive(["t0"])] == []
         waited.sleep(1.0)
     waited.sleep(1.0)
-    with pytest.raises(BusyError):
+    with pytest.raises(SuperLinkError, match="submit the app again"):
         [*wire.receive(["t0"])]
+
+
+def test_temporary_errors() -> None:
+    import httpx
+
+    assert temporary(BusyError(500)) == "answered with an error (500)"
+    assert temporary(httpx.ReadError("reset")) == "cannot be reached (ReadError)"
+    assert temporary(httpx.RemoteProtocolError("truncated"))
+    assert not temporary(BusyError(401))
+    assert not temporary(httpx.ConnectError("CERTIFICATE_VERIFY_FAILED"))
+    assert not temporary(KeyError("x"))

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-fl[flower]'")
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'flwr[simulation]'")
 
-from tests.support.flower.stock_runs import read_log
+from tests.support.flower.stock_runs import read_rows
 from tests.support.flower.waiting import LIMIT, unhurried
 
 pytestmark = pytest.mark.federation
@@ -51,7 +51,7 @@ def test_watched_rounds_fail_and_are_retried_in_a_simulation(tmp_path: Path) -> 
     folder = next((f for f in map(tmp_path.joinpath, "abc") if simulate(f)), None)
     if folder is None:
         pytest.skip("Ray did not start within 30 s, three times: this machine is too busy.")
-    rows = read_log(folder / "responses.csv")
+    rows = read_rows(folder / "responses.csv")
     found = {
         key: Counter(r["status"] for r in rows if (r["round"], r["attempt"]) == key)
         for key in dict.fromkeys((r["round"], r["attempt"]) for r in rows)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,85 +17,37 @@ pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-f
 from cafe.flower.lab import Lab
 from cafe.live.job_records import JobRecord
 from cafe.live.run_log import read_jobs, read_rounds
-from tests.support.flower.trial import gone, id_of_node, read_live, run_status
+from tests.support.flower.database import read_log, wait_for_end
+from tests.support.flower.stock_runs import CLIENTS, NUMPY_APP, Data, change_server, load_task
+from tests.support.flower.trial import gone, id_of_node, read_live
 from tests.support.flower.waiting import unhurried, wait_until
 
 pytestmark = pytest.mark.federation
 
-APP = Path(__file__).parent.parent / "support" / "flower" / "stock_numpy_app"
 IMPORT = "from flwr.serverapp.strategy import FedAvg\n"
 LINE = 'FedAvg(fraction_train=config["fraction-train"])'
-NODES, ROUNDS, EPOCHS, LR = 3, 2, 2, 0.1
+ROUNDS, EPOCHS, LR = 2, 2, 0.1
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    """Three nodes with the stock app; its server's folder is ``run``."""
-    app = tmp_path / "app"
-    shutil.copytree(APP, app, ignore=shutil.ignore_patterns("__pycache__"))
-    server = app / "stock" / "server_app.py"
-    text = server.read_text()
-    assert text.count(IMPORT) == text.count(LINE) == 1
-    deadline = unhurried(9.0)
-    policy = f"cafe.policies.mcu(quorum=2, deadline={deadline}, close_when_all=True)"
+def lab(stock_lab: Lab, tmp_path: Path) -> Lab:
+    """The stock app with another strategy; its server's folder is ``run``."""
+    policy = f"cafe.policies.mcu(quorum=2, deadline={unhurried(6.0)}, close_when_all=True)"
     changed = f"cafe.flower.Strategy({policy}, folder={str(tmp_path / 'run')!r})"
-    server.write_text(text.replace(IMPORT, "import cafe\n").replace(LINE, changed))
-    made = Lab(app)
-    try:
-        made.up(nodes=NODES)
-        yield made
-    finally:
-        made.down()
+    change_server(stock_lab, NUMPY_APP, {IMPORT: "import cafe\n", LINE: changed})
+    return stock_lab
 
 
-class Files:
-    """The files with the clients' examples. A client waits for a file that is withheld."""
-
-    def __init__(self, folder: Path, task: Any) -> None:
-        self.folder, self.task = folder, task
-        folder.mkdir()
-        for partition in range(NODES):
-            self.path(partition).write_text(self.text(partition))
-
-    def path(self, partition: int) -> Path:
-        return self.folder / f"partition-{partition}.csv"
-
-    def text(self, partition: int) -> str:
-        inputs, labels = self.task.make_examples(partition)
-        rows = np.column_stack([inputs, labels]).tolist()
-        return "".join(",".join(map(repr, row)) + "\n" for row in rows)
-
-    def withhold(self, partition: int) -> None:
-        """Replace a file by a pipe: a client that reads it waits for a writer."""
-        self.path(partition).unlink()
-        os.mkfifo(self.path(partition))
-
-    def release(self, partition: int) -> None:
-        """Write the file, and into the pipe if a client waits for it."""
-        pipe = self.folder / "pipe"
-        self.path(partition).rename(pipe)
-        self.path(partition).write_text(self.text(partition))
-        try:
-            writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:  # no client waits
-            return
-        with os.fdopen(writer, "w") as file:
-            file.write(self.text(partition))
+@pytest.fixture
+def data(tmp_path: Path) -> Iterator[Data]:
+    made = Data(tmp_path / "data", load_task(), CLIENTS)
+    yield made
+    made.release_all()
 
 
-def load_task() -> Any:
-    spec = importlib.util.spec_from_file_location("stock_task", APP / "stock" / "task.py")
-    assert spec is not None
-    assert spec.loader is not None
-    task = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(task)
-    return task
-
-
-def test_deadline_quorum_and_restart_with_a_stock_app(lab: Lab, tmp_path: Path) -> None:
+def test_deadline_quorum_and_restart_with_a_stock_app(lab: Lab, data: Data, tmp_path: Path) -> None:
     """One client is always late; another one in the first round, which fails, and is repeated."""
     task, out = load_task(), tmp_path / "run"
-    data = Files(tmp_path / "data", task)
     settings: dict[str, Any] = {
         "num-server-rounds": ROUNDS,
         "local-epochs": EPOCHS,
@@ -115,7 +65,7 @@ def test_deadline_quorum_and_restart_with_a_stock_app(lab: Lab, tmp_path: Path) 
             assert now["state"] != "stopped", now["why"]
             return now if now[name] >= at_least else None
 
-        found = wait_until(check, lambda: f"{read_live(out)}\n{lab.run_log(run, 100)}")
+        found = wait_until(check, lambda: f"{read_live(out)}\n{read_log(lab, run)}")
         assert found is not None
         return found
 
@@ -125,16 +75,13 @@ def test_deadline_quorum_and_restart_with_a_stock_app(lab: Lab, tmp_path: Path) 
     os.kill(server, signal.SIGKILL)
     wait_until(lambda: gone(server))
     run = lab.submit(**settings)
-    wait_until(
-        lambda: run_status(lab, run).startswith("finished"), lambda: lab.run_log(run, 100), 2.0
-    )
-    assert run_status(lab, run) == "finished:completed", lab.run_log(run, 100)
+    assert wait_for_end(lab, run) == "completed", read_log(lab, run)
 
     rounds, jobs = read_rounds(out), read_jobs(out)
     assert not rounds[0].succeeded
     assert rounds[0].reports < 2
     assert sum(outcome.succeeded for outcome in rounds) == ROUNDS
-    partition = {id_of_node(lab, f"node-{k + 1}"): k for k in range(NODES)}
+    partition = {id_of_node(lab, f"node-{k + 1}"): k for k in range(CLIENTS)}
     assert {job.fate for job in jobs if partition[job.name] == 2} <= {"late", "crashed"}
     merged = merged_by_version(jobs, partition)
     assert set(merged) == {*range(1, ROUNDS + 1)}

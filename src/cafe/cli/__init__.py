@@ -62,6 +62,8 @@ for verb, summary in SUMMARIES.items():
     app.command(cls=help_pages.Verb, short_help=summary, epilog=page_end)(verb)
 for command in federating.app.registered_commands:
     command.cls = help_pages.Verb
+    assert command.callback is not None
+    command.epilog = help_pages.epilog(f"federate {command.callback.__name__}")
 app.add_typer(
     federating.app,
     name="federate",

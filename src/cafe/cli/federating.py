@@ -136,7 +136,8 @@ def run(
 def status(folder: App, as_json: Json = False) -> None:
     """Show the processes, the nodes, and the state of the last run."""
     from cafe.flower.lab import display
-    from cafe.flower.lab.follow import FINAL, read_live, server_is_alive
+    from cafe.flower.lab.live_status import read_live, server_is_alive
+    from cafe.live.status_file import FINAL
 
     lab = _lab(folder)
     known = lab.status()
@@ -148,17 +149,26 @@ def status(folder: App, as_json: Json = False) -> None:
         say(f"No federation is up. Start one: cafe federate up {folder}")
     else:
         print_output(display.process_table(known))
+        if known["overlap"]:
+            say(known["overlap"])
     if known["run"] and not known["folder"] and lab.is_running("superlink"):
         say(f"Flower's status of run {known['run']}: {lab.run_status(known['run'])}.")
     if live:
-        print_output(display.run_table(live))
+        ended = live["state"] not in FINAL and not server_is_alive(live)
+        print_output(display.run_table(live | {"state": display.NO_SERVER} if ended else live))
         if live.get("run") != known["run"]:
             say(
                 f"This is not run {known['run']}, which was submitted last here. That run has not "
                 "started yet, was rejected, or had nothing to do."
             )
-        elif live["state"] not in FINAL and not server_is_alive(live):
-            say(f"The run's server has ended. Resume: cafe federate run {folder}")
+            return
+        again = display.run_command(folder, Path(known["folder"]))
+        if ended:
+            say(f"The run's server has ended. Resume: {again}")
+        elif live["state"] == "stopped":
+            say(f"The run ended before it had finished: {live['why']} Resume: {again}")
+        elif live["state"] == "failed":
+            say(f"Start over: {again} --overwrite")
 
 
 @app.command()

@@ -14,6 +14,8 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
          "--clients 50 --mean 8 --at-least success_probability=0.95"),
         ("Your own prices of waste and broadcasts, in seconds of age:",
          "--federation federation.csv --waste-price 0.1 --broadcast-price 5"),
+        ("How many clients to invite, and at how many reports to close:",
+         "--clients 5000 --mean 8 --cohort auto --target auto"),
     ),
     "expect": (
         ("What quorum 10 and a deadline of 5 s will cost:",
@@ -29,17 +31,44 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "fit": (
         ("Fit a log and write the clients to a file for cafe plan:",
          "responses.csv --output federation.csv"),
+        ("Columns with other names:",
+         "log.csv --client who --seconds took --deadline 20s --unit ms"),
         ("Show how well the families fit:", "responses.csv --plot fit.svg"),
     ),
+    "simulate": (
+        ("Run a scenario and write its results:", "scenario.toml"),
+        ("Continue a run that was killed:", "scenario.toml --resume"),
+    ),
+    "compare": (
+        ("Three policies with the same five seeds:",
+         "scenario.toml --policies mcu,awu,agu --seeds 5"),
+    ),
+    "report": (
+        ("A page about the runs in a folder:", "results --output report.html"),
+    ),
+    "policies": (("All policies and their parameters:", ""),),
+    "demo": (("Write the report to a folder:", "--output demo-report"),),
+    "reproduce": (
+        ("The names of the experiments:", "--list"),
+        ("A short test of all of them:", "--quick"),
+    ),
+    "federate init": (("A small app to try:", "digits"),),
+    "federate up": (("Three nodes for the app in a folder:", "digits --nodes 3"),),
+    "federate run": (
+        ("Run the app:", "digits"),
+        ("Start over, with five rounds:", "digits --overwrite --rounds 5"),
+    ),
+    "federate status": (("What is running:", "digits"),),
+    "federate down": (("End what federate up has started:", "digits"),),
 }  # fmt: skip
 
 
-def epilog(verb: str) -> str | None:
+def epilog(verb: str) -> str:
     """The examples of a verb as text; its first line keeps click from joining the others."""
-    if verb not in EXAMPLES:
-        return None
     lines = [
-        line for says, options in EXAMPLES[verb] for line in (says, f"  cafe {verb} {options}")
+        line
+        for says, options in EXAMPLES[verb]
+        for line in (says, f"  cafe {verb} {options}".rstrip())
     ]
     return "\n".join(["\b", "Examples:", *lines])
 

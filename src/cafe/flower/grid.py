@@ -29,8 +29,10 @@ class GridWire(GridConnection):
     def __init__(
         self, grid: Grid, layout: Layout, run: str, say: Callable[[str], None] = lambda _: None
     ) -> None:
-        super().__init__(grid, 2 * layout.bytes + (1 << 20), len(layout.learned), say)
-        self._run, self._max_bytes = run, layout.bytes
+        # Enough for float64, whatever the model's types: the reason for rejecting a report of a
+        # wider type should be its type, not its size.
+        self._run, self._max_bytes = run, 8 * layout.size
+        super().__init__(grid, self._max_bytes + (1 << 20), len(layout.learned), say)
 
     def send(self, orders: Sequence[Order], model: Arrays) -> Sequence[str | None]:
         """Send each order as a message; the model and shared vectors are uploaded only once."""

@@ -7,8 +7,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from flwr.app import Message
 from flwr.serverapp import Grid
+from flwr.supercore.inflatable.inflatable_utils import ObjectPushError
 
 from cafe.flower.inbox import Inbox, RawReply
+from cafe.flower.patience import protect, tolerated_errors
 from cafe.flower.retry import Retry
 
 GRACE = 5.0  # seconds that a message is kept after its deadline, for replies just before it
@@ -29,9 +31,10 @@ class GridConnection:
         self, grid: Grid, max_bytes: int, arrays: int, say: Callable[[str], None] = lambda _: None
     ) -> None:
         self._grid = grid
+        protect(grid, say)
         # One for each kind of request, so that successes of one do not hide failures of another.
-        self._listing, self._pushing = Retry(say), Retry(say)
-        self._inbox = Inbox(grid, max_bytes, arrays, Retry(say))
+        self._listing, self._pushing, self._fetching = Retry(say), Retry(say), Retry(say)
+        self._inbox = Inbox(grid, max_bytes, arrays, self._fetching)
 
     @property
     def limited(self) -> bool:
@@ -47,12 +50,19 @@ class GridConnection:
         if not ready:
             return []
         # A retry pushes the same messages: the SuperLink ignores those that it already has.
-        tickets = self._pushing.call(lambda: list(self._grid.push_messages(ready)))
+        tickets = self._pushing.call(lambda: self._push(ready))
         if len(tickets) != len(ready):  # the simulation leaves out messages that it did not store
             sent = {*tickets}
             ids = [message.metadata.message_id for message in ready]
             tickets = [name if name in sent else "" for name in ids]
         return [ticket or None for ticket in tickets]
+
+    def _push(self, ready: list[Message]) -> list[str]:
+        """Push messages, and once more if the SuperLink has lost track of what it has of them."""
+        try:
+            return list(self._grid.push_messages(ready))
+        except ObjectPushError:
+            return list(self._grid.push_messages(ready))
 
     def fetch(self, tickets: Collection[str]) -> Iterator[RawReply]:
         """Yield the replies that have arrived, one by one to save memory."""
@@ -65,6 +75,11 @@ class GridConnection:
     def clock(self) -> float:
         """Seconds on a clock that is never set back."""
         return time.monotonic()
+
+    def errors(self) -> int:
+        """How many errors of the SuperLink were tolerated so far."""
+        retries = (self._listing, self._pushing, self._fetching)
+        return sum(retry.errors for retry in retries) + tolerated_errors(self._grid)
 
 
 def time_to_live(seconds: float | None) -> float:

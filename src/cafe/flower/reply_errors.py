@@ -7,6 +7,8 @@ import re
 from flwr.app import Error
 from flwr.common.constant import ErrorCode
 
+from cafe.flower.exception_text import plain_exceptions
+
 _REASONS = {
     ErrorCode.LOAD_CLIENT_APP_EXCEPTION: "its app could not be loaded",
     ErrorCode.CLIENT_APP_RAISED_EXCEPTION: "its training function failed",
@@ -29,7 +31,7 @@ def explain_error(error: Error) -> str:
 
 def _shorten(text: str) -> str:
     """The begin and the end of a text: a traceback ends with the error."""
-    text = _COLOUR.sub("", text)
+    text = plain_exceptions(_COLOUR.sub("", text))
     return text if len(text) <= _BEGIN + _END else f"{text[:_BEGIN]} ... {text[-_END:]}"
 
 

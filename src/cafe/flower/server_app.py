@@ -16,7 +16,8 @@ from cafe.controllers import Controller, display_name
 from cafe.errors import check_path
 from cafe.flower.grid import GridWire
 from cafe.live.model_layout import Layout
-from cafe.live.server import Model, ServerConfig, serve
+from cafe.live.server import serve
+from cafe.live.server_config import Model, ServerConfig
 from cafe.rounds.policy import Policy
 from cafe.scenario.policy_tables import build_policy
 from cafe.toml_tables.reading import TableLocation
@@ -31,10 +32,11 @@ def server(
     """A Flower ServerApp that runs a policy.
 
     An unfinished run in the folder is resumed. The app's configuration overrides some arguments:
-    the keys ``folder``, ``rounds``, ``updates``, ``time``, ``seed`` and ``secure_aggregation``. The
-    key ``overwrite`` starts the run over. A table ``[tool.flwr.app.config.policy]`` overrides the
-    policy. It contains the parameters of the policy and its ``name``: one of CAFe's policies, one
-    that an installed package registers, or ``package.module:function``.
+    the keys ``folder``, ``rounds``, ``updates``, ``time``, ``seed``, ``secure_aggregation`` and
+    ``metrics``. The key ``overwrite`` starts the run over. A table
+    ``[tool.flwr.app.config.policy]`` overrides the policy. It contains the parameters of the policy
+    and its ``name``: one of CAFe's policies, one that an installed package registers, or
+    ``package.module:function``.
 
     Args:
         policy: for example ``cafe.policies.mcu(...)``, the same object that ``cafe.simulate``
@@ -43,7 +45,7 @@ def server(
         model: the initial arrays by name, or a function that returns them.
         folder: where the run's files are written.
         more: when to stop, how to evaluate, what to reject and so on: any other field of
-            :class:`cafe.live.server.ServerConfig`.
+            :class:`cafe.live.server_config.ServerConfig`.
 
     Example:
         >>> import cafe
@@ -81,6 +83,7 @@ def _read_config(config: Mapping[str, Any]) -> dict[str, Any]:
         found = dict.fromkeys(names) | found
     others = ("seed", "secure_aggregation")
     found |= {name: config[name] for name in others if name in config}
+    found |= {"metrics": config["metrics"]} if config.get("metrics") else {}
     # Flower flattens nested tables: their keys contain dots.
     table = {k.removeprefix(POLICY): v for k, v in config.items() if k.startswith(POLICY)}
     if table:

@@ -39,7 +39,8 @@ from cafe.flower.strategy_evaluation import (
 )
 from cafe.live.model_layout import Layout
 from cafe.live.run_log import ARRAYS, REMEDY
-from cafe.live.server import RunHooks, ServerConfig, serve
+from cafe.live.server import RunHooks, serve
+from cafe.live.server_config import ServerConfig
 from cafe.results.storage import read_arrays
 from cafe.rounds.policy import Policy
 
@@ -72,8 +73,8 @@ class Strategy(FlowerStrategy):
         arrayrecord_key: the key of the model in messages.
         configrecord_key: the key of the configuration in messages.
         more: what to reject, how to combine updates and so on: any other field of
-            :class:`cafe.live.server.ServerConfig`. ``evaluate_seconds`` is how long clients may
-            take to evaluate; by default, the policy's deadline.
+            :class:`cafe.live.server_config.ServerConfig`. ``evaluate_seconds`` is how long clients
+            may take to evaluate; by default, the policy's deadline.
 
     Raises:
         InputError: if the policy cannot be run with unchanged ClientApps, or an argument is wrong.

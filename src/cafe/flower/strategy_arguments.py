@@ -10,7 +10,7 @@ from flwr.app import ArrayRecord
 
 from cafe.errors import InputError, did_you_mean
 from cafe.flower.stock_messages import unpack_model
-from cafe.live.server import ServerConfig
+from cafe.live.server_config import ServerConfig
 
 _ELSEWHERE = {
     "rounds": "Pass num_rounds to start.",

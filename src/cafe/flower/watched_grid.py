@@ -23,6 +23,7 @@ from cafe.flower.response_log import ResponseLog
 from cafe.flower.retry import Retry
 from cafe.flower.round_terms import ChooseTerms, Terms, read_terms
 from cafe.flower.watch_state import WatchState
+from cafe.keywords import explain_keywords
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
 
@@ -31,6 +32,7 @@ POLL_NODES = 1.0  # seconds between two looks at which nodes are online
 Deadline = float | Policy | Controller | Callable[[Ledger, Observations | None], float]
 
 
+@explain_keywords
 def watch(
     grid: Grid,
     deadline: Deadline,

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from cafe.flower.lab import Lab, follow, processes
+from cafe.flower.lab.live_status import read_live
 from cafe.results import result_json
 from tests.support.flower.live_files import LIVE
 from tests.support.flower.waiting import wait_until
@@ -49,7 +50,7 @@ def test_a_run_is_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.Monkey
     views = follow.follow(lab_that_says("running"), "1", tmp_path)
     assert next(views) == follow.RunView()
     keep(tmp_path)
-    assert next(views).live == follow.read_live(tmp_path)
+    assert next(views).live == read_live(tmp_path)
     keep(tmp_path, state="finished")
     assert next(views).finished is True
     keep(tmp_path, state="stopped", why="Too few clients.")
@@ -64,7 +65,7 @@ def test_a_run_that_was_finished_before(tmp_path: Path) -> None:
     last = last_view(lab_that_says("finished:completed"), tmp_path)
     assert last.finished
     assert last.earlier
-    assert last.live == follow.read_live(tmp_path)
+    assert last.live == read_live(tmp_path)
 
 
 REJECTED = """\
@@ -203,10 +204,16 @@ def test_run_of_another_app_is_followed_by_its_log(monkeypatch: pytest.MonkeyPat
             RECEIVED.format(0, 2, 0, 2) + ERROR,
             False,
             "in 2 rounds the server received no result and 4 failures, so the model was never "
-            "changed. The last error of a client: <class 'ValueError'>:<'no data'>. The nodes' "
-            "logs are in .federation/logs",
+            "changed. The last error of a client: ValueError: no data. The nodes' logs are in "
+            ".federation/logs",
         ),
         ("finished:failed", BROKEN, False, "NameError: name 'sever' is not defined"),
+        (
+            "finished:failed",
+            REJECTED,
+            False,
+            "live: another process is using this folder. Wait until it has ended.",
+        ),
         ("finished:failed", "", False, "its server failed"),
         ("finished:stopped", "", False, "it was stopped"),
     ],

@@ -25,7 +25,8 @@ from cafe import cli
 from cafe.errors import InputError
 from cafe.flower.lab import Lab, commands, keys, processes
 from cafe.flower.lab.paths import free_ports
-from tests.support.flower.trial import gone, run_status
+from tests.support.flower.database import wait_for_end
+from tests.support.flower.trial import gone
 from tests.support.flower.waiting import LIMIT, wait_until
 
 APP = Path(__file__).parents[2] / "support" / "flower" / "trivial_app"
@@ -57,12 +58,8 @@ def ids(lab: Lab) -> dict[str, str]:
 def rows(lab: Lab, folder: Path, **config: Any) -> list[dict[str, Any]]:
     """Run the app and return what it wrote."""
     run = lab.submit(folder=str(folder), **config)
-    # The app writes the file at its end. Requests to the SuperLink take much processor time.
-    wait_until((folder / "rows.json").exists, lambda: lab.run_log(run))
-    status = wait_until(
-        lambda: found if (found := run_status(lab, run)).startswith("finished") else "", pause=2.0
-    )
-    assert status == "finished:completed", lab.run_log(run)
+    assert wait_for_end(lab, run) == "completed", lab.run_log(run)
+    assert lab.run_status(run) == "finished:completed"
     found: list[dict[str, Any]] = json.loads((folder / "rows.json").read_text())
     return found
 
@@ -74,7 +71,7 @@ def test_nodes_are_online_with_their_names(lab: Lab) -> None:
         ("node-2", True),
     ]
     assert {each.name for each in lab.processes() if each.alive} == {
-        *("superlink", "node-1", "node-1-tasks", "node-2", "node-2-tasks")
+        *("superlink", "node-1", "node-1-tasks", "node-2", "node-2-tasks", "supervisor")
     }
 
 

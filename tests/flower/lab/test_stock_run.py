@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,23 +12,17 @@ pytest.importorskip("flwr", reason="a real federation needs Flower: pip install 
 
 from cafe import cli
 from cafe.flower.lab import Lab
+from tests.support.flower.stock_runs import NUMPY_APP
+from tests.support.flower.trial import replace_app
 
-APP = Path(__file__).parents[2] / "support" / "flower" / "stock_numpy_app"
 pytestmark = pytest.mark.federation
 Run = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Two nodes with TLS and keys, started once for the whole file."""
-    folder = tmp_path_factory.mktemp("stock") / "app"
-    shutil.copytree(APP, folder)
-    lab = Lab(folder)
-    try:
-        lab.up(2)
-        yield lab
-    finally:
-        lab.down()
+def lab(stock_lab: Lab) -> Lab:
+    replace_app(stock_lab, NUMPY_APP)
+    return stock_lab
 
 
 @pytest.fixture
@@ -53,7 +46,7 @@ def test_stock_app_runs_to_its_end(run: Run, tmp_path: Path) -> None:
     assert code == 0, said
     assert "[ROUND 2/2]" in said
     assert "[ROUND 1/3]" not in said
-    last = "The run has finished. In 2 rounds the server received 4 results and 0 failures."
+    last = "The run has finished. In 2 rounds the server received 6 results and 0 failures."
     assert said.splitlines()[-1] == last
     assert (tmp_path / "final_model.npz").exists()
 
@@ -61,7 +54,7 @@ def test_stock_app_runs_to_its_end(run: Run, tmp_path: Path) -> None:
 def test_stock_app_whose_clients_all_fail(run: Run, tmp_path: Path) -> None:
     code, said = run("--rounds", "1", "--set", f"data={tmp_path / 'nowhere'}")
     assert code == 1, said
-    assert "The run failed: in 1 round the server received no result and 2 failures" in said
+    assert "The run failed: in 1 round the server received no result and 3 failures" in said
     assert "The last error of a client: " in said
     assert "nowhere" in said.splitlines()[-2]
     assert said.splitlines()[-1].startswith("Run it again: cafe federate run ")

@@ -1,4 +1,4 @@
-"""What is checked after a soak test, and the page with its results."""
+"""What is checked after a run of the tests' app with faults."""
 
 from __future__ import annotations
 
@@ -7,70 +7,27 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cafe.live.job_records import JobRecord
+from cafe.live.job_records import RESTARTED, REUSED, JobRecord, count_fates
 from cafe.live.replay import Replayed, replay
 from cafe.live.run_log import read_jobs, read_rounds
-from cafe.results import checkpoint, events, load
+from cafe.results import checkpoint, load
 from cafe.rounds.outcome import Fate
+from tests.support.flower.announcements import Announcements
 from tests.support.flower.trial import APP, read_live
 
-
-@dataclass(frozen=True)
-class FalseReports:
-    """A client was instructed to send false reports, from one round to another."""
-
-    node: str
-    first: int
-    last: int
-
-
-@dataclass
-class Notes:
-    """What was done to a federation, and what its server announced meanwhile."""
-
-    faults: Counter[str] = field(default_factory=Counter)
-    false_reports: list[FalseReports] = field(default_factory=list)
-    announced: dict[int, str] = field(default_factory=dict)  # version: its round's line in the log
-    unsafe: set[int] = field(
-        default_factory=set
-    )  # announced, but not in the checkpoint of a killed server
-    broken: list[str] = field(default_factory=list)  # nodes that could not be restored
-
-    def watch(self, out: Path, now: dict[str, Any]) -> None:
-        """Store the log line of the announced version: it must never change."""
-        if now["version"] > 0 and now["version"] not in self.announced:
-            self.announced[now["version"]] = _line(out, now["version"])
-
-    def killed(self, out: Path) -> None:
-        """Check that the checkpoint of a killed server contains every version that it announced."""
-        self.watch(out, read_live(out))
-        kept = checkpoint.read(out / checkpoint.NAME)
-        safe = 0 if kept is None else int(json.loads(bytes(kept.state["meta"]))["version"])
-        self.unsafe |= {version for version in self.announced if version > safe}
-
-    def lost(self, out: Path) -> list[int]:
-        """Announced versions that were not in a checkpoint, or whose log line has changed."""
-        changed = {v for v, line in self.announced.items() if not line or _line(out, v) != line}
-        return sorted(self.unsafe | changed)
-
-
-def _line(out: Path, version: int) -> str:
-    """The line of the round that produced a version; empty if there is none."""
-    for text in (out / events.NAME).read_text().splitlines():
-        try:
-            line = json.loads(text)
-        except ValueError:  # the last line may be incomplete
-            continue
-        if line.get("succeeded") and line["version"] == version:
-            return text
-    return ""
+Order = tuple[str, int]  # the name of the client and the number of the invitation
+# What clients are told to send and the server must refuse.
+FALSE = (
+    "nan", "inf", "shape", "dtype", "missing", "version", "replay", "examples", "text",
+    "oversize", "pickle", "bomb", "empty", "extra",
+)  # fmt: skip
+DISCARDED = {fate.name.lower() for fate in Fate if fate >= Fate.OVER}
 
 
 def chaos() -> Any:
@@ -99,58 +56,71 @@ def served(out: Path) -> np.ndarray[Any, Any]:
         return np.concatenate([arrays["weight"].ravel(), arrays["bias"]])
 
 
-def accounts(out: Path, notes: Notes, nodes: Mapping[str, str]) -> dict[str, Any]:
-    """Check the files of a finished soak, and return its figures.
+@dataclass
+class ClientNotes:
+    """What the clients of a run have written: the orders that they got, and what they did.
+
+    Attributes:
+        received: how often each order was received.
+        trained: the orders whose training ended.
+        told: what the client was told to do, by order; "received" if nothing.
+    """
+
+    received: Counter[Order] = field(default_factory=Counter)
+    trained: set[Order] = field(default_factory=set)
+    told: dict[Order, str] = field(default_factory=dict)
+
+
+def read_notes(folder: Path) -> ClientNotes:
+    """The notes of all clients of a run."""
+    found = ClientNotes()
+    for path in sorted(folder.glob("*.jsonl")):
+        for line in map(json.loads, path.read_text().splitlines()):
+            order = (line["client"], line["invitation"])
+            if line["did"] == "trained":
+                found.trained.add(order)
+                continue
+            found.received[order] += 1
+            found.told[order] = line["did"].removeprefix("told ")
+    return found
+
+
+def accounts(said: Announcements, notes: Path) -> dict[str, Any]:
+    """Check the files of a finished run, and return its figures.
 
     Args:
-        out: the run's folder.
-        notes: what was seen during the run.
-        nodes: the name of each node, by its id.
+        said: what its servers have announced.
+        notes: the folder of its clients' notes.
     """
-    history, jobs, rounds = load(out).history, read_jobs(out), read_rounds(out)
-    assert [outcome.round for outcome in rounds] == [*range(len(rounds))]
-    versions = [outcome.version for outcome in rounds if outcome.succeeded]
-    assert versions == [*range(1, len(versions) + 1)]
-    assert history.updates == len(versions)
-    notes.watch(out, read_live(out))
-    assert max(notes.announced, default=0) == len(versions)
-    lost = notes.lost(out)
-    assert not lost, f"versions {lost} were announced, and were not safe"
-    assert not notes.broken, f"could not be restored: {notes.broken}"
-
-    assert len({(job.client, job.round, job.invitation) for job in jobs}) == len(jobs), (
-        "a job has two fates"
-    )
-    fates = Counter(job.fate for job in jobs)
-    assert fates == Counter({k: v for k, v in history.fates.items() if v})
-    without = sum(outcome.invited for outcome in rounds) - len(jobs) - history.open_jobs
-    assert without == 0, f"{without} jobs have no fate"
-    used = [job for job in jobs if job.coefficient is not None]
-    assert len(used) == history.reports_used
-    # The error of a client that was instructed to fail says so; no other client may fail.
-    failed = [job for job in jobs if "function failed" in job.reason]
-    unexpected = [job for job in failed if "told to fail" not in job.reason]
-    assert not unexpected, f"failed without an instruction to fail: {unexpected}"
-    wronged = honest_and_refused(jobs, notes.false_reports, nodes)
-    assert not wronged, f"honest, and refused: {wronged}"
-
+    out = said.out
+    history, lines, seen = load(out).history, read_jobs(out), read_notes(notes)
+    jobs = [job for job in lines if job.fate != REUSED]
+    _check_rounds(said, out)
+    check_orders(jobs, open_orders(out), seen)
+    _check_books(out, lines)
     again = trained_again(out)
     assert not again.differing, f"{len(again.differing)} reports differ from their digests"
     equal = again.model.tobytes() == served(out).tobytes()
     assert equal, "the replayed model differs"
+    interrupted = [job for job in jobs if job.reason == RESTARTED]
     return {
         "rounds": history.rounds,
         "updates": history.updates,
-        "faults": dict(sorted(notes.faults.items())),
-        "faults_injected": sum(notes.faults.values()),
         "jobs": len(jobs),
-        "fates": {fate.name.lower(): fates[fate.name.lower()] for fate in Fate},
+        "open_jobs": history.open_jobs,
+        "fates": dict(count_fates(jobs)),
+        "orders_received": len(seen.received),
+        "orders_received_twice": sum(count > 1 for count in seen.received.values()),
+        "orders_trained": len(seen.trained),
+        "interrupted_rounds": len({job.round for job in interrupted}),
+        "interrupted_jobs": len(interrupted),
+        "interrupted_jobs_trained": sum(order_of(job) in seen.trained for job in interrupted),
         "reports_used": history.reports_used,
-        "refused": fates["refused"],
+        "reports_reused": history.reports_reused,
+        "clipped": sum(job.clipped is not None for job in jobs),
         "refusals": refusals(jobs),
-        "announced": len(notes.announced),
-        "announced_and_lost": len(lost),
-        "jobs_without_a_fate": without,
+        "announced": len(said.versions),
+        "announced_and_lost": len(said.lost()),
         "replayed_reports": again.reports,
         "replay_equals_model": equal,
         "accuracy": history.accuracy,
@@ -158,19 +128,87 @@ def accounts(out: Path, notes: Notes, nodes: Mapping[str, str]) -> dict[str, Any
     }
 
 
-def honest_and_refused(
-    jobs: list[JobRecord], false_reports: list[FalseReports], nodes: Mapping[str, str]
-) -> list[JobRecord]:
-    """Refused reports of clients that sent no false reports within one round of it."""
-    return [
-        job
-        for job in jobs
-        if job.fate == "refused"
-        and not any(
-            each.node == nodes[job.name] and each.first - 1 <= job.round <= each.last + 1
-            for each in false_reports
-        )
+def _check_rounds(said: Announcements, out: Path) -> None:
+    """Every announced version is in the log, and no time has gone back."""
+    rounds = read_rounds(out)
+    assert [outcome.round for outcome in rounds] == [*range(len(rounds))]
+    versions = [outcome.version for outcome in rounds if outcome.succeeded]
+    assert versions == [*range(1, len(versions) + 1)]
+    said.watch()
+    assert max(said.versions, default=0) == len(versions)
+    lost = said.lost()
+    assert not lost, f"versions {lost} were announced, and were not safe"
+    assert not said.backwards, said.backwards
+    times = [time for outcome in rounds for time in (outcome.opened, outcome.closed)]
+    assert times == sorted(times), "a round opened before the last one closed"
+
+
+def order_of(job: JobRecord) -> Order:
+    """What identifies the order of a job."""
+    return job.name, job.invitation
+
+
+def open_orders(out: Path) -> set[Order]:
+    """The orders of jobs without a fate when the run ended: their reports are still kept."""
+    kept = checkpoint.read(out / checkpoint.NAME)
+    assert kept is not None
+    meta = json.loads(bytes(kept.state["meta"]))
+    records = [
+        *meta["running"],
+        *(record for chain in meta["pending"].values() for record in chain),
     ]
+    return {(record["name"], record["invitation"]) for record in records}
+
+
+def check_orders(jobs: list[JobRecord], still_open: set[Order], notes: ClientNotes) -> None:
+    """Check that every order has one fate, and that it agrees with what the client has done.
+
+    Args:
+        jobs: all jobs with a fate.
+        still_open: the orders of all other jobs.
+        notes: what the clients have written.
+    """
+    fates = Counter(order_of(job) for job in jobs)
+    twice = [order for order, count in fates.items() if count > 1 or order in still_open]
+    assert not twice, f"orders with two fates: {twice}"
+    unknown = [order for order in notes.received if order not in fates and order not in still_open]
+    assert not unknown, f"clients received these orders, which have no fate: {unknown}"
+    arrived = [job for job in jobs if job.arrived is not None]
+    invented = [job for job in arrived if order_of(job) not in notes.trained]
+    assert not invented, f"reported, and not trained by the client: {invented}"
+    wronged = honest_and_refused(jobs, notes)
+    assert not wronged, f"honest, and refused: {wronged}"
+    # The error of a client that was told to fail says so; no other client may fail.
+    failed = [job for job in jobs if "function failed" in job.reason]
+    unexpected = [job for job in failed if "told to fail" not in job.reason]
+    assert not unexpected, f"failed without an instruction to fail: {unexpected}"
+
+
+def honest_and_refused(jobs: list[JobRecord], notes: ClientNotes) -> list[JobRecord]:
+    """Refused jobs whose clients were not told to send a false report."""
+    refused = [job for job in jobs if job.fate == "refused"]
+    return [job for job in refused if notes.told.get(order_of(job)) not in FALSE]
+
+
+def _check_books(out: Path, lines: list[JobRecord]) -> None:
+    """Check the totals of a run against its jobs."""
+    history, rounds, live = load(out).history, read_rounds(out), read_live(out)
+    jobs = [job for job in lines if job.fate != REUSED]
+    assert count_fates(jobs) == history.fates == live["fates"]
+    without = sum(outcome.invited for outcome in rounds) - len(jobs) - history.open_jobs
+    assert without == 0, f"{without} jobs have no fate"
+    assert len(open_orders(out)) == history.open_jobs
+    used = [job for job in lines if job.coefficient is not None]
+    assert len(used) == history.reports_used == history.merged_by_client.sum()
+    reused = [job for job in lines if job.fate == REUSED]
+    assert len(reused) == history.reports_reused
+    # No job runs longer than its round, so a discarded one is charged until its round has closed.
+    for outcome in rounds:
+        ended = [job for job in jobs if job.booked == outcome.round and job.fate in DISCARDED]
+        waste = sum(rounds[job.round].closed - job.start for job in ended)
+        assert abs(waste - outcome.waste) < 1e-6, f"round {outcome.round}: waste {waste}, {outcome}"
+    assert abs(live["waste"] - history.waste) < 1e-6
+    assert history.by_round["work"].sum() >= history.by_round["processing_waste"].sum() - 1e-6
 
 
 def refusals(jobs: list[JobRecord]) -> dict[str, int]:
@@ -181,57 +219,3 @@ def refusals(jobs: list[JobRecord]) -> dict[str, int]:
 def _kind(reason: str) -> str:
     """A reason without the values in it."""
     return re.split(r"[\d:,(]", reason)[0].strip()
-
-
-def page(found: dict[str, Any]) -> str:
-    """The figures as a page."""
-
-    def rows(counts: dict[str, int]) -> list[str]:
-        return [f"| {name} | {count} |" for name, count in counts.items() if count]
-
-    lines = [
-        "# Soak",
-        "",
-        f"{found['nodes']} real SuperNodes ran {found['rounds']} rounds of AGU in "
-        f"{found['seconds'] / 60:.0f} minutes, with {found['faults_injected']} faults in a seeded "
-        "order.",
-        "`events.jsonl` and `jobs.jsonl` are the log of the run. This command wrote them and this",
-        "page:",
-        "",
-        "```sh",
-        found["command"],
-        "```",
-        "",
-        "| | |",
-        "| --- | --- |",
-        f"| rounds that succeeded | {found['updates']} of {found['rounds']} |",
-        f"| servers started, one after another | {found['servers_started']} |",
-        f"| jobs, each with one fate | {found['jobs']} |",
-        f"| jobs without a fate | {found['jobs_without_a_fate']} |",
-        f"| reports used | {found['reports_used']} |",
-        f"| reports refused | {found['refused']} |",
-        f"| announced successes | {found['announced']} |",
-        f"| of them, lost or changed later | {found['announced_and_lost']} |",
-        f"| reports trained again from the log | {found['replayed_reports']} |",
-        "| model trained again from the log | "
-        + (
-            "equal to the model of the run, to the bit |"
-            if found["replay_equals_model"]
-            else "differs |"
-        ),
-        f"| accuracy at the end | {found['accuracy']:.3f} |",
-        "",
-        "| fault | how often |",
-        "| --- | --- |",
-        *rows(found["faults"]),
-        "",
-        "| fate | jobs |",
-        "| --- | --- |",
-        *rows(found["fates"]),
-        "",
-        "| reason for a refused report | how often |",
-        "| --- | --- |",
-        *rows(found["refusals"]),
-        "",
-    ]
-    return "\n".join(lines)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from unittest import mock
@@ -43,6 +41,7 @@ from cafe.flower import client
 from cafe.flower.client_app import make_reply
 from cafe.flower.lab import Lab
 from tests.support.flower.accounts import chaos
+from tests.support.flower.database import query
 from tests.support.flower.trial import id_of_node
 from tests.support.flower.waiting import LIMIT, wait_until
 
@@ -97,7 +96,10 @@ def connect(
     signing = Signing(key, (shown or key).public_key())
     signing.late = late
     address, ca = f"127.0.0.1:{state.port}", (lab.paths.keys / "ca.pem").read_bytes()
-    return FleetHttpClient.from_server_address(address, False, ca, [signing])
+    made = FleetHttpClient.from_server_address(address, False, ca, [signing])
+    # A request that is repeated because its answer is late would be rejected: it has been served.
+    made._client.timeout = LIMIT
+    return made
 
 
 class Attacker:
@@ -188,7 +190,7 @@ class Attacker:
         answer = patiently(lambda: self.way.PushMessages(asked))
         return answer.session_id, list(answer.objects_to_push)
 
-    def upload(self, answer: Message, session: str, pieces: list[str]) -> int:
+    def upload(self, answer: Message, session: str, pieces: list[str], attempts: int = 6) -> int:
         """Upload pieces of a reply; how many of them the SuperLink has stored.
 
         The SuperLink also answers "not stored" if its database was busy, so the upload is repeated.
@@ -203,7 +205,7 @@ class Attacker:
                 object_content=every[piece].deflate(),
                 session_id=session,
             )
-            for attempt in range(6):
+            for attempt in range(attempts):
                 time.sleep(attempt)
                 if patiently(lambda asked=asked: self.way.PushObject(asked)).stored:  # type: ignore[misc]
                     taken += 1
@@ -246,22 +248,12 @@ def commanded(order: Message, content: RecordDict, to: int) -> Message:
 
 def id_of_order(lab: Lab, node: str, run: int) -> str:
     """Wait for a run's message to a node; its id, which no other client should know."""
-    numbers = (int(id_of_node(lab, node)), run)
-    signed = (number - 2**64 if number >= 2**63 else number for number in numbers)
-    words, values = (
-        "SELECT message_id FROM message_ins WHERE dst_node_id = ? AND run_id = ?",
-        [*signed],
-    )
-    (found,) = wait_until(lambda: _query(lab, words, *values))
+    words = "SELECT message_id FROM message_ins WHERE dst_node_id = ? AND run_id = ?"
+    (found,) = wait_until(lambda: query(lab, words, int(id_of_node(lab, node)), run))
     return found
 
 
 def wait_for_answer(lab: Lab, order: str) -> None:
     """Wait until the SuperLink's database contains a reply to a message."""
     words = "SELECT message_id FROM message_res WHERE reply_to_message_id = ?"
-    wait_until(lambda: _query(lab, words, order), lambda: f"{order} was not answered.", pause=0.2)
-
-
-def _query(lab: Lab, words: str, *values: str | int) -> list[str]:
-    with closing(sqlite3.connect(f"file:{lab.paths.database}?mode=ro", uri=True)) as database:
-        return [row[0] for row in database.execute(words, values)]
+    wait_until(lambda: query(lab, words, order), lambda: f"{order} was not answered.")

@@ -3,40 +3,54 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import os
-import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from cafe.flower.lab import Lab
-from tests.support.flower.trial import run_status
+from tests.support.flower.database import read_log
+from tests.support.flower.trial import replace_app
 from tests.support.flower.waiting import wait_until
 
 NUMPY_APP = Path(__file__).parent / "stock_numpy_app"
+CLIENTS = 3  # of the federation that several test files share
 TORCH_APP = Path(__file__).parent / "stock_torch_app"
 CALL = "        grid=grid,\n"
 IMPORT = "from stock import task\n"
 
 
-def copy_watched(app: Path, folder: Path, arguments: str) -> Path:
-    """Copy an app, with the two changed lines of its server; return the copy's folder.
-
-    Args:
-        app: the stock app.
-        folder: where it is copied to.
-        arguments: of ``watch``, after the Grid.
-    """
-    shutil.copytree(app, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    server = folder / "stock" / "server_app.py"
+def change_server(lab: Lab, app: Path, changes: Mapping[str, str]) -> None:
+    """Give a lab a stock app, with some texts of its server replaced."""
+    replace_app(lab, app)
+    server = lab.paths.folder / "stock" / "server_app.py"
     text = server.read_text()
-    assert text.count(CALL) == text.count(IMPORT) == 1
-    text = text.replace(IMPORT, "from cafe.flower import watch\n" + IMPORT)
-    server.write_text(text.replace(CALL, f"        grid=watch(grid, {arguments}),\n"))
-    return folder
+    for old, new in changes.items():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    server.write_text(text)
 
 
-def read_log(path: Path) -> list[dict[str, str]]:
+def watched(arguments: str) -> dict[str, str]:
+    """The two changed lines of a server, given the arguments of ``watch`` after the Grid."""
+    return {
+        IMPORT: "from cafe.flower import watch\n" + IMPORT,
+        CALL: f"        grid=watch(grid, {arguments}),\n",
+    }
+
+
+def load_task() -> Any:
+    """The module ``task`` of the stock app."""
+    spec = importlib.util.spec_from_file_location("stock_task", NUMPY_APP / "stock" / "task.py")
+    assert spec is not None
+    assert spec.loader is not None
+    task = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(task)
+    return task
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
     """The rows of a log of response times."""
     if not path.exists():
         return []
@@ -44,19 +58,9 @@ def read_log(path: Path) -> list[dict[str, str]]:
         return [*csv.DictReader(file)]
 
 
-def finished(lab: Lab, run: str) -> str:
-    """The status of a run at its end."""
-
-    def ended() -> str:
-        status = run_status(lab, run)
-        return status if status.startswith("finished") else ""
-
-    return wait_until(ended, lambda: lab.run_log(run, 100), pause=2.0)
-
-
 def wait_for_rows(lab: Lab, run: str, path: Path, seen: Callable[[list[Any]], bool]) -> None:
     """Wait until the rows of a log fulfil a condition."""
-    wait_until(lambda: seen(read_log(path)), lambda: f"{read_log(path)}\n{lab.run_log(run, 100)}")
+    wait_until(lambda: seen(read_rows(path)), lambda: f"{read_rows(path)}\n{read_log(lab, run)}")
 
 
 class Data:
@@ -64,6 +68,7 @@ class Data:
 
     def __init__(self, folder: Path, task: Any, partitions: int) -> None:
         self.folder, self._task = folder, task
+        self._withheld: set[int] = set()
         folder.mkdir()
         for k in range(partitions):
             self.give(k)
@@ -87,9 +92,11 @@ class Data:
         """Replace a client's file by a pipe without a writer: reading it takes for ever."""
         self.path(partition).unlink(missing_ok=True)
         os.mkfifo(self.path(partition))
+        self._withheld.add(partition)
 
     def release(self, partition: int) -> None:
         """Give a client its file, also if it is already waiting for it."""
+        self._withheld.discard(partition)
         pipe = self.folder / f".pipe-{partition}"
         self.path(partition).rename(pipe)
         self.give(partition)
@@ -102,6 +109,11 @@ class Data:
             os.write(writer, text)
         finally:
             os.close(writer)
+
+    def release_all(self) -> None:
+        """Release what is still withheld: a client that waits for ever blocks its node."""
+        for partition in [*self._withheld]:
+            self.release(partition)
 
     def remove(self, partition: int) -> None:
         """Remove a client's file: its training fails."""

@@ -12,35 +12,41 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from cafe.errors import InputError
 from cafe.flower.lab import Lab
 from cafe.flower.lab.processes import exists
 from cafe.live.job_records import JobRecord
 from cafe.live.run_log import read_jobs, read_rounds
 from cafe.results import load
+from tests.support.flower.database import read_log
 from tests.support.flower.waiting import wait_until
 
 APP = Path(__file__).parent / "chaos_app"
 NODES = 4  # of the federation that several test files share
 PATIENT = 300.0  # a deadline that no client misses; rounds close when all clients have reported
 ENDED = ("finished", "stopped", "failed")
+UNWANTED = shutil.ignore_patterns("__pycache__")
 
 
 @contextmanager
-def federation(nodes: int, folder: Path | None = None, **how: Any) -> Iterator[Lab]:
-    """A lab with the app of the tests; it is always taken down in the end."""
-    place = Path(tempfile.mkdtemp(prefix="cafe-soak-")) if folder is None else folder
-    app = place / "app"
-    shutil.copytree(APP, app)
-    (app / "script").mkdir()
-    lab = Lab(app)
+def federation(nodes: int, app: Path = APP, **how: Any) -> Iterator[Lab]:
+    """A lab with a copy of an app; it is always taken down and removed in the end."""
+    place = Path(tempfile.mkdtemp(prefix="cafe-federation-"))
+    lab = Lab(shutil.copytree(app, place / "app", ignore=UNWANTED))
     try:
         lab.up(nodes=nodes, **how)
         yield lab
     finally:
         lab.down()
-        if folder is None:
-            shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def replace_app(lab: Lab, app: Path) -> None:
+    """Copy another app into a lab's folder: its next runs use it, on the same nodes."""
+    for path in lab.paths.folder.iterdir():
+        if path.is_dir() and path != lab.paths.state_folder:
+            shutil.rmtree(path)
+    shutil.copytree(app, lab.paths.folder, ignore=UNWANTED, dirs_exist_ok=True)
+    lab.paths.create()  # the app's .gitignore may be another one
 
 
 def read_live(folder: Path) -> dict[str, Any]:
@@ -96,11 +102,11 @@ class Trial:
 
     def log(self) -> str:
         """The run's log as far as the SuperLink has it."""
-        return self.lab.run_log(self.run, 1000)
+        return read_log(self.lab, self.run)
 
     def wait_for_log(self, text: str) -> None:
         """Wait until the run's log contains a text; it reaches the SuperLink with some delay."""
-        wait_until(lambda: text in self.log(), self.log, pause=3.0)
+        wait_until(lambda: text in self.log(), self.log)
 
     def jobs(self, node: str) -> list[JobRecord]:
         """A node's jobs."""
@@ -118,13 +124,6 @@ class Trial:
         assert [r.round for r in rounds] == [*range(len(rounds))]
         versions = [r.version for r in rounds if r.succeeded]
         assert versions == [*range(1, len(versions) + 1)]
-
-
-def run_status(lab: Lab, run: str) -> str:
-    """The SuperLink's status of a run; empty if it is too busy to answer."""
-    with suppress(InputError):
-        return lab.run_status(run)
-    return ""
 
 
 def leave(lab: Lab, *names: str) -> None:

@@ -9,6 +9,8 @@ import re
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,28 @@ from cafe.errors import InputError
 from cafe.flower import FlowerMissingError
 from cafe.flower.lab.app_settings import read_imports
 from cafe.flower.lab.paths import LabPaths, LabState
+from cafe.flower.task_signal import task_pipe
 
 LOOPBACK = "127.0.0.1"
 CONNECTION = "lab"  # the name of the SuperLink in the configuration of flwr
-TASK_POLL = "0.2"  # seconds between two polls for a client's task; a poll takes 2 to 5 ms
+TASK_POLL = "5.0"  # seconds between two polls for a client's task, which the node also announces
 RUN_POLL = "1.0"  # seconds between two polls for a new run
 ANSWER_LIMIT = 60.0  # seconds in which the SuperLink must answer
+SUBMISSIONS = 3  # attempts to submit an app
+# What ``flwr`` says if another attempt may succeed.
+TEMPORARY = ("SuperLink is unavailable", "Internal server error", "500 Internal Server Error")
+# What SuperNodes and their task runners import, also while they run.
+NODE_IMPORTS = (
+    "cafe.flower.program",
+    "flwr.supernode.cli.flower_supernode",
+    "flwr.supernode.main",
+)
+TASK_IMPORTS = (
+    "cafe.flower.lab.warm_executor",
+    "flwr.supercore.superexec.run_superexec",
+    "flwr.supernode.runtime.run_clientapp",
+    "numpy",
+)
 _COLOUR = re.compile(r"\x1b\[\d*m")
 
 
@@ -53,7 +71,7 @@ def environment(paths: LabPaths, name: str) -> dict[str, str]:
 
 def superlink(paths: LabPaths, state: LabState) -> list[str]:
     """The command of the SuperLink, which also starts the processes of ServerApps."""
-    command = [_script("flower-superlink"), *_address(state.port)]
+    command = [*_program("flower-superlink"), *_address(state.port)]
     command += ["--database", str(paths.database), "--disable-runtime-dependency-installation"]
     if state.insecure:
         return [*command, "--insecure"]
@@ -64,7 +82,7 @@ def supernode(paths: LabPaths, state: LabState, name: str) -> list[str]:
     """The command of a SuperNode."""
     this = state.nodes[name]
     settings = f'partition-id={this.partition} num-partitions={this.partitions} name="{name}"'
-    command = [_script("flower-supernode"), "--superlink", f"{LOOPBACK}:{state.port}"]
+    command = [*_program("flower-supernode"), "--superlink", f"{LOOPBACK}:{state.port}"]
     command += [*_address(this.port), "--node-config", settings]
     if state.insecure:
         command += ["--insecure"]
@@ -81,11 +99,16 @@ def task_runner(paths: LabPaths, state: LabState, name: str, node_pid: int) -> l
     """The command of a SuperNode's task runner, which ends when the node ends."""
     command = [sys.executable, "-m", "cafe.flower.lab.warm_executor"]
     command += ["--runtime-api-address", f"{LOOPBACK}:{state.nodes[name].port}"]
-    command += ["--parent-pid", str(node_pid)]
+    command += ["--parent-pid", str(node_pid), "--signal", str(task_pipe(paths.home(name)))]
     command += ["--superexec-auth-secret-file", str(paths.keys / "tasks.secret")]
     if not state.insecure:
         command += ["--root-certificates", str(paths.keys / "ca.pem")]
     return [*command, *read_imports(paths.folder)]
+
+
+def supervisor(paths: LabPaths) -> list[str]:
+    """The command of the process that starts nodes again which send no heartbeats."""
+    return [sys.executable, "-m", "cafe.flower.lab.supervisor", str(paths.folder)]
 
 
 def configure_flwr(paths: LabPaths, state: LabState) -> None:
@@ -118,6 +141,47 @@ def call_flwr(paths: LabPaths, *words: str) -> dict[str, Any]:
         why = answer.get("error-message") or done.stderr or done.stdout
         raise InputError(f"`flwr {' '.join(words)}` failed: {_sentences(why)}")
     return dict(answer)
+
+
+def register_keys(paths: LabPaths, keys: Sequence[Path]) -> dict[Path, str]:
+    """Register public keys; return Flower's id of each that the SuperLink has accepted."""
+    command = [sys.executable, "-m", "cafe.flower.lab.registration", *map(str, keys)]
+    limit = ANSWER_LIMIT + len(keys)
+    try:
+        done = _run_tool(paths, command, limit)
+    except subprocess.TimeoutExpired:
+        raise InputError(
+            f"The SuperLink did not register the nodes' keys in {limit:.0f} seconds. "
+            "Check whether it is running: cafe federate status."
+        ) from None
+    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    found = {Path(each["key"]): str(each["node-id"]) for each in answers if "node-id" in each}
+    if not found:
+        why = next((each["error"] for each in answers), "") or done.stderr or done.stdout
+        raise InputError(f"The SuperLink registered no key: {_sentences(why)}")
+    return found
+
+
+def submit_app(paths: LabPaths, *options: str) -> str:
+    """Submit the app of a lab; return the id of the run.
+
+    If the SuperLink's answer is lost, its list of runs shows whether it has accepted the app.
+    """
+    began = datetime.now(UTC).replace(microsecond=0)
+    attempts = 0
+    while True:
+        attempts += 1
+        try:
+            answer = call_flwr(paths, "run", str(paths.folder), CONNECTION, *options)
+            return str(answer["run-id"])
+        except InputError as error:
+            if not any(text in f"{error}" for text in TEMPORARY):
+                raise
+            for run in call_flwr(paths, "list", CONNECTION)["runs"]:
+                if datetime.fromisoformat(run["pending-at"]) >= began:
+                    return str(run["run-id"])
+            if attempts == SUBMISSIONS:
+                raise
 
 
 def node_statuses(paths: LabPaths) -> dict[str, str]:
@@ -157,18 +221,25 @@ def _sentences(said: str) -> str:
 
 
 def _flwr(paths: LabPaths, *words: str) -> subprocess.CompletedProcess[str]:
+    return _run_tool(paths, [*_program("flwr"), *words], ANSWER_LIMIT)
+
+
+def _run_tool(
+    paths: LabPaths, command: Sequence[str], limit: float
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [_script("flwr"), *words],
+        command,
         env=environment(paths, "tool"),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=ANSWER_LIMIT,
+        timeout=limit,
     )
 
 
-def _script(name: str) -> str:
-    return str(Path(sysconfig.get_path("scripts")) / name)
+def _program(name: str) -> list[str]:
+    """One of Flower's programs, which repeats requests after temporary errors."""
+    return [sys.executable, "-m", "cafe.flower.program", name]
 
 
 def _address(port: int) -> list[str]:

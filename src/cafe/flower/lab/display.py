@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
+
+NO_SERVER = "server ended"  # the state of a run whose server was killed
+
+
+def run_command(folder: Path, results: Path) -> str:
+    """The command that runs the app in a folder and writes to these results."""
+    command = ["cafe", "federate", "run", str(folder)]
+    if results.resolve() != (folder / "results" / "live").resolve():
+        command += ["--output", str(results)]
+    return shlex.join(command)
 
 
 def process_table(status: dict[str, Any]) -> RenderableType:
@@ -27,13 +39,14 @@ def process_table(status: dict[str, Any]) -> RenderableType:
 
 def run_table(live: dict[str, Any]) -> RenderableType:
     """A run as ``live.json`` describes it: a line about the run, and a row for each client."""
-    table = Table("client", "age, s", "merged", "refused", "", box=None)
+    table = Table("client", "age, s", "merged", "refused", "clipped", "", box=None)
     for each in sorted(live["clients"], key=_sort_key):
         table.add_row(
             str(each.get("label") or each["name"]),
             _figure(each["age"]),
             f"{each['merged']:,}",
             f"{each['refused']:,}",
+            f"{each['clipped']:,}",
             ("busy" if each["busy"] else "idle") if each["present"] else "away",
         )
     return Group(run_line(live), table)

@@ -6,7 +6,6 @@ run's log.
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Iterator
@@ -16,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from cafe.errors import InputError
-from cafe.flower.lab import processes
+from cafe.flower.exception_text import plain_exceptions
 from cafe.flower.lab.lab import Lab
+from cafe.flower.lab.live_status import read_live, server_is_alive
+from cafe.live.status_file import FINAL
 from cafe.results.loading import is_finished
 
 POLL = 0.3  # seconds between two reads of the file
@@ -25,7 +26,6 @@ STATUS_POLL = 5.0  # seconds between two requests to the SuperLink while the fil
 QUIET = 20.0  # seconds without a change after which the SuperLink is asked
 LOG_POLL = 10.0  # seconds between two requests for the log of a run without live.json
 STOP_LIMIT = 30.0  # seconds to wait until the process of a stopped server has ended
-FINAL = ("finished", "stopped", "failed")  # states of live.json after which it does not change
 LOG_LINES, SHOWN_LINES = 1000, 25  # the end of a log: to search for the reason, and to show
 NO_SUPERLINK = "the SuperLink has ended"
 ACTIVE = ("pending", "starting", "running")  # Flower's statuses of a run that has not ended
@@ -65,22 +65,6 @@ class RunView:
     log: str = ""
     status: str = ""
     lines: tuple[str, ...] = ()
-
-
-def read_live(folder: Path, run: str | None = None) -> dict[str, Any] | None:
-    """The content of ``live.json``; None if there is none, or if it is of another run."""
-    try:
-        found = json.loads((folder / "live.json").read_text())
-    except (OSError, ValueError):
-        return None
-    if not isinstance(found, dict) or run not in (None, found.get("run")):
-        return None
-    return found
-
-
-def server_is_alive(live: dict[str, Any]) -> bool:
-    """Whether the server that writes ``live.json`` is running on this machine."""
-    return processes.exists(live["pid"])
 
 
 def follow(lab: Lab, run: str, folder: Path | None) -> Iterator[RunView]:
@@ -136,7 +120,8 @@ def _follow_log(lab: Lab, run: str) -> Iterator[RunView]:
             finished, why = _count_replies("\n".join(lines))
         else:
             finished = False
-            why = _find_exception("\n".join(lines)) or REASONS.get(status, status)
+            raised = _CAFE_ERROR.sub("", _find_exception("\n".join(lines)), count=1)
+            why = raised or REASONS.get(status, status)
         yield RunView(finished=finished, why=why, status=status, lines=new)
         return
 
@@ -208,7 +193,7 @@ def _count_replies(log: str) -> tuple[bool, str]:
     if results:
         return True, f"In {rounds} the server received {results} results and {failures} failures."
     errors = _REPLY_ERROR.findall(log)
-    reason = f"The last error of a client: {errors[-1]}. " if errors else ""
+    reason = f"The last error of a client: {plain_exceptions(errors[-1])}. " if errors else ""
     return False, (
         f"in {rounds} the server received no result and {failures} failures, so the model was "
         f"never changed. {reason}The nodes' logs are in .federation/logs"

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import json
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from cafe.errors import InputError
 from cafe.flower.lab import app_settings, commands, processes, startup
+from cafe.flower.lab.live_status import find_killed_run
 from cafe.flower.lab.paths import LabPaths, LabState
 from cafe.flower.lab.processes import Process
-from cafe.flower.lab.startup import TASKS, Say
+from cafe.flower.lab.startup import SUPERVISOR, TASKS, Say
+
+PASSES = 3  # how often ``down`` looks for processes
 
 
 class Lab:
     """A SuperLink and SuperNodes on loopback for the app in a folder.
 
     The processes are named ``superlink``, ``node-1``, ``node-2`` and so on; ``node-1-tasks`` is the
-    task runner of the first node, which runs its tasks in warm processes. The processes keep
-    running after this object is deleted: everything known about them is stored in the folder's
-    ``.federation``.
+    task runner of the first node, which runs its tasks in warm processes. ``supervisor`` starts
+    nodes again that are alive but send no heartbeats. The processes keep running after this object
+    is deleted: everything known about them is stored in the folder's ``.federation``.
 
     Args:
         folder: the folder of a Flower app.
@@ -47,7 +51,8 @@ class Lab:
     ) -> None:
         """Start the processes that are not running, and return when every node is online.
 
-        A node that has died is started again; with TLS it keeps its id.
+        From then on a supervisor starts nodes again that are alive but send no heartbeats. A node
+        that has died is started again; with TLS it keeps its id.
 
         Args:
             nodes: how many nodes; by default as many as before, or 4. If more are running, they
@@ -68,12 +73,16 @@ class Lab:
             state = startup.plan(self.paths, nodes, insecure, cold)
             startup.prepare(self.paths, state)
             startup.start(self.paths, state, [*state.nodes][:nodes], say)
+            startup.start_supervisor(self.paths)
             more = [n for n in [*state.nodes][nodes:] if self.is_running(n)] if nodes else []
             if more:
                 say(
                     f"More nodes are running: {', '.join(more)}. To have fewer: "
                     f"cafe federate down {self.paths.folder}, then up."
                 )
+            overlap = startup.describe_overlap(self.paths, state)
+            if overlap:
+                say(overlap)
 
     def start(self, name: str) -> None:
         """Start one process unless it is running, and return when it is ready."""
@@ -87,13 +96,20 @@ class Lab:
         """End every process that was started here, and no other; return their names."""
         if not self.paths.state_folder.exists() and not self.processes():
             return []
+        # The supervisor may hold the lock while it starts a node: it does not wait for it.
+        supervisors = [each for each in self.processes() if each.name == SUPERVISOR]
+        processes.end(supervisors)
         with self.paths.lock():
-            found = [each for each in self.processes() if each.alive or each.tasks]
-            # Nodes first: they sign off from the SuperLink.
-            processes.end(each for each in found if each.name != "superlink")
-            processes.end(each for each in found if each.name == "superlink")
+            ended = [each.name for each in supervisors if each.alive or each.tasks]
+            # Not only once: what a killed command was starting may appear meanwhile.
+            for _ in range(PASSES):
+                found = [each for each in self.processes() if each.alive or each.tasks]
+                # Nodes first: they sign off from the SuperLink.
+                processes.end(each for each in found if each.name != "superlink")
+                processes.end(each for each in found if each.name == "superlink")
+                ended += [each.name for each in found if each.name not in ended]
             self.paths.save_processes([])
-            return [each.name for each in found]
+            return ended
 
     def kill(self, name: str, signum: signal.Signals = signal.SIGKILL) -> None:
         """Send a signal to a process and all its descendants, as if its machine had failed.
@@ -134,6 +150,10 @@ class Lab:
     def submit(self, **run_config: str | float | bool) -> str:
         """Submit the folder's app; return the id of the run.
 
+        If the server of an earlier run in the same results folder was killed, that run is stopped
+        first. Otherwise the SuperLink would count it as running for a minute, in which nodes wait
+        for the rest of the messages that its server was sending.
+
         Args:
             run_config: values that override those of ``[tool.flwr.app.config]`` in the app's
                 pyproject.toml; an error names any other key.
@@ -141,14 +161,16 @@ class Lab:
         self.check_up()
         state = self._load_state()
         chosen = app_settings.check_config(self.config(), run_config)
+        killed = find_killed_run(Path(str(chosen.get(app_settings.FOLDER, ""))))
+        if killed is not None:
+            with suppress(InputError):  # the SuperLink has noticed it, or does not know the run
+                self.stop_run(killed)
         pairs = [f"{key}={json.dumps(value)}" for key, value in chosen.items()]
         given = ["--run-config", " ".join(pairs)] if pairs else []
-        answer = commands.call_flwr(
-            self.paths, "run", str(self.paths.folder), commands.CONNECTION, *given
-        )
-        state.run, state.output = answer["run-id"], str(chosen.get(app_settings.FOLDER, "")) or None
+        state.run = commands.submit_app(self.paths, *given)
+        state.output = str(chosen.get(app_settings.FOLDER, "")) or None
         self.paths.save_state(state)
-        return str(answer["run-id"])
+        return state.run
 
     def run_status(self, run: str) -> str:
         """The SuperLink's status of a run: pending, running, finished:completed and so on."""
@@ -186,6 +208,7 @@ class Lab:
                 {"name": name, "id": node.id, "online": seen.get(node.id or "") == "online"}
                 for name, node in known.items()
             ],
+            "overlap": startup.describe_overlap(self.paths, state) if state else "",
             "run": state.run if state else None,
             "folder": state.output if state else None,
         }

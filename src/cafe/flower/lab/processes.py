@@ -58,9 +58,14 @@ def start(
             start_new_session=True,
         )
     _children.append(child)
-    fields = _read_stat(child.pid)
+    return identify(name, child.pid, mark)
+
+
+def identify(name: str, pid: int, mark: str) -> Process:
+    """The process with a pid, which was started a moment ago and not yet waited for."""
+    fields = _read_stat(pid)
     assert fields is not None, "a child stays in /proc until it is waited for"
-    return Process(name, child.pid, int(fields[19]), _boot_id(), mark, alive=True)
+    return Process(name, pid, int(fields[19]), _boot_id(), mark, alive=True)
 
 
 def refresh(recorded: Iterable[Process]) -> list[Process]:
@@ -102,6 +107,8 @@ def send(recorded: Iterable[Process], signum: signal.Signals) -> None:
 def end(recorded: Iterable[Process]) -> None:
     """End processes and all their descendants: with SIGTERM, then with SIGKILL."""
     left = [*recorded]
+    if not left:
+        return
     send(left, signal.SIGTERM)
     send(left, signal.SIGCONT)  # a stopped process receives SIGTERM only when it continues
     if left := wait(left):

@@ -6,30 +6,33 @@ import re
 import socket
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 from cafe.errors import InputError
 from cafe.flower.lab import commands, processes
+from cafe.flower.lab.app_settings import read_imports
+from cafe.flower.lab.fork_server import NAME, ForkServer
 from cafe.flower.lab.paths import LabPaths, LabState, Node, free_ports
+from cafe.flower.lab.processes import Process
 
 NODES = 4  # the default number of nodes
 TASKS = "-tasks"  # node-1-tasks is the task runner of node-1
+SUPERVISOR = "supervisor"  # starts nodes again that send no heartbeats
 START_LIMIT = 180.0  # seconds in which the SuperLink must listen and nodes must be online
 OFFLINE_LIMIT = 90.0  # seconds in which the SuperLink must notice a dead node; Flower needs 60
 _ID = re.compile(r"SuperNode ID: (\d+)")
 
 Say = Callable[[str], None]
+Start = Callable[[str, list[str], dict[str, str], str, Path], Process]
 
 
 def plan(paths: LabPaths, nodes: int | None, insecure: bool, cold: bool) -> LabState:
     """The state that the federation is to have, given its stored state and these options."""
     state = paths.load_state()
-    running = paths.running()
+    running = paths.running() - {SUPERVISOR}
     if state and running:
         for option, was, wish in (
             ("--insecure", state.insecure, insecure),
@@ -52,6 +55,23 @@ def plan(paths: LabPaths, nodes: int | None, insecure: bool, cold: bool) -> LabS
     return state
 
 
+def describe_overlap(paths: LabPaths, state: LabState) -> str:
+    """A sentence if nodes split the data into different numbers of parts; empty if they do not."""
+    groups: dict[int, list[str]] = {}
+    for name, node in state.nodes.items():
+        groups.setdefault(node.partitions, []).append(name)
+    if len(groups) < 2:
+        return ""
+    parts = [
+        f"{names[0]}{f' to {names[-1]}' if names[1:] else ''} each have one of {count}"
+        for count, names in groups.items()
+    ]
+    return (
+        f"The nodes' partitions of the data overlap: {', and '.join(parts)}. To split the data "
+        f"evenly: cafe federate down {paths.folder}, then up --nodes {len(state.nodes)}."
+    )
+
+
 def prepare(paths: LabPaths, state: LabState) -> None:
     """Write certificates, secrets and the configuration of ``flwr``; store the state."""
     from cafe.flower.lab import keys
@@ -66,7 +86,8 @@ def prepare(paths: LabPaths, state: LabState) -> None:
 def start(paths: LabPaths, state: LabState, names: list[str], say: Say = lambda _: None) -> None:
     """Start the SuperLink and these nodes unless they are running; wait until they are ready."""
     _clean_up(paths, state)
-    if _spawn(paths, "superlink", commands.superlink(paths, state)):
+    if "superlink" not in paths.running():
+        _spawn(paths, "superlink", commands.superlink(paths, state))
         say(f"Starting the SuperLink on {commands.LOOPBACK}:{state.port}.")
     _wait_for_superlink(paths, state)
     state.database = True
@@ -81,6 +102,12 @@ def start(paths: LabPaths, state: LabState, names: list[str], say: Say = lambda 
         )
         _wait_until_offline(paths, state, late)
         _start_nodes(paths, state, late, say)
+
+
+def start_supervisor(paths: LabPaths) -> None:
+    """Start the process that starts nodes again which send no heartbeats, unless it is running."""
+    if SUPERVISOR not in paths.running():
+        _spawn(paths, SUPERVISOR, commands.supervisor(paths))
 
 
 def _clean_up(paths: LabPaths, state: LabState) -> None:
@@ -99,19 +126,35 @@ def _clean_up(paths: LabPaths, state: LabState) -> None:
 
 
 def _start_nodes(paths: LabPaths, state: LabState, names: list[str], say: Say) -> None:
-    began = {}
-    for name in names:
-        size = _size(paths.log(name))
-        if _spawn(paths, name, commands.supernode(paths, state, name)):
-            began[name] = size
-        if not state.cold:
-            pid = next(each.pid for each in paths.load_processes() if each.name == name)
-            # The task runner of a node that has ended is about to end, too: start another one.
-            command = commands.task_runner(paths, state, name, pid)
-            _spawn(paths, name + TASKS, command, restart=name in began)
+    running = paths.running()
+    began = {name: _size(paths.log(name)) for name in names if name not in running}
     if began:
         say(f"Starting {len(began)} node{'s' if len(began) > 1 else ''}.")
+    if state.cold:
+        for name in began:
+            _spawn(paths, name, commands.supernode(paths, state, name))
+    else:
+        # The task runner of a node that has ended is about to end, too: start another one.
+        runners = [name for name in names if name in began or name + TASKS not in running]
+        _fork_nodes(paths, state, [*began], runners)
+    if began:
         _wait_for_nodes(paths, state, began, say)
+
+
+def _fork_nodes(paths: LabPaths, state: LabState, nodes: list[str], runners: list[str]) -> None:
+    """Start nodes, and task runners of nodes, as forks that share what they import."""
+    if not runners:
+        return
+    env = commands.environment(paths, NAME)
+    with ForkServer(env, paths.mark, paths.log(NAME)) as server:
+        server.load(commands.NODE_IMPORTS)
+        for name in nodes:
+            _spawn(paths, name, commands.supernode(paths, state, name), server.start)
+        server.load([*commands.TASK_IMPORTS, *read_imports(paths.folder)])
+        pids = {each.name: each.pid for each in paths.load_processes()}
+        for name in runners:
+            command = commands.task_runner(paths, state, name, pids[name])
+            _spawn(paths, name + TASKS, command, server.start)
 
 
 def _dead_but_listed(paths: LabPaths, state: LabState, names: list[str]) -> list[str]:
@@ -135,21 +178,15 @@ def _wait_until_offline(paths: LabPaths, state: LabState, names: list[str]) -> N
         time.sleep(2.0)
 
 
-def _spawn(paths: LabPaths, name: str, command: list[str], restart: bool = False) -> bool:
-    """Start a process; return whether it was started.
-
-    A process that is already running is replaced only with ``restart``.
-    """
+def _spawn(paths: LabPaths, name: str, command: list[str], start: Start = processes.start) -> None:
+    """Start a process, in the place of an earlier one with this name."""
     recorded = paths.load_processes()
     before = [each for each in recorded if each.name == name]
-    if not restart and any(each.alive for each in processes.refresh(before)):
-        return False
     processes.end(before)  # also ends the descendants of a dead process
     paths.home(name).mkdir(parents=True, exist_ok=True)
     env = commands.environment(paths, name)
-    new = processes.start(name, command, env, paths.mark + name, paths.log(name))
+    new = start(name, command, env, paths.mark + name, paths.log(name))
     paths.save_processes([*(each for each in recorded if each not in before), new])
-    return True
 
 
 def _register(paths: LabPaths, state: LabState, names: list[str], say: Say) -> None:
@@ -158,25 +195,30 @@ def _register(paths: LabPaths, state: LabState, names: list[str], say: Say) -> N
     if state.insecure or not new:
         return
     say(f"Registering {len(new)} node{'s' if len(new) > 1 else ''}.")
-    with ThreadPoolExecutor(2) as pool:
-        state.registered |= zip(new, pool.map(partial(_register_key, paths), new), strict=True)
-    paths.save_state(state)
+    with suppress(InputError):
+        _register_keys(paths, state, new)
+    # A process that a killed command has left running may register the same file: try once more.
+    if left := [name for name in new if name not in state.registered]:
+        _register_keys(paths, state, left)
+    if missing := [name for name in new if name not in state.registered]:
+        raise InputError(
+            f"The SuperLink did not register {', '.join(missing)}. Try again: "
+            f"cafe federate up {paths.folder}."
+        )
 
 
-def _register_key(paths: LabPaths, name: str) -> str:
-    """Create and register a key; return Flower's id of it."""
+def _register_keys(paths: LabPaths, state: LabState, names: list[str]) -> None:
+    """Create and register a key for each node; keep the ids of those that were accepted."""
     from cafe.flower.lab import keys
 
-    def register() -> str:
+    public = {}
+    for name in names:
         # Flower accepts a key only once and does not tell its id later: always make a new key.
         keys.make_node_key(paths.key(name))
-        public = str(paths.key(name).with_suffix(".pub"))
-        answer = commands.call_flwr(paths, "supernode", "register", public, commands.CONNECTION)
-        return str(answer["node-id"])
-
-    with suppress(InputError):  # flwr, left running by a killed command, may register the same file
-        return register()
-    return register()
+        public[paths.key(name).with_suffix(".pub")] = name
+    found = commands.register_keys(paths, [*public])
+    state.registered |= {public[path]: number for path, number in found.items()}
+    paths.save_state(state)
 
 
 def _wait_for_superlink(paths: LabPaths, state: LabState) -> None:
@@ -209,7 +251,7 @@ def _wait_for_nodes(paths: LabPaths, state: LabState, began: dict[str, int], say
                 say(f"{name} is online ({len(began) - len(waiting)} of {len(began)}).")
             elif name not in running:
                 _fail(paths, name, "ended")
-        time.sleep(0.1)
+        time.sleep(0.2)
     if waiting:
         name = next(iter(waiting))
         _fail(paths, name, f"was not online within {limit:.0f} seconds")

@@ -17,6 +17,7 @@ import atexit
 import gc
 import importlib
 import json
+import math
 import os
 import select
 import selectors
@@ -28,7 +29,12 @@ import time
 import traceback
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from cafe.flower.app_install import install_completely
+from cafe.flower.patience import Patience, install
+from cafe.flower.task_signal import TaskSignal
 
 if TYPE_CHECKING:
     from flwr.supercore.constant import TaskType
@@ -90,6 +96,8 @@ def main() -> None:
     loop: Any = importlib.import_module(LOOP)
     for name in (TASK, "numpy", *given.modules):
         importlib.import_module(name)
+    install(Patience(math.inf))  # also in the forks
+    install_completely()
     ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)  # one packet is one task
     gc.freeze()  # keeps the imported modules in memory that the forks share
     if os.fork() == 0:
@@ -99,6 +107,8 @@ def main() -> None:
     _exit_with(given.parent_pid)
     executor = WarmExecutor(ours)
     loop.get_executor = lambda *_, **__: executor
+    if given.signal:  # the loop's only pause is that between two requests for a task
+        loop.time = SimpleNamespace(sleep=TaskSignal(given.signal).wait)
     secret = given.superexec_auth_secret_file
     loop.run_superexec(
         runtime_api_address=given.runtime_api_address,
@@ -113,6 +123,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Run a SuperNode's tasks in warm processes.")
     parser.add_argument("--runtime-api-address", required=True)
     parser.add_argument("--parent-pid", type=int, required=True)
+    parser.add_argument("--signal", type=Path, help="A pipe by which the node announces tasks.")
     parser.add_argument("--root-certificates")
     parser.add_argument("--superexec-auth-secret-file")
     parser.add_argument("modules", nargs="*", help="Modules of apps to import in advance.")

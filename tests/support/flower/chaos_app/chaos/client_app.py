@@ -1,7 +1,11 @@
-"""A client that trains, or does what the file ``<script>/<its name>`` says if there is one."""
+"""A client that trains, or does what the file ``<script>/<its name>`` says if there is one.
+
+If the run has a folder ``notes``, the client writes there which orders it gets and what it does.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -33,6 +37,14 @@ def read_script(script, name, round_):
     return words[0] if words else "", words[1] if len(words) > 1 else "0"
 
 
+def note(config, name, client, invitation, did):
+    """Append a line to the client's notes: got an order and was told a word, or has trained."""
+    if config["notes"]:
+        line = {"client": f"{client}", "invitation": invitation, "did": did}
+        with (Path(str(config["notes"])) / f"{name}.jsonl").open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
 def train(model, job):
     """Train, after doing what the script says."""
     word, number = job.config["told"], float(job.config["number"])
@@ -52,7 +64,9 @@ def train(model, job):
         raise ValueError("told to fail")
     if word == "die":
         os.kill(os.getpid(), signal.SIGKILL)
-    return task.train(model, job)
+    trained = task.train(model, job)
+    note(job.config, job.settings["name"], job.client, job.invitation, "trained")
+    return trained
 
 
 def judge(model, job):
@@ -137,6 +151,8 @@ def on_train(message, context):
     order, _ = messages.read_order(message.content.config_records["order"])
     word, number = told(context, order.round)
     context.run_config["told"], context.run_config["number"] = word, number
+    did = f"told {word}" if word else "received"
+    note(context.run_config, context.node_config["name"], context.node_id, order.invitation, did)
     received = time.monotonic()
     if word == "clock":
         flwr_message.now = lambda: datetime.now(UTC) + timedelta(hours=float(number))

@@ -5,12 +5,25 @@ from __future__ import annotations
 from flwr.serverapp import ServerApp
 
 import cafe
+from cafe.decisions import Everyone, Mean, closing
 from cafe.flower import server
 from cafe.live import Clip, Median, Sum, Trimmed
+from cafe.rounds import HOLD, Carried, Policy
 from chaos import task
 
 COMBINE = {"sum": Sum(), "clip": Clip(), "trimmed": Trimmed(0.25), "median": Median()}
 app = ServerApp()
+
+
+def hold(ledger, closed):
+    """Hold every report until its client sends another."""
+    return Carried(HOLD, kept=True)
+
+
+def holding(quorum, deadline, close_when_all=False):
+    """Average the last report of every client, of those that have not reported again as well."""
+    rule = closing(quorum, deadline, all_in=close_when_all)
+    return Policy("holding", Everyone(), merge=Mean(), carry=hold, **rule)
 
 
 def policy(config):
@@ -24,6 +37,8 @@ def policy(config):
         parameters["close_when_all"] = True
     if config["policy"] == "mcu-late":
         return cafe.policies.mcu(late="keep", **parameters)
+    if config["policy"] == "holding":
+        return holding(**parameters)
     return cafe.policies.recipes()[config["policy"]](**parameters)
 
 

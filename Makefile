@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# Without cached bytecode every process that a test starts compiles the package again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup torch demo test quick coverage mutation check bench soak docs pages format clean
 
@@ -58,7 +60,7 @@ pages: $(READY)  ## renew what pages copy from other files and from docstrings
 bench: $(READY)  ## growth of planning; speed of simulating against the matrix product (PEERS=1: and others)
 	$(BIN)/python -m benchmarks $(if $(PEERS),--peers)
 
-soak: $(READY)  ## a real federation for a quarter of an hour, with kills, hangs, joins and lies; writes studies/soak
+soak: $(READY)  ## a real federation for a quarter of an hour, with faults of all parts and connections; writes studies/soak
 	$(BIN)/python -m tests.support.flower.soak --output studies/soak
 
 format: $(READY)  ## let ruff rewrite the files

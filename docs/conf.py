@@ -34,7 +34,7 @@ nitpick_ignore_regex = [
         r"Codes|Column|Mask|Whole|Rows|Weights|Model|Fetching|Moments|Words|Tensor|nn\.Module"
         r"|Train|Evaluate|Behave|Tamper|Judge|ClientApp|.*HasLedger",
     ),
-    ("py:class", r"cafe\.theory\.poisson_binomial\.Tilted|Pool|dict\[float"),
+    ("py:class", r"cafe\.theory\.poisson_binomial\.Tilted|Pool|dict\[(float|int)"),
     ("py:class", r"Grid|ArrayRecord|ConfigRecord|EvaluateFn|MetricsFn"),
 ]
 # PyTorch and Flower are extras: pages are the same with them and without.

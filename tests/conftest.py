@@ -44,10 +44,35 @@ def mnist() -> Path:
     return folder
 
 
+# The tests of real federations, in two groups that take about the same time. Test files that share
+# a federation are in the same group.
+FEDERATIONS = {
+    "of CAFe's clients": ("test_faults.py", "test_fleet.py", "test_soak.py"),
+    "of any clients": (
+        *("lab/test_lab.py", "lab/test_stock_run.py", "test_all_parties.py", "test_machines.py"),
+        *(
+            "test_simulation_runtime.py",
+            "test_stock_app.py",
+            "test_strategy_app.py",
+            "test_strategy_simulation.py",
+        ),
+        *("test_torch_app.py", "../test_readme.py::test_commands_of_a_federation_run"),
+    ),
+}
+
+
+def federation_of(nodeid: str) -> str | None:
+    """The group of a test of real federations; None for other tests."""
+    for group, files in FEDERATIONS.items():
+        if nodeid.startswith(tuple(os.path.normpath(f"tests/flower/{file}") for file in files)):
+            return group
+    return None
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Lower the priority of workers that calculate: real federations have deadlines to keep."""
     worker = "PYTEST_XDIST_WORKER" in os.environ
-    if worker and not item.nodeid.startswith("tests/flower/") and os.nice(0) < 10:
+    if worker and federation_of(item.nodeid) is None and os.nice(0) < 10:
         os.nice(10)
 
 
@@ -55,14 +80,24 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Two workers run the tests of real federations, each one after the other; others the rest.
 
-    More federations at once would be slower than their deadlines.
+    More federations at once would be slower than their deadlines. The two groups take longest, so
+    they are started first.
     """
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            if nodeid.startswith(("tests/flower/test_faults.py", "tests/flower/test_fleet.py")):
-                return "federations with faults"  # they share one federation
-            return "federations" if nodeid.startswith("tests/flower/") else nodeid
+            if nodeid.startswith("tests/theory/") and nodeid.endswith("]"):
+                return "theory " + nodeid.partition("[")[2]  # tests of a game share its rounds
+            if nodeid.startswith("tests/reproduce/"):
+                return "experiments"  # they share rows, and processes that have loaded MNIST
+            return federation_of(nodeid) or nodeid
+
+        def _assign_work_unit(self, node: Any) -> None:
+            for group in FEDERATIONS:
+                if group in self.workqueue:
+                    self.workqueue.move_to_end(group, last=False)
+                    break
+            super()._assign_work_unit(node)
 
     return Scheduling(config, log)

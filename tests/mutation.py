@@ -46,11 +46,17 @@ def copy_of_the_tree(folder: Path) -> Path:
     return folder
 
 
-def command_for(module: str) -> str:
-    """The command that runs the tests of a module's part; they stop at the first failure."""
+def commands_for(module: str) -> list[str]:
+    """Commands that run the module's own tests, then the fast and the slow tests of its part.
+
+    Most mutants fail a test of the first command. Each command stops at the first failure.
+    """
     tests = next(tests for pattern, tests in PARTS.items() if fnmatch(module, pattern))
-    options = "-x -q -p no:cacheprovider -m 'not slow and not federation'"
-    return f"{shlex.quote(sys.executable)} -m pytest {options} {tests}"
+    own = Path("tests", module).with_name(f"test_{Path(module).name}")
+    steps = [("not slow", str(own))] if (ROOT / own).is_file() else []
+    steps += [("not slow", tests), ("slow", tests)]
+    pytest = f"{shlex.quote(sys.executable)} -m pytest -x -q -p no:cacheprovider"
+    return [f"{pytest} -m {shlex.quote(marked)} {files}" for marked, files in steps]
 
 
 def modules(only: str) -> list[str]:
@@ -87,7 +93,10 @@ def main() -> int:
         outcomes: Counter[str] = Counter()
         for number, mutant in enumerate(chosen, 1):
             module = str(mutant.module_path.relative_to("src/cafe"))
-            result = mutate_and_test([mutant], command_for(module), TIMEOUT)
+            for command in commands_for(module):
+                result = mutate_and_test([mutant], command, TIMEOUT)
+                if result.is_killed:
+                    break
             outcome = "killed" if result.is_killed else "survived"
             outcomes[outcome] += 1
             where = f"{module}, line {mutant.start_pos[0]}"

@@ -328,7 +328,7 @@ def test_limits_are_listed() -> None:
 def test_every_warning_has_a_section() -> None:
     page = text("how-to/read-the-warnings.md")
     sections = re.findall(r"^## ", page, re.MULTILINE)
-    of_the_fit = 3  # beyond the observations; offline or slow; a rough fit
+    of_the_fit = 4  # beyond the observations, or kept within; offline or slow; a rough fit
     of_the_plan = inspect.getsource(explain.plan_warnings).count("found.append(")
     assert len(sections) == of_the_plan + of_the_fit
     for words in (

@@ -58,9 +58,10 @@ def test_wheel_contains_the_package_and_its_licences(built: Path) -> None:
 def test_the_wheel_works_in_a_clean_environment(built: Path, tmp_path: Path) -> None:
     (archive,) = built.glob("*.whl")
     environment = tmp_path / "environment"
-    venv.create(environment, with_pip=True)
+    venv.create(environment)
     python = environment / "bin" / "python"
-    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-compile"]
+    install += ["--quiet", "--disable-pip-version-check"]
     install += ["-c", str(ROOT / "constraints.txt"), str(archive)]
     done = subprocess.run(install, capture_output=True, text=True)
     if done.returncode and "No matching distribution" in done.stderr + done.stdout:

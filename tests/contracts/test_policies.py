@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import cafe
+from cafe.engine import Run
 from cafe.errors import InputError
 from cafe.learn.schedules import LearningRate
 from cafe.learn.server_optimisers import Adam, Momentum
@@ -45,13 +46,10 @@ def test_every_recipe_has_an_entry() -> None:
 
 
 @every_policy
-@pytest.mark.parametrize(("crash", "availability"), [(0.0, 1.0), (0.25, 0.7)])
-def test_engine_and_reference_have_the_same_books(
-    policy: Policy, crash: float, availability: float
-) -> None:
-    lossy = setting(policy, federation=federation(availability), rounds=70, crash=crash)
+def test_engine_and_reference_have_the_same_books(policy: Policy) -> None:
+    contract.check_reference(setting(policy))
+    lossy = setting(policy, federation=federation(0.7), rounds=70, crash=0.25)
     contract.check_reference(lossy)
-    contract.check_fates(lossy)
 
 
 @every_policy
@@ -59,23 +57,29 @@ def test_engine_and_reference_agree_with_presence(policy: Policy) -> None:
     coming = replace(federation(), presence=OnOff(on=3.0, off=0.4), per_step=0.03)
     what = task()  # an epoch has steps
     contract.check_reference(setting(policy, what, federation=coming))
-    contract.check_fates(setting(policy, what, federation=coming))
+
+
+def learns_the_same_model(policy: Policy, **changes: Any) -> None:
+    who, what = federation(0.8), task(**changes)
+    contract.check_reference(setting(policy, what, federation=who, crash=0.1, seed=11))
 
 
 @over(EVERY + SEEING)
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"rate": LearningRate(3.0, 9.0), "per": "update", "server": Adam(rate=0.05, yogi=True)},
-        {"batch": None, "rate": LearningRate(3.0, 9.0), "server": Momentum(0.5, 0.5)},
-    ],
-    ids=["plain", "yogi", "momentum"],
-)
-@pytest.mark.slow
-def test_engine_and_reference_learn_the_same_model(policy: Policy, changes: dict[str, Any]) -> None:
-    who, what = federation(0.8), task(**changes)
-    contract.check_reference(setting(policy, what, federation=who, crash=0.1, seed=11))
+def test_engine_and_reference_learn_the_same_model(policy: Policy) -> None:
+    learns_the_same_model(policy)
+
+
+# A server optimiser sees only the merged update, so each is tested with every second policy.
+@over((EVERY + SEEING)[::2])
+def test_engine_and_reference_learn_the_same_model_with_yogi(policy: Policy) -> None:
+    server = Adam(rate=0.05, yogi=True)
+    learns_the_same_model(policy, rate=LearningRate(3.0, 9.0), per="update", server=server)
+
+
+@over((EVERY + SEEING)[1::2])
+def test_engine_and_reference_learn_the_same_model_with_momentum(policy: Policy) -> None:
+    server = Momentum(0.5, 0.5)
+    learns_the_same_model(policy, batch=None, rate=LearningRate(3.0, 9.0), server=server)
 
 
 @over(TIMED)
@@ -87,17 +91,9 @@ def test_contract_holds_with_a_step_time(policy: Policy) -> None:
 
 
 @every_policy
-def test_crashed_and_absent_clients_are_counted(policy: Policy) -> None:
-    history = cafe.simulate(federation(0.8), policy, rounds=150, seed=2, crash=0.1)
-    assert history.fates["refused"] == 0
-    assert history.fates["crashed"] > 0
-    assert history.fates["absent"] > 0
-
-
-@every_policy
 def test_time_and_ages_are_consistent(policy: Policy) -> None:
-    contract.check_time(setting(policy, rounds=100))
-    history = cafe.simulate(federation(), policy, rounds=100, seed=2)
+    contract.check_time(setting(policy, rounds=50))
+    history = cafe.simulate(federation(), policy, rounds=50, seed=2)
     assert np.all(history.age_by_client > 0)
     assert np.all(history.age_by_client <= history.virtual_time)
 
@@ -106,13 +102,18 @@ def test_time_and_ages_are_consistent(policy: Policy) -> None:
 def test_dropout_applies_once(policy: Policy) -> None:
     """Each invited client is absent with a probability; if it is present, it may crash."""
     who = cafe.Federation(CLIENTS, cafe.Exponential(50.0), availability=0.7)
-    history = cafe.simulate(who, policy, rounds=1000, seed=4, crash=0.2)
-    jobs = history.jobs
+    run, jobs = Run(who, policy, seed=4, crash=0.2), 0
+    while jobs < 4500 and len(run.outcomes) < 1000:
+        jobs += run.step().invited
+    history = run.history()
+    assert history.fates["refused"] == 0
+    # With 4500 jobs, five errors are 0.034 and 0.026. If crashes applied to absent clients too, or
+    # absence applied twice, the shares would differ by 0.06 and by 0.21.
     for fate, share in (("absent", 0.3), ("crashed", 0.7 * 0.2)):
         # If a policy closes at once, some jobs that would crash later are cancelled instead.
         error = 5 * np.sqrt(share * (1 - share) / jobs)
         measured = history.fates[fate] / jobs
-        assert measured < share + error
+        assert 0 < measured < share + error
         if history.fates["cancelled"] + history.fates["stale"] == 0 and not history.open_jobs:
             assert measured > share - error
 
@@ -146,7 +147,7 @@ def test_task_changes_only_the_bytes_in_the_books(policy: Policy) -> None:
         contract.CheckSetup(lambda: policy, who, given, seed=1).run() for given in (what, None)
     )
     same = Check(policy, "a task changes nothing in the books")
-    for _ in range(30):
+    for _ in range(20):
         mine, theirs = trained.step(), books.step()
         theirs = replace(theirs, bytes_down=mine.bytes_down, bytes_up=mine.bytes_up)
         same.same_outcome(mine, theirs, ("a run with a task", "a run without"))
@@ -155,7 +156,7 @@ def test_task_changes_only_the_bytes_in_the_books(policy: Policy) -> None:
 @over(EVERY + SEEING)
 def test_saved_and_restored_run_equals_an_uninterrupted_one(policy: Policy) -> None:
     what = task(server=Adam())
-    given = setting(policy, what, federation=federation(0.8), rounds=24, seed=6, crash=0.1)
+    given = setting(policy, what, federation=federation(0.8), rounds=15, seed=6, crash=0.1)
     contract.check_saving(given)
 
 

@@ -168,7 +168,6 @@ def test_commit_without_reports_while_a_local_job_runs() -> None:
     )
     who, what = cafe.Federation(3, cafe.Constant(1.0)), cafe.testing.check.small_task(3)
     contract.check_reference(contract.CheckSetup(lambda: policy, who, what, 5))
-    contract.check_fates(contract.CheckSetup(lambda: policy, who, what, 5))
 
 
 def test_client_merged_twice_in_a_round_discards_its_held_report_once() -> None:

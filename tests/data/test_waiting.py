@@ -144,6 +144,7 @@ def test_experiments_announce_a_fetch(fetcher: Any, monkeypatch: pytest.MonkeyPa
         yield
 
     monkeypatch.setattr(trials, "load_scenario", trials.load_scenario.__wrapped__)
+    monkeypatch.setattr(trials, "_LOADED", [])  # what other tests have loaded
     trials.fetch_data("fig-age-cycle", fetching)
     trials.fetch_data("search", fetching)
     assert not said

@@ -40,7 +40,6 @@ def test_nothing_is_kept_of_a_round_with_a_non_finite_update() -> None:
     what = small_task(3)
     setting = contract.CheckSetup(lambda: policy, WHO, what, rounds=4)
     contract.check_reference(setting)
-    contract.check_fates(setting)
     contract.check_live(setting)
     run = Run(WHO, policy, what)
     outcomes = [run.step() for _ in range(4)]

@@ -42,9 +42,8 @@ def check_all(histories: Sequence[History], expected: cafe.theory.Expectation) -
 
 @pytest.mark.parametrize(
     ("clients", "quorum", "deadline"),
-    [(100, 1, 0.5), (100, 39, 0.5), (100, 30, 0.3), (50, 1, 0.05), (10, 9, 2.0), (2, 2, 1.0),
-     (7, 3, 0.4), (1, 1, 0.7), (30, 29, 4.0)],
-)  # fmt: skip
+    [(100, 39, 0.5), (50, 1, 0.05), (7, 3, 0.4), (1, 1, 0.7), (30, 29, 4.0)],
+)
 @pytest.mark.slow
 def test_equal_clients_agree_with_theory(clients: int, quorum: int, deadline: float) -> None:
     who = cafe.Federation(clients, cafe.Exponential(1.0))
@@ -52,7 +51,7 @@ def test_equal_clients_agree_with_theory(clients: int, quorum: int, deadline: fl
     check_all(histories, cafe.expect(who, quorum=quorum, deadline=deadline))
 
 
-@pytest.mark.parametrize(("target", "quorum"), [(20, 10), (12, 12), (20, 1)])
+@pytest.mark.parametrize(("target", "quorum"), [(20, 10), (12, 12)])
 @pytest.mark.slow
 def test_rounds_that_close_early_agree_with_theory(target: int, quorum: int) -> None:
     who = cafe.Federation(20, cafe.Gamma(shape=2.0, scale=0.5))
@@ -63,7 +62,7 @@ def test_rounds_that_close_early_agree_with_theory(target: int, quorum: int) -> 
         assert runs(who, all_in, 1)[0].virtual_time == histories[0].virtual_time
 
 
-@pytest.mark.parametrize(("quorum", "deadline"), [(1, 8.0), (20, 12.0), (35, 15.0)])
+@pytest.mark.parametrize(("quorum", "deadline"), [(1, 8.0), (35, 15.0)])
 @pytest.mark.slow
 def test_phones_agree_with_theory(quorum: int, deadline: float) -> None:
     """The age and participation of every phone agree too, with as many outliers as expected."""

@@ -11,19 +11,19 @@ from cafe.cli import app
 from cafe.errors import FileError, InputError
 from cafe.reproduce import conclude_again, names, reproduce
 from cafe.reproduce.folder import QUICK, README, RESULTS, RUNS
-from tests.support.reproductions import TRAINED
+from tests.support.reproductions import TRAINED, quick_run
 
 
 @pytest.mark.parametrize("name", names())
 @pytest.mark.slow
-def test_every_experiment_runs(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_every_experiment_runs(name: str, request: pytest.FixtureRequest) -> None:
     if name in TRAINED:
         request.getfixturevalue("mnist")
-    (finding,) = reproduce([name], tmp_path, quick=True).values()
-    folder = tmp_path / name
+    written, finding = quick_run(name)
+    folder = written / name
     assert {path.name for path in folder.iterdir()} >= {RUNS, README}
     assert len([*folder.glob("*.svg")]) == len(finding.pictures)
-    assert (tmp_path / README).is_file()
+    assert (written / README).is_file()
 
 
 @pytest.mark.slow

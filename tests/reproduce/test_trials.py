@@ -52,11 +52,20 @@ def test_missing_data_are_reported_before_processes_start(
         raise InputError(f"There is no {name}.")
 
     load_scenario.cache_clear()
+    monkeypatch.setattr(trials, "_LOADED", [])
     monkeypatch.setattr("cafe.data.load", missing)
     monkeypatch.setattr(trials, "run_parallel", lambda *_: pytest.fail("processes were started"))
     with pytest.raises(InputError, match="There is no mnist"):
         reproduce(["table-agu"], tmp_path, quick=True)
     load_scenario.cache_clear()
+
+
+def test_scenarios_with_the_same_data_load_them_once(mnist: Path) -> None:
+    first, second = load_scenario("table-agu").learning, load_scenario("table-awu").learning
+    assert first is not None
+    assert second is not None
+    assert first is not second
+    assert first.data is second.data
 
 
 def test_scenarios_agree_with_the_experiments() -> None:
@@ -91,7 +100,7 @@ def test_the_last_axis_of_a_grid_varies_fastest() -> None:
 
 def test_quick_effort_is_smaller_in_every_size() -> None:
     full, quick = Effort(), Effort(quick=True)
-    assert (full.rounds, quick.rounds) == (None, 30)
+    assert (full.rounds, quick.rounds) == (None, 10)
     assert (len(full.seeds(5)), len(quick.seeds(5))) == (5, 2)
     assert quick.thin(range(7)) == [0, 3, 6]
     assert full.thin(range(7)) == range(7)
@@ -103,7 +112,7 @@ def test_trials_are_repeated_on_the_same_seeds() -> None:
         "theory", points, 5, lambda at: {"policy.quorum": at["quorum"]}, Effort(True)
     )
     assert [(one.point["quorum"], one.seed) for one in made] == [(1, 0), (1, 1), (2, 0), (2, 1)]
-    assert made[-1] == Trial("theory", points[1], 1, "mcu", {"policy.quorum": 2}, 30)
+    assert made[-1] == Trial("theory", points[1], 1, "mcu", {"policy.quorum": 2}, 10)
 
 
 def test_functions_in_turn_report_their_progress() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 
 import pytest
 
-from cafe.reproduce import ClaimVerdict, Finding, experiment
+from cafe.reproduce import ClaimVerdict, Finding, experiment, reproduce
+from cafe.reproduce.folder import read_rows
 from cafe.reproduce.rows import Row, Rows, rows_from_csv, rows_to_csv
-from cafe.reproduce.trials import Effort
 
 PAPER = Path(__file__).parents[2] / "paper"
 needs_mnist = pytest.mark.usefixtures("mnist")
@@ -25,13 +26,20 @@ JITTER = (0.004, -0.003, 0.001, 0.0, -0.002)  # of five seeds
 
 
 @cache
-def _quick_csv(name: str) -> str:
-    return rows_to_csv(experiment(name).run(Effort(quick=True), lambda done, of: None))
+def _scratch() -> TemporaryDirectory[str]:
+    return TemporaryDirectory()  # removed at the end of the process
+
+
+@cache
+def quick_run(name: str) -> tuple[Path, Finding]:
+    """A folder in which a quick run of one experiment was written, and its finding."""
+    folder = Path(_scratch().name) / name
+    return folder, reproduce([name], folder, quick=True)[name]
 
 
 def quick_rows(name: str) -> list[Row]:
     """The rows of a quick run, as they are kept."""
-    return rows_from_csv(_quick_csv(name))
+    return read_rows(quick_run(name)[0] / name)
 
 
 def conclude_quick(name: str) -> Finding:

@@ -14,6 +14,7 @@ from cafe.learn.threads import cores
 from cafe.reproduce.rows import Row
 from cafe.rounds import History
 from cafe.scenario import Scenario, scenario_from_text
+from cafe.scenario.task_tables import Learning
 from cafe.theory import expect
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ Point = Mapping[str, Any]  # values by column: a place in an experiment's grid
 Measure = Callable[["Trial", History], list[Row]]
 RunFunction = Callable[[], list[Row]]  # runs something and returns its rows
 TrialProgress = Callable[[int, int], None]  # called with the numbers of finished and of all trials
+_LOADED: list[Learning] = []  # the last one whose data may be in memory
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Effort:
     @property
     def rounds(self) -> int | None:
         """Rounds of a trial; None: as many as the scenario says."""
-        return self.choose(None, quick=30)
+        return self.choose(None, quick=10)
 
     def choose(self, full: T, *, quick: T) -> T:
         """One of two values: for a full run, or for a quick one."""
@@ -116,8 +118,13 @@ def _scenario_file(name: str) -> Traversable:
 
 @lru_cache(maxsize=1)
 def load_scenario(name: str) -> Scenario:
-    """The scenario of an experiment; a process loads its data once."""
-    return scenario_from_text(f"{name}.toml", scenario_text(name))
+    """The scenario of an experiment; scenarios with the same data load them once in a process."""
+    scenario = scenario_from_text(f"{name}.toml", scenario_text(name))
+    if scenario.learning is not None:
+        for before in _LOADED:
+            scenario.learning.share(before)
+        _LOADED[:] = [scenario.learning]
+    return scenario
 
 
 def expected_updates(name: str, quorum: int, deadline: float) -> float:

@@ -44,14 +44,15 @@ def codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from codes(constant)
 
 
-def read_globals(code: types.CodeType) -> set[str]:
+@functools.lru_cache(maxsize=1024)
+def read_globals(code: types.CodeType) -> frozenset[str]:
     """The names of module variables that code reads."""
-    return {
+    return frozenset(
         f"{step.argval}"
         for step in dis.get_instructions(code)
         if step.opname == "LOAD_NAME"
         or (step.opname.startswith("LOAD_") and "GLOBAL" in step.opname)
-    }
+    )
 
 
 def origin(module: str | None) -> str | None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from cafe.errors import FileError
-from cafe.live import server
+from cafe.live import server_config
 from cafe.live.live_run import LiveRun
 from cafe.live.order_log import NAME as ORDERS
 from cafe.live.order_log import read_unsaved
@@ -144,7 +144,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[LiveRun]:
             super().__init__(*args, **more)
             made.append(self)
 
-    monkeypatch.setattr(server, "LiveRun", Noted)
+    monkeypatch.setattr(server_config, "LiveRun", Noted)
     return made
 
 

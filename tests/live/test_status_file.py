@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 import pytest
 
 import cafe
+from cafe.live.run_log import RunLog
 from cafe.live.server import serve
+from cafe.results import checkpoint
 from tests.support.flower.live_files import LIVE
 from tests.support.serving import config, read_status, record_status, wire
 from tests.support.virtual_runs import VirtualWire
@@ -70,6 +73,27 @@ def full_disk(patch: pytest.MonkeyPatch, folder: Path) -> None:
         return original(path, text, *args, **more)
 
     patch.setattr(Path, "write_text", write_text)
+
+
+def test_round_that_could_not_be_saved_is_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = RunLog.save
+
+    def save(log: RunLog) -> None:
+        if log._run.ledger.version == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        original(log)
+
+    monkeypatch.setattr(RunLog, "save", save)
+    with pytest.raises(OSError, match="No space"):
+        serve(VirtualWire(cafe.Federation(4, cafe.Constant(0.2))), config(), tmp_path)
+    status = read_status(tmp_path)
+    assert (status["state"], status["version"], status["closed_rounds"]) == ("stopped", 1, 1)
+    assert "No space" in status["why"]
+    kept = checkpoint.read(tmp_path / checkpoint.NAME)
+    assert kept is not None
+    assert json.loads(bytes(kept.state["meta"]))["version"] == 1
 
 
 @pytest.mark.parametrize("clients", [3, 200])

@@ -165,9 +165,10 @@ class _Server:
 
     def close(self, played: PlayedRound) -> None:
         """Save a round, then announce it: an announced round is on the disk."""
-        self.hooks.played(self.run, played)
-        self.log.add_round(played)
-        self.log.save()
+        with self.status.saving():
+            self.hooks.played(self.run, played)
+            self.log.add_round(played)
+            self.log.save()
         self.announce(played)
 
     def wait_for_clients(self) -> None:

@@ -11,6 +11,7 @@ import math
 import os
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ class StatusFile:
         self._path, self._run, self._rounds, self._name = path, run, rounds, name
         self._state, self._why, self._wrote = "waiting for clients", "", 0.0
         self._totals = _Totals()
-        self._open = run.open
+        self._open, self._saving = run.open, False
         self.latest = self._contents()
 
     def show(self, state: str, why: str = "") -> None:
@@ -73,10 +74,20 @@ class StatusFile:
         if time.monotonic() - self._wrote > _APART or self._open is not self._run.open:
             self._write()
 
+    @contextlib.contextmanager
+    def saving(self) -> Iterator[None]:
+        """Do not show a round's figures before it is saved, nor later if it cannot be saved."""
+        self._saving = True
+        yield
+        self._saving = False
+
     def _write(self) -> None:
         new = self._path.with_name(f".{NAME}.new")
         self._wrote, self._open = time.monotonic(), self._run.open
-        self.latest = self._contents()
+        if self._saving:
+            self.latest |= {"state": self._state, "why": self._why, "wrote": time.time()}
+        else:
+            self.latest = self._contents()
         try:
             new.write_text(_text(self.latest))
             os.replace(new, self._path)

@@ -42,7 +42,8 @@ def server(tmp_path: Path, prefix: str) -> ForkServer:
 
 def start(using: ForkServer, tmp_path: Path, prefix: str, name: str) -> Process:
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
+    if not program.exists():  # an earlier fork may be reading it
+        program.write_text(PROGRAM)
     command = [sys.executable, str(program), str(tmp_path / f"{name}.json"), "more"]
     env = {**os.environ, "OWN": name}
     return using.start(name, command, env, prefix + name, tmp_path / f"{name}.log")

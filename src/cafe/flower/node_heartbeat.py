@@ -1,7 +1,7 @@
 """Whether a SuperNode is still sending heartbeats, judged from a file that it writes.
 
-A node can be alive and unresponsive: its loop has ended or hangs, and the SuperLink counts it as offline.
-So its process says nothing about it. ``cafe.flower.program`` notes every attempt to send a
+A node can be alive and unresponsive: its loop has ended or hangs, and the SuperLink counts it as
+offline. So its process says nothing about it. ``cafe.flower.program`` notes every attempt to send a
 heartbeat in the file ``heartbeat`` of the node's Flower folder (FLWR_HOME), and tells systemd.
 
 ``python -m cafe.flower.node_heartbeat`` ends a node that sends no heartbeats; it is the health

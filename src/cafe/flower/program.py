@@ -24,9 +24,10 @@ from cafe.flower.app_install import install_completely
 from cafe.flower.node_heartbeat import SIGNS, heartbeat_file, write_heartbeat
 from cafe.flower.patience import Patience, install
 from cafe.flower.retry import MAX_OUTAGE
+from cafe.flower.superlink_load import reduce_load
 from cafe.flower.task_signal import announce_tasks, task_pipe
 
-NODE = "flower-supernode"
+NODE, SUPERLINK = "flower-supernode", "flower-superlink"
 STARTED_BY_NAME = ("flower-superexec", "flwr-serverapp", "flwr-clientapp")
 # Seconds of errors after which a request fails, if not for ever. A task ends by itself, and a user
 # waits for the tool; the other programs run until they are ended.
@@ -48,6 +49,8 @@ def main() -> None:
         install(Patience(math.inf, print, _note_sign))
         announce_tasks(task_pipe(heartbeat_file().parent))
         _run_node(programs[0])
+    if name == SUPERLINK:
+        reduce_load()
     install(Patience(LIMITS.get(name, math.inf)))
     programs[0].load()()
 

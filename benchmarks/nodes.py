@@ -37,22 +37,22 @@ def measure(nodes: int, rounds: int, deadline: float, folder: Path) -> dict[str,
         began = time.monotonic()
         lab.up(nodes, say=lambda sentence: print(f"... {sentence}", file=sys.stderr))
         found: dict[str, Any] = {"nodes": nodes, "up": time.monotonic() - began}
-        found["up_cpu"] = sum(_cpu(lab).values())
+        found["up_cpu"] = sum(cpu_seconds(lab).values())
         found["idle_cores"] = _idle_cores(lab)
         found["memory"] = [_memory(lab)]
         out, began = folder / "run", time.monotonic()
-        before = _cpu(lab)
+        before = cpu_seconds(lab)
         run = lab.submit(
             folder=str(out), rounds=rounds, deadline=deadline, quorum=1, evaluate="none"
         )
         polls = 0
-        while not (status := _state(out)).startswith(("finished", "stopped", "failed")):
+        while not (status := read_state(out)).startswith(("finished", "stopped", "failed")):
             polls += 1
             if polls % LOOK == 0:
                 found["memory"].append(_memory(lab))
             time.sleep(POLL)
         found["run"] = time.monotonic() - began
-        found["run_cpu"] = {name: cpu - before[name] for name, cpu in _cpu(lab).items()}
+        found["run_cpu"] = {name: cpu - before[name] for name, cpu in cpu_seconds(lab).items()}
         if status != "finished":
             raise SystemExit(lab.run_log(run))
         found["reported"] = [each.reports / nodes for each in read_rounds(out)]
@@ -92,7 +92,7 @@ def _quantiles(values: list[float]) -> str:
     return " ".join(f"{values[min(int(r * len(values)), len(values) - 1)]:.1f}" for r in ranks)
 
 
-def _state(folder: Path) -> str:
+def read_state(folder: Path) -> str:
     try:
         return str(json.loads((folder / "live.json").read_text())["state"])
     except OSError:
@@ -122,7 +122,7 @@ def _memory(lab: Lab) -> dict[str, float]:
     return dict(total)
 
 
-def _cpu(lab: Lab) -> dict[str, float]:
+def cpu_seconds(lab: Lab) -> dict[str, float]:
     """CPU seconds of all processes of a kind, with those of children that have ended."""
     total: dict[str, float] = {}
     for kind, pids in _groups(lab).items():
@@ -138,10 +138,10 @@ def _cpu(lab: Lab) -> dict[str, float]:
 
 
 def _idle_cores(lab: Lab) -> dict[str, float]:
-    before, began = _cpu(lab), time.monotonic()
+    before, began = cpu_seconds(lab), time.monotonic()
     time.sleep(IDLE)
     seconds = time.monotonic() - began
-    return {kind: (cpu - before[kind]) / seconds for kind, cpu in _cpu(lab).items()}
+    return {kind: (cpu - before[kind]) / seconds for kind, cpu in cpu_seconds(lab).items()}
 
 
 def main() -> None:

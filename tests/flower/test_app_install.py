@@ -76,7 +76,10 @@ def test_a_process_killed_while_it_copies_leaves_no_app(
 
 @pytest.mark.parametrize(
     ("module", "words"),
-    [(program, ["flwr", "--version"]), (warm_executor, ["--runtime-api-address", "127.0.0.1:9"])],
+    [
+        (program, ["flwr", "--version"]),
+        (warm_executor, ["--runtime-api-address", "127.0.0.1:9", "--parent-pid", "1"]),
+    ],
 )
 def test_programs_that_start_apps_install_in_this_way(
     module: Any, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

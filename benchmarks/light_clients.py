@@ -9,6 +9,7 @@ CPU time for a client's job and for an idle client, and its requests.
 from __future__ import annotations
 
 import argparse
+import math
 import multiprocessing
 import random
 import shutil
@@ -23,10 +24,10 @@ from typing import Any
 from benchmarks.nodes import APP, IDLE, POLL, cpu_seconds, read_state
 from benchmarks.report import Sheet
 from cafe.flower.lab import Lab, commands
+from cafe.flower.patience import Patience, install
 from cafe.live.run_log import read_jobs, read_rounds
 
 PROCESSES = 2
-ASK = 3.0  # seconds between two questions of an idle client, as Flower's SuperNodes have it
 BATCH = 100  # keys that are registered by one command
 
 
@@ -38,10 +39,12 @@ class LightClient:
         ca: the certificate of its authority.
         key: the file of the client's private key.
         counts: to which the requests of this client are added.
+        ask: seconds between two questions for work.
     """
 
-    def __init__(self, address: str, ca: str, key: str, counts: Any) -> None:
+    def __init__(self, address: str, ca: str, key: str, counts: Any, ask: float) -> None:
         self._address, self._ca, self._key, self._counts = address, ca, key, counts
+        self._ask = ask
 
     def run(self, leave: Event) -> None:
         """Serve until ``leave`` is set."""
@@ -56,11 +59,11 @@ class LightClient:
         app = client(lambda model, job: model)
         keys = (private, private.public_key())
         with http_request_response(self._address, False, self._ca, keys) as way:
-            time.sleep(random.uniform(0.0, ASK))
+            time.sleep(random.uniform(0.0, self._ask))
             while not leave.is_set():
                 order = self._call(way[1])
                 if order is None:
-                    leave.wait(ASK)
+                    leave.wait(self._ask * random.uniform(0.8, 1.2))
                 else:
                     self._answer(app, way, *order)
 
@@ -81,7 +84,7 @@ class LightClient:
             for each in iterate_object_tree(tree)
         }
         self._call(confirm, run, name)
-        whole = inflate_object_from_contents(name, pieces)
+        whole: Any = inflate_object_from_contents(name, pieces)
         vars(whole.metadata)["_message_id"] = name
         reply = app(whole, Context(run, node, {}, RecordDict(), {}))
         vars(reply.metadata)["_message_id"] = reply.object_id
@@ -107,6 +110,7 @@ class LightClient:
 
 
 def _serve(clients: list[LightClient], leave: Event) -> None:
+    install(Patience(math.inf))  # as nodes do that cafe.flower.program starts
     threads = [threading.Thread(target=each.run, args=(leave,), daemon=True) for each in clients]
     for thread in threads:
         thread.start()
@@ -135,7 +139,7 @@ def _make_keys(folder: Path, clients: int) -> list[Path]:
     return [folder / f"{number}" for number in range(clients)]
 
 
-def measure(clients: int, rounds: int, deadline: float, folder: Path) -> dict[str, Any]:
+def measure(clients: int, rounds: int, deadline: float, ask: float, folder: Path) -> dict[str, Any]:
     """Reports in time, and the SuperLink's CPU time and requests."""
     lab = Lab(shutil.copytree(APP, folder / "app"))
     start = multiprocessing.get_context("spawn")
@@ -152,7 +156,8 @@ def measure(clients: int, rounds: int, deadline: float, folder: Path) -> dict[st
         assert state is not None
         ca = str(lab.paths.keys / "ca.pem")
         made = [
-            LightClient(f"{commands.LOOPBACK}:{state.port}", ca, str(key), counts) for key in keys
+            LightClient(f"{commands.LOOPBACK}:{state.port}", ca, str(key), counts, ask)
+            for key in keys
         ]
         workers = [
             start.Process(target=_serve, args=(made[k::PROCESSES], leave)) for k in range(PROCESSES)
@@ -227,9 +232,13 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--deadline", type=float, default=180.0, help="of a round, in seconds")
+    parser.add_argument(
+        "--ask", type=float, default=3.0, help="seconds between two questions of an idle client"
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        sheet(measure(given.clients, given.rounds, given.deadline, Path(folder))).print()
+        found = measure(given.clients, given.rounds, given.deadline, given.ask, Path(folder))
+        sheet(found).print()
 
 
 if __name__ == "__main__":

@@ -20,8 +20,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+from cafe.errors import InputError
 from cafe.flower.app_install import install_completely
 from cafe.flower.node_heartbeat import SIGNS, heartbeat_file, write_heartbeat
+from cafe.flower.node_polling import poll_every, read_poll
 from cafe.flower.patience import Patience, install
 from cafe.flower.retry import MAX_OUTAGE
 from cafe.flower.superlink_load import reduce_load
@@ -45,14 +47,24 @@ def main() -> None:
     install_completely()
     _put_first_in_path(heartbeat_file().with_name("programs"))
     if name == NODE:
+        poll = _read_poll()
         write_heartbeat(heartbeat_file())
         install(Patience(math.inf, print, _note_sign))
         announce_tasks(task_pipe(heartbeat_file().parent))
+        if poll is not None:
+            poll_every(poll)
         _run_node(programs[0])
     if name == SUPERLINK:
         reduce_load()
     install(Patience(LIMITS.get(name, math.inf)))
     programs[0].load()()
+
+
+def _read_poll() -> float | None:
+    try:
+        return read_poll(os.environ)
+    except InputError as error:
+        sys.exit(f"{error}")
 
 
 def _run_node(program: importlib.metadata.EntryPoint) -> NoReturn:

@@ -4,7 +4,8 @@ A client's job takes about 25 requests, and the SuperLink answers all of them in
 request passes through nine layers of middleware, most of which only look at its path; and every
 look at a run's status writes to the database, to remove the tokens of tasks that have expired. Here
 a request skips the layers that do nothing for it, and expired tokens are looked for once a second.
-Every thread keeps its connection to the database, instead of opening one for most requests.
+Every thread keeps its connection to the database, instead of opening one for most requests, and
+waits longer for other threads that write.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 APART = 1.0  # seconds between two searches for expired tokens
 CONNECTIONS = 40  # the threads that answer requests
+LOCKED = 20.0  # seconds for which a thread waits while another writes; then the request fails
 Applies = Callable[[dict[str, Any]], bool]
 
 
@@ -101,6 +103,8 @@ def keep_connections(create_engine: Callable[..., Any]) -> Callable[..., Any]:
     def create(url: Any, **settings: Any) -> Any:
         if "poolclass" not in settings:
             settings.setdefault("pool_size", CONNECTIONS)
+        if str(url).startswith("sqlite"):
+            settings["connect_args"] = {"timeout": LOCKED} | settings.get("connect_args", {})
         return create_engine(url, **settings)
 
     return create

@@ -17,7 +17,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 
 from cafe.flower import superlink_load
-from cafe.flower.superlink_load import APPLIES, CONNECTIONS, LOCKED, Conditional, reduce_load
+from cafe.flower.superlink_load import APPLIES, LOCKED, THREADS, Conditional, reduce_load
 
 main: Any = flwr.superlink.main
 sql_mixin: Any = flwr.supercore.sql_mixin
@@ -107,7 +107,7 @@ def test_rare_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("reduced")
 def test_every_thread_keeps_its_connection_and_waits_for_others(tmp_path: Any) -> None:
     engine = sql_mixin.create_engine(f"sqlite:///{tmp_path / 'some.db'}")
-    assert engine.pool.size() == CONNECTIONS
+    assert engine.pool.size() == THREADS
     with engine.connect() as connection:
         waits = connection.exec_driver_sql("PRAGMA busy_timeout").scalar()
     assert waits == 1000 * LOCKED

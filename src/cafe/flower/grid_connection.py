@@ -14,6 +14,9 @@ from cafe.flower.patience import protect, tolerated_errors
 from cafe.flower.retry import Retry
 
 GRACE = 5.0  # seconds that a message is kept after its deadline, for replies just before it
+# Messages that are pushed at once. Flower announces them all, and then uploads their contents one by
+# one; meanwhile every client that has seen its message asks for the content again and again.
+BATCH = 10
 LIFETIME = 12 * 3600.0  # seconds that a message is kept if it has no deadline
 
 
@@ -47,8 +50,13 @@ class GridConnection:
 
     def push(self, ready: list[Message]) -> Sequence[str | None]:
         """Send messages: a ticket for each, None if sending failed."""
-        if not ready:
-            return []
+        return [
+            ticket
+            for first in range(0, len(ready), BATCH)
+            for ticket in self._push_some(ready[first : first + BATCH])
+        ]
+
+    def _push_some(self, ready: list[Message]) -> list[str | None]:
         # A retry pushes the same messages: the SuperLink ignores those that it already has.
         tickets = self._pushing.call(lambda: self._push(ready))
         if len(tickets) != len(ready):  # the simulation leaves out messages that it did not store

@@ -4,8 +4,9 @@ A client's job takes about 25 requests, and the SuperLink answers all of them in
 request passes through nine layers of middleware, most of which only look at its path; and every
 look at a run's status writes to the database, to remove the tokens of tasks that have expired. Here
 a request skips the layers that do nothing for it, and expired tokens are looked for once a second.
-Every thread keeps its connection to the database, instead of opening one for most requests, and
-waits longer for other threads that write.
+There are fewer threads, because only one of them can write to the database at a time. Every thread
+keeps its connection to the database, instead of opening one for most requests, and waits longer for
+another one that writes.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import anyio.to_thread
+
 APART = 1.0  # seconds between two searches for expired tokens
-CONNECTIONS = 40  # the threads that answer requests
+THREADS = 10  # that answer requests; with more of them, they mostly wait for the database
 LOCKED = 20.0  # seconds for which a thread waits while another writes; then the request fails
 Applies = Callable[[dict[str, Any]], bool]
 
@@ -55,6 +58,8 @@ class Conditional:
         self._layer = layer.cls(app, *layer.args, **layer.kwargs)
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":  # the server starts, in its event loop
+            anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
         skip = scope["type"] == "http" and not self._applies(scope)
         await (self._app if skip else self._layer)(scope, receive, send)
 
@@ -102,7 +107,7 @@ def keep_connections(create_engine: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(create_engine)
     def create(url: Any, **settings: Any) -> Any:
         if "poolclass" not in settings:
-            settings.setdefault("pool_size", CONNECTIONS)
+            settings.setdefault("pool_size", THREADS)
         if str(url).startswith("sqlite"):
             settings["connect_args"] = {"timeout": LOCKED} | settings.get("connect_args", {})
         return create_engine(url, **settings)

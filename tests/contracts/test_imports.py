@@ -17,8 +17,8 @@ SOURCE = Path(cafe.__file__).parent
 LAYERS = (
     {"errors", "_version", "progress"},
     {"keywords"},
-    {"files", "randomness", "wording"},
-    {"latency"},
+    {"files", "randomness", "user_modules", "wording"},
+    {"latency", "user_functions"},
     {"presence", "evidence"},
     {"federation_checks"},
     {"federation"},

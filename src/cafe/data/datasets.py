@@ -27,13 +27,16 @@ class Dataset:
         name: as given to :func:`load`.
         train: the training examples; a row of x is an image, its pixels from 0 to 1, row by row.
         test: the test examples.
-        shape: the height and width of an image.
+        shape: the height and width of an image; of data from a file, the shape of an example.
+        held_out: whether the dataset has no test examples of its own, so that ``test`` was set
+            aside from its training examples.
     """
 
     name: str
     train: Examples
     test: Examples
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
+    held_out: bool = False
 
     def paper_split(self, seed: int = 0) -> Dataset:
         """The training examples only, a random sixth of which become the test examples.

@@ -13,6 +13,7 @@ from tests.support.public_calls.samples import (
     LABELS,
     entry,
     examples,
+    folder,
     given,
     rng,
     shards,
@@ -22,6 +23,7 @@ from tests.support.wrong_calls import (
     NATURAL,
     NOT_NEGATIVE,
     NOTHING,
+    PATH,
     POSITIVE,
     POSITIVES,
     TEXT,
@@ -84,6 +86,8 @@ ENTRIES = [
         {"name": NOTHING, "folder": maybe(TEXT), "fetching": NOTHING},
         given(name="digits"),
     ),
+    entry(data.load_npz, {"path": PATH}, lambda: {"path": folder() / "data.npz"}),
+    entry(data.load_images, {"folder": PATH}, lambda: {"folder": folder() / "images"}),
     # Learners.
     entry(
         Logistic,

@@ -8,6 +8,7 @@ measured times: the same run is evaluated in the same way on every machine, and 
 from __future__ import annotations
 
 from cafe.engine.run import Run
+from cafe.learn.base import is_costly
 
 TENTH = 10  # examples to train on for each that is evaluated
 EVALUATIONS = 10  # aim for at least this many in a run
@@ -22,7 +23,7 @@ def has_budget(run: Run) -> bool:
     training = run.training
     if training is None or training.computed_updates is not None:
         return False
-    return bool(getattr(training.task.learner, "costly", False))
+    return is_costly(training.task.learner)
 
 
 def is_evaluation_due(run: Run, before: float, share: float) -> bool:

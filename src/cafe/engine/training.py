@@ -23,7 +23,7 @@ from cafe.engine.job_chains import JobChains
 from cafe.engine.local_models import ChainStore
 from cafe.federation import Indices
 from cafe.latency.base import Floats
-from cafe.learn.base import Model, Score
+from cafe.learn.base import Model, Score, is_costly
 from cafe.learn.local_steps import LocalSteps, Weights
 from cafe.randomness import Stream
 from cafe.rounds import answer_checks
@@ -49,7 +49,8 @@ class Training:
         computed_updates: returns the updates of chains, one row each, if clients have computed them
             already; None: clients take gradient steps on the task's examples, computed here.
         vectors: what clients add to their gradients, and which parameters they do not change.
-        examples_trained: for how many examples gradients have been computed, with repetitions.
+        examples_trained: for how many examples gradients have been computed, with repetitions;
+            counted only if the learner is costly.
     """
 
     task: Task
@@ -195,7 +196,7 @@ class Training:
     def _weighted_update(self, model: Model, local: LocalSteps, coefficient: Weights) -> Model:
         """The sum of coefficient times update, of clients that start from one model."""
         learner, data = self.task.learner, self.task.data
-        self.examples_trained += local.examples
+        self._count_examples(local)
         with np.errstate(all="ignore"):
             if local.rate.shape[1] > 1 or not local.plain:
                 return learner.update(model, data, local, coefficient)
@@ -210,7 +211,7 @@ class Training:
         rows: dict[int, NDArray[np.float32]] = {}
         for version, works, some in self._groups(chains):
             local, learner = self._steps_with_vectors(chains.take(some), works), self.task.learner
-            self.examples_trained += local.examples
+            self._count_examples(local)
             with np.errstate(all="ignore"):
                 found = learner.updates(self.models[version], self.task.data, local)
             rows |= {int(k): learner.save(row) for k, row in zip(some, found, strict=True)}
@@ -323,6 +324,10 @@ class Training:
         versions = {self.version, *self.chains.forget_unused(running, keeps)}
         self.vectors.forget(self.chains.invitations)
         self.models = {v: m for v, m in self.models.items() if v in versions}
+
+    def _count_examples(self, local: LocalSteps) -> None:
+        if is_costly(self.task.learner):
+            self.examples_trained += local.examples
 
     def score(self, number: int | None = None) -> Score:
         """The global model's score on the test examples, or on the clients' if there are none.

@@ -115,6 +115,10 @@ class TorchLearner:
         self._row_floats = 0  # memory of one example in a pass; 0: not measured yet
         self._stackable: bool | None = None  # None: not tried yet
 
+    def check(self, data: Examples) -> None:
+        """Raise an error unless the module and its loss accept the examples."""
+        self._on_device(data)
+
     def start(self, rng: np.random.Generator) -> Tensor:
         """The parameters of a newly made module, with a seed from ``rng``, equal on all devices.
 

@@ -78,6 +78,9 @@ class Learning:
         with TableLocation(self.source, "task").inside("partition").add_to_errors():
             shards = self.partition(train.y, clients, Stream(seed, "partition").at(0))
         learner = self.learner.build(prod(train.x.shape[1:]), train.classes, threads)
+        if hasattr(learner, "check"):
+            with TableLocation(self.source, "learner").add_to_errors():
+                learner.check(train)
         return Task(train, shards, learner, self.data.test, **self.options)
 
 

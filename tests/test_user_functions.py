@@ -15,7 +15,9 @@ NUMBER = FunctionKind(
 
 
 def test_a_function_is_found_and_checked(tmp_path: Path) -> None:
-    (tmp_path / "my_own_numbers.py").write_text("def two():\n    return 2\ndef word():\n    return 'two'\n")
+    (tmp_path / "my_own_numbers.py").write_text(
+        "def two():\n    return 2\ndef word():\n    return 'two'\n"
+    )
     folders = folders_to_search(tmp_path)
     assert find_function(NUMBER, "my_own_numbers:two", "two", folders)() == 2
     with pytest.raises(InputError, match=r"word must return an int. Got a str. Return 2\."):

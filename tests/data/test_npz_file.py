@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +33,8 @@ def test_arrays_keep_their_axes(save: object, tmp_path: Path) -> None:
     ],
 )
 def test_missing_arrays(names: tuple[str, ...], words: str, tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", **dict.fromkeys(names, Y))
+    arrays: dict[str, Any] = dict.fromkeys(names, Y)
+    np.savez(tmp_path / "a.npz", **arrays)
     with pytest.raises(FileError, match=words):
         load_npz(tmp_path / "a.npz")
 

@@ -29,7 +29,7 @@ SCENARIO = FEDERATION + POLICY + TASK + LEARNER + RUN
 def write_data(path: Path, seed: int = 0, **changes: Any) -> None:
     """Write an .npz file with 120 images of 3 x 2 x 2 for training and 40 for testing."""
     rng = np.random.default_rng(seed)
-    arrays = {
+    arrays: dict[str, Any] = {
         "x_train": rng.integers(0, 256, (120, 3, 2, 2), dtype=np.uint8),
         "y_train": np.arange(120) % 4,
         "x_test": rng.integers(0, 256, (40, 3, 2, 2), dtype=np.uint8),

@@ -134,7 +134,7 @@ def with_own_threads(
     """The method, with the owner's number of threads while it runs."""
 
     @wraps(method)
-    def limited(self: Owner, *args: Arguments.args, **named: Arguments.kwargs) -> Returned:
+    def limited(self: Owner, /, *args: Arguments.args, **named: Arguments.kwargs) -> Returned:
         before = torch.get_num_threads()
         if self.threads in (None, before):
             return method(self, *args, **named)

@@ -65,7 +65,7 @@ class Learning:
             vars(self)["data"] = other.data
 
     @cached_property
-    def identity(self) -> dict[str, dict[str, str]]:
+    def identity(self) -> dict[str, dict[str, dict[str, str]]]:
         """Hashes of what the tables only name: the user's data, and the user's code."""
         sums = {"task": self.data_table.sums(), "learner": self.learner.code}
         return {table: {"sha256": each} for table, each in sums.items() if each}

@@ -11,6 +11,7 @@ from cafe.learn.schedules import LearningRate
 from cafe.learn.server_optimisers import Adam, Momentum
 from tests.support.public_calls.samples import (
     LABELS,
+    PATH,
     entry,
     examples,
     folder,
@@ -23,7 +24,6 @@ from tests.support.wrong_calls import (
     NATURAL,
     NOT_NEGATIVE,
     NOTHING,
-    PATH,
     POSITIVE,
     POSITIVES,
     TEXT,

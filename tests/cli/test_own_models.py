@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -97,3 +98,12 @@ def test_labels_that_are_not_numbers(run: Run) -> None:
     ran = run("simulate torch.toml")
     assert ran.code == 2
     assert "task.file: data.npz: x_train and y_train: y of examples must be numbers" in ran.err
+
+
+def test_the_example_of_the_documentation(run: Run, tmp_path: Path) -> None:
+    examples = Path(__file__).parents[2] / "examples"
+    for name in ("cnn.py", "cnn.toml"):
+        shutil.copy(examples / name, tmp_path)
+    ran = run("simulate cnn.toml --rounds 4")
+    assert ran.code == 0, ran.err
+    assert "on 360 test examples" in ran.err

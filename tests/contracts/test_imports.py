@@ -17,8 +17,8 @@ SOURCE = Path(cafe.__file__).parent
 LAYERS = (
     {"errors", "_version", "progress"},
     {"keywords"},
-    {"files", "randomness", "user_modules", "wording"},
-    {"latency", "user_functions"},
+    {"files", "randomness", "user_code", "wording"},
+    {"latency"},
     {"presence", "evidence"},
     {"federation_checks"},
     {"federation"},

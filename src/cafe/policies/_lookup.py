@@ -13,7 +13,7 @@ from pathlib import Path
 from cafe.controllers import Controller, is_controller
 from cafe.errors import InputError, did_you_mean
 from cafe.rounds.policy import Policy
-from cafe.user_functions import FunctionKind, find_function, folders_to_search
+from cafe.user_code.user_functions import FunctionKind, find_function, folders_to_search
 
 GROUP = "cafe.policies"
 _EXAMPLE = "my_policies:fedbuff"

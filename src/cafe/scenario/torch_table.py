@@ -14,7 +14,7 @@ from cafe.files import read_bytes
 from cafe.rounds.identity import digest
 from cafe.toml_tables.reading import TableLocation, validate_table
 from cafe.toml_tables.shapes import REQUIRED, Shape, Table
-from cafe.user_functions import FunctionKind, find_function, folders_to_search
+from cafe.user_code.user_functions import FunctionKind, find_function, folders_to_search
 
 if TYPE_CHECKING:
     from cafe.learn.torch import TorchLearner

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cafe.errors import InputError
-from cafe.user_functions import FunctionKind, find_function, folders_to_search
+from cafe.user_code.user_functions import FunctionKind, find_function, folders_to_search
 
 NUMBER = FunctionKind(
     "number", "my_numbers:two", "an int", lambda made: isinstance(made, int), "Return 2"

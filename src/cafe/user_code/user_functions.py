@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cafe.errors import CafeError, InputError, check_path, did_you_mean
-from cafe.user_modules import describe_error, import_from
+from cafe.user_code.user_modules import describe_error, import_from
 
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 

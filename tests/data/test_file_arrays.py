@@ -50,7 +50,19 @@ def test_labels_in_a_column() -> None:
     assert found.train.classes == 3
 
 
+def test_clients_of_the_data_follow_their_examples() -> None:
+    found = dataset_of_arrays(PATH, arrays(client_train=np.arange(12)))
+    assert found.holders is not None
+    assert np.array_equal(found.holders, np.arange(12))
+    alone = {"x_train": X, "y_train": Y, "client_train": np.arange(12)}
+    held = dataset_of_arrays(PATH, alone)
+    assert held.holders is not None
+    assert np.array_equal(held.train.x, X[held.holders])
+
+
 WRONG = {
+    "clients": ({"client_train": np.arange(5)}, "client_train must have a whole number for each"),
+    "named clients": ({"client_train": np.full(12, "a")}, "Number the clients"),
     "labels as text": (
         {"y_train": np.array(["cat"] * 12)},
         "x_train and y_train: y of examples must be numbers",

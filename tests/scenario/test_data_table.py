@@ -46,6 +46,22 @@ def test_the_paper_split_of_own_data(tmp_path: Path) -> None:
     assert (len(again.data), len(again.test or ())) == (100, 20)
 
 
+def test_clients_of_the_data(tmp_path: Path) -> None:
+    own = OWN.replace('"iid"', '"own"')
+    write_data(tmp_path / "data.npz", client_train=np.arange(120) // 5)  # 24 clients
+    tasks = [loaded(tmp_path, LEDGER + own + LEARNER).task(seed) for seed in (0, 0, 1)]
+    shards = [task.shards for task in tasks if task is not None]
+    assert np.array_equal(shards[0].rows, shards[1].rows)
+    assert not np.array_equal(shards[0].rows, shards[2].rows)
+    assert all(len({*(shards[0][client] // 5)}) == 1 for client in range(20))
+    write_data(tmp_path / "data.npz", client_train=np.arange(120) // 12)
+    said = "task.partition: The data must have at least as many clients as the federation, 20"
+    assert refused(tmp_path, LEDGER + own + LEARNER).startswith(said)
+    write_data(tmp_path / "data.npz")
+    said = "task.partition: The partition 'own' needs data that name the client of each example"
+    assert refused(tmp_path, LEDGER + own + LEARNER).startswith(said)
+
+
 @pytest.mark.parametrize(("task", "key"), [(OWN, "file"), (IMAGES, "folder")])
 def test_the_content_is_part_of_the_settings(task: str, key: str, tmp_path: Path) -> None:
     sums = []

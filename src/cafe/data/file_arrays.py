@@ -13,11 +13,12 @@ from cafe.data.datasets import Dataset
 from cafe.data.examples import Examples
 from cafe.errors import FileError, InputError
 
+HOLDERS = "client_train"
 FEWEST = 6  # examples: a sixth of them is the test set if the file has none
 
 
 def dataset_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Dataset:
-    """The dataset of the arrays x_train and y_train, and of x_test and y_test if there are any.
+    """The dataset of x_train and y_train, and of x_test, y_test and client_train if there are any.
 
     Args:
         path: the file or folder of the arrays, for error messages.
@@ -25,6 +26,7 @@ def dataset_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Dataset
     """
     train = _examples(path, "train", arrays)
     shape = train.x.shape[1:]
+    holders = _holders(path, arrays[HOLDERS], len(train)) if HOLDERS in arrays else None
     if "x_test" not in arrays:
         if len(train) < FEWEST:
             raise FileError(
@@ -32,7 +34,7 @@ def dataset_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Dataset
                 f"without a test set, there must be at least {FEWEST} examples: a sixth of them is "
                 f"set aside for testing. Got {len(train)}. Add a test set, or more examples.",
             )
-        whole = Dataset(path.stem, train, train, shape, held_out=True)
+        whole = Dataset(path.stem, train, train, shape, held_out=True, holders=holders)
         return whole.paper_split()
     test = _examples(path, "test", arrays)
     if test.x.shape[1:] != shape:
@@ -54,7 +56,7 @@ def dataset_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Dataset
             f"{test.classes - 1}: a model cannot learn a class without examples. Number the "
             "classes of both together.",
         )
-    return Dataset(path.stem, train, test, shape)
+    return Dataset(path.stem, train, test, shape, holders=holders)
 
 
 def _examples(path: Path, part: str, arrays: Mapping[str, NDArray[Any]]) -> Examples:
@@ -75,6 +77,17 @@ def _examples(path: Path, part: str, arrays: Mapping[str, NDArray[Any]]) -> Exam
         return Examples(x, y)
     except InputError as error:
         raise FileError(path, f"x_{part} and y_{part}: {error}") from None
+
+
+def _holders(path: Path, given: NDArray[Any], rows: int) -> NDArray[np.int64]:
+    if given.dtype.kind not in "iu" or given.shape != (rows,):
+        raise FileError(
+            path,
+            f"{HOLDERS} must have a whole number for each of the {rows} rows of x_train: the "
+            f"client that holds it. Got {given.dtype} of shape {given.shape}. Number the clients: "
+            "names, client_train = numpy.unique(writers, return_inverse=True).",
+        )
+    return given.astype(np.int64)
 
 
 def _check_finite(path: Path, name: str, values: NDArray[Any]) -> None:

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.data.datasets import Dataset
-from cafe.data.file_arrays import dataset_of_arrays
+from cafe.data.file_arrays import HOLDERS, dataset_of_arrays
 from cafe.errors import FileError, check_path
 from cafe.files import explain_os_error
 
-ARRAYS = ("x_train", "y_train", "x_test", "y_test")
+ARRAYS = ("x_train", "y_train", "x_test", "y_test", HOLDERS)
 
 
 def load_npz(path: str | Path) -> Dataset:
@@ -23,8 +23,9 @@ def load_npz(path: str | Path) -> Dataset:
     A row of x is an example; its other axes are kept. Unsigned bytes (uint8) are divided by 255,
     other numbers are used as they are. y has a class from 0 up, or a value, for each row. x_test
     and y_test may be left out. Then a random sixth of the examples becomes the test set, always
-    the same one. Other arrays are ignored. Pickled objects are rejected, so no code in the file can
-    run.
+    the same one. client_train may have a whole number for each row of x_train, the client that
+    holds it, for the partition "own" of a scenario. Other arrays are ignored. Pickled objects are
+    rejected, so no code in the file can run.
 
     Args:
         path: the file, as ``numpy.savez`` or ``numpy.savez_compressed`` writes it.
@@ -39,7 +40,7 @@ def load_npz(path: str | Path) -> Dataset:
     """
     path = check_path("path", path)
     arrays = _read(path)
-    for pair, needed in ((ARRAYS[:2], True), (ARRAYS[2:], False)):
+    for pair, needed in ((ARRAYS[:2], True), (ARRAYS[2:4], False)):
         missing = [name for name in pair if name not in arrays]
         if missing and (needed or len(missing) < len(pair)):
             raise FileError(

@@ -20,6 +20,7 @@ from cafe.toml_tables.signatures import call_named, read_arguments, shape_of
 
 if TYPE_CHECKING:
     from cafe.data import Dataset, Partition
+    from cafe.data.own_clients import OwnClients
     from cafe.data.store import Fetching
     from cafe.task import Task
 
@@ -41,7 +42,7 @@ class Learning:
     source: str
     data_table: DataTable
     split: Literal["own", "paper"]
-    partition: Partition
+    partition: Partition | OwnClients
     learner: LearnerMaker
     options: dict[str, Any]
 
@@ -72,11 +73,16 @@ class Learning:
 
     def task(self, clients: int, seed: int, threads: int | None = None) -> Task:
         """The task for a seed, which determines the examples of each client."""
+        from cafe.data.own_clients import OwnClients
         from cafe.task import Task
 
         train = self.data.train
         with TableLocation(self.source, "task").inside("partition").add_to_errors():
-            shards = self.partition(train.y, clients, Stream(seed, "partition").at(0))
+            rng, partition = Stream(seed, "partition").at(0), self.partition
+            if isinstance(partition, OwnClients):
+                shards = partition(self.data.holders, clients, rng)
+            else:
+                shards = partition(train.y, clients, rng)
         learner = self.learner.build(prod(train.x.shape[1:]), train.classes, threads)
         if hasattr(learner, "check"):
             with TableLocation(self.source, "learner").add_to_errors():
@@ -87,12 +93,14 @@ class Learning:
 def learning_from_tables(task: Table, learner: Table, location: TableLocation) -> Learning:
     """What the two tables describe; ``location`` is that of the document."""
     from cafe.data import PARTITIONS, Examples, Shards
+    from cafe.data.own_clients import OwnClients
     from cafe.task import Task
 
     here = location.inside("task")
     given = read_arguments(_task_shape(), task, here)
     data = data_from_table(given, here)
-    partition = _call(PARTITIONS, given["partition"], here.inside("partition"))
+    known = {**PARTITIONS, "own": OwnClients}
+    partition = _call(known, given["partition"], here.inside("partition"))
     options = {k: v for k, v in given.items() if k not in {*DATA_KEYS, "split", "partition"}}
     if isinstance(options.get("rate"), dict):
         options["rate"] = _falling_rate(options["rate"], here.inside("rate"))

@@ -33,7 +33,9 @@ def test_simulate_compare_and_report(run: Run) -> None:
     assert ran.code == 0, ran.err
     assert ran.err.count("evaluated once") == 1
     assert run("report results --output page.html").code == 0
-    assert "awu" in Path("page.html").read_text()
+    page = Path("page.html").read_text()
+    assert "awu" in page
+    assert "Accuracy and loss are those on 40 test examples, to save time." in page
 
 
 def test_nothing_is_said_if_the_scenario_says_how_often(run: Run) -> None:

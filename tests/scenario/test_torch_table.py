@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cafe.errors import FileError
@@ -38,8 +39,6 @@ def learner_of(scenario: Scenario, threads: int | None = None) -> TorchLearner:
 
 
 def parameters(scenario: Scenario) -> int:
-    import numpy as np
-
     return len(learner_of(scenario).start(np.random.default_rng(0)))
 
 

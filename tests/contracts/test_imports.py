@@ -17,7 +17,7 @@ SOURCE = Path(cafe.__file__).parent
 LAYERS = (
     {"errors", "_version", "progress"},
     {"keywords"},
-    {"files", "randomness", "wording"},
+    {"files", "randomness", "user_code", "wording"},
     {"latency"},
     {"presence", "evidence"},
     {"federation_checks"},

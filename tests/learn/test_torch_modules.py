@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cafe.data.examples import Examples
 from cafe.errors import InputError
 
 pytest.importorskip("torch")
@@ -119,3 +120,55 @@ def test_refused_arguments() -> None:
     learner = TorchLearner(Mlp, PER_CLASS, shape=(1, 28, 28))
     with pytest.raises(InputError, match=r"a row of the examples, 12. Got \(1, 28, 28\).*784"):
         learner.score(learner.start(np.random.default_rng(0)), CASES["mlp"].data())
+
+
+def examples_of(rows: int = 6, classes: int = 5) -> Examples:
+    return Examples(np.random.default_rng(0).random((rows, 12)), np.arange(rows) % classes)
+
+
+def test_default_loss_is_cross_entropy() -> None:
+    given, default = TorchLearner(Mlp, PER_CLASS), TorchLearner(Mlp)
+    model, data = given.start(np.random.default_rng(0)), examples_of()
+    assert default.score(model, data) == given.score(model, data)
+
+
+@pytest.mark.parametrize(
+    ("make", "data", "why"),
+    [
+        (Mlp, Examples(np.ones((4, 12)), np.ones(4)), "needs one class .* per example"),
+        (Regression, examples_of(), "a value for each of the 5 classes. Got an output of shape"),
+        (Mlp, Examples(np.ones((4, 7)), np.arange(4)), "accept inputs of shape .3, 7. .*mat1"),
+    ],
+)
+def test_examples_that_do_not_suit_the_module(
+    make: Callable[[], nn.Module], data: Examples, why: str
+) -> None:
+    with pytest.raises(InputError, match=why):
+        TorchLearner(make).check(data)
+
+
+def test_number_of_threads_during_a_call() -> None:
+    before, seen = torch.get_num_threads(), []
+
+    def loss(output: Tensor, y: Tensor) -> Tensor:
+        seen.append(torch.get_num_threads())
+        return F.cross_entropy(output, y, reduction="none")
+
+    learner, data = TorchLearner(Mlp, loss, threads=before + 1), examples_of()
+    learner.check(data)
+    seen.clear()
+    learner.score(learner.start(np.random.default_rng(0)), data)
+    assert {*seen} == {before + 1}
+    assert torch.get_num_threads() == before
+    with pytest.raises(InputError, match="threads must be a whole number"):
+        TorchLearner(Mlp, threads=0)
+
+
+def test_evaluation_in_pieces_gives_the_same_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, data = TorchLearner(Mlp), examples_of(50)
+    model = learner.start(np.random.default_rng(0))
+    whole = learner.score(model, data)
+    monkeypatch.setattr("cafe.learn.torch.FLOATS_AT_ONCE", 200)
+    pieces = learner.score(model, data)
+    assert pieces.accuracy == whole.accuracy
+    assert pieces.loss == pytest.approx(whole.loss, rel=1e-5)

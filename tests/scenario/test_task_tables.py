@@ -139,7 +139,7 @@ TASKS = {
 
 
 LEARNERS = {
-    "": "learner.name is missing. Known: logistic, mlp, ridge, softmax.",
+    "": "learner.name is missing. Known: logistic, mlp, ridge, softmax, torch.",
     'nme = "mlp"': "the key learner.nme is not known. Did you mean 'name'?",
     'name = "mpl"': "learner.name must be a known name. Got 'mpl'. Did you mean 'mlp'?",
     'name = "softmax"\nhidden = [3]': "the key learner.hidden is not known. Known: l2, name.",

@@ -22,8 +22,8 @@ class RunRecord(Protocol):
     """A run, finished or not, with what is needed to analyse it.
 
     It may also have ``expected``, an :class:`~cafe.theory.Expectation` or None; ``federation``, to
-    calculate one from; ``folder``, where its files are; and ``finished``, False if it was cut
-    short.
+    calculate one from; ``folder``, where its files are; ``finished``, False if it was cut short;
+    and ``evaluated_on``, the number of test examples of each evaluation, if the default chose it.
     """
 
     @property

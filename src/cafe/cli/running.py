@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cafe.console import Show
-    from cafe.results import PlannedRun, RunProgress
+    from cafe.results import PlannedRun, Result, RunProgress
     from cafe.scenario import Scenario
 
 
@@ -71,6 +71,7 @@ def simulate(
         print_json(result_tables.results_to_json(results)[0])
     else:
         print_output(result_tables.simulation_tables(results))
+    _say_how_evaluated(results)
     _say_where(folder)
 
 
@@ -126,6 +127,7 @@ def compare(
         print_json(result_tables.results_to_json(results))
     else:
         print_output(result_tables.comparison_tables(results))
+    _say_how_evaluated(results)
     _say_where(folder)
 
 
@@ -183,6 +185,14 @@ def _show_progress(show: Show) -> Callable[[RunProgress], None]:
         show(now.share, now.rounds, learned)
 
     return update
+
+
+def _say_how_evaluated(results: Sequence[Result]) -> None:
+    from cafe.results.evaluation_note import evaluation_note
+
+    note = evaluation_note(results)
+    if note is not None:
+        say(note)
 
 
 def _say_where(folder: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cafe.data import idx
 from cafe.data.digits import load_digits
@@ -27,13 +28,18 @@ class Dataset:
         name: as given to :func:`load`.
         train: the training examples; a row of x is an image, its pixels from 0 to 1, row by row.
         test: the test examples.
-        shape: the height and width of an image.
+        shape: the height and width of an image; of data from a file, the shape of an example.
+        held_out: whether the dataset has no test examples of its own, so that ``test`` was set
+            aside from its training examples.
+        holders: the client of each training example, if the data name it; else None.
     """
 
     name: str
     train: Examples
     test: Examples
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
+    held_out: bool = False
+    holders: NDArray[np.int64] | None = None
 
     def paper_split(self, seed: int = 0) -> Dataset:
         """The training examples only, a random sixth of which become the test examples.
@@ -51,7 +57,12 @@ class Dataset:
             raise InputError(f"seed must be a whole number, 0 or more. Got {seed!r}.")
         rows = np.random.default_rng(seed).permutation(len(self.train))
         test = len(rows) // 6
-        return replace(self, train=self.train.take(rows[test:]), test=self.train.take(rows[:test]))
+        return replace(
+            self,
+            train=self.train.take(rows[test:]),
+            test=self.train.take(rows[:test]),
+            holders=None if self.holders is None else self.holders[rows[test:]],
+        )
 
 
 def load(

@@ -106,7 +106,9 @@ class Run:
         self._parameters = None if self.training is None else self.training.parameters
         self.outcomes: list[Outcome] = []
         self.scores: list[tuple[int, Score]] = []
-        self._scored: tuple[int, Score] | None = None
+        # The number of examples of an evaluation; None: all. See cafe.engine.evaluation_budget.
+        self.evaluated_on: int | None = None
+        self._scored: dict[int | None, tuple[int, Score]] = {}  # the last, by number of examples
         self.responses = ResponseTimes()
         self.failures = Failures()
         # An optional callback, called with each round's jobs and their fates.
@@ -283,20 +285,22 @@ class Run:
 
     def evaluate(self) -> Score:
         """Evaluate the model now, and add the score to the history."""
-        score = self._score()
+        score = self._score(self.evaluated_on)
         self.scores.append((len(self.outcomes), score))
         return score
 
-    def _score(self) -> Score:
+    def _score(self, examples: int | None = None) -> Score:
+        """The model's score on this many examples, or on all. No version is evaluated twice."""
         if self.training is None:
             raise InputError("There is no model to evaluate: the run has no task.")
         version = self.training.version
-        if self._scored is None or self._scored[0] != version:
-            score = self.training.score()
+        known = self._scored.get(examples)
+        if known is None or known[0] != version:
+            score = self.training.score(examples)
             if not np.isfinite(score.loss):  # the accuracy of such a model means nothing
                 score = Score(score.loss, None)
-            self._scored = (version, score)
-        return self._scored[1]
+            known = self._scored[examples] = (version, score)
+        return known[1]
 
     @property
     def by_round(self) -> dict[str, Column]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 from cafe.controllers import Controller
+from cafe.engine.evaluation_budget import has_budget, is_evaluation_due
 from cafe.engine.run import Run
 from cafe.engine.stopping import StoppingRule
 from cafe.errors import check_progress, check_type, check_whole
@@ -50,8 +51,10 @@ def simulate(
         time: stop after the first round that closes at this virtual time or later.
         seed: the seed of all random numbers. The same seed gives the same history.
         crash: the probability that a client which has begun a job never reports.
-        evaluate_every: the number of rounds between two evaluations of the model. By default, the
-            model is evaluated about 100 times. It is always evaluated at the end.
+        evaluate_every: the number of rounds between two evaluations of the model, on all test
+            examples. By default, the model is evaluated about 100 times; a PyTorch module less
+            often and on a part of the test examples, so that a run evaluates at most about a tenth
+            as many examples as it trains on. It is always evaluated at the end.
         patience: the number of failed rounds in a row after which the run ends with an error.
         secure_aggregation: raise an error for policies that need the updates, losses or label
             counts of single clients, or that hold their reports. With secure aggregation the
@@ -92,8 +95,9 @@ def run_rounds(
         run: the run. It may have been played in part already.
         stopping: when the run ends.
         evaluate_every: the number of rounds between two evaluations of the model; None: it is
-            evaluated after every hundredth part of the run. It is evaluated after the last round
-            in any case.
+            evaluated after every hundredth part of the run, or less often if its learner is costly,
+            see :mod:`cafe.engine.evaluation_budget`. It is evaluated after the last round in any
+            case.
 
     Yields:
         The outcome of each round, and the model's score if it was evaluated after the round.
@@ -102,15 +106,17 @@ def run_rounds(
     check_type("stopping", stopping, StoppingRule, "a cafe.engine.StoppingRule")
     every = None if evaluate_every is None else check_whole("evaluate_every", evaluate_every)
     trained = run.training is not None
+    limited = every is None and has_budget(run)
     with _one_blas_thread_if(trained):
         while (before := stopping.share_done(run)) < 1:
             outcome = run.step()
             share = stopping.share_done(run)
-            due = (
-                int(100 * share) > int(100 * before)
-                if every is None
-                else run.ledger.round % every == 0
-            )
+            if limited:
+                due = is_evaluation_due(run, before, share)
+            elif every is None:
+                due = int(100 * share) > int(100 * before)
+            else:
+                due = run.ledger.round % every == 0
             yield outcome, run.evaluate() if trained and (due or share >= 1) else None
 
 

@@ -139,6 +139,7 @@ def save(run: Run) -> State:
         state |= {f"model.{v}": learner.save(model) for v, model in training.models.items()}
         state |= {f"moment.{n}": learner.save(m) for n, m in enumerate(training.moments)}
         meta["trained"], meta["given"] = training.version, training.given
+        meta["examples_trained"], meta["evaluated_on"] = training.examples_trained, run.evaluated_on
         chains = training.chains
         meta |= {"chains": chains.kept, "begun": chains.continued}
         meta["calls"] = [
@@ -170,6 +171,7 @@ def restore(run: Run, state: State) -> None:
     if training is not None:
         load = training.task.learner.load
         training.version, training.given = meta["trained"], meta["given"]
+        training.examples_trained, run.evaluated_on = meta["examples_trained"], meta["evaluated_on"]
         training.models = {
             int(name.partition(".")[2]): load(saved)
             for name, saved in state.items()

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cafe.data.examples import Examples
 from cafe.engine.batches import Batches
 from cafe.engine.job_chains import JobChains
 from cafe.engine.local_models import ChainStore
 from cafe.federation import Indices
 from cafe.latency.base import Floats
-from cafe.learn.base import Model, Score
+from cafe.learn.base import Model, Score, is_costly
 from cafe.learn.local_steps import LocalSteps, Weights
 from cafe.randomness import Stream
 from cafe.rounds import answer_checks
@@ -48,6 +49,8 @@ class Training:
         computed_updates: returns the updates of chains, one row each, if clients have computed them
             already; None: clients take gradient steps on the task's examples, computed here.
         vectors: what clients add to their gradients, and which parameters they do not change.
+        examples_trained: for how many examples gradients have been computed, with repetitions;
+            counted only if the learner is costly.
     """
 
     task: Task
@@ -59,6 +62,7 @@ class Training:
     given: list[int] = field(default_factory=list)
     computed_updates: Callable[[JobChains], NDArray[np.float32]] | None = None
     vectors: ClientVectors = field(default_factory=ClientVectors)
+    examples_trained: int = 0
 
     @classmethod
     def new(cls, task: Task, seed: int) -> Training:
@@ -67,6 +71,7 @@ class Training:
 
     def __post_init__(self) -> None:
         self.batches = Batches(self.task, self.seed)
+        self._some: Examples | None = None  # a part of the examples to evaluate on
 
     @property
     def model(self) -> Model:
@@ -191,6 +196,7 @@ class Training:
     def _weighted_update(self, model: Model, local: LocalSteps, coefficient: Weights) -> Model:
         """The sum of coefficient times update, of clients that start from one model."""
         learner, data = self.task.learner, self.task.data
+        self._count_examples(local)
         with np.errstate(all="ignore"):
             if local.rate.shape[1] > 1 or not local.plain:
                 return learner.update(model, data, local, coefficient)
@@ -205,6 +211,7 @@ class Training:
         rows: dict[int, NDArray[np.float32]] = {}
         for version, works, some in self._groups(chains):
             local, learner = self._steps_with_vectors(chains.take(some), works), self.task.learner
+            self._count_examples(local)
             with np.errstate(all="ignore"):
                 found = learner.updates(self.models[version], self.task.data, local)
             rows |= {int(k): learner.save(row) for k, row in zip(some, found, strict=True)}
@@ -318,11 +325,29 @@ class Training:
         self.vectors.forget(self.chains.invitations)
         self.models = {v: m for v, m in self.models.items() if v in versions}
 
-    def score(self) -> Score:
-        """The global model's score on the test examples, or on the clients' if there are none."""
-        test = self.task.held if self.task.test is None else self.task.test
+    def _count_examples(self, local: LocalSteps) -> None:
+        if is_costly(self.task.learner):
+            self.examples_trained += local.examples
+
+    def score(self, number: int | None = None) -> Score:
+        """The global model's score on the test examples, or on the clients' if there are none.
+
+        Args:
+            number: how many of these examples to use; None: all.
+        """
+        examples = self.evaluation_examples(number)
         with np.errstate(all="ignore"):  # a diverged model has an infinite loss
-            return self.task.learner.score(self.model, test)
+            return self.task.learner.score(self.model, examples)
+
+    def evaluation_examples(self, number: int | None = None) -> Examples:
+        """The examples to evaluate on: all, or this many, which are the same in every run."""
+        every = self.task.held if self.task.test is None else self.task.test
+        if number is None or number >= len(every):
+            return every
+        if self._some is None or len(self._some) != number:
+            order = Stream(0, "evaluated examples").at(0).permutation(len(every))
+            self._some = every.take(np.sort(order[:number]))
+        return self._some
 
 
 def finite(model: Model) -> bool:

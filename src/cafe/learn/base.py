@@ -27,7 +27,11 @@ class Score(NamedTuple):
 
 
 class Learner(Protocol):
-    """A model and its loss. No method modifies a model that it receives."""
+    """A model and its loss. No method modifies a model that it receives.
+
+    A learner whose evaluations take long may have the attribute ``costly = True``. By default a
+    run then evaluates its model on fewer examples; see :mod:`cafe.engine.evaluation_budget`.
+    """
 
     def start(self, rng: np.random.Generator) -> Model:
         """The initial model."""
@@ -57,3 +61,8 @@ class Learner(Protocol):
 
     def load(self, saved: NDArray[np.float32]) -> Model:
         """The model from the vector that :meth:`save` returned."""
+
+
+def is_costly(learner: Learner) -> bool:
+    """Whether a learner says that its evaluations take long."""
+    return bool(getattr(learner, "costly", False))

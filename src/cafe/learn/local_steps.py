@@ -71,6 +71,11 @@ class LocalSteps:
         """Whether there is no prox, no offset and no frozen parameter."""
         return self.prox is None and self.offset is None and self.frozen is None
 
+    @property
+    def examples(self) -> int:
+        """The number of examples of all steps, without padding."""
+        return int(np.count_nonzero(self.weight * self.rate[..., None]))
+
     def take(self, clients: NDArray[Any] | slice) -> LocalSteps:
         """The steps of some of the clients, by index, mask or slice."""
         return LocalSteps(

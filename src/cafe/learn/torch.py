@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.data.examples import Examples, Rows, check_rows
-from cafe.errors import InputError, is_finite_number
+from cafe.errors import InputError, check_whole, is_finite_number
 from cafe.learn.base import Score
 from cafe.learn.local_steps import LocalSteps, Weights, check_parameters
 
@@ -33,7 +33,15 @@ except ModuleNotFoundError as missing:
 
 from torch import Tensor, nn
 
-from cafe.learn.torch_modules import find_device, make_module, trained_parameters
+from cafe.learn.torch_modules import (
+    check_classes,
+    cross_entropy,
+    explain_failure,
+    find_device,
+    make_module,
+    trained_parameters,
+    with_own_threads,
+)
 
 Parameters = dict[str, Tensor]
 
@@ -52,37 +60,43 @@ class TorchLearner:
     examples of a batch raise an error, because runs must be repeatable and the batches of several
     clients run as one. In ``.eval()`` mode such layers do neither and are accepted.
 
-    Threads are PyTorch's own; ``torch.set_num_threads`` sets their number (use 1 if other programs
-    need the cores). No global setting is changed. On a CPU, the same call with the same number of
-    threads gives the same bytes; on a GPU, only with ``torch.use_deterministic_algorithms``. A
-    learner must not be used by several threads at once: they would share the module.
+    Threads are PyTorch's own; ``threads`` or ``torch.set_num_threads`` sets their number (use 1 if
+    other programs need the cores). No global setting stays changed after a call. On a CPU, the same
+    call with the same number of threads gives the same bytes; on a GPU, only with
+    ``torch.use_deterministic_algorithms``. A learner must not be used by several threads at once:
+    they would share the module.
 
     Args:
         make: makes the module, on the CPU; called once here and once at each start.
         loss: of the module's output and the targets, one value per example. Classes are int64,
-            values are float32.
+            values are float32. None: cross entropy, for a module with one output per class.
         device: where the model and the data are kept: "cpu", "cuda", "cuda:1", ...
         l2: adds ``l2 / 2`` times the squared length of the model to every example's loss.
         shape: of one input, such as (1, 28, 28), if the data are flat rows.
+        threads: PyTorch's number of threads during calls; None: as it is set.
 
     Example:
         >>> from torch import nn
         >>> from cafe.learn.torch import TorchLearner
         >>> net = lambda: nn.Linear(64, 10)
-        >>> learner = TorchLearner(net, nn.CrossEntropyLoss(reduction="none"))
+        >>> learner = TorchLearner(net)
         >>> len(learner.start(np.random.default_rng(0)))
         650
     """
 
+    costly = True  # see cafe.engine.evaluation_budget
+
     def __init__(
         self,
         make: Callable[[], nn.Module],
-        loss: Callable[[Tensor, Tensor], Tensor],
+        loss: Callable[[Tensor, Tensor], Tensor] | None = None,
         *,
         device: str | torch.device = "cpu",
         l2: float = 0.0,
         shape: tuple[int, ...] | None = None,
+        threads: int | None = None,
     ) -> None:
+        self.threads = None if threads is None else check_whole("threads", threads)
         if not is_finite_number(l2) or l2 < 0:
             raise InputError(f"l2 must be a number, 0 or more. Got {l2!r}.")
         self.device = find_device(device)
@@ -94,12 +108,16 @@ class TorchLearner:
         # The loss may have tensors too, such as the weights of classes.
         if isinstance(loss, nn.Module):
             loss = copy.deepcopy(loss).to(self.device)
-        self._loss = loss
+        self._loss = cross_entropy if loss is None else loss
         self._shapes = {name: p.shape for name, p in trained_parameters(self._module).items()}
         self._sizes = [shape.numel() for shape in self._shapes.values()]
         self._seen: WeakKeyDictionary[Examples, tuple[Tensor, Tensor]] = WeakKeyDictionary()
         self._row_floats = 0  # memory of one example in a pass; 0: not measured yet
         self._stackable: bool | None = None  # None: not tried yet
+
+    def check(self, data: Examples) -> None:
+        """Raise an error unless the module and its loss accept the examples."""
+        self._on_device(data)
 
     def start(self, rng: np.random.Generator) -> Tensor:
         """The parameters of a newly made module, with a seed from ``rng``, equal on all devices.
@@ -108,6 +126,7 @@ class TorchLearner:
         """
         return self._flat(make_module(self._make, seed=int(rng.integers(2**63))))
 
+    @with_own_threads
     def gradient(self, model: Tensor, data: Examples, rows: Rows, weight: Weights) -> Tensor:
         """The sum over i of ``weight[i] * grad loss(model; data[rows[i]])``, in one pass."""
         check_rows(rows, data)
@@ -119,6 +138,7 @@ class TorchLearner:
             total += self._gradient(model, x[where[part]], y[where[part]], weights[part])
         return total
 
+    @with_own_threads
     def update(
         self, model: Tensor, data: Examples, local: LocalSteps, coefficient: Weights
     ) -> Tensor:
@@ -139,6 +159,7 @@ class TorchLearner:
             total += self._floats(coefficient[used[part]]) @ moved
         return total
 
+    @with_own_threads
     def updates(self, model: Tensor, data: Examples, local: LocalSteps) -> Tensor:
         """The update of each client, a row per client."""
         moved = torch.empty(len(local), len(model), device=self.device)
@@ -146,6 +167,7 @@ class TorchLearner:
             moved[part] = ends
         return moved
 
+    @with_own_threads
     def score(self, model: Tensor, data: Examples) -> Score:
         """Mean loss, and the fraction of examples whose class has the largest output.
 
@@ -163,6 +185,7 @@ class TorchLearner:
                     right += int((output.argmax(1) == y[part]).sum())
         return Score(loss / len(x), right / len(x) if classes else None)
 
+    @with_own_threads
     def losses(self, model: Tensor, data: Examples, rows: Rows) -> NDArray[np.float32]:
         """The loss of each row."""
         check_rows(rows, data)
@@ -346,9 +369,16 @@ class TorchLearner:
             return tensor
 
         rows = torch.arange(number, device=self.device) % len(x)
-        with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t):
+        with (
+            explain_failure(x, y),
+            torch.enable_grad(),
+            torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t),
+        ):
             named = self._named(self._flat(self._module).requires_grad_())
-            each = self._each(named, self._output(named, x[rows]), y[rows])
+            output = self._output(named, x[rows])
+            if self._loss is cross_entropy:
+                check_classes(output, y)
+            each = self._each(named, output, y[rows])
         return each.detach(), sum(sizes)
 
     def _state(self) -> list[Tensor]:

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from cafe.errors import InputError
+from cafe.errors import CafeError, InputError
+
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
+
+
+class HasThreads(Protocol):
+    """An object that says how many threads PyTorch should use during its calls."""
+
+    threads: int | None
+
+
+Owner = TypeVar("Owner", bound=HasThreads)
 
 
 def find_device(device: str | torch.device) -> torch.device:
@@ -67,3 +82,66 @@ def _check_layer(name: str, layer: nn.Module) -> None:
             "learner must not do: runs could not be repeated. Leave it out, or make it in .eval() "
             "mode, where it does nothing."
         )
+
+
+def cross_entropy(output: Tensor, classes: Tensor) -> Tensor:
+    """The cross entropy of each example, from an output with a value for each class."""
+    return nn.functional.cross_entropy(output, classes, reduction="none")
+
+
+def check_classes(output: Tensor, classes: Tensor) -> None:
+    """Raise an error unless the cross entropy of these outputs and classes can be calculated."""
+    if classes.dtype != torch.int64 or classes.ndim != 1:
+        raise InputError(
+            "Cross entropy, the default loss, needs one class (a whole number) per example. Got "
+            f"targets of type {classes.dtype} and shape {tuple(classes.shape)}: give a loss that "
+            "suits them."
+        )
+    count = int(classes.max()) + 1
+    if output.ndim != 2 or output.shape[1] < count:
+        raise InputError(
+            f"The module must return one row per example with a value for each of the {count} "
+            f"classes. Got an output of shape {tuple(output.shape)} for {len(output)} examples: "
+            "change its last layer, or give a loss that suits it."
+        )
+
+
+@contextmanager
+def explain_failure(x: Tensor, y: Tensor) -> Iterator[None]:
+    """Turn an exception of the user's module or loss into an InputError."""
+    try:
+        yield
+    except (CafeError, MemoryError, torch.cuda.OutOfMemoryError):
+        raise
+    except Exception as error:
+        why = first_line(f"{error}")
+        raise InputError(
+            f"The module and its loss must accept inputs of shape {(len(x[:3]), *x.shape[1:])} and "
+            f"targets of shape {(len(x[:3]), *y.shape[1:])}, which are a few of the examples. They "
+            f"failed: {type(error).__name__}: {why}. Correct the module, or give the shape of an "
+            "input, such as shape=(1, 28, 28)."
+        ) from error
+
+
+def first_line(text: str) -> str:
+    """The first line of a text, without the dot at its end."""
+    return (text.strip().splitlines() or ["without a message"])[0].rstrip(".")
+
+
+def with_own_threads(
+    method: Callable[Concatenate[Owner, Arguments], Returned],
+) -> Callable[Concatenate[Owner, Arguments], Returned]:
+    """The method, with the owner's number of threads while it runs."""
+
+    @wraps(method)
+    def limited(self: Owner, /, *args: Arguments.args, **named: Arguments.kwargs) -> Returned:
+        before = torch.get_num_threads()
+        if self.threads in (None, before):
+            return method(self, *args, **named)
+        torch.set_num_threads(self.threads or before)
+        try:
+            return method(self, *args, **named)
+        finally:
+            torch.set_num_threads(before)
+
+    return limited

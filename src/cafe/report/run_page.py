@@ -15,7 +15,12 @@ from cafe.analysis.run_records import RunRecord
 from cafe.errors import InputError, check_path, check_positive, check_type
 from cafe.report import data_plots, page, run_cells, run_plots
 from cafe.report.page import bullets, paragraphs, picture, table
-from cafe.report.run_sentences import best_policies, count_runs, explain_errors
+from cafe.report.run_sentences import (
+    best_policies,
+    count_runs,
+    evaluated_examples,
+    explain_errors,
+)
 from cafe.wording import format_count
 
 MOST_TEXT = 20_000  # maximum number of characters of a scenario or a provenance
@@ -74,6 +79,9 @@ def parts(
         number = format_count(copies, "run")
         text = f"{number} left out: another run has the same scenario, policy and seed."
         body.append(f"<p class=dim>{escape(text)}</p>")
+    evaluated = evaluated_examples(groups)
+    if evaluated:
+        body.append(f"<p class=dim>{escape(evaluated)}</p>")
     cut = sum(group.unfinished for group in groups)
     if cut:
         text = f"{cut} of the runs had not finished: their results so far are shown."

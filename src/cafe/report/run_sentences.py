@@ -47,6 +47,16 @@ def explain_errors(groups: Sequence[RunGroup]) -> str:
     return "± is one standard error over seeds, or over blocks of rounds if there is only one run"
 
 
+def evaluated_examples(groups: Sequence[RunGroup]) -> str:
+    """On how many test examples models were evaluated, if the default chose it; else empty."""
+    numbers = [getattr(run, "evaluated_on", None) for group in groups for run in group.runs]
+    chosen = [number for number in numbers if number]
+    if not chosen:
+        return ""
+    some = "" if len(chosen) == len(numbers) else f" of {format_count(len(chosen), 'run')}"
+    return f"Accuracy and loss{some} are those on {_range(chosen, 'test example')}, to save time."
+
+
 def best_policies(groups: Sequence[RunGroup]) -> list[str]:
     """A line per policy that was clearly best at something; empty if there is only one policy."""
     if len(groups) < 2:

@@ -31,10 +31,17 @@ class Log(AppendOnlyFile):
         """Add a line with a round's outcome."""
         self._add({name: getattr(outcome, name) for name in FIELDS})
 
-    def score(self, after: int, score: Score) -> None:
-        """Add a line with the evaluation after this many rounds."""
+    def score(self, after: int, score: Score, examples: int | None = None) -> None:
+        """Add a line with the evaluation after this many rounds.
+
+        Args:
+            after: the number of rounds.
+            score: the score.
+            examples: the number of test examples, if the default chose it; None: all.
+        """
         figures = {"loss": _in_json(score.loss), "accuracy": _in_json(score.accuracy)}
-        self._add({"after": after, **figures})
+        number = {} if examples is None else {"examples": examples}
+        self._add({"after": after, **figures, **number})
 
     def _add(self, line: dict[str, Any]) -> None:
         self.add(format_line(line))
@@ -42,10 +49,14 @@ class Log(AppendOnlyFile):
 
 @dataclass
 class Events:
-    """The contents of a log: a dictionary per round, and scores with their numbers of rounds."""
+    """The contents of a log: a dictionary per round, and scores with their numbers of rounds.
+
+    ``evaluated_on`` is the number of test examples of each score, if the default chose it.
+    """
 
     rounds: list[dict[str, Any]] = field(default_factory=list)
     scores: list[tuple[int, Score]] = field(default_factory=list)
+    evaluated_on: int | None = None
 
 
 def read(path: Path, length: int | None = None) -> Events:
@@ -68,6 +79,7 @@ def read(path: Path, length: int | None = None) -> Events:
                 accuracy = line["accuracy"]
                 known = None if accuracy is None else float(accuracy)
                 found.scores.append((line["after"], Score(float(line["loss"]), known)))
+                found.evaluated_on = line.get("examples")
             else:
                 found.rounds.append({name: (NOT_COUNTED | line)[name] for name in FIELDS})
             expected = len(found.rounds)

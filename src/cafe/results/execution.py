@@ -138,7 +138,7 @@ def execute(
         if history.loss is not None and not math.isfinite(history.loss):
             why = f"the model has diverged: its loss is {history.loss}. Use a lower rate."
             _say(say, f"{folder}: {why}")
-    return Result(history, begun, folder)
+    return Result(history, begun, folder, evaluated_on=run.evaluated_on)
 
 
 def check_run_arguments(scenario: Scenario, progress: object, say: object) -> None:
@@ -218,7 +218,7 @@ def _play(
     for outcome, score in run_rounds(run, stopping, scenario.run.get("evaluate_every")):
         log.outcome(outcome)
         if score is not None:
-            log.score(run.ledger.round, score)
+            log.score(run.ledger.round, score, run.evaluated_on)
         saver.save_if_due()
         if progress is not None:
             accuracy = run.scores[-1][1].accuracy if run.scores else None

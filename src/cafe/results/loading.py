@@ -33,12 +33,15 @@ class Result:
         provenance: versions, machine, scenario and settings.
         folder: the run's folder.
         finished: whether the run has ended.
+        evaluated_on: the number of test examples of each evaluation, if the default chose it; None:
+            all.
     """
 
     history: History
     provenance: dict[str, Any]
     folder: Path
     finished: bool = True
+    evaluated_on: int | None = None
 
     @cached_property
     def federation(self) -> Federation | None:
@@ -82,8 +85,10 @@ def load(folder: str | Path) -> Result:
         )
     begun = provenance.read(folder)
     if is_finished(folder):
-        return Result(_finished(folder, begun), begun, folder)
-    return Result(_unfinished(folder, begun), begun, folder, finished=False)
+        history, log = _finished(folder, begun)
+        return Result(history, begun, folder, evaluated_on=log.evaluated_on)
+    history, log = _unfinished(folder, begun)
+    return Result(history, begun, folder, finished=False, evaluated_on=log.evaluated_on)
 
 
 def find(folder: str | Path) -> list[Result]:
@@ -134,7 +139,7 @@ def is_finished(folder: Path) -> bool:
     return (folder / result_json.NAME).exists()
 
 
-def _finished(folder: Path, begun: dict[str, Any]) -> History:
+def _finished(folder: Path, begun: dict[str, Any]) -> tuple[History, events.Events]:
     arrays = read_arrays(folder / clients.NAME, REMEDY)
     try:
         of, model = Clients.from_arrays(arrays), None
@@ -142,18 +147,20 @@ def _finished(folder: Path, begun: dict[str, Any]) -> History:
             model = read_arrays(folder / MODEL, REMEDY)["model"]
     except KeyError as error:
         raise FileError(folder, f"the array {error} is missing. {REMEDY}") from None
-    history = _history(begun, events.read(folder / events.NAME), of, model)
+    log = events.read(folder / events.NAME)
+    history = _history(begun, log, of, model)
     result_json.check(folder / result_json.NAME, history)
-    return history
+    return history, log
 
 
-def _unfinished(folder: Path, begun: dict[str, Any]) -> History:
+def _unfinished(folder: Path, begun: dict[str, Any]) -> tuple[History, events.Events]:
     kept = checkpoint.read(folder / checkpoint.NAME)
     if kept is not None:
-        return _history(begun, events.read(folder / events.NAME, kept.events), kept.clients)
+        log = events.read(folder / events.NAME, kept.events)
+        return _history(begun, log, kept.clients), log
     path = folder / events.NAME
     so_far = events.read(path) if path.exists() else events.Events()
-    return _history(begun, so_far, Clients.unknown(begun["clients"]))
+    return _history(begun, so_far, Clients.unknown(begun["clients"])), so_far
 
 
 def _history(begun: dict[str, Any], log: events.Events, of: Clients, model: Any = None) -> History:

@@ -155,7 +155,9 @@ class Scenario:
             "policy": self._policy_settings(label),
             "run": self.run,
         }
-        return found | {key: self.tables[key] for key in ("task", "learner") if key in self.tables}
+        hashes = {} if self.learning is None else self.learning.identity
+        tables = {key: self.tables[key] for key in ("task", "learner") if key in self.tables}
+        return found | {key: {**table, **hashes.get(key, {})} for key, table in tables.items()}
 
     def _policy_settings(self, label: str) -> dict[str, Any]:
         """The settings of a policy; those of a custom policy include the identity of its code."""

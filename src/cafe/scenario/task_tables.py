@@ -5,34 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, is_dataclass
-from functools import cached_property, partial
-from importlib import import_module
-from inspect import signature
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from cafe.randomness import Stream
-from cafe.toml_tables.reading import TableLocation, look_up_name
+from cafe.scenario.data_table import DATA_KEYS, DataTable, data_from_table
+from cafe.scenario.learner_table import LearnerMaker, learner_from_table
+from cafe.toml_tables.reading import TableLocation
 from cafe.toml_tables.shapes import REQUIRED, Shape, Table
 from cafe.toml_tables.signatures import call_named, read_arguments, shape_of
 
 if TYPE_CHECKING:
     from cafe.data import Dataset, Partition
+    from cafe.data.own_clients import OwnClients
     from cafe.data.store import Fetching
-    from cafe.learn.base import Learner
     from cafe.task import Task
-
-# For each name: the module, the class, and the parameters that the name implies.
-_LEARNERS: dict[str, tuple[str, str, Table]] = {
-    "logistic": ("cafe.learn.linear", "Logistic", {}),
-    "mlp": ("cafe.learn.mlp", "MLP", {}),
-    "ridge": ("cafe.learn.linear", "Ridge", {}),
-    "softmax": ("cafe.learn.mlp", "MLP", {"hidden": ()}),
-}
-_FROM_EXAMPLES = ("inputs", "classes")  # parameters of a learner that follow from the examples
-_THREADS = "threads"  # a parameter that depends on the machine, so a scenario does not set it
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,19 +31,19 @@ class Learning:
 
     Attributes:
         source: the name of the scenario file, for error messages.
-        dataset: the name of the dataset.
+        data_table: which examples are used.
         split: which training and test examples to use: the dataset's "own", or those of the
             "paper".
         partition: how the examples are distributed over the clients.
-        learner: builds a learner from the numbers of inputs, classes and threads.
+        learner: builds the learner.
         options: the other fields of the task.
     """
 
     source: str
-    dataset: str
+    data_table: DataTable
     split: Literal["own", "paper"]
-    partition: Partition
-    learner: Callable[[int, int, int | None], Learner]
+    partition: Partition | OwnClients
+    learner: LearnerMaker
     options: dict[str, Any]
 
     @cached_property
@@ -63,54 +53,65 @@ class Learning:
 
     def fetch(self, fetching: Fetching) -> None:
         """Load the dataset now if it may have to be downloaded; see :func:`cafe.data.load`."""
-        from cafe.data.sources import SOURCES
-
-        if self.dataset in SOURCES and "data" not in vars(self):
+        if self.data_table.may_be_fetched and "data" not in vars(self):
             vars(self)["data"] = self._load(fetching)
 
     def _load(self, fetching: Fetching) -> Dataset:
-        from cafe.data import load
-
-        with TableLocation(self.source, "task").inside("dataset").add_to_errors():
-            found = load(self.dataset, fetching=fetching)
-        return found.paper_split() if self.split == "paper" else found
+        found = self.data_table.load(TableLocation(self.source, "task"), fetching)
+        return found.paper_split() if self.split == "paper" and not found.held_out else found
 
     def share(self, other: Learning) -> None:
         """Use the examples that another object has loaded, if they are the same."""
-        if (self.dataset, self.split) == (other.dataset, other.split):
+        if (self.data_table, self.split) == (other.data_table, other.split):
             vars(self)["data"] = other.data
+
+    @cached_property
+    def identity(self) -> dict[str, dict[str, dict[str, str]]]:
+        """Hashes of what the tables only name: the user's data, and the user's code."""
+        sums = {"task": self.data_table.sums(), "learner": self.learner.code}
+        return {table: {"sha256": each} for table, each in sums.items() if each}
 
     def task(self, clients: int, seed: int, threads: int | None = None) -> Task:
         """The task for a seed, which determines the examples of each client."""
+        from cafe.data.own_clients import OwnClients
         from cafe.task import Task
 
         train = self.data.train
         with TableLocation(self.source, "task").inside("partition").add_to_errors():
-            shards = self.partition(train.y, clients, Stream(seed, "partition").at(0))
-        learner = self.learner(prod(train.x.shape[1:]), train.classes, threads)
+            rng, partition = Stream(seed, "partition").at(0), self.partition
+            if isinstance(partition, OwnClients):
+                shards = partition(self.data.holders, clients, rng)
+            else:
+                shards = partition(train.y, clients, rng)
+        learner = self.learner.build(prod(train.x.shape[1:]), train.classes, threads)
+        if hasattr(learner, "check"):
+            with TableLocation(self.source, "learner").add_to_errors():
+                learner.check(train)
         return Task(train, shards, learner, self.data.test, **self.options)
 
 
 def learning_from_tables(task: Table, learner: Table, location: TableLocation) -> Learning:
     """What the two tables describe; ``location`` is that of the document."""
-    from cafe.data import DATASETS, PARTITIONS, Examples, Shards
+    from cafe.data import PARTITIONS, Examples, Shards
+    from cafe.data.own_clients import OwnClients
     from cafe.task import Task
 
     here = location.inside("task")
     given = read_arguments(_task_shape(), task, here)
-    dataset = look_up_name("dataset", {name: name for name in DATASETS}, given, here)
-    partition = _call(PARTITIONS, given["partition"], here.inside("partition"))
-    options = {k: v for k, v in given.items() if k not in ("dataset", "split", "partition")}
+    data = data_from_table(given, here)
+    known = {**PARTITIONS, "own": OwnClients}
+    partition = _call(known, given["partition"], here.inside("partition"))
+    options = {k: v for k, v in given.items() if k not in {*DATA_KEYS, "split", "partition"}}
     if isinstance(options.get("rate"), dict):
         options["rate"] = _falling_rate(options["rate"], here.inside("rate"))
     if "server" in options:
         options["server"] = _call(_servers(), options["server"], here.inside("server"))
-    maker = _learner(learner, location.inside("learner"))
+    maker = learner_from_table(learner, location.inside("learner"))
     with here.add_to_errors():  # check the options early, with the smallest possible task
         one = Examples(np.zeros((1, 1)), np.zeros(1))
-        Task(one, Shards.of([np.array([0])]), maker(1, 2, 1), **options)
+        Task(one, Shards.of([np.array([0])]), maker.build(1, 2, 1), **options)
     split = given.get("split", "own")
-    return Learning(f"{location.where}", dataset, split, partition, maker, options)
+    return Learning(f"{location.where}", data, split, partition, maker, options)
 
 
 def _task_shape() -> Shape:
@@ -118,7 +119,7 @@ def _task_shape() -> Shape:
     from cafe.task import Task
 
     return {
-        "dataset": (str, REQUIRED),
+        **dict.fromkeys(DATA_KEYS, (str, None)),
         "split": (Literal["own", "paper"], None),
         "partition": (str | Table, REQUIRED),
         **shape_of(Task),
@@ -148,22 +149,3 @@ def _servers() -> dict[str, type[Any]]:
 
     classes = (found for found in vars(server_optimisers).values() if isinstance(found, type))
     return {found.__name__.lower(): found for found in classes if is_dataclass(found)}
-
-
-def _learner(table: Table, location: TableLocation) -> Callable[[int, int, int | None], Learner]:
-    """A function that builds the learner from the numbers of inputs, classes and threads."""
-    module, name, implied = look_up_name("name", _LEARNERS, table, location)
-    learner: Callable[..., Learner] = getattr(import_module(module), name)
-    shape = shape_of(learner, {*_FROM_EXAMPLES, _THREADS, *implied})
-    rest = {key: value for key, value in table.items() if key != "name"}
-    given = implied | read_arguments(shape, rest, location, ("name",))
-    with location.add_to_errors():  # check the options early, with the smallest possible learner
-        learner(inputs=1, classes=2, **given)
-    return partial(_build_learner, learner, given)
-
-
-def _build_learner(
-    learner: Callable[..., Learner], given: Table, inputs: int, classes: int, threads: int | None
-) -> Learner:
-    own = {_THREADS: threads} if _THREADS in signature(learner).parameters else {}
-    return learner(inputs=inputs, classes=classes, **given, **own)

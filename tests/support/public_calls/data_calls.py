@@ -11,8 +11,10 @@ from cafe.learn.schedules import LearningRate
 from cafe.learn.server_optimisers import Adam, Momentum
 from tests.support.public_calls.samples import (
     LABELS,
+    PATH,
     entry,
     examples,
+    folder,
     given,
     rng,
     shards,
@@ -84,6 +86,8 @@ ENTRIES = [
         {"name": NOTHING, "folder": maybe(TEXT), "fetching": NOTHING},
         given(name="digits"),
     ),
+    entry(data.load_npz, {"path": PATH}, lambda: {"path": folder() / "data.npz"}),
+    entry(data.load_images, {"folder": PATH}, lambda: {"folder": folder() / "images"}),
     # Learners.
     entry(
         Logistic,

@@ -15,6 +15,7 @@ import cafe
 from cafe import data, policies, results, theory
 from cafe.data import Examples, Shards
 from cafe.learn.linear import Logistic
+from tests.support.image_files import write_images
 from tests.support.wrong_calls import (
     NOTHING,
     Entry,
@@ -49,6 +50,8 @@ def folder() -> Path:
         ("trace.csv", TRACE),
     ):
         (made / name).write_text(text)
+    np.savez(made / "data.npz", x_train=np.zeros((12, 2)), y_train=np.arange(12) % 2)
+    write_images(made / "images", cat=3, dog=3)
     return made
 
 

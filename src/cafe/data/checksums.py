@@ -1,0 +1,32 @@
+"""SHA-256 sums of data, so that a run is not resumed with other examples."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from cafe.data.image_folder import image_files
+from cafe.errors import FileError
+from cafe.files import explain_os_error
+
+
+def content_sum(path: Path) -> str:
+    """The SHA-256 of a file, or of the names and contents of all images in a folder."""
+    if not os.path.isdir(path):
+        return _file_sum(path)
+    whole = hashlib.sha256()
+    for part in image_files(path).values():
+        for images in part.values():
+            for image in images:
+                name = image.relative_to(path).as_posix()
+                whole.update(f"{name}\0{_file_sum(image)}\n".encode())
+    return whole.hexdigest()
+
+
+def _file_sum(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise FileError(path, f"the file cannot be read: {explain_os_error(error)}.") from None

@@ -14,8 +14,8 @@ from cafe.flower.patience import protect, tolerated_errors
 from cafe.flower.retry import Retry
 
 GRACE = 5.0  # seconds that a message is kept after its deadline, for replies just before it
-# Messages that are pushed at once. Flower announces them all, and then uploads their contents one by
-# one; meanwhile every client that has seen its message asks for the content again and again.
+# Messages that are pushed at once. Flower announces them all, and then uploads their contents one
+# by one; meanwhile every client that has seen its message asks for the content again and again.
 BATCH = 10
 LIFETIME = 12 * 3600.0  # seconds that a message is kept if it has no deadline
 

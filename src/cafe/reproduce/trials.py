@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cafe.engine import simulate
 from cafe.learn.threads import cores
 from cafe.reproduce.rows import Row
+from cafe.results.worker_processes import run_in_processes
 from cafe.rounds import History
 from cafe.scenario import Scenario, scenario_from_text
 from cafe.scenario.task_tables import Learning
@@ -175,20 +176,16 @@ def _measure_trial(measure: Measure, trial: Trial) -> list[Row]:
 
 def run_parallel(functions: Sequence[RunFunction], progress: TrialProgress) -> list[Row]:
     """The rows of all functions, in their order; as many processes as cores call them."""
-    from joblib import Parallel, delayed
-
     progress(0, len(functions))
-    calls = (delayed(_numbered)(number, run) for number, run in enumerate(functions))
-    workers = min(cores(), len(functions))
     rows: dict[int, list[Row]] = {}
-    for number, some in Parallel(n_jobs=workers, return_as="generator_unordered")(calls):
+    for number, some in run_in_processes(_call, functions, min(cores(), len(functions))):
         rows[number] = some
         progress(len(rows), len(functions))
     return [row for number in range(len(functions)) for row in rows[number]]
 
 
-def _numbered(number: int, run: RunFunction) -> tuple[int, list[Row]]:
-    return number, run()
+def _call(run: RunFunction) -> list[Row]:
+    return run()
 
 
 def run_in_turn(functions: Sequence[RunFunction], progress: TrialProgress) -> list[Row]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -23,6 +20,7 @@ from cafe.errors import (
 from cafe.learn.threads import cores
 from cafe.results.execution import check_free, check_run_arguments, execute
 from cafe.results.loading import Result, load
+from cafe.results.worker_processes import run_in_processes
 from cafe.scenario import Scenario, scenario_from_text
 
 
@@ -139,11 +137,14 @@ def sweep(
         threads=max(cores() // workers, 1),
         say=say,
     )
+    # Workers are reused by later sweeps, and may have another working folder.
+    placed = [replace(run, folder=run.folder.absolute()) for run in runs]
     failed, done = {}, 0
     try:
-        for done, (run, sentence) in enumerate(_each(one, runs, workers), 1):
+        calls = run_in_processes(one, runs if workers == 1 else placed, workers)
+        for done, (index, sentence) in enumerate(calls, 1):
             if sentence is not None:
-                failed[run] = sentence
+                failed[runs[index]] = sentence
             if progress is not None:
                 progress(done)
     except BrokenExecutor:
@@ -177,53 +178,12 @@ def _scenario(text: _ScenarioText) -> Scenario:
     return replace(scenario, names_by_label=dict(text.named))
 
 
-def _one(text: _ScenarioText, run: PlannedRun, **options: Any) -> tuple[PlannedRun, str | None]:
+def _one(text: _ScenarioText, run: PlannedRun, **options: Any) -> str | None:
     """Execute a run, and return its error as text, if any: not all errors can be pickled."""
     try:
         execute(_scenario(text), run.label, run.seed, run.folder, **options)
     except CafeError as error:
-        return run, f"{error}"
+        return f"{error}"
     except MemoryError as error:
-        return run, memory_error_message(error)
-    return run, None
-
-
-def _run_in_worker(
-    one: Callable[[PlannedRun], tuple[PlannedRun, str | None]], parent: int, run: PlannedRun
-) -> tuple[PlannedRun, str | None]:
-    """Execute a run in a worker process, which ends when its parent ends."""
-    _end_with(parent)
-    return one(run)
-
-
-@lru_cache(maxsize=1)
-def _end_with(parent: int) -> None:
-    """End this process soon after its parent ends, even if the parent is killed.
-
-    Otherwise it would keep the run's folder locked, and the run could not be resumed.
-    """
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.2)
-        os._exit(1)  # like a kill, which a run survives at any time
-
-    if os.getppid() == parent:
-        threading.Thread(target=watch, name="cafe-watch", daemon=True).start()
-
-
-def _each(
-    one: Callable[[PlannedRun], tuple[PlannedRun, str | None]],
-    runs: Sequence[PlannedRun],
-    workers: int,
-) -> Iterator[tuple[PlannedRun, str | None]]:
-    """Execute the runs, and yield each when it is done."""
-    if workers == 1:
-        yield from map(one, runs)
-        return
-    from joblib import Parallel, delayed
-
-    # Workers are reused by later sweeps, and may have another working folder.
-    call = delayed(partial(_run_in_worker, one, os.getpid()))
-    calls = (call(replace(run, folder=run.folder.absolute())) for run in runs)
-    yield from Parallel(n_jobs=workers, return_as="generator_unordered")(calls)
+        return memory_error_message(error)
+    return None

@@ -1,0 +1,68 @@
+"""Calls of a function in several processes of this machine, which end when this process ends."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import TypeVar
+
+Job = TypeVar("Job")
+Done = TypeVar("Done")
+
+
+def run_in_processes(
+    work: Callable[[Job], Done], jobs: Sequence[Job], workers: int
+) -> Iterator[tuple[int, Done]]:
+    """Call a function for each job, and yield the job's index and the result when it is done.
+
+    With one worker, the calls are made in this process.
+
+    Args:
+        work: the function; it and the jobs are sent to other processes, so they must be picklable.
+        jobs: the arguments of the calls.
+        workers: the number of processes.
+
+    Raises:
+        BrokenExecutor: if a process was killed. All calls that have not been yielded are lost.
+
+    Example:
+        >>> from cafe.results.worker_processes import run_in_processes
+        >>> dict(run_in_processes(abs, [-3, 4], workers=1))
+        {0: 3, 1: 4}
+    """
+    if workers == 1:
+        yield from ((index, work(job)) for index, job in enumerate(jobs))
+        return
+    from joblib import Parallel, delayed
+
+    call = delayed(partial(_run_in_worker, work, os.getpid()))
+    calls = (call(index, job) for index, job in enumerate(jobs))
+    # A batch of several calls would return its results only when all of them are done.
+    yield from Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")(calls)
+
+
+def _run_in_worker(
+    work: Callable[[Job], Done], parent: int, index: int, job: Job
+) -> tuple[int, Done]:
+    """Make one call in a worker process, which ends when its parent ends."""
+    _end_with(parent)
+    return index, work(job)
+
+
+@lru_cache(maxsize=1)
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent ends, even if the parent is killed.
+
+    Otherwise it would keep the run's folder locked, and the run could not be resumed.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.2)
+        os._exit(1)  # like a kill, which a run survives at any time
+
+    if os.getppid() == parent:
+        threading.Thread(target=watch, name="cafe-watch", daemon=True).start()

@@ -19,6 +19,7 @@ ORDER = [
     "frontier",
     "simulate",
     "compare",
+    "sweep",
     "report",
     "policies",
     "federate",

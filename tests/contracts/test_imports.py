@@ -36,7 +36,7 @@ LAYERS = (
     {"testing"},
     {"flower"},
     {"report"},
-    {"reproduce", "demo"},
+    {"reproduce", "demo", "sweep"},
     {"console"},
     {"cli"},
     {"__main__"},

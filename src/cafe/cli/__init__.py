@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from cafe._version import __version__
-from cafe.cli import federating, help_pages, planning, reproducing, running
+from cafe.cli import federating, help_pages, planning, reproducing, running, sweeping
 from cafe.console import say
 from cafe.errors import CafeError, memory_error_message
 from cafe.files import explain_os_error
@@ -53,6 +53,7 @@ SUMMARIES: dict[Callable[..., None], str] = {  # in the order of the workflow
     planning.frontier: "List the choices that no other choice beats in every cost.",
     running.simulate: "Simulate a scenario in virtual time, and train its model.",
     running.compare: "Simulate several policies with the same seeds.",
+    sweeping.sweep: "Search the values of a scenario, on all cores or a Dask cluster.",
     running.report: "Write an HTML page about runs on disk.",
     running.policies: "List the policies and their parameters.",
     reproducing.reproduce: "Repeat the paper's experiments, and check its claims.",

@@ -43,6 +43,12 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("Three policies with the same five seeds:",
          "scenario.toml --policies mcu,awu,agu --seeds 5"),
     ),
+    "sweep": (
+        ("Run all cells of a sweep on all cores:", "sweep.toml"),
+        ("Run what is missing, and draw the measure:", "sweep.toml --resume --plot sweep.svg"),
+        ("On a Dask cluster that runs already:", "sweep.toml --dask tcp://127.0.0.1:8786"),
+        ("Let Optuna choose the values:", "search.toml --sampler optuna"),
+    ),
     "report": (
         ("A page about the runs in a folder:", "results --output report.html"),
     ),

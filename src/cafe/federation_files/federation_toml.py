@@ -18,12 +18,16 @@ def read_document(path: str | Path, text: str, needed: tuple[str, ...]) -> Table
     A table that is unknown, or that is ``needed`` and missing, is an error. With ``[controller]``,
     which chooses policies, ``[policy]`` may be missing.
     """
-    found = parse_toml(path, text)
-    without = {"policy"} if "controller" in found else set()
+    return check_document(path, parse_toml(path, text), needed)
+
+
+def check_document(path: str | Path, tables: Table, needed: tuple[str, ...]) -> Table:
+    """A copy of the tables of a file, checked as in :func:`read_document`."""
+    without = {"policy"} if "controller" in tables else set()
     shape: Shape = {
         name: (Table, REQUIRED if name in {*needed} - without else None) for name in DOCUMENT_TABLES
     }
-    return validate_table(shape, found, TableLocation(path))
+    return validate_table(shape, tables, TableLocation(path))
 
 
 def load_toml(path: Path, text: str) -> Federation:

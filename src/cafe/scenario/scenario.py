@@ -13,7 +13,7 @@ from cafe.controllers import Controller, identity_of
 from cafe.errors import InputError, check_path, check_type, check_whole, did_you_mean
 from cafe.federation import Federation
 from cafe.federation_files.federation_table import csv_path, federation_from_table
-from cafe.federation_files.federation_toml import read_document
+from cafe.federation_files.federation_toml import check_document
 from cafe.files import read_text
 from cafe.randomness import check_seed
 from cafe.rounds.policy import Policy
@@ -26,7 +26,7 @@ from cafe.scenario.policy_tables import (
     registered_names,
 )
 from cafe.scenario.task_tables import Learning, learning_from_tables
-from cafe.toml_tables.reading import TableLocation
+from cafe.toml_tables.reading import TableLocation, parse_toml
 from cafe.toml_tables.shapes import Table
 from cafe.toml_tables.signatures import read_arguments, shape_of, shape_of_call
 
@@ -271,7 +271,20 @@ def scenario_from_text(path: str | Path, text: str) -> Scenario:
     """
     path = check_path("path", path)
     check_type("text", text, str, "the text of a scenario file")
-    return _scenario(path, text, read_document(path, text, ("federation", "policy", "run")))
+    return scenario_from_tables(path, text, parse_toml(path, text))
+
+
+def scenario_from_tables(path: str | Path, text: str, tables: Table) -> Scenario:
+    """Read a scenario from tables, such as those of a file that also has other tables.
+
+    Args:
+        path: the path of the file, for error messages; files that the tables name are relative to
+            it.
+        text: the text of the file.
+        tables: the tables of the scenario, as TOML gives them.
+    """
+    path = check_path("path", path)
+    return _scenario(path, text, check_document(path, tables, ("federation", "policy", "run")))
 
 
 def _scenario(path: Path, text: str, tables: Table) -> Scenario:

@@ -24,6 +24,7 @@ _WORDS: dict[Any, str] = {
     str: "text in quotes",
     list[int]: "a list of whole numbers",
     list[float]: "a list of numbers",
+    list[str]: "a list of texts in quotes",
     list[Table]: "a list of tables",
     Table: "a table",
 }
@@ -34,6 +35,7 @@ _VALUES: dict[Any, str] = {
     str: '"text"',
     list[int]: "[10, 20]",
     list[float]: "[1.0, 2.5]",
+    list[str]: '["one", "two"]',
 }
 _EXAMPLES = {
     "components": 'components = [{ family = "constant", value = 1.0 }]',
@@ -44,6 +46,7 @@ _EXAMPLES = {
     "kind": 'kind = "day-night"',
     "latency": 'latency = { family = "exponential", rate = 1.0 }',
     "name": 'name = "mcu"',
+    "policies": 'policies = ["mcu", "awu"]',
     "partition": 'partition = { name = "classes", each = 3 }',
     "presence": 'presence = { kind = "day-night", share = 0.5 }',
     "preset": 'preset = "phones"',

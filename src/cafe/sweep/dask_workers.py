@@ -1,0 +1,130 @@
+"""Cells on Dask workers: those of an existing cluster, or new processes of this machine."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cafe.errors import InputError, check_whole
+from cafe.sweep.backends import CellWork, RunCells
+from cafe.sweep.sweep_cell import CellResult, SweepCell
+
+RETRIES = 3  # how often a cell runs again after its worker was killed
+SECONDS = 10  # how long the scheduler may take to answer
+LOST = "What was finished is stored: repeat the command with --resume."
+
+
+@dataclass(frozen=True)
+class DaskCluster:
+    """The workers of a Dask cluster that runs already.
+
+    Attributes:
+        address: the address of its scheduler, such as ``tcp://127.0.0.1:8786``.
+    """
+
+    address: str
+
+    @contextmanager
+    def open(self) -> Iterator[RunCells]:
+        """A function that runs cells, and yields each result when it is known."""
+        distributed = _import_distributed()
+        with ExitStack() as stack:
+            yield _Cells(_connect(distributed, self.address, self.address, stack), self.address).run
+
+
+@dataclass(frozen=True)
+class LocalDask:
+    """A Dask cluster of this machine, started for the sweep: processes that talk over TCP.
+
+    Attributes:
+        workers: the number of worker processes.
+    """
+
+    workers: int
+
+    def __post_init__(self) -> None:
+        check_whole("dask_local", self.workers)
+
+    @contextmanager
+    def open(self) -> Iterator[RunCells]:
+        """A function that runs cells, and yields each result when it is known."""
+        distributed = _import_distributed()
+        with ExitStack() as stack:
+            cluster = stack.enter_context(
+                distributed.LocalCluster(
+                    n_workers=self.workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    protocol="tcp://",
+                    host="127.0.0.1",
+                    dashboard_address=None,
+                    memory_limit=0,  # a limit would kill workers that the machine has room for
+                    silence_logs=logging.CRITICAL,
+                )
+            )
+            address = cluster.scheduler_address
+            yield _Cells(_connect(distributed, cluster, address, stack), address).run
+
+
+class _Cells:
+    """Sends cells to a scheduler."""
+
+    def __init__(self, client: Any, address: str) -> None:
+        self._client, self._address = client, address
+
+    def run(self, work: CellWork, cells: Sequence[SweepCell]) -> Iterator[CellResult | str]:
+        import distributed
+        from distributed.client import FutureCancelledError, FuturesCancelledError
+
+        ended = (FutureCancelledError, FuturesCancelledError, OSError, TimeoutError)
+        try:
+            waiting = {
+                self._client.submit(work, cell, pure=False, retries=RETRIES): cell for cell in cells
+            }
+            for future in distributed.as_completed([*waiting]):
+                del waiting[future]
+                try:
+                    yield future.result()
+                except distributed.KilledWorker:
+                    yield f"The workers of this cell were killed {RETRIES + 1} times."
+                future.release()
+        except ended:
+            raise InputError(
+                f"The connection to the Dask scheduler at {self._address} is lost. {LOST} Check "
+                "first whether the scheduler runs."
+            ) from None
+
+
+def _connect(distributed: Any, to: Any, address: str, stack: ExitStack) -> Any:
+    """A client of the scheduler, which has a worker."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # errors are sentences here
+    try:
+        client = distributed.Client(to, timeout=SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"There is no Dask scheduler at {address}: {error}. Start one (dask scheduler), or "
+            "check the address, such as tcp://127.0.0.1:8786."
+        ) from None
+    stack.enter_context(client)
+    try:
+        client.wait_for_workers(1, timeout=SECONDS)
+    except TimeoutError:
+        raise InputError(
+            f"The Dask scheduler at {address} has no workers after {SECONDS} s. Start some: dask "
+            f"worker {address} --nthreads 1."
+        ) from None
+    return client
+
+
+def _import_distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise InputError(
+            "Dask is not installed. Run: pip install 'cafe-fl[sweep]', or use the cores of this "
+            "machine (--jobs)."
+        ) from None
+    return distributed

@@ -77,6 +77,11 @@ def axes_from_table(table: Table, location: TableLocation) -> list[Axis]:
     ``policy.quorum = [1, 2]`` are the same.
     """
     axes = [*_find(table, "", location)]
+    if not axes:
+        raise location.error(
+            f"{location.key} must have at least one key of the scenario, such as policy.quorum = "
+            "[5, 10]. Got none: to run only policies and seeds, use cafe compare."
+        )
     keys = [axis.key for axis in axes]
     repeated = next((key for key in keys if keys.count(key) > 1), None)
     if repeated is not None:

@@ -46,25 +46,23 @@ class LocalProcesses:
         return nullcontext(self._run)
 
     def _run(self, work: CellWork, cells: Sequence[SweepCell]) -> Iterator[CellResult | str]:
-        left, in_vain = [*cells], 0
+        workers, left, in_vain, careful = self.jobs or cores(), [*cells], 0, False
         while left:
-            workers = min(self.jobs or cores(), len(cells))
-            done = set[int]()
+            # After a kill, only as many cells as workers run, so that most others get done.
+            now = left[:workers] if careful else left
+            done, careful = set[int](), False
             try:
-                for index, result in run_in_processes(work, left, workers):
+                for index, result in run_in_processes(work, now, workers):
                     done.add(index)
                     yield result
-                return
             except BrokenExecutor:
-                in_vain = 0 if done else in_vain + 1
-            left = [cell for index, cell in enumerate(left) if index not in done]
+                in_vain, careful = (0 if done else in_vain + 1), True
+            left = left[len(now) :] + [cell for i, cell in enumerate(now) if i not in done]
             if in_vain > RESTARTS:
                 raise InputError(
                     f"Workers were killed {in_vain} times in a row, possibly because memory ran "
                     f"out. {len(left)} cells are not done. Continue them (--resume), with fewer "
                     "at a time if memory ran out (--jobs)."
                 )
-            # One of the first cells may have caused it: the others run before them.
-            left = left[workers:] + left[:workers]
-            if self.say is not None:
+            if careful and self.say is not None:
                 self.say("A worker was killed. Its cells run again.")

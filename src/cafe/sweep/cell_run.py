@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+from cafe._version import __version__
 from cafe.engine import simulate
-from cafe.errors import CafeError, memory_error_message
+from cafe.errors import CafeError, InputError, memory_error_message
 from cafe.learn.threads import one_blas_thread
 from cafe.scenario import Scenario
 from cafe.sweep.measures import measure_run
@@ -26,6 +27,11 @@ def run_cell(source: SweepText, cell: SweepCell) -> CellResult | str:
     An error of CAFe is the result of a cell. An error of the sweep itself, such as a missing file,
     is raised. Too little memory depends on the machine: then a sentence is returned.
     """
+    if source.version != __version__:
+        raise InputError(
+            f"Every worker must have CAFe {source.version}, so that all cells are comparable. Got "
+            f"a worker with {__version__}: install the same version there."
+        )
     sweep = sweep_from_source(source)
     if sweep.scenario.learning is not None:
         _ = sweep.scenario.learning.data  # raises here if it is missing: no fault of the cell

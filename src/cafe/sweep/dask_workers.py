@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from cafe._version import __version__
 from cafe.errors import InputError, check_whole
 from cafe.sweep.backends import CellWork, RunCells
 from cafe.sweep.sweep_cell import CellResult, SweepCell
@@ -84,12 +85,17 @@ class _Cells:
             waiting = {
                 self._client.submit(work, cell, pure=False, retries=RETRIES): cell for cell in cells
             }
-            for future in distributed.as_completed([*waiting]):
+            for future in distributed.as_completed([*waiting], loop=self._client.loop):
                 del waiting[future]
                 try:
                     yield future.result()
                 except distributed.KilledWorker:
-                    yield f"The workers of this cell were killed {RETRIES + 1} times."
+                    yield "Workers were killed again and again, possibly because memory ran out."
+                except ImportError as error:
+                    raise InputError(
+                        f"A Dask worker cannot run cells: {error}. Install CAFe {__version__} "
+                        f"where the workers of {self._address} run."
+                    ) from None
                 future.release()
         except ended:
             raise InputError(
@@ -100,7 +106,7 @@ class _Cells:
 
 def _connect(distributed: Any, to: Any, address: str, stack: ExitStack) -> Any:
     """A client of the scheduler, which has a worker."""
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # errors are sentences here
+    _silence_logs()
     try:
         client = distributed.Client(to, timeout=SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -117,6 +123,13 @@ def _connect(distributed: Any, to: Any, address: str, stack: ExitStack) -> Any:
             f"worker {address} --nthreads 1."
         ) from None
     return client
+
+
+def _silence_logs() -> None:
+    """Silence the logs of Dask in this process, where errors are sentences of CAFe."""
+    for name in [*logging.root.manager.loggerDict]:
+        if name.partition(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _import_distributed() -> Any:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from cafe._version import __version__
 from cafe.errors import InputError, check_choice, check_path, check_whole
 from cafe.federation_files.federation_toml import DOCUMENT_TABLES
 from cafe.files import read_text
@@ -48,12 +49,14 @@ class SweepText(NamedTuple):
         text: its text.
         scenario_text: the text of the scenario's file; None if it is the same file.
         sampler: the sampler that was chosen instead of the file's.
+        version: the version of CAFe that workers must have.
     """
 
     path: Path
     text: str
     scenario_text: str | None = None
     sampler: str | None = None
+    version: str = __version__
 
 
 @dataclass(frozen=True, eq=False)

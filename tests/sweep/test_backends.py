@@ -1,0 +1,35 @@
+"""Processes of this machine: the cells of killed workers run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cafe.errors import InputError
+from cafe.sweep import LocalProcesses, load_sweep, run_sweep
+from tests.support.sweep_policies import write_sweep
+
+
+def test_wrong_numbers_of_jobs() -> None:
+    with pytest.raises(InputError, match="jobs must be a whole number from 1 up. Got 0"):
+        LocalProcesses(jobs=0)
+
+
+@pytest.mark.slow
+def test_cells_of_a_killed_worker_run_again(tmp_path: Path) -> None:
+    sweep, said = load_sweep(write_sweep(tmp_path, "kills_once")), list[str]()
+    result = run_sweep(sweep, tmp_path / "out", backend=LocalProcesses(2, said.append))
+    assert (tmp_path / "killed").exists()
+    assert said == ["A worker was killed. Its cells run again."]
+    alone = run_sweep(sweep, tmp_path / "alone", backend=LocalProcesses(1))
+    assert result.table.read_bytes() == alone.table.read_bytes()
+    assert not result.failed
+
+
+@pytest.mark.slow
+def test_a_cell_that_always_kills_its_worker_ends_the_sweep(tmp_path: Path) -> None:
+    sweep = load_sweep(write_sweep(tmp_path, "kills_always"))
+    with pytest.raises(InputError, match=r"killed 4 times in a row.* 2 cells are not done. Contin"):
+        run_sweep(sweep, tmp_path / "out", backend=LocalProcesses(2))
+    assert len([*(tmp_path / "out" / "cells").iterdir()]) == 6, "all others are done"

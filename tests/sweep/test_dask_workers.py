@@ -1,0 +1,128 @@
+"""Dask workers: killed workers, a dead scheduler, and errors as sentences."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from cafe.errors import InputError
+from cafe.sweep import DaskCluster, LocalDask, LocalProcesses, load_sweep, run_sweep
+from tests.support.sweep_policies import write_sweep
+
+pytestmark = pytest.mark.slow
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    began = time.monotonic()
+    while not true():
+        assert time.monotonic() - began < 120
+        time.sleep(0.05)
+
+
+def test_missing_dask_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    sweep = load_sweep(write_sweep(tmp_path, "waits"))
+    for backend in (LocalDask(1), DaskCluster("tcp://127.0.0.1:1")):
+        with pytest.raises(
+            InputError, match=r"Dask is not installed. Run: pip install 'cafe-fl\[s"
+        ):
+            run_sweep(sweep, tmp_path / "out", backend=backend, resume=True)
+
+
+def test_wrong_number_of_workers() -> None:
+    with pytest.raises(InputError, match="dask_local must be a whole number from 1 up. Got 0"):
+        LocalDask(0)
+
+
+def test_cells_of_a_killed_worker_run_again(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    sweep = load_sweep(write_sweep(tmp_path, "kills_once"))
+    result = run_sweep(sweep, tmp_path / "out", backend=LocalDask(2))
+    assert (tmp_path / "killed").exists()
+    alone = run_sweep(sweep, tmp_path / "alone", backend=LocalProcesses(1))
+    assert result.table.read_bytes() == alone.table.read_bytes()
+
+
+def test_a_cell_that_always_kills_its_worker_is_reported(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    sweep = load_sweep(write_sweep(tmp_path, "kills_always"))
+    with pytest.raises(InputError, match=r"of 8 cells are not done. Workers were killed again and"):
+        run_sweep(sweep, tmp_path / "out", backend=LocalDask(1))
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Start Dask's programs, and kill them and their children at the end."""
+    pytest.importorskip("distributed")
+    processes = list[subprocess.Popen[bytes]]()
+
+    def started(*words: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "dask", *words, "--scheduler-file", f"{tmp_path}/s.json"]
+        with (tmp_path / f"log-{len(processes)}").open("wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        processes.append(process)
+        return process
+
+    yield started
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def address(folder: Path) -> str:
+    import json
+
+    wait_until((folder / "s.json").exists)
+    return str(json.loads((folder / "s.json").read_text())["address"])
+
+
+def test_finished_cells_survive_a_dead_scheduler(
+    tmp_path: Path, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    scheduler = start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    at = address(tmp_path)
+    start("worker", "--nthreads", "1", "--nworkers", "3", "--no-dashboard")
+    path = write_sweep(tmp_path, "waits")
+    (tmp_path / "wait").touch()
+    # A process of its own, because the policy waits in every process until the file go exists.
+    command = [sys.executable, "-m", "cafe", "sweep", str(path), "--output", f"{tmp_path}/out"]
+    # One of the three workers has no cell that waits: it runs all others.
+    with subprocess.Popen([*command, "--dask", at], stderr=subprocess.PIPE, text=True) as sweeping:
+        wait_until(lambda: len([*(tmp_path / "out" / "cells").glob("*.json")]) == 6)
+        scheduler.kill()
+        _, said = sweeping.communicate(timeout=300)
+    assert sweeping.returncode == 2
+    assert said.startswith(f"Error: The connection to the Dask scheduler at {at} is lost. What was")
+    assert "Traceback" not in said
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "cells").iterdir()}
+    assert len(before) == 6
+    (tmp_path / "go").touch()
+    result = run_sweep(load_sweep(path), tmp_path / "out", backend=LocalProcesses(1), resume=True)
+    assert len(result.cells) == 8
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_no_scheduler_and_no_workers(
+    tmp_path: Path,
+    start: Callable[..., subprocess.Popen[bytes]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cafe.sweep.dask_workers.SECONDS", 2)
+    sweep = load_sweep(write_sweep(tmp_path, "kills_once"))
+    for wrong in ("tcp://127.0.0.1:1", "nonsense://x"):
+        with pytest.raises(
+            InputError, match=f"There is no Dask scheduler at {wrong}: .* Start one"
+        ):
+            run_sweep(sweep, tmp_path / "out", backend=DaskCluster(wrong), resume=True)
+    start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    with pytest.raises(InputError, match="has no workers after 2 s. Start some: dask worker tcp"):
+        run_sweep(sweep, tmp_path / "out", backend=DaskCluster(address(tmp_path)), resume=True)

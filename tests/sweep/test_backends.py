@@ -12,7 +12,7 @@ from tests.support.sweep_policies import write_sweep
 
 
 def test_wrong_numbers_of_jobs() -> None:
-    with pytest.raises(InputError, match="jobs must be a whole number from 1 up. Got 0"):
+    with pytest.raises(InputError, match=r"jobs must be a whole number from 1 up. Got 0"):
         LocalProcesses(jobs=0)
 
 

@@ -48,7 +48,7 @@ def test_files_are_strict_json(store: CellStore) -> None:
 def test_damaged_cells_are_named(store: CellStore) -> None:
     path = Path("out/cells/000003-mcu-seed-7.json")
     path.write_text("{")
-    with pytest.raises(FileError, match="seed-7.json: .* damaged. Remove it and resume"):
+    with pytest.raises(FileError, match=r"seed-7.json: .* damaged. Remove it and resume"):
         store.read(CELL)
     other = SweepCell(3, {"policy.quorum": 6}, "mcu", 7)
     store.write(CellResult(other, {}))
@@ -83,7 +83,7 @@ def test_a_changed_file_is_refused(
 
 def test_a_changed_scenario_is_refused(lab: Lab, store: CellStore) -> None:
     (lab.folder / "small.toml").write_text(SCENARIO.replace("rounds = 20", "rounds = 30"))
-    with pytest.raises(FileError, match="run.rounds was 20 and is 30"):
+    with pytest.raises(FileError, match=r"run.rounds was 20 and is 30"):
         store.begin(lab.sweep(), resume=True, overwrite=False)
 
 
@@ -103,5 +103,5 @@ def test_files_of_others_are_not_overwritten(lab: Lab) -> None:
 
 def test_a_damaged_description_is_named(lab: Lab, store: CellStore) -> None:
     (lab.folder / "out" / "sweep.json").write_text("[]")
-    with pytest.raises(FileError, match="sweep.json: the file must describe a sweep"):
+    with pytest.raises(FileError, match=r"sweep.json: the file must describe a sweep"):
         store.begin(lab.sweep(), resume=True, overwrite=False)

@@ -38,7 +38,7 @@ def test_missing_dask_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_wrong_number_of_workers() -> None:
-    with pytest.raises(InputError, match="dask_local must be a whole number from 1 up. Got 0"):
+    with pytest.raises(InputError, match=r"dask_local must be a whole number from 1 up. Got 0"):
         LocalDask(0)
 
 
@@ -124,5 +124,5 @@ def test_no_scheduler_and_no_workers(
         ):
             run_sweep(sweep, tmp_path / "out", backend=DaskCluster(wrong), resume=True)
     start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-    with pytest.raises(InputError, match="has no workers after 2 s. Start some: dask worker tcp"):
+    with pytest.raises(InputError, match=r"has no workers after 2 s. Start some: dask worker tcp"):
         run_sweep(sweep, tmp_path / "out", backend=DaskCluster(address(tmp_path)), resume=True)

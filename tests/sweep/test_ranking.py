@@ -17,8 +17,8 @@ from cafe.sweep.sweep_plots import measure_by_key
 from tests.sweep.conftest import Lab
 
 
-def result(point: int, seed: int, age: float, reason: str = "", **more: Any) -> CellResult:
-    values = {"policy.quorum": point, "policy.deadline": 0.5, **more}
+def result(point: int, seed: int, age: float, reason: str = "", more: Any = None) -> CellResult:
+    values = {"policy.quorum": point, "policy.deadline": 0.5, **(more or {})}
     cell = SweepCell(point, values, "mcu", seed)
     return CellResult(cell, {} if reason else {"mean_age": age}, reason)
 
@@ -63,7 +63,7 @@ def test_the_table_has_a_column_per_key(lab: Lab) -> None:
 def test_many_keys_share_a_column(lab: Lab) -> None:
     long = [f"run.some_long_key_{i}" for i in range(9)]
     keys = "\n".join(f"{key} = [1234567]" for key in long)
-    results = [result(0, seed, 1.0, **dict.fromkeys(long, 1234567)) for seed in (0, 7)]
+    results = [result(0, seed, 1.0, more=dict.fromkeys(long, 1234567)) for seed in (0, 7)]
     made = finished(lab, ("[sweep.values]", f"[sweep.values]\n{keys}"), results=results)
     found = best_settings(made)
     assert found.columns == ["policy", "values", "mean age", "seeds"]
@@ -99,7 +99,9 @@ def test_a_picture_has_a_panel_per_key(lab: Lab, values: str) -> None:
 
 
 def test_values_that_are_no_numbers_have_labels(lab: Lab) -> None:
-    results = [result(i, 0, 1.0 + i, **{"task.partition": v}) for i, v in enumerate(("iid", "x"))]
+    results = [
+        result(i, 0, 1.0 + i, more={"task.partition": v}) for i, v in enumerate(("iid", "x"))
+    ]
     change = ("policy.deadline = [0.5, 1]", 'task.partition = ["iid", "x"]')
     panel = measure_by_key(finished(lab, change, results=results)).axes[1]
     assert [text.get_text() for text in panel.get_xticklabels()] == ["iid", "x"]

@@ -22,12 +22,13 @@ RANGES = (
 def test_cells_of_a_grid(lab: Lab) -> None:
     sweep = lab.sweep()
     cells = [cell for point in grid_points(sweep) for cell in point.cells(sweep.seeds)]
+    ways = [("mcu", 0), ("mcu", 7), ("slow", 0), ("slow", 7)]
     assert [(c.point, *c.values.values(), c.label, c.seed) for c in cells] == [
-        (0, 3, 0.5, "mcu", 0), (0, 3, 0.5, "mcu", 7), (0, 3, 0.5, "slow", 0), (0, 3, 0.5, "slow", 7),
-        (1, 3, 1, "mcu", 0), (1, 3, 1, "mcu", 7), (1, 3, 1, "slow", 0), (1, 3, 1, "slow", 7),
-        (2, 5, 0.5, "mcu", 0), (2, 5, 0.5, "mcu", 7), (2, 5, 0.5, "slow", 0), (2, 5, 0.5, "slow", 7),
-        (3, 5, 1, "mcu", 0), (3, 5, 1, "mcu", 7), (3, 5, 1, "slow", 0), (3, 5, 1, "slow", 7),
-    ]  # fmt: skip
+        *((0, 3, 0.5, *way) for way in ways),
+        *((1, 3, 1, *way) for way in ways),
+        *((2, 5, 0.5, *way) for way in ways),
+        *((3, 5, 1, *way) for way in ways),
+    ]
     assert {tuple(cell.values) for cell in cells} == {("policy.quorum", "policy.deadline")}
     assert cells[3].name == "000000-slow-seed-7"
     assert len({cell.name for cell in cells}) == sweep.size == 16
@@ -70,7 +71,7 @@ def test_optuna_asks_the_same_points_again(lab: Lab) -> None:
     sweep = optuna_sweep(lab)
     first = ask_all(make_sampler(sweep))
     assert [number for number, *_ in first] == list(range(20))
-    assert {len(labels) for *_, labels in first} == {1}  # type: ignore[misc,arg-type]
+    assert {len(labels) for *_, labels in first} == {1}  # type: ignore[arg-type]
     assert ask_all(make_sampler(sweep)) == first
     assert ask_all(make_sampler(optuna_sweep(lab, ("minimise", "seed = 1\nminimise")))) != first
 

@@ -177,7 +177,7 @@ class Losing(Counting):
 
 
 def test_lost_cells_are_an_error_at_the_end(lab: Lab) -> None:
-    with pytest.raises(InputError, match="^15 of 16 cells are not done. There is not enough memo"):
+    with pytest.raises(InputError, match=r"^15 of 16 cells are not done. There is not enough memo"):
         run_sweep(lab.sweep(), "out", backend=Losing())
     assert len(contents(Path("out"))) == 1
 

@@ -78,7 +78,7 @@ def test_mistakes_are_explained(lab: Lab, mistake: str) -> None:
 
 
 def test_samples_of_a_grid_are_refused(lab: Lab) -> None:
-    with pytest.raises(FileError, match="a grid runs all values. Got samples = 5: remove it"):
+    with pytest.raises(FileError, match=r"a grid runs all values. Got samples = 5: remove it"):
         lab.sweep(("seeds", "samples = 5\nseeds"))
 
 

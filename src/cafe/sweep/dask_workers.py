@@ -77,10 +77,9 @@ class _Cells:
         self._client, self._address = client, address
 
     def run(self, work: CellWork, cells: Sequence[SweepCell]) -> Iterator[CellResult | str]:
-        import distributed
-        from distributed.client import FutureCancelledError, FuturesCancelledError
-
-        ended = (FutureCancelledError, FuturesCancelledError, OSError, TimeoutError)
+        distributed = _import_distributed()
+        cancelled = distributed.client.FutureCancelledError
+        ended = (cancelled, distributed.client.FuturesCancelledError, OSError, TimeoutError)
         try:
             waiting = {
                 self._client.submit(work, cell, pure=False, retries=RETRIES): cell for cell in cells

@@ -59,13 +59,11 @@ def format_value(value: Any) -> str:
 def _title(result: SweepResult, shown: int) -> str:
     measure, count = result.sweep.measure, len(result.ranking)
     order = "lowest" if measure.direction == "minimise" else "highest"
-    goal = f" (accuracy {format_share(measure.accuracy)})" if _has_goal(result) else ""
+    goal = ""
+    if measure.name in SPENT_FIGURES and measure.accuracy is not None:
+        goal = f" (accuracy {format_share(measure.accuracy)})"
     which = f"The best {shown} of {count:,} settings" if shown < count else "All settings"
     return f"{which}, {order} {measure.name.replace('_', ' ')} first{goal}"
-
-
-def _has_goal(result: SweepResult) -> bool:
-    return result.sweep.measure.name in SPENT_FIGURES
 
 
 def _mean(one: RankedSetting, measure: str) -> str:

@@ -193,6 +193,7 @@ def test_surface_table_is_complete() -> None:
         "presence",
         "results",
         "rounds",
+        "sweep",
         "testing",
         "theory",
     ],

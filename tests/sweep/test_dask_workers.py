@@ -32,7 +32,7 @@ def test_missing_dask_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Monkey
     sweep = load_sweep(write_sweep(tmp_path, "waits"))
     for backend in (LocalDask(1), DaskCluster("tcp://127.0.0.1:1")):
         with pytest.raises(
-            InputError, match=r"Dask is not installed. Run: pip install 'cafe-fl\[s"
+            InputError, match=r"Dask is not installed. Run: pip install distributed"
         ):
             run_sweep(sweep, tmp_path / "out", backend=backend, resume=True)
 

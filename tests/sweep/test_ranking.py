@@ -60,6 +60,14 @@ def test_the_table_has_a_column_per_key(lab: Lab) -> None:
     assert everything.rows[3] == ["mcu", "2", "0.5", "0.1", "1 of 2"]
 
 
+def test_an_accuracy_may_not_be_reached(lab: Lab) -> None:
+    never = CellResult(RESULTS[0].cell, {"time_to_accuracy": float("inf")})
+    change = ('"mean_age"', '"time_to_accuracy"\naccuracy = 0.8')
+    found = best_settings(finished(lab, change, results=[never]))
+    assert found.title == "All settings, lowest time to accuracy first (accuracy 80%)"
+    assert found.rows[0][-2:] == ["not reached", "2"]
+
+
 def test_many_keys_share_a_column(lab: Lab) -> None:
     long = [f"run.some_long_key_{i}" for i in range(9)]
     keys = "\n".join(f"{key} = [1234567]" for key in long)

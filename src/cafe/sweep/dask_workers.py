@@ -136,7 +136,7 @@ def _import_distributed() -> Any:
         import distributed
     except ImportError:
         raise InputError(
-            "Dask is not installed. Run: pip install 'cafe-fl[sweep]', or use the cores of this "
-            "machine (--jobs)."
+            "Dask is not installed. Run: pip install distributed, or use the cores of this machine "
+            "(--jobs)."
         ) from None
     return distributed

@@ -68,7 +68,7 @@ def _import_optuna() -> Any:
         import optuna
     except ImportError:
         raise InputError(
-            "The sampler optuna needs Optuna, which is not installed. Run: pip install "
-            "'cafe-fl[sweep]', or use the sampler random."
+            "The sampler optuna needs Optuna, which is not installed. Run: pip install optuna, or "
+            "use the sampler random."
         ) from None
     return optuna

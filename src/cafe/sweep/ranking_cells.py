@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any
@@ -69,8 +70,9 @@ def _title(result: SweepResult, shown: int) -> str:
 def _mean(one: RankedSetting, measure: str) -> str:
     if not one.estimate.count:
         return "failed"
-    shares = measure == "accuracy"
-    form = format_share if shares else format_estimate
+    if measure in SPENT_FIGURES and one.estimate.mean == math.inf:
+        return "not reached"
+    form = format_share if measure == "accuracy" else format_estimate
     return form(one.estimate.mean, one.estimate.error)
 
 

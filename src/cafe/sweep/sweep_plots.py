@@ -34,6 +34,8 @@ def measure_by_key(result: SweepResult) -> Figure:
     for panel, axis in zip(panels, sweep.axes, strict=False):
         _draw(panel, axis, shown, sweep.labels, joined=len(sweep.axes) == 1)
         panel.set_xlabel(axis.key)
+        if panel is not panels[0] and (legend := panel.get_legend()):
+            legend.remove()
     for row in range(down):
         panels[row * across].set_ylabel(sweep.measure.name.replace("_", " "))
     for panel in panels[len(sweep.axes) :]:
@@ -56,7 +58,9 @@ def _draw(
             bars = [error if error == error else 0.0 for error in errors]
             style = line_style(index) | ({} if joined else {"ls": ""})
             marker = MARKERS[index % len(MARKERS)]
-            panel.errorbar(x, y, bars, marker=marker, ms=4, capsize=2, label=label, **style)
+            # Markers are hollow, so that settings with the same mean are visible.
+            shape = {"marker": marker, "ms": 5 + index, "mfc": "none", "capsize": 2}
+            panel.errorbar(x, y, bars, label=label, **shape, **style)
     if isinstance(axis, RangeAxis):
         if axis.log:
             panel.set_xscale("log")

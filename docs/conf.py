@@ -27,7 +27,7 @@ myst_heading_anchors = 3
 nitpicky = True
 # Other packages have no page here to point to.
 nitpick_ignore_regex = [
-    ("py:.*", r"(collections|flwr|np|numpy|pathlib|signal|torch)\..*|ArrayLike|NDArray"),
+    ("py:.*", r"(collections|contextlib|flwr|np|numpy|pathlib|signal|torch)\..*|ArrayLike|NDArray"),
     # Names for types of arrays and of functions, and classes of other packages.
     (
         "py:class",

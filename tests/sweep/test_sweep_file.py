@@ -82,6 +82,17 @@ def test_samples_of_a_grid_are_refused(lab: Lab) -> None:
         lab.sweep(("seeds", "samples = 5\nseeds"))
 
 
+def test_the_sampler_may_be_chosen_in_place_of_the_files(lab: Lab) -> None:
+    path = lab.write(("seeds", 'sampler = "random"\nsamples = 5\nseeds'))
+    assert (load_sweep(path).size, load_sweep(path, sampler="grid").size) == (20, 16)
+
+
+def test_quotes_around_keys_do_not_matter(lab: Lab) -> None:
+    quoted = lab.sweep(("policy.quorum", '"policy.quorum"'), RANGE, ("seeds", "samples = 5\nseeds"))
+    plain = lab.sweep(RANGE, ("seeds", "samples = 5\nseeds"))
+    assert quoted.settings() == plain.settings()
+
+
 def test_groups_are_numbered(lab: Lab) -> None:
     groups = "[[federation.group]]\nclients = 5\nrate = 1.0\n" * 2
     scenario = SCENARIO.replace("[federation]\nclients = 20\nrate = 1.0\n", groups)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -48,8 +49,16 @@ def _run_in_worker(
     work: Callable[[Job], Done], parent: int, index: int, job: Job
 ) -> tuple[int, Done]:
     """Make one call in a worker process, which ends when its parent ends."""
+    _ignore_interrupts()
     _end_with(parent)
     return index, work(job)
+
+
+@lru_cache(maxsize=1)
+def _ignore_interrupts() -> None:
+    """Ignore Ctrl-C, which a terminal sends to all processes: the parent ends its workers."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @lru_cache(maxsize=1)

@@ -64,6 +64,7 @@ class LocalDask:
                     dashboard_address=None,
                     memory_limit=0,  # a limit would kill workers that the machine has room for
                     silence_logs=logging.CRITICAL,
+                    preload="cafe.sweep.dask_interrupts",
                 )
             )
             address = cluster.scheduler_address

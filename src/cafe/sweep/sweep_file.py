@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from cafe._version import __version__
 from cafe.errors import InputError, check_choice, check_path, check_whole
@@ -41,7 +40,8 @@ _SHAPE: Shape = {
 }
 
 
-class SweepText(NamedTuple):
+@dataclass(frozen=True)
+class SweepText:
     """A sweep as text for worker processes, because its files may change meanwhile.
 
     Attributes:
@@ -74,7 +74,6 @@ class Sweep:
         samples: the number of settings for ``random`` and ``optuna``; 0 for ``grid``.
         seed: the seed of the random settings.
         batch: the number of settings that Optuna chooses at a time.
-        table: the table ``[sweep]`` as it is in the file.
     """
 
     source: SweepText
@@ -87,7 +86,6 @@ class Sweep:
     samples: int
     seed: int
     batch: int
-    table: Mapping[str, Any]
 
     @property
     def name(self) -> str:
@@ -108,7 +106,7 @@ class Sweep:
         """All that determines the cells and their figures, ready for JSON."""
         return {
             "sweep": {
-                "values": self.table["values"],
+                "values": {axis.key: _values(axis) for axis in self.axes},
                 "policies": [*self.labels],
                 "seeds": [*self.seeds],
                 self.measure.direction: self.measure.name,
@@ -153,7 +151,7 @@ def load_sweep(path: str | Path, *, sampler: str | None = None) -> Sweep:
     source = SweepText(path.absolute(), text, sampler=sampler)
     if other is not None:
         with location.inside("scenario").add_to_errors():
-            source = source._replace(scenario_text=read_text(path.parent / other))
+            source = replace(source, scenario_text=read_text(path.parent / other))
     return _read(source, path)
 
 
@@ -197,7 +195,8 @@ def _read(source: SweepText, shown: Path) -> Sweep:
         check_scenario_key(axis.key, scenario.tables, values)
     with location.add_to_errors():
         sampler = _sampler(source.sampler or table.get("sampler"), axes)
-        samples = _samples(sampler, table.get("samples"))
+        chosen = source.sampler == "grid"  # in place of the file's sampler, which has samples
+        samples = _samples(sampler, None if chosen else table.get("samples"))
         scenario, labels = _policies(scenario, table.get("policies"))
         sweep = Sweep(
             source=source,
@@ -210,7 +209,6 @@ def _read(source: SweepText, shown: Path) -> Sweep:
             samples=samples,
             seed=check_seed(table.get("seed", 0)),
             batch=check_whole("batch", table.get("batch", BATCH)),
-            table=table,
         )
         if sweep.size > MOST_CELLS:
             raise InputError(
@@ -218,6 +216,13 @@ def _read(source: SweepText, shown: Path) -> Sweep:
                 "values or seeds, or use the sampler random or optuna."
             )
     return sweep
+
+
+def _values(axis: Axis) -> Any:
+    """The values of an axis, ready for JSON."""
+    if isinstance(axis, ListAxis):
+        return [*axis.values]
+    return {name: value for name, value in asdict(axis).items() if name != "key"}
 
 
 def _sampler(given: str | None, axes: list[Axis]) -> str:

@@ -59,7 +59,7 @@ def _draw(
             style = line_style(index) | ({} if joined else {"ls": ""})
             marker = MARKERS[index % len(MARKERS)]
             # Markers are hollow, so that settings with the same mean are visible.
-            shape = {"marker": marker, "ms": 5 + index, "mfc": "none", "capsize": 2}
+            shape: dict[str, Any] = {"marker": marker, "ms": 5 + index, "mfc": "none", "capsize": 2}
             panel.errorbar(x, y, bars, label=label, **shape, **style)
     if isinstance(axis, RangeAxis):
         if axis.log:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -169,3 +170,23 @@ def test_resume_after_the_whole_command_was_killed(tmp_path: Path, where: str) -
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert len([*cells.glob("*.json")]) == 8
     assert "All settings, lowest mean age first" in ended.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sends a signal to a group of processes")
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["--jobs=2", "--dask-local=2"])
+def test_ctrl_c_prints_one_line(tmp_path: Path, where: str) -> None:
+    if "dask" in where:
+        pytest.importorskip("distributed")
+    path = write_sweep(tmp_path, "waits")
+    (tmp_path / "wait").touch()
+    command = [sys.executable, "-m", "cafe", "sweep", str(path), "--output", f"{tmp_path / 'out'}"]
+    with subprocess.Popen(
+        [*command, where], stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as sweeping:
+        wait_until(lambda: len([*tmp_path.glob("pid-*")]) == 2)
+        os.killpg(sweeping.pid, signal.SIGINT)
+        _, said = sweeping.communicate(timeout=300)
+    assert sweeping.returncode == 130
+    assert said.startswith("Stopped. Resume with: cafe sweep ")
+    assert said.count("\n") == 1

@@ -14,6 +14,7 @@ import pytest
 
 from cafe.results import parquet
 from tests.support.command_line import Run
+from tests.support.processes import accept_interrupts
 from tests.support.sweep_policies import write_sweep
 
 SWEEP = """
@@ -68,6 +69,14 @@ def test_json(run: Run) -> None:
     assert {each["values"]["policy.quorum"] for each in made["failed"]} == {30}
     assert "The quorum must be at most" in made["failed"][0]["reason"]
     assert run.json("sweep sweep.toml --resume") == made
+
+
+def test_policies_that_do_not_change_are_named(run: Run, sweep: Path) -> None:
+    text = SWEEP.replace('"agu"', '"slow"').replace("run.rounds = [2, 9]\n", "")
+    sweep.write_text(text.replace("30", "4"))
+    ran = run("sweep sweep.toml --jobs 1")
+    assert ran.code == 0
+    assert "No value of the sweep changes the policy slow" in ran.err
 
 
 @pytest.mark.usefixtures("sweep")
@@ -155,10 +164,12 @@ def test_resume_after_the_whole_command_was_killed(tmp_path: Path, where: str) -
     command = [sys.executable, "-m", "cafe", "sweep", str(path), "--output", f"{tmp_path / 'out'}"]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     with subprocess.Popen([*command, where], stderr=subprocess.PIPE, env=environment) as sweeping:
-        # Two of the three workers wait in a cell with quorum 5; the third runs all others.
-        wait_until(lambda: len([*cells.glob("*.json")]) == 6)
-        wait_until(lambda: len([*tmp_path.glob("pid-*")]) == 2)
-        sweeping.kill()
+        try:
+            # Two of the three workers wait in a cell with quorum 5; the third runs all others.
+            wait_until(lambda: len([*cells.glob("*.json")]) == 6)
+            wait_until(lambda: len([*tmp_path.glob("pid-*")]) == 2)
+        finally:
+            sweeping.kill()
     workers = [int(path.name.removeprefix("pid-")) for path in tmp_path.glob("pid-*")]
     wait_until(lambda: not any(map(alive, workers)))
     before = {path: path.stat().st_mtime_ns for path in cells.glob("*.json")}
@@ -182,11 +193,18 @@ def test_ctrl_c_prints_one_line(tmp_path: Path, where: str) -> None:
     (tmp_path / "wait").touch()
     command = [sys.executable, "-m", "cafe", "sweep", str(path), "--output", f"{tmp_path / 'out'}"]
     with subprocess.Popen(
-        [*command, where], stderr=subprocess.PIPE, text=True, start_new_session=True
+        [*command, where],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=accept_interrupts,
     ) as sweeping:
-        wait_until(lambda: len([*tmp_path.glob("pid-*")]) == 2)
-        os.killpg(sweeping.pid, signal.SIGINT)
-        _, said = sweeping.communicate(timeout=300)
+        try:
+            wait_until(lambda: len([*tmp_path.glob("pid-*")]) == 2)
+            os.killpg(sweeping.pid, signal.SIGINT)
+            _, said = sweeping.communicate(timeout=200)
+        finally:
+            sweeping.kill()
     assert sweeping.returncode == 130
     assert said.startswith("Stopped. Resume with: cafe sweep ")
     assert said.count("\n") == 1

@@ -88,23 +88,28 @@ def address(folder: Path) -> str:
 def test_finished_cells_survive_a_dead_scheduler(
     tmp_path: Path, start: Callable[..., subprocess.Popen[bytes]]
 ) -> None:
-    scheduler = start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    scheduler = start(
+        "scheduler", "--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0"
+    )
     at = address(tmp_path)
-    start("worker", "--nthreads", "1", "--nworkers", "3", "--no-dashboard")
+    start("worker", "--nthreads", "1", "--nworkers", "3", "--dashboard-address", "127.0.0.1:0")
     path = write_sweep(tmp_path, "waits")
     (tmp_path / "wait").touch()
     # A process of its own, because the policy waits in every process until the file go exists.
     command = [sys.executable, "-m", "cafe", "sweep", str(path), "--output", f"{tmp_path}/out"]
-    # One of the three workers has no cell that waits: it runs all others.
     with subprocess.Popen([*command, "--dask", at], stderr=subprocess.PIPE, text=True) as sweeping:
-        wait_until(lambda: len([*(tmp_path / "out" / "cells").glob("*.json")]) == 6)
-        scheduler.kill()
-        _, said = sweeping.communicate(timeout=300)
+        try:
+            # A cell may be queued behind each of the two that wait; all others run.
+            wait_until(lambda: len([*(tmp_path / "out" / "cells").glob("*.json")]) >= 4)
+            scheduler.kill()
+            _, said = sweeping.communicate(timeout=200)
+        finally:
+            sweeping.kill()
     assert sweeping.returncode == 2
     assert said.startswith(f"Error: The connection to the Dask scheduler at {at} is lost. What was")
     assert "Traceback" not in said
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "cells").iterdir()}
-    assert len(before) == 6
+    assert 4 <= len(before) <= 6
     (tmp_path / "go").touch()
     result = run_sweep(load_sweep(path), tmp_path / "out", backend=LocalProcesses(1), resume=True)
     assert len(result.cells) == 8
@@ -123,6 +128,6 @@ def test_no_scheduler_and_no_workers(
             InputError, match=f"There is no Dask scheduler at {wrong}: .* Start one"
         ):
             run_sweep(sweep, tmp_path / "out", backend=DaskCluster(wrong), resume=True)
-    start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    start("scheduler", "--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0")
     with pytest.raises(InputError, match=r"has no workers after 2 s. Start some: dask worker tcp"):
         run_sweep(sweep, tmp_path / "out", backend=DaskCluster(address(tmp_path)), resume=True)

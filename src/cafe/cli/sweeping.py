@@ -57,11 +57,18 @@ def sweep(
     """Run a scenario with many values, policies and seeds, and rank the settings."""
     check_pictures(plot)
     from cafe.sweep import load_sweep, run_sweep
+    from cafe.sweep.unchanged_policies import unchanged_policies
 
     if best < 1:
         raise InputError(f"--best must be at least 1. Got {best}.")
     backend = _backend(jobs, dask, dask_local)
     loaded = load_sweep(file, sampler=sampler)
+    for label in unchanged_policies(loaded):
+        say(
+            f"No value of the sweep changes the policy {label}, so its cells repeat the same runs. "
+            "To change a policy that has its own table, use keys such as "
+            f"policies.{label}.deadline."
+        )
     folder = output or Path("results") / loaded.name
     with resumable():
         loaded.scenario.fetch(waiting)

@@ -54,6 +54,9 @@ class LocalDask:
         """A function that runs cells, and yields each result when it is known."""
         distributed = _import_distributed()
         with ExitStack() as stack:
+            # No cell waits behind a long one on a worker while another worker is free.
+            settings = {"distributed.scheduler.worker-saturation": 1.0}
+            stack.enter_context(_import_config().set(settings))
             cluster = stack.enter_context(
                 distributed.LocalCluster(
                     n_workers=self.workers,
@@ -61,7 +64,7 @@ class LocalDask:
                     processes=True,
                     protocol="tcp://",
                     host="127.0.0.1",
-                    dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",  # any free port
                     memory_limit=0,  # a limit would kill workers that the machine has room for
                     silence_logs=logging.CRITICAL,
                     preload="cafe.sweep.dask_interrupts",
@@ -130,6 +133,12 @@ def _silence_logs() -> None:
     for name in [*logging.root.manager.loggerDict]:
         if name.partition(".")[0] == "distributed":
             logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _import_config() -> Any:
+    import dask.config
+
+    return dask.config
 
 
 def _import_distributed() -> Any:

@@ -1,0 +1,24 @@
+"""Policies that a sweep does not change."""
+
+from __future__ import annotations
+
+from cafe.sweep.unchanged_policies import unchanged_policies
+from tests.sweep.conftest import Lab
+
+
+def test_a_policy_with_its_own_table_does_not_change(lab: Lab) -> None:
+    assert unchanged_policies(lab.sweep()) == ["slow"]
+    own = ("policy.quorum = [3, 5]", "policies.slow.quorum = [3, 5]")
+    assert unchanged_policies(lab.sweep(own)) == []
+    assert unchanged_policies(lab.sweep(("policy.quorum", "federation.clients"))) == []
+
+
+def test_values_that_do_not_fit_are_left_out(lab: Lab) -> None:
+    assert unchanged_policies(lab.sweep(("[3, 5]", "[30, 50]"))) == []
+
+
+def test_random_values_are_compared(lab: Lab) -> None:
+    change = ("policy.quorum = [3, 5]", "policy.quorum = {low = 1, high = 5}")
+    samples = ("seeds", "samples = 3\nseeds")
+    integer = ("high = 5}", "high = 5, integer = true}")
+    assert unchanged_policies(lab.sweep(change, samples, integer)) == ["slow"]

@@ -160,7 +160,6 @@ def test_resume_after_the_whole_command_was_killed(tmp_path: Path, where: str) -
     if "dask" in where:
         pytest.importorskip("distributed")
     path, cells = write_sweep(tmp_path, "waits"), tmp_path / "out" / "cells"
-    (tmp_path / "wait").touch()
     command = [sys.executable, "-m", "cafe", "sweep", str(path), "--output", f"{tmp_path / 'out'}"]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     with subprocess.Popen([*command, where], stderr=subprocess.PIPE, env=environment) as sweeping:
@@ -190,7 +189,6 @@ def test_ctrl_c_prints_one_line(tmp_path: Path, where: str) -> None:
     if "dask" in where:
         pytest.importorskip("distributed")
     path = write_sweep(tmp_path, "waits")
-    (tmp_path / "wait").touch()
     command = [sys.executable, "-m", "cafe", "sweep", str(path), "--output", f"{tmp_path / 'out'}"]
     with subprocess.Popen(
         [*command, where],

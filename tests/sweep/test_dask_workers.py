@@ -94,8 +94,6 @@ def test_finished_cells_survive_a_dead_scheduler(
     at = address(tmp_path)
     start("worker", "--nthreads", "1", "--nworkers", "3", "--dashboard-address", "127.0.0.1:0")
     path = write_sweep(tmp_path, "waits")
-    (tmp_path / "wait").touch()
-    # A process of its own, because the policy waits in every process until the file go exists.
     command = [sys.executable, "-m", "cafe", "sweep", str(path), "--output", f"{tmp_path}/out"]
     with subprocess.Popen([*command, "--dask", at], stderr=subprocess.PIPE, text=True) as sweeping:
         try:

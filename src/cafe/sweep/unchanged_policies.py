@@ -8,7 +8,7 @@ from cafe.errors import CafeError
 from cafe.sweep.samplers import grid_points, random_points
 from cafe.sweep.sweep_file import Sweep
 
-_COMPARED = 20  # points whose settings are compared
+_COMPARED = 8  # points whose settings are compared, besides the last one
 
 
 def unchanged_policies(sweep: Sweep) -> list[str]:
@@ -19,9 +19,10 @@ def unchanged_policies(sweep: Sweep) -> list[str]:
     """
     drawn = sweep.sampler != "grid"
     points = random_points(sweep, _COMPARED) if drawn else grid_points(sweep)
-    chosen = points[:: max(len(points) // _COMPARED, 1)]
+    # The first and the last point of a grid differ in every key that has several values.
+    chosen = [*points[:: max(len(points) // _COMPARED, 1)], points[-1]]
     found = list[str]()
-    for label in sweep.labels if len(chosen) > 1 else ():
+    for label in sweep.labels if len(points) > 1 else ():
         settings = []
         for point in chosen:
             with suppress(CafeError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from concurrent.futures import BrokenExecutor
 
 import pytest
@@ -19,6 +20,17 @@ def end_unless_zero(job: int) -> int:
     if job:
         os.kill(os.getpid(), signal.SIGKILL)
     return job
+
+
+KEPT: list[bytes] = []
+
+
+def grow(job: int) -> int:
+    """Keep 400 MB more than before, as workers do that load a dataset."""
+    if job == 3:
+        KEPT.append(b"x" * (400 << 20))
+    time.sleep(1.1)  # joblib looks at the memory of a worker at most once a second
+    return os.getpid()
 
 
 def test_one_worker_is_this_process() -> None:
@@ -37,3 +49,12 @@ def test_each_result_has_the_index_of_its_job() -> None:
 def test_a_killed_worker_is_an_error() -> None:
     with pytest.raises(BrokenExecutor):
         [*run_in_processes(end_unless_zero, [0, 1], 2)]
+
+
+@pytest.mark.slow
+def test_a_worker_that_needs_more_memory_is_kept() -> None:
+    """Even if psutil is installed: with warnings as errors, joblib would wait forever."""
+    pytest.importorskip("psutil")
+    done = dict(run_in_processes(grow, [1, 2, 3, 3, 4, 5], 2))
+    assert len(done) == 6
+    assert len({*done.values()}) <= 2

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Job = TypeVar("Job")
 Done = TypeVar("Done")
@@ -51,6 +52,7 @@ def _run_in_worker(
     """Make one call in a worker process, which ends when its parent ends."""
     _ignore_interrupts()
     _end_with(parent)
+    _allow_memory()
     return index, work(job)
 
 
@@ -59,6 +61,17 @@ def _ignore_interrupts() -> None:
     """Ignore Ctrl-C, which a terminal sends to all processes: the parent ends its workers."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@lru_cache(maxsize=1)
+def _allow_memory() -> None:
+    """Have joblib keep a worker that needs more memory than at first, such as for datasets.
+
+    If psutil is installed, joblib takes 300 MB more for a leak, and replaces the worker.
+    """
+    executor: Any = sys.modules.get("joblib.externals.loky.process_executor")
+    if hasattr(executor, "_USE_PSUTIL"):
+        executor._USE_PSUTIL = False
 
 
 @lru_cache(maxsize=1)

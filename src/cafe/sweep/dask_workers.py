@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from cafe.sweep.sweep_cell import CellResult, SweepCell
 
 RETRIES = 3  # how often a cell runs again after its worker was killed
 SECONDS = 10  # how long the scheduler may take to answer
+POLL = 5.0  # seconds between two looks at the workers
+NO_WORKERS = 120  # seconds without any worker after which a sweep ends
 LOST = "What was finished is stored: repeat the command with --resume."
 
 
@@ -83,28 +86,52 @@ class _Cells:
     def run(self, work: CellWork, cells: Sequence[SweepCell]) -> Iterator[CellResult | str]:
         distributed = _import_distributed()
         cancelled = distributed.client.FutureCancelledError
-        ended = (cancelled, distributed.client.FuturesCancelledError, OSError, TimeoutError)
+        ended = (cancelled, distributed.client.FuturesCancelledError, OSError)
         try:
             waiting = {
                 self._client.submit(work, cell, pure=False, retries=RETRIES): cell for cell in cells
             }
-            for future in distributed.as_completed([*waiting], loop=self._client.loop):
-                del waiting[future]
-                try:
-                    yield future.result()
-                except distributed.KilledWorker:
-                    yield "Workers were killed again and again, possibly because memory ran out."
-                except ImportError as error:
+            seen = time.monotonic()  # when there was a worker
+            while waiting:
+                for future in self._done(distributed, [*waiting]):
+                    try:
+                        result = future.result(timeout=POLL)
+                    except TimeoutError:
+                        continue  # its worker was killed before it sent the result: it runs again
+                    except distributed.KilledWorker:
+                        result = (
+                            "Workers were killed again and again, possibly because memory ran out."
+                        )
+                    except ImportError as error:
+                        raise InputError(
+                            f"A Dask worker cannot run cells: {error}. Install CAFe {__version__} "
+                            f"where the workers of {self._address} run."
+                        ) from None
+                    del waiting[future]
+                    future.release()
+                    yield result
+                if self._client.scheduler_info(n_workers=-1)["workers"]:
+                    seen = time.monotonic()
+                elif time.monotonic() - seen > NO_WORKERS:
                     raise InputError(
-                        f"A Dask worker cannot run cells: {error}. Install CAFe {__version__} "
-                        f"where the workers of {self._address} run."
-                    ) from None
-                future.release()
+                        f"The Dask scheduler at {self._address} has had no workers for "
+                        f"{NO_WORKERS} s. {LOST} Start some first: dask worker {self._address} "
+                        "--nthreads 1."
+                    )
         except ended:
             raise InputError(
                 f"The connection to the Dask scheduler at {self._address} is lost. {LOST} Check "
                 "first whether the scheduler runs."
             ) from None
+
+    def _done(self, distributed: Any, futures: Sequence[Any]) -> Sequence[Any]:
+        """Futures that have ended; none if nothing ends for a while."""
+        try:
+            with self._client.as_current():
+                found = distributed.wait(futures, timeout=POLL, return_when="FIRST_COMPLETED")
+            return [*found.done]
+        except TimeoutError:
+            return []
 
 
 def _connect(distributed: Any, to: Any, address: str, stack: ExitStack) -> Any:

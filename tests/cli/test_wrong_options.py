@@ -22,6 +22,7 @@ VALID = {  # a valid call of each command, in the folder of the fixture `files`
     "fit": "fit log.csv",
     "simulate": "simulate scenario.toml",
     "compare": "compare scenario.toml",
+    "sweep": "sweep sweep.toml",
     "report": "report folder",
     "policies": "policies",
     "reproduce": "reproduce theory",
@@ -42,6 +43,7 @@ ACCEPTED = {  # a folder that may hold results, or be made
     "reproduce --output": {"folder", "folder/missing/file.xyz"},
     "simulate --output": {"folder", "folder/missing/file.xyz"},
     "compare --output": {"folder", "folder/missing/file.xyz"},
+    "sweep --output": {"folder", "folder/missing/file.xyz"},
     "demo --output": {"folder", "folder/missing/file.xyz"},
 }
 OTHERS = [
@@ -97,6 +99,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "folder" / "notes.txt").write_text("mine")
     (tmp_path / "binary").write_bytes(bytes(range(256)))
     (tmp_path / "scenario.toml").write_text(SCENARIO)
+    sweep = '[sweep]\nscenario = "scenario.toml"\nminimise = "mean_age"\nseeds = 1\n'
+    sweep += "[sweep.values]\npolicy.quorum = [2, 3]\n"
+    (tmp_path / "sweep.toml").write_text(sweep)
     (tmp_path / "log.csv").write_text("client,seconds\na,1\nb,2\na,3\nb,2.5\n")
 
 

@@ -18,5 +18,6 @@ def empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
     before = {*sys.modules}
     yield
     for name in {*sys.modules} - before:
-        if not name.startswith(("cafe", "joblib")):
+        file = getattr(sys.modules[name], "__file__", None) or ""
+        if file.startswith(f"{tmp_path}"):
             del sys.modules[name]

@@ -6,14 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from cafe.results import parquet
 from tests.support.command_line import Run
+from tests.support.flower.waiting import wait_until
 from tests.support.processes import accept_interrupts
 from tests.support.sweep_policies import write_sweep
 
@@ -136,13 +135,6 @@ def test_scenarios_do_not_know_sweeps(run: Run, scenario: Path) -> None:
     assert run("simulate small.toml").code == 2
     assert "the key sweep is not known" in run.err
     assert run("sweep small.toml --jobs 1").code == 0, run.err
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    began = time.monotonic()
-    while not true():
-        assert time.monotonic() - began < 120
-        time.sleep(0.05)
 
 
 def alive(process: int) -> bool:

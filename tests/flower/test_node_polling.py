@@ -15,7 +15,8 @@ pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-f
 
 from cafe.errors import InputError
 from cafe.flower import node_polling
-from cafe.flower.node_polling import IDLE, LOOP, VARIABLE, poll_every, read_poll
+from cafe.flower.node_polling import IDLE, VARIABLE, poll_every, read_poll
+from cafe.flower.task_signal import LOOP
 
 
 def test_flower_pauses_as_expected() -> None:

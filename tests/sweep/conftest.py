@@ -34,7 +34,7 @@ policy.deadline = [0.5, 1]
 """
 
 
-class Lab:
+class SweepFolder:
     """Writes a sweep, with changes to its text, and loads it."""
 
     def __init__(self, folder: Path) -> None:
@@ -54,6 +54,6 @@ class Lab:
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SweepFolder:
     monkeypatch.chdir(tmp_path)
-    return Lab(tmp_path)
+    return SweepFolder(tmp_path)

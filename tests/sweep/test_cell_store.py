@@ -11,16 +11,16 @@ import pytest
 from cafe.errors import FileError, InputError
 from cafe.sweep.cell_store import CellStore
 from cafe.sweep.sweep_cell import CellResult, SweepCell
-from tests.sweep.conftest import SCENARIO, SWEEP, Lab
+from tests.sweep.conftest import SCENARIO, SWEEP, SweepFolder
 
 CELL = SweepCell(3, {"policy.quorum": 5, "task.partition": {"name": "iid"}}, "mcu", 7)
 
 
 @pytest.fixture
-def store(lab: Lab) -> CellStore:
-    store = CellStore(lab.folder / "out")
-    (lab.folder / "out").mkdir()
-    store.begin(lab.sweep(), resume=False, overwrite=False)
+def store(workspace: SweepFolder) -> CellStore:
+    store = CellStore(workspace.folder / "out")
+    (workspace.folder / "out").mkdir()
+    store.begin(workspace.sweep(), resume=False, overwrite=False)
     return store
 
 
@@ -74,34 +74,36 @@ def test_an_existing_sweep_needs_an_option(store: CellStore) -> None:
     ],
 )
 def test_a_changed_file_is_refused(
-    lab: Lab, store: CellStore, change: tuple[str, str], message: str
+    workspace: SweepFolder, store: CellStore, change: tuple[str, str], message: str
 ) -> None:
-    store.begin(lab.sweep(("seeds", "\n# a comment\nseeds")), resume=True, overwrite=False)
+    store.begin(workspace.sweep(("seeds", "\n# a comment\nseeds")), resume=True, overwrite=False)
     with pytest.raises(FileError, match=rf"other settings: .*{message}.*Undo the change and res"):
-        store.begin(lab.sweep(change), resume=True, overwrite=False)
+        store.begin(workspace.sweep(change), resume=True, overwrite=False)
 
 
-def test_a_changed_scenario_is_refused(lab: Lab, store: CellStore) -> None:
-    (lab.folder / "small.toml").write_text(SCENARIO.replace("rounds = 20", "rounds = 30"))
+def test_a_changed_scenario_is_refused(workspace: SweepFolder, store: CellStore) -> None:
+    (workspace.folder / "small.toml").write_text(SCENARIO.replace("rounds = 20", "rounds = 30"))
     with pytest.raises(FileError, match=r"run.rounds was 20 and is 30"):
-        store.begin(lab.sweep(), resume=True, overwrite=False)
+        store.begin(workspace.sweep(), resume=True, overwrite=False)
 
 
-def test_starting_over_deletes_cells_and_nothing_else(lab: Lab, store: CellStore) -> None:
+def test_starting_over_deletes_cells_and_nothing_else(
+    workspace: SweepFolder, store: CellStore
+) -> None:
     store.write(CellResult(CELL, {}))
-    (lab.folder / "out" / "mine.txt").write_text("mine")
-    store.begin(lab.sweep(text=SWEEP), resume=False, overwrite=True)
+    (workspace.folder / "out" / "mine.txt").write_text("mine")
+    store.begin(workspace.sweep(text=SWEEP), resume=False, overwrite=True)
     assert store.read(CELL) is None
-    assert (lab.folder / "out" / "mine.txt").read_text() == "mine"
+    assert (workspace.folder / "out" / "mine.txt").read_text() == "mine"
 
 
-def test_files_of_others_are_not_overwritten(lab: Lab) -> None:
-    (lab.folder / "results.csv").write_text("mine")
+def test_files_of_others_are_not_overwritten(workspace: SweepFolder) -> None:
+    (workspace.folder / "results.csv").write_text("mine")
     with pytest.raises(FileError, match=r"results.csv: the sweep would overwrite this"):
-        CellStore(lab.folder).begin(lab.sweep(), resume=False, overwrite=True)
+        CellStore(workspace.folder).begin(workspace.sweep(), resume=False, overwrite=True)
 
 
-def test_a_damaged_description_is_named(lab: Lab, store: CellStore) -> None:
-    (lab.folder / "out" / "sweep.json").write_text("[]")
+def test_a_damaged_description_is_named(workspace: SweepFolder, store: CellStore) -> None:
+    (workspace.folder / "out" / "sweep.json").write_text("[]")
     with pytest.raises(FileError, match=r"sweep.json: the file must describe a sweep"):
-        store.begin(lab.sweep(), resume=True, overwrite=False)
+        store.begin(workspace.sweep(), resume=True, overwrite=False)

@@ -9,13 +9,13 @@ import pytest
 
 from cafe.sweep.cell_table import cell_columns, write_csv, write_parquet
 from cafe.sweep.sweep_cell import CellResult, SweepCell
-from tests.sweep.conftest import Lab
+from tests.sweep.conftest import SweepFolder
 
 PARTITION = '["iid", {name = "classes", each = 3}]'
 
 
-def columns(lab: Lab) -> dict[str, list[object]]:
-    sweep = lab.sweep(("policy.quorum = [3, 5]", f"task.partition = {PARTITION}"))
+def columns(workspace: SweepFolder) -> dict[str, list[object]]:
+    sweep = workspace.sweep(("policy.quorum = [3, 5]", f"task.partition = {PARTITION}"))
     first = {"task.partition": "iid", "policy.deadline": 0.5}
     second = {"task.partition": {"name": "classes", "each": 3}, "policy.deadline": 1}
     results = [
@@ -25,8 +25,8 @@ def columns(lab: Lab) -> dict[str, list[object]]:
     return cell_columns(sweep, results)
 
 
-def test_columns(lab: Lab) -> None:
-    found = columns(lab)
+def test_columns(workspace: SweepFolder) -> None:
+    found = columns(workspace)
     assert [*found][:6] == [
         "point",
         "task.partition",
@@ -43,10 +43,10 @@ def test_columns(lab: Lab) -> None:
     assert found["waste"] == [float("inf"), None]
 
 
-def test_parquet_has_the_same_bytes_each_time(lab: Lab) -> None:
+def test_parquet_has_the_same_bytes_each_time(workspace: SweepFolder) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     for name in ("a.parquet", "b.parquet"):
-        write_parquet(Path(name), columns(lab))
+        write_parquet(Path(name), columns(workspace))
     assert Path("a.parquet").read_bytes() == Path("b.parquet").read_bytes()
     table = parquet.read_table("a.parquet").to_pydict()
     assert table["seed"] == [0, 7]
@@ -54,8 +54,8 @@ def test_parquet_has_the_same_bytes_each_time(lab: Lab) -> None:
     assert table["accuracy"] == [None, None]
 
 
-def test_csv(lab: Lab) -> None:
-    write_csv(Path("a.csv"), columns(lab))
+def test_csv(workspace: SweepFolder) -> None:
+    write_csv(Path("a.csv"), columns(workspace))
     with Path("a.csv").open(newline="") as file:
         first, second = csv.DictReader(file)
     assert (first["mean_age"], first["waste"], first["policy.deadline"]) == ("1.5", "inf", "0.5")

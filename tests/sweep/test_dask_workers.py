@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,16 +14,10 @@ import pytest
 
 from cafe.errors import InputError
 from cafe.sweep import DaskCluster, LocalDask, LocalProcesses, load_sweep, run_sweep
+from tests.support.flower.waiting import wait_until
 from tests.support.sweep_policies import write_sweep
 
 pytestmark = pytest.mark.slow
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    began = time.monotonic()
-    while not true():
-        assert time.monotonic() - began < 120
-        time.sleep(0.05)
 
 
 def test_missing_dask_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from cafe.sweep.ranking_cells import WIDTH, best_settings, format_value, short_n
 from cafe.sweep.sweep import SweepResult
 from cafe.sweep.sweep_cell import CellResult, SweepCell
 from cafe.sweep.sweep_plots import measure_by_key
-from tests.sweep.conftest import Lab
+from tests.sweep.conftest import SweepFolder
 
 
 def result(point: int, seed: int, age: float, reason: str = "", more: Any = None) -> CellResult:
@@ -42,37 +42,37 @@ def test_settings_are_ranked_by_their_mean() -> None:
 
 
 def finished(
-    lab: Lab, *changes: tuple[str, str], results: list[CellResult] = RESULTS
+    workspace: SweepFolder, *changes: tuple[str, str], results: list[CellResult] = RESULTS
 ) -> SweepResult:
-    sweep = lab.sweep(*changes)
+    sweep = workspace.sweep(*changes)
     return SweepResult(sweep, results, rank_settings(results, sweep.measure), Path("t.parquet"))
 
 
-def test_the_table_has_a_column_per_key(lab: Lab) -> None:
-    found = best_settings(finished(lab, ("seeds", 'policies = ["mcu"]\nseeds')), 3)
+def test_the_table_has_a_column_per_key(workspace: SweepFolder) -> None:
+    found = best_settings(finished(workspace, ("seeds", 'policies = ["mcu"]\nseeds')), 3)
     assert found.title == "The best 3 of 4 settings, lowest mean age first"
     assert found.columns == ["quorum", "deadline", "mean age", "seeds"]
     assert found.rows[0] == ["1", "0.5", "2.5 ± 1.5", "2"]
-    everything = best_settings(finished(lab))
+    everything = best_settings(finished(workspace))
     assert everything.title.startswith("All settings")
     assert everything.columns[0] == "policy"
     assert everything.rows[2][3] == "infinite"
     assert everything.rows[3] == ["mcu", "2", "0.5", "0.1", "1 of 2"]
 
 
-def test_an_accuracy_may_not_be_reached(lab: Lab) -> None:
+def test_an_accuracy_may_not_be_reached(workspace: SweepFolder) -> None:
     never = CellResult(RESULTS[0].cell, {"time_to_accuracy": float("inf")})
     change = ('"mean_age"', '"time_to_accuracy"\naccuracy = 0.8')
-    found = best_settings(finished(lab, change, results=[never]))
+    found = best_settings(finished(workspace, change, results=[never]))
     assert found.title == "All settings, lowest time to accuracy first (accuracy 80%)"
     assert found.rows[0][-2:] == ["not reached", "2"]
 
 
-def test_many_keys_share_a_column(lab: Lab) -> None:
+def test_many_keys_share_a_column(workspace: SweepFolder) -> None:
     long = [f"run.some_long_key_{i}" for i in range(9)]
     keys = "\n".join(f"{key} = [1234567]" for key in long)
     results = [result(0, seed, 1.0, more=dict.fromkeys(long, 1234567)) for seed in (0, 7)]
-    made = finished(lab, ("[sweep.values]", f"[sweep.values]\n{keys}"), results=results)
+    made = finished(workspace, ("[sweep.values]", f"[sweep.values]\n{keys}"), results=results)
     found = best_settings(made)
     assert found.columns == ["policy", "values", "mean age", "seeds"]
     lines = found.rows[0][1].splitlines()
@@ -94,10 +94,10 @@ def test_names_and_values_are_short() -> None:
 
 
 @pytest.mark.parametrize("values", ["[0, 1, 2, 3]", "{low = 1, high = 4, log = true}"])
-def test_a_picture_has_a_panel_per_key(lab: Lab, values: str) -> None:
+def test_a_picture_has_a_panel_per_key(workspace: SweepFolder, values: str) -> None:
     samples = ("seeds", "samples = 4\nseeds") if "low" in values else ("seeds", "seeds")
     changes = [("policy.quorum = [3, 5]", f"policy.quorum = {values}"), samples]
-    drawn = measure_by_key(finished(lab, *changes))
+    drawn = measure_by_key(finished(workspace, *changes))
     first, second = drawn.axes
     assert first.get_xlabel() == "policy.quorum"
     assert first.get_ylabel() == "mean age"
@@ -106,10 +106,10 @@ def test_a_picture_has_a_panel_per_key(lab: Lab, values: str) -> None:
     assert [*first.lines[0].get_xdata()] == [0, 1], "without those that failed or are infinite"  # type: ignore[misc]
 
 
-def test_values_that_are_no_numbers_have_labels(lab: Lab) -> None:
+def test_values_that_are_no_numbers_have_labels(workspace: SweepFolder) -> None:
     results = [
         result(i, 0, 1.0 + i, more={"task.partition": v}) for i, v in enumerate(("iid", "x"))
     ]
     change = ("policy.deadline = [0.5, 1]", 'task.partition = ["iid", "x"]')
-    panel = measure_by_key(finished(lab, change, results=results)).axes[1]
+    panel = measure_by_key(finished(workspace, change, results=results)).axes[1]
     assert [text.get_text() for text in panel.get_xticklabels()] == ["iid", "x"]

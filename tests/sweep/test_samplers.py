@@ -10,7 +10,7 @@ import pytest
 from cafe.errors import InputError
 from cafe.sweep import Sweep, load_sweep
 from cafe.sweep.samplers import Sampler, grid_points, make_sampler, random_points
-from tests.sweep.conftest import Lab
+from tests.sweep.conftest import SweepFolder
 
 RANGES = (
     ("policy.quorum = [3, 5]", "policy.quorum = {low = 1, high = 9, integer = true}"),
@@ -19,8 +19,8 @@ RANGES = (
 )
 
 
-def test_cells_of_a_grid(lab: Lab) -> None:
-    sweep = lab.sweep()
+def test_cells_of_a_grid(workspace: SweepFolder) -> None:
+    sweep = workspace.sweep()
     cells = [cell for point in grid_points(sweep) for cell in point.cells(sweep.seeds)]
     ways = [("mcu", 0), ("mcu", 7), ("slow", 0), ("slow", 7)]
     assert [(c.point, *c.values.values(), c.label, c.seed) for c in cells] == [
@@ -34,20 +34,20 @@ def test_cells_of_a_grid(lab: Lab) -> None:
     assert len({cell.name for cell in cells}) == sweep.size == 16
 
 
-def test_fixed_points_are_one_batch(lab: Lab) -> None:
-    sampler = make_sampler(lab.sweep())
+def test_fixed_points_are_one_batch(workspace: SweepFolder) -> None:
+    sampler = make_sampler(workspace.sweep())
     assert len(sampler.ask()) == 4
     sampler.tell([1.0] * 4)
     assert sampler.ask() == []
 
 
-def test_random_points_are_a_function_of_the_seed(lab: Lab) -> None:
-    sweep = lab.sweep(*RANGES)
+def test_random_points_are_a_function_of_the_seed(workspace: SweepFolder) -> None:
+    sweep = workspace.sweep(*RANGES)
     points = random_points(sweep, 20)
     assert points == make_sampler(sweep).ask()
     assert random_points(sweep, 5) == points[:5], "more samples do not change the first ones"
     assert all(1 <= point.values["policy.quorum"] <= 9 for point in points)
-    other = lab.sweep(*RANGES, ("minimise", "seed = 1\nminimise"))
+    other = workspace.sweep(*RANGES, ("minimise", "seed = 1\nminimise"))
     assert random_points(other, 20) != points
 
 
@@ -62,24 +62,26 @@ def ask_all(sampler: Sampler) -> list[tuple[object, ...]]:
     return found
 
 
-def optuna_sweep(lab: Lab, *changes: tuple[str, str]) -> Sweep:
-    return load_sweep(lab.write(*RANGES, *changes), sampler="optuna")
+def optuna_sweep(workspace: SweepFolder, *changes: tuple[str, str]) -> Sweep:
+    return load_sweep(workspace.write(*RANGES, *changes), sampler="optuna")
 
 
-def test_optuna_asks_the_same_points_again(lab: Lab) -> None:
+def test_optuna_asks_the_same_points_again(workspace: SweepFolder) -> None:
     pytest.importorskip("optuna")
-    sweep = optuna_sweep(lab)
+    sweep = optuna_sweep(workspace)
     first = ask_all(make_sampler(sweep))
     assert [number for number, *_ in first] == list(range(20))
     assert {len(labels) for *_, labels in first} == {1}  # type: ignore[arg-type]
     assert ask_all(make_sampler(sweep)) == first
-    assert ask_all(make_sampler(optuna_sweep(lab, ("minimise", "seed = 1\nminimise")))) != first
+    assert (
+        ask_all(make_sampler(optuna_sweep(workspace, ("minimise", "seed = 1\nminimise")))) != first
+    )
 
 
-def test_optuna_chooses_from_lists_and_tables(lab: Lab) -> None:
+def test_optuna_chooses_from_lists_and_tables(workspace: SweepFolder) -> None:
     pytest.importorskip("optuna")
     wide = 'run.rounds = [5, 9]\ntask.partition = ["iid", {name = "classes", each = 3}]'
-    sweep = optuna_sweep(lab, ("policy.quorum = {low = 1, high = 9, integer = true}", wide))
+    sweep = optuna_sweep(workspace, ("policy.quorum = {low = 1, high = 9, integer = true}", wide))
     points = make_sampler(sweep).ask()
     assert len(points) == sweep.batch == 8
     assert {point.values["run.rounds"] for point in points} == {5, 9}
@@ -88,7 +90,9 @@ def test_optuna_chooses_from_lists_and_tables(lab: Lab) -> None:
     assert {"name": "classes", "each": 3} in names
 
 
-def test_missing_optuna_is_one_sentence(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_optuna_is_one_sentence(
+    workspace: SweepFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(InputError, match="pip install optuna, or use the sampler random"):
-        make_sampler(optuna_sweep(lab))
+        make_sampler(optuna_sweep(workspace))

@@ -14,7 +14,7 @@ from cafe.results import parquet
 from cafe.sweep import LocalDask, LocalProcesses, Sweep, load_sweep, run_sweep
 from cafe.sweep.backends import CellWork, RunCells
 from cafe.sweep.sweep_cell import CellResult, SweepCell
-from tests.sweep.conftest import Lab
+from tests.sweep.conftest import SweepFolder
 
 ONE = LocalProcesses(jobs=1)
 RANDOM = (
@@ -46,8 +46,8 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(paths)}
 
 
-def test_cells_are_simulations(lab: Lab) -> None:
-    result = run_sweep(lab.sweep(), "out", backend=ONE)
+def test_cells_are_simulations(workspace: SweepFolder) -> None:
+    result = run_sweep(workspace.sweep(), "out", backend=ONE)
     assert len(result.cells) == 16
     assert not result.failed
     phones = cafe.Federation(20, cafe.Exponential(1.0))
@@ -61,13 +61,15 @@ def test_cells_are_simulations(lab: Lab) -> None:
     assert result.ranking[0].estimate.mean == min(one.estimate.mean for one in result.ranking)
 
 
-def test_models_are_trained(lab: Lab) -> None:
-    text = (lab.folder / "small.toml").read_text()
+def test_models_are_trained(workspace: SweepFolder) -> None:
+    text = (workspace.folder / "small.toml").read_text()
     learning = '[task]\ndataset = "digits"\npartition = "iid"\n[learner]\nname = "softmax"\n'
-    (lab.folder / "small.toml").write_text(text.replace("rounds = 20", "rounds = 5") + learning)
+    (workspace.folder / "small.toml").write_text(
+        text.replace("rounds = 20", "rounds = 5") + learning
+    )
     change = ("policy.quorum = [3, 5]", "task.rate = [0.01, 0.1]")
     goal = ("minimise", "accuracy = 0.01\nmaximise")
-    sweep = lab.sweep(("mean_age", "accuracy"), goal, change)
+    sweep = workspace.sweep(("mean_age", "accuracy"), goal, change)
     ended = run_sweep(sweep, "out", backend=ONE).cells[0]
     scenario = sweep.scenario.with_values(ended.cell.values)
     task, policy = scenario.task(0, threads=1), scenario.policy("mcu")
@@ -79,11 +81,11 @@ def test_models_are_trained(lab: Lab) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["grid", "random", "optuna"])
-def test_results_do_not_depend_on_the_workers(lab: Lab, sampler: str) -> None:
+def test_results_do_not_depend_on_the_workers(workspace: SweepFolder, sampler: str) -> None:
     if sampler == "optuna":
         pytest.importorskip("optuna")
     pytest.importorskip("distributed")
-    sweep = load_sweep(lab.write(*(() if sampler == "grid" else RANDOM)), sampler=sampler)
+    sweep = load_sweep(workspace.write(*(() if sampler == "grid" else RANDOM)), sampler=sampler)
     run_sweep(sweep, "one", backend=ONE)
     run_sweep(sweep, "two", backend=LocalProcesses(jobs=2))
     run_sweep(sweep, "dask", backend=LocalDask(2))
@@ -92,10 +94,10 @@ def test_results_do_not_depend_on_the_workers(lab: Lab, sampler: str) -> None:
 
 
 @pytest.mark.parametrize("sampler", ["grid", "random", "optuna"])
-def test_only_missing_cells_run_after_a_stop(lab: Lab, sampler: str) -> None:
+def test_only_missing_cells_run_after_a_stop(workspace: SweepFolder, sampler: str) -> None:
     if sampler == "optuna":
         pytest.importorskip("optuna")
-    sweep = load_sweep(lab.write(*(() if sampler == "grid" else RANDOM)), sampler=sampler)
+    sweep = load_sweep(workspace.write(*(() if sampler == "grid" else RANDOM)), sampler=sampler)
     whole, first, second, third = Counting(), Counting(11), Counting(), Counting(0)
     expected = run_sweep(sweep, "whole", backend=whole)
     with pytest.raises(KeyboardInterrupt):
@@ -113,8 +115,8 @@ def test_only_missing_cells_run_after_a_stop(lab: Lab, sampler: str) -> None:
     assert overwriting.ran == whole.ran
 
 
-def test_progress_counts_cells_that_were_there(lab: Lab) -> None:
-    sweep = lab.sweep()
+def test_progress_counts_cells_that_were_there(workspace: SweepFolder) -> None:
+    sweep = workspace.sweep()
     with pytest.raises(KeyboardInterrupt):
         run_sweep(sweep, "out", backend=Counting(14))
     seen: list[int] = []
@@ -122,23 +124,25 @@ def test_progress_counts_cells_that_were_there(lab: Lab) -> None:
     assert seen == [14, 15, 16]
 
 
-def failing(lab: Lab) -> Sweep:
+def failing(workspace: SweepFolder) -> Sweep:
     """A sweep in which no cell with 30 of 20 clients can run, and none of 19 clients succeeds."""
     change = ("policy.quorum = [3, 5]", "policy.quorum = [3, 19, 30]")
-    scenario = (lab.folder / "small.toml").read_text().replace("rounds = 20\n", "rounds = 2000\n")
-    (lab.folder / "small.toml").write_text(scenario)
-    return lab.sweep(change, ("[0.5, 1]", "[0.1]"), ("seeds", 'policies = ["mcu"]\nseeds'))
+    scenario = (
+        (workspace.folder / "small.toml").read_text().replace("rounds = 20\n", "rounds = 2000\n")
+    )
+    (workspace.folder / "small.toml").write_text(scenario)
+    return workspace.sweep(change, ("[0.5, 1]", "[0.1]"), ("seeds", 'policies = ["mcu"]\nseeds'))
 
 
-def test_failed_cells_do_not_stop_a_sweep(lab: Lab) -> None:
-    result = run_sweep(failing(lab), "out", backend=ONE)
+def test_failed_cells_do_not_stop_a_sweep(workspace: SweepFolder) -> None:
+    result = run_sweep(failing(workspace), "out", backend=ONE)
     assert [ended.cell.point for ended in result.failed] == [1, 1, 2, 2]
     never, invalid = result.failed[0].reason, result.failed[2].reason
     assert never.startswith("1000 rounds")
     assert invalid.startswith("small.toml: policy: The quorum must be at most"), "without a folder"
     assert [one.failed for one in result.ranking] == [0, 2, 2]
     counting = Counting()
-    run_sweep(failing(lab), "out", backend=counting, resume=True)
+    run_sweep(failing(workspace), "out", backend=counting, resume=True)
     assert not counting.ran, "failed cells would fail again"
 
 
@@ -152,16 +156,16 @@ def test_failed_cells_do_not_stop_a_sweep(lab: Lab) -> None:
     ],
 )
 def test_a_sweep_without_a_valid_cell_is_refused(
-    lab: Lab, change: tuple[str, str], message: str
+    workspace: SweepFolder, change: tuple[str, str], message: str
 ) -> None:
-    sweep = lab.sweep(change, ("seeds", 'policies = ["mcu"]\nseeds'))
+    sweep = workspace.sweep(change, ("seeds", 'policies = ["mcu"]\nseeds'))
     with pytest.raises(InputError, match=f"No cell of the sweep is valid. .*{message}"):
         run_sweep(sweep, "out")
     assert not Path("out").exists()
 
 
-def test_csv_without_pyarrow(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    sweep = lab.sweep()
+def test_csv_without_pyarrow(workspace: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweep = workspace.sweep()
     assert run_sweep(sweep, "out", backend=ONE).table == Path("out/results.parquet")
     monkeypatch.setattr(parquet, "find_spec", lambda _: None)
     assert run_sweep(sweep, "out", backend=ONE, resume=True).table == Path("out/results.csv")
@@ -176,17 +180,17 @@ class Losing(Counting):
         yield from ("There is not enough memory." for _ in cells[1:])
 
 
-def test_lost_cells_are_an_error_at_the_end(lab: Lab) -> None:
+def test_lost_cells_are_an_error_at_the_end(workspace: SweepFolder) -> None:
     with pytest.raises(InputError, match=r"^15 of 16 cells are not done. There is not enough memo"):
-        run_sweep(lab.sweep(), "out", backend=Losing())
+        run_sweep(workspace.sweep(), "out", backend=Losing())
     assert len(contents(Path("out"))) == 1
 
 
-def test_two_sweeps_cannot_share_a_folder(lab: Lab) -> None:
+def test_two_sweeps_cannot_share_a_folder(workspace: SweepFolder) -> None:
     class Nested(Counting):
         def _run(self, work: CellWork, cells: Sequence[SweepCell]) -> Iterator[CellResult | str]:
             with pytest.raises(FileError, match="another process is using this folder"):
-                run_sweep(lab.sweep(), "out", resume=True)
+                run_sweep(workspace.sweep(), "out", resume=True)
             return super()._run(work, cells)
 
-    assert len(run_sweep(lab.sweep(), "out", backend=Nested()).cells) == 16
+    assert len(run_sweep(workspace.sweep(), "out", backend=Nested()).cells) == 16

@@ -6,13 +6,13 @@ import pytest
 
 from cafe.errors import FileError, InputError
 from cafe.sweep import load_sweep
-from tests.sweep.conftest import SCENARIO, SWEEP, Lab
+from tests.sweep.conftest import SCENARIO, SWEEP, SweepFolder
 
 RANGE = ("policy.deadline = [0.5, 1]", "policy.deadline = {low = 0.1, high = 2}")
 
 
-def test_a_sweep_is_read(lab: Lab) -> None:
-    sweep = lab.sweep()
+def test_a_sweep_is_read(workspace: SweepFolder) -> None:
+    sweep = workspace.sweep()
     assert sweep.labels == ("mcu", "slow")
     assert sweep.seeds == (0, 7)
     assert (sweep.measure.name, sweep.measure.direction) == ("mean_age", "minimise")
@@ -21,21 +21,21 @@ def test_a_sweep_is_read(lab: Lab) -> None:
     assert sweep.name == "sweep"
 
 
-def test_the_scenario_may_be_in_the_same_file(lab: Lab) -> None:
-    inside = lab.sweep(('scenario = "small.toml"\n', ""), text=SCENARIO + SWEEP)
-    assert inside.settings() == lab.sweep().settings()
+def test_the_scenario_may_be_in_the_same_file(workspace: SweepFolder) -> None:
+    inside = workspace.sweep(('scenario = "small.toml"\n', ""), text=SCENARIO + SWEEP)
+    assert inside.settings() == workspace.sweep().settings()
 
 
-def test_seeds_and_policies_are_those_of_the_scenario_unless_given(lab: Lab) -> None:
-    assert lab.sweep(("seeds = [0, 7]\n", "")).seeds == (0,)
-    assert lab.sweep(("seeds = [0, 7]", "seeds = 3")).seeds == (0, 1, 2)
-    assert lab.sweep(("seeds", 'policies = ["agu", "slow"]\nseeds')).labels == ("agu", "slow")
+def test_seeds_and_policies_are_those_of_the_scenario_unless_given(workspace: SweepFolder) -> None:
+    assert workspace.sweep(("seeds = [0, 7]\n", "")).seeds == (0,)
+    assert workspace.sweep(("seeds = [0, 7]", "seeds = 3")).seeds == (0, 1, 2)
+    assert workspace.sweep(("seeds", 'policies = ["agu", "slow"]\nseeds')).labels == ("agu", "slow")
 
 
-def test_ranges_are_sampled(lab: Lab) -> None:
-    random = lab.sweep(RANGE, ("seeds", "samples = 5\nseeds"))
+def test_ranges_are_sampled(workspace: SweepFolder) -> None:
+    random = workspace.sweep(RANGE, ("seeds", "samples = 5\nseeds"))
     assert (random.sampler, random.size) == ("random", 5 * 2 * 2)
-    path = lab.write(RANGE, ("seeds", "samples = 5\nseeds"))
+    path = workspace.write(RANGE, ("seeds", "samples = 5\nseeds"))
     optuna = load_sweep(path, sampler="optuna")
     assert (optuna.sampler, optuna.size) == ("optuna", 5 * 2), "Optuna chooses the policy too"
 
@@ -70,35 +70,37 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_are_explained(lab: Lab, mistake: str) -> None:
+def test_mistakes_are_explained(workspace: SweepFolder, mistake: str) -> None:
     change, message = MISTAKES[mistake]
     ranges = [RANGE] if mistake in ("grid of ranges", "no samples") else []
     with pytest.raises(InputError, match=message):
-        lab.sweep(change, *ranges)
+        workspace.sweep(change, *ranges)
 
 
-def test_samples_of_a_grid_are_refused(lab: Lab) -> None:
+def test_samples_of_a_grid_are_refused(workspace: SweepFolder) -> None:
     with pytest.raises(FileError, match=r"a grid runs all values. Got samples = 5: remove it"):
-        lab.sweep(("seeds", "samples = 5\nseeds"))
+        workspace.sweep(("seeds", "samples = 5\nseeds"))
 
 
-def test_the_sampler_may_be_chosen_in_place_of_the_files(lab: Lab) -> None:
-    path = lab.write(("seeds", 'sampler = "random"\nsamples = 5\nseeds'))
+def test_the_sampler_may_be_chosen_in_place_of_the_files(workspace: SweepFolder) -> None:
+    path = workspace.write(("seeds", 'sampler = "random"\nsamples = 5\nseeds'))
     assert (load_sweep(path).size, load_sweep(path, sampler="grid").size) == (20, 16)
 
 
-def test_quotes_around_keys_do_not_matter(lab: Lab) -> None:
-    quoted = lab.sweep(("policy.quorum", '"policy.quorum"'), RANGE, ("seeds", "samples = 5\nseeds"))
-    plain = lab.sweep(RANGE, ("seeds", "samples = 5\nseeds"))
+def test_quotes_around_keys_do_not_matter(workspace: SweepFolder) -> None:
+    quoted = workspace.sweep(
+        ("policy.quorum", '"policy.quorum"'), RANGE, ("seeds", "samples = 5\nseeds")
+    )
+    plain = workspace.sweep(RANGE, ("seeds", "samples = 5\nseeds"))
     assert quoted.settings() == plain.settings()
 
 
-def test_groups_are_numbered(lab: Lab) -> None:
+def test_groups_are_numbered(workspace: SweepFolder) -> None:
     groups = "[[federation.group]]\nclients = 5\nrate = 1.0\n" * 2
     scenario = SCENARIO.replace("[federation]\nclients = 20\nrate = 1.0\n", groups)
-    (lab.folder / "small.toml").write_text(scenario)
-    found = lab.sweep(("policy.quorum = [3, 5]", "federation.group.1.clients = [5, 9]"))
+    (workspace.folder / "small.toml").write_text(scenario)
+    found = workspace.sweep(("policy.quorum = [3, 5]", "federation.group.1.clients = [5, 9]"))
     assert found.axes[0].key == "federation.group.1.clients"
     for step in ("2", "one"):
         with pytest.raises(FileError, match=f"group in place of '{step}': the scenario has 2"):
-            lab.sweep(("policy.quorum = [3, 5]", f"federation.group.{step}.clients = [5, 9]"))
+            workspace.sweep(("policy.quorum = [3, 5]", f"federation.group.{step}.clients = [5, 9]"))

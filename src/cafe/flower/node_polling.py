@@ -16,9 +16,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from cafe.errors import InputError
+from cafe.flower.task_signal import LOOP
 
 VARIABLE = "CAFE_NODE_POLL"
-LOOP = "flwr.supernode.start_client_internal"
 IDLE = 3.0  # Flower's pause without work; its other pauses are shorter, and between steps of work
 SPREAD = 0.2  # a pause differs by at most this share, so that nodes do not ask at the same time
 

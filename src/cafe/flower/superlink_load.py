@@ -1,6 +1,6 @@
 """Less work for the SuperLink per request, with the same answers.
 
-A client's job takes about 25 requests, and the SuperLink answers all of them in one process. Each
+A client's job takes about 17 requests, and the SuperLink answers all of them in one process. Each
 request passes through nine layers of middleware, most of which only look at its path; and every
 look at a run's status writes to the database, to remove the tokens of tasks that have expired. Here
 a request skips the layers that do nothing for it, and expired tokens are looked for once a second.

@@ -15,8 +15,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from cafe.flower import program
+from cafe.flower.node_polling import IDLE
+from cafe.flower.task_signal import LOOP
 
-IDLE = 3.0  # Flower's pause without work; its other pauses are shorter, and between steps of work
 SHORT, LONG = 0.25, 1.0  # seconds
 EAGER = 16  # how many short pauses follow the last work
 
@@ -42,7 +43,7 @@ def eager_supernode(command: list[str]) -> list[str]:
 
 def main() -> None:
     """Run ``cafe.flower.program`` with shorter pauses."""
-    loop: Any = importlib.import_module("flwr.supernode.start_client_internal")
+    loop: Any = importlib.import_module(LOOP)
     loop.time = SimpleNamespace(sleep=Pauses().sleep)
     program.main()
 

@@ -46,17 +46,20 @@ class LocalProcesses:
         return nullcontext(self._run)
 
     def _run(self, work: CellWork, cells: Sequence[SweepCell]) -> Iterator[CellResult | str]:
-        workers, left, in_vain, careful = self.jobs or cores(), [*cells], 0, False
+        workers, left, in_vain = self.jobs or cores(), [*cells], 0
+        width = len(left)
         while left:
-            # After a kill, only as many cells as workers run, so that most others get done.
-            now = left[:workers] if careful else left
-            done, careful = set[int](), False
+            now, done, killed = left[:width], set[int](), False
             try:
                 for index, result in run_in_processes(work, now, workers):
                     done.add(index)
                     yield result
             except BrokenExecutor:
-                in_vain, careful = (0 if done else in_vain + 1), True
+                killed = True
+            in_vain = 0 if done else in_vain + 1
+            # After a kill, only as many cells as workers run. If all of them were lost, each runs
+            # alone, so that a cell that kills its worker does not stop others.
+            width = (1 if in_vain else workers) if killed else 2 * width
             left = left[len(now) :] + [cell for i, cell in enumerate(now) if i not in done]
             if in_vain > RESTARTS:
                 raise InputError(
@@ -64,5 +67,5 @@ class LocalProcesses:
                     f"out. {len(left)} cells are not done. Continue them (--resume), with fewer "
                     "at a time if memory ran out (--jobs)."
                 )
-            if careful and self.say is not None:
+            if killed and self.say is not None:
                 self.say("A worker was killed. Its cells run again.")

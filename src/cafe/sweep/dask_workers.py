@@ -57,8 +57,13 @@ class LocalDask:
         """A function that runs cells, and yields each result when it is known."""
         distributed = _import_distributed()
         with ExitStack() as stack:
-            # No cell waits behind a long one on a worker while another worker is free.
-            settings = {"distributed.scheduler.worker-saturation": 1.0}
+            settings = {
+                # No cell waits behind a long one on a worker while another worker is free.
+                "distributed.scheduler.worker-saturation": 1.0,
+                # Killed workers are started again. Dask gives up the place of one that is away
+                # this long after a kill, even if it returned and was killed again in between.
+                "distributed.deploy.lost-worker-timeout": "30 days",
+            }
             stack.enter_context(_import_config().set(settings))
             cluster = stack.enter_context(
                 distributed.LocalCluster(

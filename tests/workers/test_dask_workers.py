@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from cafe.errors import InputError
-from cafe.sweep import DaskCluster, LocalDask, LocalProcesses, load_sweep, run_sweep
+from cafe.sweep import load_sweep, run_sweep
+from cafe.workers import DaskCluster, LocalDask, LocalProcesses
 from tests.support.flower.waiting import wait_until
 from tests.support.sweep_policies import write_sweep
 
@@ -119,7 +120,7 @@ def test_no_scheduler_and_no_workers(
     start: Callable[..., subprocess.Popen[bytes]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cafe.sweep.dask_workers.SECONDS", 2)
+    monkeypatch.setattr("cafe.workers.dask_workers.SECONDS", 2)
     sweep = load_sweep(write_sweep(tmp_path, "kills_once"))
     for wrong in ("tcp://127.0.0.1:1", "nonsense://x"):
         with pytest.raises(

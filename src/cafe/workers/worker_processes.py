@@ -31,7 +31,7 @@ def run_in_processes(
         BrokenExecutor: if a process was killed. All calls that have not been yielded are lost.
 
     Example:
-        >>> from cafe.results.worker_processes import run_in_processes
+        >>> from cafe.workers.worker_processes import run_in_processes
         >>> dict(run_in_processes(abs, [-3, 4], workers=1))
         {0: 3, 1: 4}
     """

@@ -9,7 +9,7 @@ from concurrent.futures import BrokenExecutor
 
 import pytest
 
-from cafe.results.worker_processes import run_in_processes
+from cafe.workers.worker_processes import run_in_processes
 
 
 def process_of(job: int) -> tuple[int, int]:

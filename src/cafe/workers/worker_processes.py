@@ -86,5 +86,5 @@ def _end_with(parent: int) -> None:
             time.sleep(0.2)
         os._exit(1)  # like a kill, which a run survives at any time
 
-    if os.getppid() == parent:
-        threading.Thread(target=watch, name="cafe-watch", daemon=True).start()
+    # A parent may end before its worker makes the first call: then the thread ends the worker.
+    threading.Thread(target=watch, name="cafe-watch", daemon=True).start()

@@ -86,7 +86,8 @@ class Family(Latency):
     @property
     def kinds(self) -> int:
         """The number of kinds of client: 1, or the length of the parameter arrays."""
-        return max(np.size(value) for value in vars(self).values())
+        sizes = [value.size for value in vars(self).values() if isinstance(value, np.ndarray)]
+        return max(sizes, default=1)
 
     @property
     def parameters(self) -> dict[str, Parameter]:

@@ -35,8 +35,7 @@ GROUPS = 4096  # ... of this number; the cost is then at most 1e-4 above the lea
 POLISHES = 8  # parabolas at most
 ASIDE = 1.02  # factor between deadlines whose exact costs polish one that was found on groups
 COARSE = 3e-3  # how smooth functions of time must be; the error of a cost is then about 1e-5
-# Factors of deadlines to try if limits break.
-NEARBY = (1.0, 1.0001, 0.9999, 1.003, 0.997, 1.01, 0.99, 1.03, 0.97)
+NEARBY = (1.0, 1.003, 0.997, 1.01, 0.99, 1.03, 0.97)  # factors of deadlines to try if limits break
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ class DeadlineSearch:
         """The same search on fewer kinds of client, if this one is slow; its costs are near."""
         kinds = self.federation.kinds
         if self.target is None and self.closing is None:
-            if kinds <= MANY_KINDS:
+            if kinds <= MANY_KINDS or self.limits:  # the edge of a limit must be exact
                 return self
             return replace(self, federation=client_groups(self.federation, GROUPS))
         if self.target is None or kinds <= SKETCHED:
@@ -260,8 +259,6 @@ class DeadlineSearch:
         In the tails a group stands badly for its clients, so the first deadline may be far off.
         """
         for _ in range(POLISHES):
-            if self.limits:
-                break
             low, high = (self.expect(near.quorum, x * near.deadline) for x in (1 / ASIDE, ASIDE))
             left, right = self.goal.cost(low) - near.cost, self.goal.cost(high) - near.cost
             bend = left + right

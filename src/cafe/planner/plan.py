@@ -274,8 +274,7 @@ class Plan:
     @cached_property
     def binding(self) -> tuple[Limit, ...]:
         """The active limits: those that the plan keeps with equality."""
-        near = 1e-6 if self.search.sketch is self.search else 1e-3  # a sketch's edge is not exact
-        return tuple(x for x in self.search.limits if abs(x.excess(self.expected)) < near)
+        return tuple(x for x in self.search.limits if abs(x.excess(self.expected)) < 1e-6)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

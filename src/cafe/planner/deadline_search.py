@@ -19,8 +19,8 @@ from cafe.planner.client_groups import client_groups
 from cafe.planner.deadline_grid import MANY_STEPS, deadline_grid, deadline_range, first_time
 from cafe.planner.goals import Goal
 from cafe.planner.infeasible import explain_infeasible
-from cafe.planner.polishing import polished
 from cafe.planner.limits import Limit, allowed_quorums
+from cafe.planner.polishing import polished
 from cafe.planner.representatives import representatives
 from cafe.progress import ProgressCallback
 from cafe.theory import Expectation, Setting, expect

@@ -12,6 +12,7 @@ from cafe.errors import InputError, check_callable, check_flag, check_path, did_
 from cafe.reproduce.claims import Claim, ClaimVerdict
 from cafe.reproduce.findings import Experiment, Finding
 from cafe.reproduce.trials import Effort, TrialProgress, fetch_data
+from cafe.workers.backends import check_backend
 
 if TYPE_CHECKING:
     from cafe.data.store import Fetching
@@ -92,6 +93,7 @@ def reproduce(
     if isinstance(selection, str) or not isinstance(selection, Sequence):
         raise InputError(f"selection must be a list of experiments. Got {shorten(selection)}.")
     check_flag("quick", quick)
+    check_backend(backend)
     check_callable("fetching", fetching)
     for name, given in (("progress", progress), ("on_finding", on_finding)):
         if given is not None:

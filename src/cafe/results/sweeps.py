@@ -20,6 +20,7 @@ from cafe.results.execution import check_free, check_run_arguments, execute
 from cafe.results.loading import Result, load
 from cafe.scenario import Scenario, scenario_from_text
 from cafe.workers import Backend, LocalProcesses, LostJob
+from cafe.workers.backends import check_backend
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,7 @@ def sweep(
     if not isinstance(runs, Sequence) or not all(isinstance(run, PlannedRun) for run in runs):
         raise InputError(f"runs must be those of cafe.results.plan_runs. Got {shorten(runs)}.")
     check_free((run.folder for run in runs), resume=resume, overwrite=overwrite)
+    check_backend(backend)
     backend = backend or local_runs(len(runs), say=say)
     one = partial(
         _one,

@@ -19,7 +19,7 @@ from cafe.sweep.samplers import grid_points, make_sampler, random_points
 from cafe.sweep.sweep_cell import CellResult, SweepCell
 from cafe.sweep.sweep_file import Sweep
 from cafe.workers import Backend, LocalProcesses, LostJob
-from cafe.workers.backends import RunJobs
+from cafe.workers.backends import RunJobs, check_backend
 
 _TRIED = 100  # points that are tried to find one that is valid
 
@@ -86,6 +86,7 @@ def run_sweep(
         {'policy.deadline': 0.5}
     """
     check_type("sweep", sweep, Sweep, "a sweep, such as cafe.sweep.load_sweep(path)")
+    check_backend(backend)
     folder = check_path("folder", folder)
     store = CellStore(folder)
     store.check_free(resume=resume, overwrite=overwrite)

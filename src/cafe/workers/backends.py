@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from cafe.errors import InputError, check_whole
+from cafe.errors import InputError, check_whole, shorten
 from cafe.learn.threads import cores
 from cafe.workers.worker_processes import run_in_processes
 
@@ -39,6 +39,17 @@ class Backend(Protocol):
 
     def threads(self) -> int:
         """How many threads a job may use."""
+
+
+def check_backend(value: Any) -> None:
+    """Raise InputError unless the value is None or a backend."""
+    if value is not None and not all(
+        callable(getattr(value, x, None)) for x in ("open", "threads")
+    ):
+        raise InputError(
+            "backend must be one of cafe.workers, such as LocalProcesses(2), or None. Got "
+            f"{shorten(value)}."
+        )
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,7 @@ RUN_MISTAKES = {
     "no such file": ("simulate none.toml", "none.toml: the file cannot be read"),
     "no such policy": ("compare small.toml --policies mcu,awuu", "Did you mean 'awu'"),
     "a policy twice": ("compare small.toml --policies mcu,mcu", "given only once"),
+    "two places": ("compare small.toml --dask-local 2 --dask x", "Give --dask or --dask-local"),
     "no seeds": ("compare small.toml --seeds 0", "--seeds must be at least 1. Got 0"),
     "no jobs": ("compare small.toml --jobs 0", "--jobs must be at least 1"),
     "a bad seed": ("simulate small.toml --seed -1", "A seed must be a whole number from 0 up"),

@@ -36,7 +36,7 @@ def federation(timed: bool, ties: bool) -> cafe.Federation:
     observes=st.booleans(),
     comes_and_goes=st.booleans(),
 )
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @pytest.mark.slow
 def test_engine_reference_and_live_runs_are_equal(
     seed: int, late: bool, timed: bool, ties: bool, observes: bool, comes_and_goes: bool
@@ -57,7 +57,7 @@ def test_engine_reference_and_live_runs_are_equal(
 
 
 @given(seed=st.integers(0, 2**32), late=st.booleans(), timed=st.booleans())
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @pytest.mark.slow
 def test_saved_and_restored_run_equals_an_uninterrupted_one(
     seed: int, late: bool, timed: bool

@@ -30,7 +30,7 @@ LAYERS = (
     {"task_constants"},
     {"engine"},
     {"reference"},
-    {"scenario"},
+    {"scenario", "workers"},
     {"results"},
     {"analysis", "live"},
     {"testing"},

@@ -12,7 +12,7 @@ from cafe.engine import Run
 from cafe.policies import agu, awu, mcu
 from cafe.rounds import History, Policy
 
-SEEDS, ROUNDS = 10, 1000
+SEEDS, ROUNDS = 10, 500
 
 
 def runs(

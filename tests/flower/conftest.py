@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.flower.waiting import LIMIT
 
 if TYPE_CHECKING:
+    from flwr.serverapp.strategy import Result
+
     from cafe.flower.lab import Lab
     from cafe.flower.lab.paths import LabPaths, LabState
+    from tests.support.flower.stock_grid import StockGrid
+    from tests.support.flower.strategy_runs import Run
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -87,3 +92,27 @@ def identity(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for name in ("_task_id", "_run_id", "_node_id"):
         monkeypatch.setattr(TaskIdentity, name, 1)
+
+
+@pytest.fixture
+def grid(monkeypatch: pytest.MonkeyPatch) -> StockGrid:
+    """Three nodes in memory, with a stock ClientApp."""
+    from tests.support.flower.stock_grid import StockGrid, stock_app
+    from tests.support.flower.strategy_runs import evaluate, train
+
+    return StockGrid(stock_app(train, evaluate), 3).install(monkeypatch)
+
+
+@pytest.fixture
+def run(grid: StockGrid, tmp_path: Path) -> Run:
+    """Starts CAFe's strategy on the grid."""
+    from cafe.flower import Strategy
+    from tests.support.flower.stock_grid import named_arrays
+    from tests.support.flower.strategy_runs import START
+
+    def start(policy: Any, rounds: int = 1, /, starting: Any = None, **options: Any) -> Result:
+        usual = {"fraction_evaluate": 0, "patience": 5}
+        strategy = Strategy(policy, folder=tmp_path / "run", **(usual | options))
+        return strategy.start(grid, named_arrays(START), rounds, **(starting or {}))
+
+    return start

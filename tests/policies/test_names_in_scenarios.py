@@ -14,6 +14,7 @@ from cafe.errors import FileError, InputError
 from cafe.policies import recipes
 from cafe.results import execute, plan_runs, sweep
 from cafe.scenario.policy_tables import labels_for, policy_label
+from cafe.workers import LocalProcesses
 from tests.support.own_policies import HELPERS, SCENARIO, folder_with, install, scenario_in
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -156,10 +157,10 @@ def test_a_comparison_in_other_processes(tmp_path: Path, jobs: int) -> None:
     scenario = scenario_in(folder_with(tmp_path / "here"))
     scenario, labels = scenario.with_labels_for(["own_rules:fedbuff", "own_rules:mcu"])
     runs = plan_runs(scenario, labels, tmp_path / "runs")
-    results = sweep(scenario, runs, jobs=jobs)
+    results = sweep(scenario, runs, backend=LocalProcesses(jobs))
     assert [run.folder.name for run in runs] == ["fedbuff-seed-0", "own_rules.mcu-seed-0"]
     assert [result.provenance["label"] for result in results] == labels
-    again = sweep(scenario, runs, jobs=jobs, resume=True)
+    again = sweep(scenario, runs, backend=LocalProcesses(jobs), resume=True)
     assert [r.history.updates for r in again] == [12, 12]
 
 

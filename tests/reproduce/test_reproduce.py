@@ -36,6 +36,17 @@ def test_reproduce_command(tmp_path: Path) -> None:
     assert all(name in listed.output for name in names())
 
 
+@pytest.mark.slow
+def test_trials_on_dask_workers_equal_trials_here(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    for folder, option in (("here", "--jobs=1"), ("dask", "--dask-local=2")):
+        words = ["reproduce", "theory", "--quick", option, "--output", str(tmp_path / folder)]
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.output
+    here, dask = (tmp_path / folder / "theory" / "runs.csv" for folder in ("here", "dask"))
+    assert here.read_bytes() == dask.read_bytes()
+
+
 def test_an_unknown_name_is_refused_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"table-awx.*table-awu"):
         reproduce(["fig-iid-rate", "table-awx"], tmp_path)

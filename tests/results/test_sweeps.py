@@ -9,15 +9,17 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cafe.errors import FileError, InputError
 from cafe.results import RunProgress, execute, plan_runs, sweep
+from cafe.results.sweeps import local_runs
+from cafe.workers import LocalDask, LocalProcesses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from tests.results.conftest import Lab
 
@@ -31,7 +33,7 @@ def test_parallel_runs_equal_sequential_runs(lab: Lab, tmp_path: Path, jobs: int
     done: list[int] = []
     # The file may change during the runs: they get the text, not the path.
     scenario.path.write_text("")
-    results = sweep(scenario, runs, jobs=jobs, progress=done.append)
+    results = sweep(scenario, runs, backend=LocalProcesses(jobs), progress=done.append)
     assert done == [1, 2, 3, 4]
     assert [result.folder.name for result in results] == names
     threads = results[0].provenance["threads"]
@@ -49,7 +51,7 @@ def test_a_run_that_fails_does_not_stop_the_others(lab: Lab, tmp_path: Path) -> 
     scenario = scenario.with_run(rounds=2000, seeds=[3])
     runs = plan_runs(scenario, ["agu", "fedavg"], tmp_path)
     with pytest.raises(InputError, match=r"^agu, seed 3: 1000 rounds.* 1 of 2 runs failed"):
-        sweep(scenario, runs, jobs=1)
+        sweep(scenario, runs, backend=LocalProcesses(1))
     assert (tmp_path / "fedavg-seed-3" / "result.json").exists()
     assert not (tmp_path / "agu-seed-3" / "result.json").exists()
 
@@ -64,15 +66,13 @@ def test_errors_are_found_before_any_run_starts(lab: Lab, tmp_path: Path) -> Non
     with pytest.raises(FileError, match="mcu-seed-1: the folder already has results"):
         plan_runs(scenario, ["agu", "mcu"], tmp_path)
     assert len(plan_runs(scenario, ["agu", "mcu"], tmp_path, resume=True)) == 4
-    with pytest.raises(InputError, match="jobs must be a whole number from 1 up"):
-        sweep(scenario, plan_runs(scenario, ["awu"], tmp_path), jobs=0)
 
 
 def test_too_little_memory_is_a_one_line_error(lab: Lab, tmp_path: Path) -> None:
     swap = ('name = "softmax"', 'name = "mlp"\nhidden = [1000000000000]')
     scenario = lab.scenario(swap, learning=True)
     with pytest.raises(InputError, match=r"^agu, seed 0: There is not enough memory"):
-        sweep(scenario, plan_runs(scenario, ["agu"], tmp_path), jobs=1)
+        sweep(scenario, plan_runs(scenario, ["agu"], tmp_path), backend=LocalProcesses(1))
 
 
 LONG = """
@@ -80,9 +80,11 @@ import sys
 from cafe.errors import CafeError
 from cafe.results import plan_runs, sweep
 from cafe.scenario import load_scenario
+from cafe.workers import LocalProcesses
 scenario = load_scenario(sys.argv[1]).with_run(rounds=10**7)
+backend = LocalProcesses(2, lambda sentence: print(sentence, flush=True), "runs")
 try:
-    sweep(scenario, plan_runs(scenario, ["agu", "fedavg"], sys.argv[2]), jobs=2)
+    sweep(scenario, plan_runs(scenario, ["agu", "fedavg"], sys.argv[2]), backend=backend)
 except CafeError as error:
     print(error)
 """
@@ -147,9 +149,45 @@ def stop(_: RunProgress) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux who whose child is")
 @pytest.mark.slow
-def test_killed_worker_is_reported(long: subprocess.Popen[str]) -> None:
-    os.kill(min(children(long.pid)), signal.SIGKILL)
-    out, err = long.communicate(timeout=60)
-    assert out.startswith("A worker was killed, possibly because memory ran out")
-    assert "0 of 4 runs are done" in out
-    assert "Traceback" not in err
+def test_runs_of_a_killed_worker_continue(long: subprocess.Popen[str]) -> None:
+    before = children(long.pid)
+    os.kill(min(before), signal.SIGKILL)
+    assert long.stdout is not None
+    assert long.stdout.readline() == "A worker was killed. Its runs are started again.\n"
+    wait_until(lambda: bool(children(long.pid) - before))
+    assert long.poll() is None
+
+
+@pytest.mark.slow
+def test_runs_on_dask_workers_equal_runs_here(lab: Lab, tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    scenario = lab.scenario(learning=True).with_run(rounds=5)
+    runs = plan_runs(scenario, ["agu", "mcu"], tmp_path / "out")
+    assert len(sweep(scenario, runs, backend=LocalDask(2))) == 4
+    for run in runs:
+        alone = tmp_path / "alone" / run.folder.name
+        execute(scenario, run.label, run.seed, alone, threads=1)
+        assert lab.contents(alone) == lab.contents(run.folder)
+
+
+def test_few_runs_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cafe.results.sweeps.cores", lambda: 8)
+    monkeypatch.setattr("cafe.workers.backends.cores", lambda: 8)
+    assert [local_runs(runs).threads() for runs in (0, 1, 2, 3, 8, 100)] == [8, 8, 4, 2, 1, 1]
+    assert local_runs(100, jobs=2).threads() == 4
+
+
+class Elsewhere(LocalProcesses):
+    """Workers of a machine with another disk: nothing is written here."""
+
+    def _run(
+        self, work: Callable[[Any], Any], jobs: Sequence[Any]
+    ) -> Iterator[tuple[int, str | None]]:
+        yield from ((number, None) for number in range(len(jobs)))
+
+
+def test_runs_on_a_machine_with_another_disk_are_an_error(lab: Lab, tmp_path: Path) -> None:
+    scenario = lab.scenario()
+    runs = plan_runs(scenario, ["agu"], tmp_path / "out")
+    with pytest.raises(InputError, match=r"agu-seed-0: a worker executed the run, but the folder"):
+        sweep(scenario, runs, backend=Elsewhere(1))

@@ -18,6 +18,7 @@ from cafe.report import run_page
 from cafe.results import execute, load, plan_runs, sweep
 from cafe.rounds.ledger import Ledger
 from cafe.scenario import Scenario, load_scenario
+from cafe.workers import LocalProcesses
 
 MODULE = """
 from dataclasses import dataclass
@@ -115,7 +116,9 @@ def test_controller_and_policies_are_compared(folder: Path) -> None:
     assert scenario.policy("agu").parameters == {"quorum": 3, "deadline": 0.5}
     with pytest.raises(FileError, match="Got Growing, which is a controller"):
         scenario.policy("Growing")
-    results = sweep(scenario, plan_runs(scenario, scenario.labels, folder / "runs"), jobs=1)
+    results = sweep(
+        scenario, plan_runs(scenario, scenario.labels, folder / "runs"), backend=LocalProcesses(1)
+    )
     assert [run.history.rounds for run in results] == [12, 12, 12]
     assert [run.provenance["label"] for run in sort_runs(results[::-1])] == scenario.labels
     run_page.write(folder / "page.html", results)

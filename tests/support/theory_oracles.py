@@ -182,8 +182,8 @@ class Game:
     target: int | None
     steps: int = 1
     cohort: int | None = None
-    rounds: int = 12_000
-    batches: int = 120
+    rounds: int = 6_000
+    batches: int = 60
 
     @cached_property
     def played(self) -> Played:

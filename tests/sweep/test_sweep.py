@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import cafe
 from cafe.errors import FileError, InputError
 from cafe.results import parquet
-from cafe.sweep import LocalDask, LocalProcesses, Sweep, load_sweep, run_sweep
-from cafe.sweep.backends import CellWork, RunCells
-from cafe.sweep.sweep_cell import CellResult, SweepCell
+from cafe.sweep import Sweep, load_sweep, run_sweep
+from cafe.sweep.sweep_cell import SweepCell
+from cafe.workers import LocalDask, LocalProcesses, LostJob
+from cafe.workers.backends import RunJobs
 from tests.sweep.conftest import SweepFolder
 
 ONE = LocalProcesses(jobs=1)
@@ -29,15 +31,20 @@ class Counting:
     def __init__(self, stop: int = 10**9) -> None:
         self.ran, self._stop = list[str](), stop
 
-    def open(self) -> AbstractContextManager[RunCells]:
+    def open(self) -> AbstractContextManager[RunJobs]:
         return nullcontext(self._run)
 
-    def _run(self, work: CellWork, cells: Sequence[SweepCell]) -> Iterator[CellResult | str]:
-        for cell in cells:
+    def threads(self) -> int:
+        return 1
+
+    def _run(
+        self, work: Callable[[SweepCell], Any], cells: Sequence[SweepCell]
+    ) -> Iterator[tuple[int, Any]]:
+        for number, cell in enumerate(cells):
             if len(self.ran) == self._stop:
                 raise KeyboardInterrupt
             self.ran.append(cell.name)
-            yield work(cell)
+            yield number, work(cell)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -175,9 +182,12 @@ def test_csv_without_pyarrow(workspace: SweepFolder, monkeypatch: pytest.MonkeyP
 class Losing(Counting):
     """Cells for which memory ran out, except the first."""
 
-    def _run(self, work: CellWork, cells: Sequence[SweepCell]) -> Iterator[CellResult | str]:
-        yield work(cells[0])
-        yield from ("There is not enough memory." for _ in cells[1:])
+    def _run(
+        self, work: Callable[[SweepCell], Any], cells: Sequence[SweepCell]
+    ) -> Iterator[tuple[int, Any]]:
+        yield 0, work(cells[0])
+        lost = LostJob("There is not enough memory.")
+        yield from ((number, lost) for number in range(1, len(cells)))
 
 
 def test_lost_cells_are_an_error_at_the_end(workspace: SweepFolder) -> None:
@@ -188,7 +198,9 @@ def test_lost_cells_are_an_error_at_the_end(workspace: SweepFolder) -> None:
 
 def test_two_sweeps_cannot_share_a_folder(workspace: SweepFolder) -> None:
     class Nested(Counting):
-        def _run(self, work: CellWork, cells: Sequence[SweepCell]) -> Iterator[CellResult | str]:
+        def _run(
+            self, work: Callable[[SweepCell], Any], cells: Sequence[SweepCell]
+        ) -> Iterator[tuple[int, Any]]:
             with pytest.raises(FileError, match="another process is using this folder"):
                 run_sweep(workspace.sweep(), "out", resume=True)
             return super()._run(work, cells)

@@ -13,6 +13,19 @@ Plot = Annotated[
     Path | None, typer.Option(help="Write a picture to this .svg, .png, .jpg or .pdf file.")
 ]
 
+# Where runs are executed: compare, sweep, reproduce.
+Jobs = Annotated[
+    int | None, typer.Option(help="Number of runs at the same time (default: one per core).")
+]
+DaskAddress = Annotated[
+    str | None,
+    typer.Option("--dask", metavar="ADDRESS", help="Use the Dask cluster with this scheduler."),
+]
+DaskLocal = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Start a Dask cluster here, with this many workers."),
+]
+
 # Who takes part: fit, plan, expect, frontier.
 Clients = Annotated[int | None, typer.Option(help="Number of clients, all with the same --mean.")]
 Mean = Annotated[float | None, typer.Option(help="Mean response time of one client, in seconds.")]

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cafe.console import check_pictures, print_output, progress_line, say_written, waiting
+from cafe.cli.options import DaskAddress, DaskLocal, Jobs
+from cafe.cli.worker_options import choose_backend
+from cafe.console import check_pictures, print_output, progress_line, say, say_written, waiting
 
 if TYPE_CHECKING:
     from cafe.reproduce import Experiment, Finding
@@ -26,6 +28,9 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Run only a few rounds of each, as a test.")
     ] = False,
+    jobs: Jobs = None,
+    dask: DaskAddress = None,
+    dask_local: DaskLocal = None,
     list_: Annotated[
         bool, typer.Option("--list", help="List the experiments, and run none.")
     ] = False,
@@ -36,12 +41,14 @@ def reproduce(
     from cafe import reproduce as paper
     from cafe.report.cells import Cells
     from cafe.report.tables import table
+    from cafe.workers import LocalProcesses
 
     if list_:
         rows = [(e.name, e.source, e.title) for e in map(paper.experiment, paper.names())]
         columns = ("name", "in the paper", "shows")
         print_output(table(Cells("Experiments", columns, rows, frozenset(range(3)))))
         return
+    backend = choose_backend(jobs, dask, dask_local) or LocalProcesses(jobs, say, "trials")
     folder = output or Path("paper-quick" if quick else "paper")
     check_pictures(folder / "figure.svg", folder=False)
     with ExitStack() as stack:
@@ -62,6 +69,7 @@ def reproduce(
             names or (),
             folder,
             quick=quick,
+            backend=backend,
             fetching=waiting,
             progress=progress,
             on_finding=show_finding,

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cafe.cli.options import Json, Overwrite, Resume, Rounds, ScenarioFile
+from cafe.cli.options import (
+    DaskAddress,
+    DaskLocal,
+    Jobs,
+    Json,
+    Overwrite,
+    Resume,
+    Rounds,
+    ScenarioFile,
+)
+from cafe.cli.worker_options import choose_backend
 from cafe.console import (
     check_page,
     print_json,
@@ -88,9 +98,9 @@ def compare(
     output: Annotated[
         Path | None, typer.Option(help="The folder for results (default results/NAME-compared).")
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(help="Number of parallel runs (default: one per core).")
-    ] = None,
+    jobs: Jobs = None,
+    dask: DaskAddress = None,
+    dask_local: DaskLocal = None,
     resume: Resume = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -98,12 +108,12 @@ def compare(
     """Run several policies with the same seeds, and compare them."""
     from cafe.cli import result_tables
     from cafe.results import plan_runs, sweep
+    from cafe.results.sweeps import local_runs
     from cafe.scenario import load_scenario
 
     if seeds is not None and seeds < 1:
         raise InputError(f"--seeds must be at least 1. Got {seeds}.")
-    if jobs is not None and jobs < 1:
-        raise InputError(f"--jobs must be at least 1. Got {jobs}.")
+    backend = choose_backend(jobs, dask, dask_local)
     chosen = None if seeds is None else range(seeds)
     scenario = load_scenario(file).with_run(rounds=rounds, seeds=chosen)
     labels = scenario.labels
@@ -117,7 +127,7 @@ def compare(
             results = sweep(
                 scenario,
                 runs,
-                jobs=jobs,
+                backend=backend or local_runs(len(runs), jobs, say),
                 resume=resume,
                 overwrite=overwrite,
                 progress=lambda done: show(done / len(runs), done, f" of {len(runs)}"),

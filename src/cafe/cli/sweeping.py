@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cafe.cli.options import Json, Overwrite, Plot, Resume
+from cafe.cli.options import DaskAddress, DaskLocal, Jobs, Json, Overwrite, Plot, Resume
+from cafe.cli.worker_options import choose_backend
 from cafe.console import (
     check_pictures,
     print_json,
@@ -21,7 +22,7 @@ from cafe.console import (
 from cafe.errors import InputError
 
 if TYPE_CHECKING:
-    from cafe.sweep import Backend, SweepResult
+    from cafe.sweep import SweepResult
 
 
 def sweep(
@@ -35,17 +36,9 @@ def sweep(
             metavar="grid|random|optuna", help="How values are chosen; by default as the file says."
         ),
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(help="Number of processes (default: one per core).")
-    ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Use the Dask cluster with this scheduler."),
-    ] = None,
-    dask_local: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Start a Dask cluster here, with this many workers."),
-    ] = None,
+    jobs: Jobs = None,
+    dask: DaskAddress = None,
+    dask_local: DaskLocal = None,
     best: Annotated[
         int, typer.Option(help="Show this many settings (default 10).", show_default=False)
     ] = 10,
@@ -58,10 +51,11 @@ def sweep(
     check_pictures(plot)
     from cafe.sweep import load_sweep, run_sweep
     from cafe.sweep.unchanged_policies import unchanged_policies
+    from cafe.workers import LocalProcesses
 
     if best < 1:
         raise InputError(f"--best must be at least 1. Got {best}.")
-    backend = _backend(jobs, dask, dask_local)
+    backend = choose_backend(jobs, dask, dask_local) or LocalProcesses(jobs, say)
     loaded = load_sweep(file, sampler=sampler)
     for label in unchanged_policies(loaded):
         say(
@@ -92,23 +86,6 @@ def sweep(
             "and repeat the command with --resume."
         )
     say_written(result.table, plot)
-
-
-def _backend(jobs: int | None, dask: str | None, dask_local: int | None) -> Backend:
-    from cafe.sweep import DaskCluster, LocalDask, LocalProcesses
-
-    options = {"--jobs": jobs, "--dask": dask, "--dask-local": dask_local}
-    given = [option for option, value in options.items() if value is not None]
-    if len(given) > 1:
-        raise InputError(f"Give {given[0]} or {given[1]}, not both: cells run in one place.")
-    for option, number in (("--jobs", jobs), ("--dask-local", dask_local)):
-        if number is not None and number < 1:
-            raise InputError(f"{option} must be at least 1. Got {number}.")
-    if dask is not None:
-        return DaskCluster(dask)
-    if dask_local is not None:
-        return LocalDask(dask_local)
-    return LocalProcesses(jobs, say)
 
 
 def _print_tables(result: SweepResult, best: int) -> None:

@@ -119,12 +119,12 @@ class _Search:
         at_level = self.sums.log_likelihood_at(self.pool.latency, self.pool.level)
         return lambda u, _: at_level(u)
 
-    @property
+    @cached_property
     def tight_u(self) -> float:
         """The prior's precision of u; 0 if u is fixed."""
         return self.pool.spread**-2.0 if self.pool.spread > 0 else 0.0
 
-    @property
+    @cached_property
     def tight_v(self) -> float:
         """The prior's precision of v; 0 if v is fixed."""
         return self.pool.unevenness**-2.0 if self.pool.unevenness > 0 else 0.0
@@ -140,7 +140,9 @@ class _Search:
         u, v, here = self.mode(*self.first(start))
         if self.tight_v:
             # Clients with few reports have two modes: slow, or often offline.
-            other_u, other_v, there = self.mode(*self.often_offline())
+            u_offline, v_offline = self.often_offline()
+            start_offline = self.surface(u_offline, v_offline)
+            other_u, other_v, there = self.mode(u_offline, v_offline, start_offline)
             higher = there.value > here.value
             u, v = np.where(higher, other_u, u), np.where(higher, other_v, v)
             here = there.where(higher, here)
@@ -163,8 +165,8 @@ class _Search:
             heights = heights - 0.5 * np.log(uu) - math.log(pool.spread)
         return replace(found, availability=share, log_marginal=float(heights.sum()))
 
-    def first(self, start: ClientPosterior | None) -> tuple[Floats, Floats]:
-        """Where the search starts.
+    def first(self, start: ClientPosterior | None) -> tuple[Floats, Floats, Surface]:
+        """Where the search starts, and the log-posterior there.
 
         If v is free, a posterior can have two modes. An earlier result is not used then: the value
         at a pool must not depend on the pools before it.
@@ -172,8 +174,12 @@ class _Search:
         u, v = np.zeros(self.sums.size), np.full(self.sums.size, self.pool.level)
         if self.tight_u:
             u = _guess(self.sums) if start is None or self.tight_v else start.u
-        usable = np.isfinite(self.surface(u, v).value)
-        return (u, v) if usable.all() else (np.where(usable, u, _guess(self.sums)), v)
+        here = self.surface(u, v)
+        usable = np.isfinite(here.value)
+        if usable.all():
+            return u, v, here
+        u = np.where(usable, u, _guess(self.sums))
+        return u, v, self.surface(u, v)
 
     def often_offline(self) -> tuple[Floats, Floats]:
         """A start that takes every miss for an offline client."""
@@ -183,9 +189,10 @@ class _Search:
         u = np.where(sums.count > 0, (sums.mean_log - typical) * sums.count / (sums.count + 1), 0.0)
         return u if self.tight_u else 0 * u, np.log((sums.count + 0.5) / (missed + 0.5))
 
-    def mode(self, u: Floats, v: Floats) -> tuple[Floats, Floats, Surface]:
+    def mode(self, u: Floats, v: Floats, here: Surface) -> tuple[Floats, Floats, Surface]:
         """Newton's method; a step that does not lead upwards is shortened."""
-        here = self.surface(u, v)
+        if not self.tight_v:
+            return self.mode_of_u(u, v, here)
         du, dv = self.newton(here)
         for _ in range(_STEPS):
             there = self.surface(u + du, v + dv)
@@ -200,19 +207,40 @@ class _Search:
             du, dv = np.where(better, next_u, 0.3 * du), np.where(better, next_v, 0.3 * dv)
         return u, v, here
 
+    def mode_of_u(self, u: Floats, v: Floats, here: Surface) -> tuple[Floats, Floats, Surface]:
+        """The same search if v is fixed; it takes half the time."""
+
+        def newton(at: Surface) -> Floats:
+            step = _finite(at.u) / np.clip(_finite(-at.uu, _MOST), self.tight_u, _MOST)
+            return step * np.minimum(_LONGEST / np.maximum(np.abs(step), 1e-300), 1.0)
+
+        step = newton(here)
+        for _ in range(_STEPS):
+            beside = u + step
+            there = self.surface(beside, v)
+            better = there.value >= here.value - 1e-10 * np.abs(here.value)
+            all_better = bool(better.all())
+            u = beside if all_better else np.where(better, beside, u)
+            here = there if all_better else there.where(better, here)
+            gain = np.abs(_finite(step * here.u))
+            if np.all((np.abs(step) < _CLOSE) | (better & (gain < _NOTHING))):
+                break
+            step = newton(here) if all_better else np.where(better, newton(here), 0.3 * step)
+        return u, v, here
+
     def surface(self, u: Floats, v: Floats) -> Surface:
         """The log-posterior, up to a constant."""
         own, tight_u, tight_v = self.likelihood(u, v), self.tight_u, self.tight_v
         value = own.value - 0.5 * tight_u * u**2
-        by_v = own.v
+        by_v, by_vv = own.v, own.vv
         if tight_v:
             off = v - self.pool.level
             value = value - 0.5 * tight_v * off**2
-            by_v = own.v - tight_v * off
-        return Surface(
-            np.where(np.isfinite(value), value, -np.inf),
-            own.u - tight_u * u, by_v, own.uu - tight_u, own.uv, own.vv - tight_v,
-        )  # fmt: skip
+            by_v, by_vv = own.v - tight_v * off, own.vv - tight_v
+        usable = np.isfinite(value)
+        if not usable.all():
+            value = np.where(usable, value, -np.inf)
+        return Surface(value, own.u - tight_u * u, by_v, own.uu - tight_u, own.uv, by_vv)
 
     def information(self, at: Surface) -> tuple[Floats, Floats, Floats]:
         """Minus the second derivatives, made positive definite; 1 for what is fixed."""

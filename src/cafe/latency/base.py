@@ -8,6 +8,7 @@ million objects.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any, Self
@@ -85,7 +86,8 @@ class Family(Latency):
     @property
     def kinds(self) -> int:
         """The number of kinds of client: 1, or the length of the parameter arrays."""
-        return max(np.size(value) for value in vars(self).values())
+        sizes = [value.size for value in vars(self).values() if isinstance(value, np.ndarray)]
+        return max(sizes, default=1)
 
     @property
     def parameters(self) -> dict[str, Parameter]:
@@ -124,6 +126,8 @@ class Family(Latency):
         They are positive unless named in ``zero`` (may be 0) or ``signed`` (any finite number).
         """
         for name, given in vars(self).items():
+            if type(given) is float and given >= TINY and given != math.inf:
+                continue  # most parameters of a search: there is nothing to change
             value = self._numbers(name, given)
             bad = ~np.isfinite(value)
             if name not in signed:

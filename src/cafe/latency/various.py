@@ -64,14 +64,16 @@ class Various(Latency):
     def _each(self, call: Callable[[Latency, Floats], ArrayLike], t: ArrayLike) -> Floats:
         """Apply ``call`` to every part with its own slice of t, and join along the last axis."""
         at = np.asarray(t, dtype=float)
-        np.broadcast_shapes(at.shape, (self.kinds,))  # raises ValueError if t does not fit
+        sizes = [part.kinds for part in self.parts]
+        np.broadcast_shapes(at.shape, (sum(sizes),))  # raises ValueError if t does not fit
         shared = at.ndim == 0 or at.shape[-1] == 1
         column = at[..., None] if at.ndim == 0 else at
-        joined = []
-        for end, part in zip(self._ends, self.parts, strict=True):
-            own = column if shared else column[..., end - part.kinds : end]
+        joined, end = [], 0
+        for size, part in zip(sizes, self.parts, strict=True):
+            end += size
+            own = column if shared else column[..., end - size : end]
             value = np.asarray(call(part, own))
-            joined.append(np.broadcast_to(value, (*column.shape[:-1], part.kinds)))
+            joined.append(np.broadcast_to(value, (*column.shape[:-1], size)))
         return np.concatenate(joined, axis=-1)
 
     def cdf(self, t: ArrayLike) -> Floats:

@@ -15,10 +15,12 @@ import numpy as np
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Federation, total
 from cafe.latency.base import Floats
+from cafe.planner.client_groups import client_groups
 from cafe.planner.deadline_grid import MANY_STEPS, deadline_grid, deadline_range, first_time
 from cafe.planner.goals import Goal
 from cafe.planner.infeasible import explain_infeasible
 from cafe.planner.limits import Limit, allowed_quorums
+from cafe.planner.polishing import polished
 from cafe.planner.representatives import representatives
 from cafe.progress import ProgressCallback
 from cafe.theory import Expectation, Setting, expect
@@ -29,6 +31,8 @@ SHALLOW = 1e-7  # a relative barrier between two minima this small is rounding e
 SHALLOW_STEPS = 5e-2  # ... or, with observed times, one of the many steps of their cdf
 PLATEAU = 1e-6  # a relative gain this small does not justify a longer deadline
 SKETCHED = 128  # kinds of the federation on which rounds with a target are searched
+MANY_KINDS = 20_000  # with more kinds than this, deadlines are searched on groups of clients ...
+GROUPS = 4096  # ... of this number; the cost is then at most 1e-4 above the least in the tests
 COARSE = 3e-3  # how smooth functions of time must be; the error of a cost is then about 1e-5
 NEARBY = (1.0, 1.003, 0.997, 1.01, 0.99, 1.03, 0.97)  # factors of deadlines to try if limits break
 
@@ -114,7 +118,12 @@ class DeadlineSearch:
     @cached_property
     def sketch(self) -> DeadlineSearch:
         """The same search on fewer kinds of client, if this one is slow; its costs are near."""
-        if self.target is None or self.federation.kinds <= SKETCHED:
+        kinds = self.federation.kinds
+        if self.target is None and self.closing is None:
+            if kinds <= MANY_KINDS or self.limits:  # the edge of a limit must be exact
+                return self
+            return replace(self, federation=client_groups(self.federation, GROUPS))
+        if self.target is None or kinds <= SKETCHED:
             return self
         return replace(self, federation=representatives(self.federation, SKETCHED), pool={})
 
@@ -189,8 +198,8 @@ class DeadlineSearch:
     def optima(self, progress: ProgressCallback | None = None) -> list[Optimum]:
         """Every local optimum, the best first.
 
-        With a target and many kinds of client, the deadlines are those of :attr:`sketch`, and the
-        quorums and costs are exact.
+        With a target and many kinds of client, or with very many kinds, the deadlines are those of
+        :attr:`sketch`, and the quorums and costs are exact.
 
         Args:
             progress: called with the finished share of the search, from 0 to 1.
@@ -198,8 +207,8 @@ class DeadlineSearch:
         Raises:
             InfeasibleError: if no deadline and quorum keep the limits.
         """
-        if self.sketch is not self:
-            return self._sketched(progress)
+        if self.sketch is not self and (rough := self._sketched(progress)):
+            return rough
         grid = deadline_grid(self.federation, *self.deadlines)
         found: list[Optimum | None] = []
         for i, deadline in enumerate(grid):
@@ -223,14 +232,22 @@ class DeadlineSearch:
     def _sketched(self, progress: ProgressCallback | None) -> list[Optimum]:
         """The optima of the sketch, with exact quorums and costs.
 
-        If a limit that the sketch keeps is broken here, deadlines nearby are tried.
+        If a limit that the sketch keeps is broken here, deadlines nearby are tried. If none keeps
+        it, there is no result without a target: the deadlines must be searched for all kinds.
         """
         exact = []
-        for rough in self.sketch.optima(progress)[:2]:
+        try:
+            optima = self.sketch.optima(progress)[:2]
+        except InfeasibleError:
+            if self.target is not None:
+                raise
+            return []
+        for rough in optima:
             tries = (self.at(factor * rough.deadline) for factor in NEARBY)
-            exact += [next((o for o in tries if o is not None), None)]
+            near = next((o for o in tries if o is not None), None)
+            exact += [near if near is None or self.target is not None else polished(self, near)]
         found = [o for o in exact if o is not None]
-        if not found:
+        if not found and self.target is not None:
             grid = deadline_grid(self.federation, *self.deadlines)
             raise InfeasibleError(explain_infeasible(self.sketch, grid))
         return sorted(found, key=lambda o: o.cost)

@@ -18,7 +18,10 @@ def good_deadlines(search: DeadlineSearch, optimum: Optimum) -> tuple[float, flo
     The quorum is the optimum's. Every deadline between the two keeps the limits. The second one is
     infinite if a longer deadline never costs more than that.
     """
-    most = (1 + WITHIN) * optimum.cost
+    least = optimum.cost
+    if search.target is None and search.sketch is not search:  # compare costs of the same groups
+        least = search.goal.cost(search.sketch.expect(optimum.quorum, optimum.deadline))
+    most = (1 + WITHIN) * least
     shortest, longest = deadline_range(search.federation)
     longest = max(longest, optimum.deadline)
 

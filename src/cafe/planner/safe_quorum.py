@@ -30,8 +30,10 @@ def with_safe_quorum(search: DeadlineSearch, optimum: Optimum) -> Optimum:
         lambda m: search.expect(m, deadline), *search.quorums(), search.limits
     )
     high = min(int(search.expect(low, deadline).expected_reports / 2), allowed)
-    while low < high:  # the probabilities fall as the quorum grows
-        middle = (low + high + 1) // 2
+    step = 1
+    while low < high:  # the probabilities fall as the quorum grows; often, the largest is safe
+        middle = max(high - step + 1, (low + high + 1) // 2)
         low, high = (middle, high) if safe(middle) else (low, middle - 1)
+        step *= 4
     cost = search.goal.cost(search.expect(low, deadline))
     return Optimum(low, deadline, cost)

@@ -12,9 +12,11 @@ from cafe.errors import InputError, check_callable, check_flag, check_path, did_
 from cafe.reproduce.claims import Claim, ClaimVerdict
 from cafe.reproduce.findings import Experiment, Finding
 from cafe.reproduce.trials import Effort, TrialProgress, fetch_data
+from cafe.workers.backends import check_backend
 
 if TYPE_CHECKING:
     from cafe.data.store import Fetching
+    from cafe.workers import Backend
 
 __all__ = [
     "Claim",
@@ -65,6 +67,7 @@ def reproduce(
     folder: str | Path = "paper",
     *,
     quick: bool = False,
+    backend: Backend | None = None,
     fetching: Fetching = nullcontext,
     progress: Callable[[str], TrialProgress] | None = None,
     on_finding: Callable[[Experiment, Finding], None] | None = None,
@@ -76,6 +79,7 @@ def reproduce(
         folder: the parent of the experiments' folders.
         quick: run a few rounds only, to test that everything works. The verdicts of a quick run
             mean nothing.
+        backend: where trials run; processes of this machine, one per core, if left out.
         fetching: see :func:`cafe.data.load`.
         progress: called with an experiment's name before it starts; returns the function that is
             called with the number of finished trials and of all trials.
@@ -89,6 +93,7 @@ def reproduce(
     if isinstance(selection, str) or not isinstance(selection, Sequence):
         raise InputError(f"selection must be a list of experiments. Got {shorten(selection)}.")
     check_flag("quick", quick)
+    check_backend(backend)
     check_callable("fetching", fetching)
     for name, given in (("progress", progress), ("on_finding", on_finding)):
         if given is not None:
@@ -98,11 +103,12 @@ def reproduce(
     experiments = [experiment(name) for name in dict.fromkeys(selected)]
     for one in experiments:
         check_writable(folder / one.name)
+    effort = Effort(quick) if backend is None else Effort(quick, backend)
     findings = {}
     for one in experiments:
         fetch_data(one.name, fetching)
         show: TrialProgress = (lambda done, of: None) if progress is None else progress(one.name)
-        rows = one.run(Effort(quick), show)
+        rows = one.run(effort, show)
         findings[one.name] = write_folder(one, rows, folder / one.name, quick)
         write_index(folder, names())
         if on_finding is not None:

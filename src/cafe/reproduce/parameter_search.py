@@ -85,7 +85,7 @@ def agu_changes(quorum: int) -> dict[str, Any]:
 
 def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """Run every cell of every experiment in every setting."""
-    return run_trials([*_trials(effort)], progress, _accuracy)
+    return run_trials([*_trials(effort)], effort, progress, _accuracy)
 
 
 def _settings(quick: bool) -> list[dict[str, Any]]:

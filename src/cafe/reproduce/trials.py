@@ -10,13 +10,13 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cafe.engine import simulate
-from cafe.learn.threads import cores
+from cafe.errors import InputError
 from cafe.reproduce.rows import Row
-from cafe.results.worker_processes import run_in_processes
 from cafe.rounds import History
 from cafe.scenario import Scenario, scenario_from_text
 from cafe.scenario.task_tables import Learning
 from cafe.theory import expect
+from cafe.workers import Backend, LocalProcesses, LostJob
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -33,13 +33,15 @@ _LOADED: list[Learning] = []  # the last one whose data may be in memory
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is run: everything, or just enough to test that everything works.
+    """How much is run, everything or just enough to test that everything works, and where.
 
     Attributes:
         quick: True to run just enough for a test.
+        backend: where trials run: one process per core of this machine, or other workers.
     """
 
     quick: bool = False
+    backend: Backend = field(default_factory=lambda: LocalProcesses(noun="trials"))
 
     @property
     def rounds(self) -> int | None:
@@ -160,27 +162,33 @@ def summarise(trial: Trial, history: History) -> list[Row]:
 
 
 def run_trials(
-    trials: Sequence[Trial], progress: TrialProgress, measure: Measure = summarise
+    trials: Sequence[Trial], effort: Effort, progress: TrialProgress, measure: Measure = summarise
 ) -> list[Row]:
     """Run trials in parallel and return what ``measure`` makes of each."""
     for name in {trial.scenario for trial in trials}:
         learning = load_scenario(name).learning
         if learning is not None:
             _ = learning.data  # raises here if data are missing, not in many processes at once
-    return run_parallel([partial(_measure_trial, measure, trial) for trial in trials], progress)
+    functions = [partial(_measure_trial, measure, trial) for trial in trials]
+    return run_parallel(functions, effort, progress)
 
 
 def _measure_trial(measure: Measure, trial: Trial) -> list[Row]:
     return measure(trial, run_trial(trial))
 
 
-def run_parallel(functions: Sequence[RunFunction], progress: TrialProgress) -> list[Row]:
-    """The rows of all functions, in their order; as many processes as cores call them."""
+def run_parallel(
+    functions: Sequence[RunFunction], effort: Effort, progress: TrialProgress
+) -> list[Row]:
+    """The rows of all functions, in their order; the workers of the backend call them."""
     progress(0, len(functions))
     rows: dict[int, list[Row]] = {}
-    for number, some in run_in_processes(_call, functions, min(cores(), len(functions))):
-        rows[number] = some
-        progress(len(rows), len(functions))
+    with effort.backend.open() as run_jobs:
+        for number, some in run_jobs(_call, functions):
+            if isinstance(some, LostJob):
+                raise InputError(f"A trial is not done. {some.reason} Start the experiment again.")
+            rows[number] = some
+            progress(len(rows), len(functions))
     return [row for number in range(len(functions)) for row in rows[number]]
 
 

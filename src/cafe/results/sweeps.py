@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -13,15 +12,15 @@ from cafe.errors import (
     CafeError,
     InputError,
     check_path,
-    check_whole,
     memory_error_message,
     shorten,
 )
 from cafe.learn.threads import cores
 from cafe.results.execution import check_free, check_run_arguments, execute
 from cafe.results.loading import Result, load
-from cafe.results.worker_processes import run_in_processes
 from cafe.scenario import Scenario, scenario_from_text
+from cafe.workers import Backend, LocalProcesses, LostJob
+from cafe.workers.backends import check_backend
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ def sweep(
     scenario: Scenario,
     runs: Sequence[PlannedRun],
     *,
-    jobs: int | None = None,
+    backend: Backend | None = None,
     resume: bool = False,
     overwrite: bool = False,
     progress: Callable[[int], None] | None = None,
@@ -92,12 +91,13 @@ def sweep(
     """Execute runs in parallel, each in its own process with an equal share of the cores.
 
     If a run fails, the others continue, and the error is raised at the end. If a worker process is
-    killed, all runs stop.
+    killed, its runs continue from their last checkpoints.
 
     Args:
         scenario: the scenario to run.
         runs: the runs, from :func:`plan_runs`.
-        jobs: the number of parallel runs; one per core if left out.
+        backend: where the runs are executed; processes of this machine, one per core, if left out.
+            Dask workers must reach the runs' folders by the same paths.
         resume: continue runs that were interrupted.
         overwrite: start over, and delete the results in the runs' folders.
         progress: called with the number of finished runs.
@@ -114,16 +114,15 @@ def sweep(
         ... '''
         >>> scenario = scenario_from_text("small.toml", text)
         >>> runs = plan_runs(scenario, ["mcu", "fedavg"], "results")
-        >>> [result.history.rounds for result in sweep(scenario, runs, jobs=1)]
+        >>> [result.history.rounds for result in sweep(scenario, runs)]
         [50, 50]
     """
     check_run_arguments(scenario, progress, say)
     if not isinstance(runs, Sequence) or not all(isinstance(run, PlannedRun) for run in runs):
         raise InputError(f"runs must be those of cafe.results.plan_runs. Got {shorten(runs)}.")
-    if jobs is not None:
-        check_whole("jobs", jobs)
     check_free((run.folder for run in runs), resume=resume, overwrite=overwrite)
-    workers = max(min(jobs or cores(), len(runs)), 1)
+    check_backend(backend)
+    backend = backend or local_runs(len(runs), say=say)
     one = partial(
         _one,
         _ScenarioText(
@@ -132,34 +131,54 @@ def sweep(
             scenario.run.get("rounds"),
             (*scenario.names_by_label.items(),),
         ),
-        resume=resume,
+        # A run whose worker was killed continues; that the folders are free was checked above.
+        resume=not overwrite,
         overwrite=overwrite,
-        threads=max(cores() // workers, 1),
+        threads=backend.threads(),
         say=say,
     )
     # Workers are reused by later sweeps, and may have another working folder.
     placed = [replace(run, folder=run.folder.absolute()) for run in runs]
-    failed, done = {}, 0
-    try:
-        calls = run_in_processes(one, runs if workers == 1 else placed, workers)
-        for done, (index, sentence) in enumerate(calls, 1):
+    failed = {}
+    with backend.open() as run_jobs:
+        for done, (index, sentence) in enumerate(run_jobs(one, placed), 1):
+            if isinstance(sentence, LostJob):
+                sentence = f"{sentence.reason} Continue it (--resume)."
             if sentence is not None:
                 failed[runs[index]] = sentence
             if progress is not None:
                 progress(done)
-    except BrokenExecutor:
-        raise InputError(
-            "A worker was killed, possibly because memory ran out. "
-            f"{done - len(failed)} of {len(runs)} runs are done. Continue the others (--resume), "
-            "with fewer at a time if memory ran out (--jobs)."
-        ) from None
     for run, sentence in failed.items():
         others = "; the others are done" if len(failed) < len(runs) else ""
         raise InputError(
             f"{run.label}, seed {run.seed}: {sentence} {len(failed)} of {len(runs)} runs failed"
             f"{others}."
         )
+    for run in runs:
+        if not run.folder.is_dir():
+            raise InputError(
+                f"{run.folder}: a worker executed the run, but the folder is not on this machine. "
+                "Use workers of this machine, or an output folder that all machines share."
+            )
     return [load(run.folder) for run in runs]
+
+
+def local_runs(
+    runs: int, jobs: int | None = None, say: Callable[[str], None] | None = None
+) -> LocalProcesses:
+    """Processes of this machine for some runs: at most one per run, so that each has more cores.
+
+    Args:
+        runs: the number of runs.
+        jobs: the number of processes; one per core if left out.
+        say: called with a sentence when a worker was killed.
+
+    Example:
+        >>> from cafe.results.sweeps import local_runs
+        >>> local_runs(1).jobs
+        1
+    """
+    return LocalProcesses(max(min(jobs or cores(), runs), 1), say, "runs")
 
 
 class _ScenarioText(NamedTuple):

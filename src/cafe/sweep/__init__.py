@@ -5,16 +5,10 @@ combination of values, policy and seed is a cell: one simulation. Cells run in p
 machine or on Dask workers, and each is written to disk as soon as it has ended.
 """
 
-from cafe.sweep.backends import Backend, LocalProcesses
-from cafe.sweep.dask_workers import DaskCluster, LocalDask
 from cafe.sweep.sweep import SweepResult, run_sweep
 from cafe.sweep.sweep_file import Sweep, load_sweep
 
 __all__ = [
-    "Backend",
-    "DaskCluster",
-    "LocalDask",
-    "LocalProcesses",
     "Sweep",
     "SweepResult",
     "load_sweep",

@@ -12,6 +12,7 @@ from cafe.scenario import Scenario
 from cafe.sweep.measures import measure_run
 from cafe.sweep.sweep_cell import CellResult, SweepCell
 from cafe.sweep.sweep_file import Sweep, SweepText, sweep_from_source
+from cafe.workers import LostJob
 
 
 def scenario_of_cell(sweep: Sweep, cell: SweepCell) -> Scenario:
@@ -21,11 +22,11 @@ def scenario_of_cell(sweep: Sweep, cell: SweepCell) -> Scenario:
     return scenario
 
 
-def run_cell(source: SweepText, cell: SweepCell) -> CellResult | str:
+def run_cell(source: SweepText, cell: SweepCell) -> CellResult | LostJob:
     """Run a cell on one core.
 
     An error of CAFe is the result of a cell. An error of the sweep itself, such as a missing file,
-    is raised. Too little memory depends on the machine: then a sentence is returned.
+    is raised. Too little memory depends on the machine: then the cell is lost.
     """
     if source.version != __version__:
         raise InputError(
@@ -45,5 +46,5 @@ def run_cell(source: SweepText, cell: SweepCell) -> CellResult | str:
         # Without the folder, the reason is the same on every machine.
         return CellResult(cell, {}, f"{error}".replace(f"{source.path.parent}{os.sep}", ""))
     except MemoryError as error:
-        return memory_error_message(error)
+        return LostJob(memory_error_message(error))
     return CellResult(cell, measure_run(history, sweep.measure.accuracy))

@@ -11,7 +11,6 @@ from pathlib import Path
 from cafe.errors import CafeError, InputError, check_path, check_type
 from cafe.results import parquet_possible
 from cafe.results.storage import lock_folder, make_folder
-from cafe.sweep.backends import Backend, LocalProcesses, RunCells
 from cafe.sweep.cell_run import run_cell, scenario_of_cell
 from cafe.sweep.cell_store import CellStore
 from cafe.sweep.cell_table import cell_columns, write_csv, write_parquet
@@ -19,6 +18,8 @@ from cafe.sweep.ranking import RankedSetting, rank_settings
 from cafe.sweep.samplers import grid_points, make_sampler, random_points
 from cafe.sweep.sweep_cell import CellResult, SweepCell
 from cafe.sweep.sweep_file import Sweep
+from cafe.workers import Backend, LocalProcesses, LostJob
+from cafe.workers.backends import RunJobs, check_backend
 
 _TRIED = 100  # points that are tried to find one that is valid
 
@@ -68,7 +69,8 @@ def run_sweep(
 
     Example:
         >>> from pathlib import Path
-        >>> from cafe.sweep import LocalProcesses, load_sweep, run_sweep
+        >>> from cafe.sweep import load_sweep, run_sweep
+        >>> from cafe.workers import LocalProcesses
         >>> text = '''
         ... federation = {clients = 20, rate = 1.0}
         ... policy = {name = "mcu", quorum = 3, deadline = 0.5}
@@ -84,6 +86,7 @@ def run_sweep(
         {'policy.deadline': 0.5}
     """
     check_type("sweep", sweep, Sweep, "a sweep, such as cafe.sweep.load_sweep(path)")
+    check_backend(backend)
     folder = check_path("folder", folder)
     store = CellStore(folder)
     store.check_free(resume=resume, overwrite=overwrite)
@@ -93,7 +96,7 @@ def run_sweep(
     with lock_folder(folder), ExitStack() as stack:
         store.check_free(resume=resume, overwrite=overwrite)
         store.begin(sweep, resume=resume, overwrite=overwrite)
-        run: RunCells | None = None
+        run: RunJobs | None = None
         while points := sampler.ask():
             cells = [cell for point in points for cell in point.cells(sweep.seeds)]
             known = {cell.name: store.read(cell) for cell in cells}
@@ -131,7 +134,7 @@ def check_some_cell(sweep: Sweep) -> None:
 
 def _run_missing(
     sweep: Sweep,
-    run: RunCells,
+    run: RunJobs,
     missing: Sequence[SweepCell],
     store: CellStore,
     progress: Callable[[int], None],
@@ -139,9 +142,9 @@ def _run_missing(
     """Run cells, and write each result at once."""
     lost, done = list[str](), 0
     progress(done)
-    for result in run(partial(run_cell, sweep.source), missing):
-        if isinstance(result, str):
-            lost.append(result)
+    for _, result in run(partial(run_cell, sweep.source), missing):
+        if isinstance(result, LostJob):
+            lost.append(result.reason)
             continue
         store.write(result)
         done += 1

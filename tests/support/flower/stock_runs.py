@@ -77,15 +77,19 @@ class Data:
         """The file of a client."""
         return self.folder / f"partition-{partition}.csv"
 
-    def give(self, partition: int) -> None:
-        """Write a client's file."""
+    def text(self, partition: int) -> bytes:
+        """The content of a client's file."""
         inputs, labels = self._task.make_examples(partition)
         lines = [
             ",".join(map(repr, [*row, float(label)]))
             for row, label in zip(inputs.tolist(), labels.tolist(), strict=True)
         ]
+        return ("\n".join(lines) + "\n").encode()
+
+    def give(self, partition: int) -> None:
+        """Write a client's file."""
         draft = self.folder / f".draft-{partition}"
-        draft.write_text("\n".join(lines) + "\n")
+        draft.write_bytes(self.text(partition))
         draft.replace(self.path(partition))
 
     def withhold(self, partition: int) -> None:
@@ -94,13 +98,16 @@ class Data:
         os.mkfifo(self.path(partition))
         self._withheld.add(partition)
 
-    def release(self, partition: int) -> None:
-        """Give a client its file, also if it is already waiting for it."""
+    def release(self, partition: int, *, keep: bool = True) -> None:
+        """Give a client its file, also if it is already waiting for it.
+
+        Without ``keep`` only a client that is waiting gets it; its next training fails.
+        """
         self._withheld.discard(partition)
-        pipe = self.folder / f".pipe-{partition}"
+        pipe, text = self.folder / f".pipe-{partition}", self.text(partition)
         self.path(partition).rename(pipe)
-        self.give(partition)
-        text = self.path(partition).read_bytes()
+        if keep:
+            self.give(partition)
         try:
             writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
         except OSError:  # nobody is reading

@@ -9,6 +9,7 @@ from cafe.live.server_config import ServerConfig
 from cafe.report import run_page
 from cafe.reproduce import experiment, reproduce
 from cafe.scenario import scenario_from_text
+from cafe.workers import LocalProcesses
 from tests.support.public_calls.samples import (
     CALLBACK,
     PATH,
@@ -97,7 +98,7 @@ ENTRIES = [
         {
             "scenario": NOTHING,
             "runs": kind("[]"),
-            "jobs": maybe(NOTHING),
+            "backend": maybe(NOTHING),
             "resume": FLAG,
             "overwrite": NOTHING,
             "progress": CALLBACK,
@@ -106,7 +107,7 @@ ENTRIES = [
         lambda: {
             "scenario": cafe.load_scenario(folder() / "scenario.toml"),
             "runs": [results.PlannedRun("mcu", 0, result().folder)],
-            "jobs": 1,
+            "backend": LocalProcesses(1),
             "resume": True,
         },
     ),
@@ -130,6 +131,7 @@ ENTRIES = [
             "selection": kind("[]"),
             "folder": TEXT,
             "quick": FLAG,
+            "backend": maybe(NOTHING),
             "fetching": NOTHING,
             "progress": CALLBACK,
             "on_finding": CALLBACK,

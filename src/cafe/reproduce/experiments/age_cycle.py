@@ -45,7 +45,7 @@ def run(effort: Effort, progress: TrialProgress) -> list[Row]:
         changes = {"policy.close_when_all": True} if point["kind"] == "early" else {}
         rounds = effort.choose(ROUNDS, quick=300)
         trials += steady_trials(NAME, {**point, **_expected(point)}, seeds, rounds, changes)
-    return path() + run_trials(trials, progress, steady_totals)
+    return path() + run_trials(trials, effort, progress, steady_totals)
 
 
 def _expected(point: Mapping[str, Any]) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def run(effort: Effort, progress: TrialProgress) -> list[Row]:
             "task.batch": EXAMPLES // at["steps"],
         }
 
-    return run_trials(repeat_trials(NAME, points, SEEDS, changes, effort), progress)
+    return run_trials(repeat_trials(NAME, points, SEEDS, changes, effort), effort, progress)
 
 
 def conclude(rows: Rows) -> Finding:

@@ -77,7 +77,7 @@ def run(effort: Effort, progress: TrialProgress) -> list[Row]:
             effort.choose(ROUNDS, quick=300),
             {"federation": federation},
         )
-    return run_trials(trials, progress, steady_totals)
+    return run_trials(trials, effort, progress, steady_totals)
 
 
 def _points(effort: Effort) -> list[dict[str, Any]]:

@@ -73,7 +73,7 @@ def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     task(L2)  # raises here if data are missing, not in many processes at once
     runs: list[RunFunction] = [partial(_constants, l2) for l2 in weights]
     runs += [partial(_run, at, seed, rounds) for at in points for seed in effort.seeds(SEEDS)]
-    return run_parallel(runs, progress)
+    return run_parallel(runs, effort, progress)
 
 
 def _constants(l2: float) -> list[Row]:

@@ -20,7 +20,7 @@ PARTS = (corrections_books, corrections_age, corrections_bias)  # parts that hav
 def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """Run all parts in parallel."""
     load_images()  # raises here if data are missing, not in many processes at once
-    return run_parallel([run for part in PARTS for run in part.runs(effort)], progress)
+    return run_parallel([run for part in PARTS for run in part.runs(effort)], effort, progress)
 
 
 def conclude(rows: Rows) -> Finding:

@@ -48,7 +48,7 @@ def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     repeated = trials.repeat_trials(
         NAME, points, SEEDS, lambda at: _changes(at["deadline"]), effort
     )
-    return trials.run_trials(repeated, progress, _measure)
+    return trials.run_trials(repeated, effort, progress, _measure)
 
 
 def _changes(deadline: float) -> dict[str, float]:

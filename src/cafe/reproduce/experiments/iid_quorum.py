@@ -42,7 +42,7 @@ def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     repeated = trials.repeat_trials(
         NAME, points, SEEDS, lambda at: quorum_changes(at["quorum"], DEADLINE), effort
     )
-    return trials.run_trials(repeated, progress)
+    return trials.run_trials(repeated, effort, progress)
 
 
 def conclude(rows: Rows) -> Finding:

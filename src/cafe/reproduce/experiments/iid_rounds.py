@@ -37,7 +37,7 @@ def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """Run every quorum, on the same seeds, with a row for each evaluation of the model."""
     points = grid(quorum=effort.thin(QUORUMS))
     trials = repeat_trials(NAME, points, SEEDS, lambda at: {"policy.quorum": at["quorum"]}, effort)
-    return run_trials(trials, progress, _curve_rows)
+    return run_trials(trials, effort, progress, _curve_rows)
 
 
 def _curve_rows(trial: Trial, history: History) -> list[Row]:

@@ -48,7 +48,9 @@ def run(effort: Effort, progress: TrialProgress) -> list[Row]:
         for deadline, quorums in QUORUMS.items()
         for i in effort.thin(range(len(SUCCESS)))
     ]
-    return trials.run_trials(trials.repeat_trials(NAME, points, SEEDS, _changes, effort), progress)
+    return trials.run_trials(
+        trials.repeat_trials(NAME, points, SEEDS, _changes, effort), effort, progress
+    )
 
 
 def _changes(point: Point) -> dict[str, Any]:

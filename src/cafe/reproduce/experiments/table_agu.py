@@ -26,7 +26,9 @@ AGU_RATE = 0.1  # AGU's fixed rate; the scenario contains MCU's, which decays
 def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """Run both schemes at every quorum, on the same seeds."""
     points = trials.grid(quorum=effort.thin(QUORUMS), policy=SCHEMES)
-    return trials.run_trials(trials.repeat_trials(NAME, points, SEEDS, _changes, effort), progress)
+    return trials.run_trials(
+        trials.repeat_trials(NAME, points, SEEDS, _changes, effort), effort, progress
+    )
 
 
 def _changes(point: Point) -> dict[str, Any]:

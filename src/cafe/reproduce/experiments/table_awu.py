@@ -24,7 +24,7 @@ def run(effort: Effort, progress: TrialProgress) -> list[Row]:
     """Run both schemes at every share, on the same seeds."""
     points = grid(share=effort.thin(SHARES), policy=SCHEMES)
     trials = repeat_trials(NAME, points, SEEDS, lambda at: awu_changes(at["share"]), effort)
-    return run_trials(trials, progress)
+    return run_trials(trials, effort, progress)
 
 
 def conclude(rows: Rows) -> Finding:

@@ -1,23 +1,22 @@
-"""Cells on Dask workers: those of an existing cluster, or new processes of this machine."""
+"""Jobs on Dask workers: those of an existing cluster, or new processes of this machine."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from cafe._version import __version__
 from cafe.errors import InputError, check_whole
-from cafe.sweep.backends import CellWork, RunCells
-from cafe.sweep.sweep_cell import CellResult, SweepCell
+from cafe.workers.backends import LostJob, RunJobs
 
-RETRIES = 3  # how often a cell runs again after its worker was killed
+RETRIES = 3  # how often a job runs again after its worker was killed
 SECONDS = 10  # how long the scheduler may take to answer
 POLL = 5.0  # seconds between two looks at the workers
-NO_WORKERS = 120  # seconds without any worker after which a sweep ends
+NO_WORKERS = 120  # seconds without any worker after which the jobs end
 LOST = "What was finished is stored: repeat the command with --resume."
 
 
@@ -32,16 +31,20 @@ class DaskCluster:
     address: str
 
     @contextmanager
-    def open(self) -> Iterator[RunCells]:
-        """A function that runs cells, and yields each result when it is known."""
+    def open(self) -> Iterator[RunJobs]:
+        """A function that runs jobs, and yields each result when it is known."""
         distributed = _import_distributed()
         with ExitStack() as stack:
-            yield _Cells(_connect(distributed, self.address, self.address, stack), self.address).run
+            yield _Jobs(_connect(distributed, self.address, self.address, stack), self.address).run
+
+    def threads(self) -> int:
+        """One: a worker is one core."""
+        return 1
 
 
 @dataclass(frozen=True)
 class LocalDask:
-    """A Dask cluster of this machine, started for the sweep: processes that talk over TCP.
+    """A Dask cluster of this machine, started for the jobs: processes that talk over TCP.
 
     Attributes:
         workers: the number of worker processes.
@@ -53,12 +56,17 @@ class LocalDask:
         check_whole("dask_local", self.workers)
 
     @contextmanager
-    def open(self) -> Iterator[RunCells]:
-        """A function that runs cells, and yields each result when it is known."""
+    def open(self) -> Iterator[RunJobs]:
+        """A function that runs jobs, and yields each result when it is known."""
         distributed = _import_distributed()
         with ExitStack() as stack:
-            # No cell waits behind a long one on a worker while another worker is free.
-            settings = {"distributed.scheduler.worker-saturation": 1.0}
+            settings = {
+                # No job waits behind a long one on a worker while another worker is free.
+                "distributed.scheduler.worker-saturation": 1.0,
+                # Killed workers are started again. Dask gives up the place of one that is away
+                # this long after a kill, even if it returned and was killed again in between.
+                "distributed.deploy.lost-worker-timeout": "30 days",
+            }
             stack.enter_context(_import_config().set(settings))
             cluster = stack.enter_context(
                 distributed.LocalCluster(
@@ -70,26 +78,31 @@ class LocalDask:
                     dashboard_address="127.0.0.1:0",  # any free port
                     memory_limit=0,  # a limit would kill workers that the machine has room for
                     silence_logs=logging.CRITICAL,
-                    preload="cafe.sweep.dask_interrupts",
+                    preload="cafe.workers.dask_interrupts",
                 )
             )
             address = cluster.scheduler_address
-            yield _Cells(_connect(distributed, cluster, address, stack), address).run
+            yield _Jobs(_connect(distributed, cluster, address, stack), address).run
+
+    def threads(self) -> int:
+        """One: a worker is one core."""
+        return 1
 
 
-class _Cells:
-    """Sends cells to a scheduler."""
+class _Jobs:
+    """Sends jobs to a scheduler."""
 
     def __init__(self, client: Any, address: str) -> None:
         self._client, self._address = client, address
 
-    def run(self, work: CellWork, cells: Sequence[SweepCell]) -> Iterator[CellResult | str]:
+    def run(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         distributed = _import_distributed()
         cancelled = distributed.client.FutureCancelledError
         ended = (cancelled, distributed.client.FuturesCancelledError, OSError)
         try:
             waiting = {
-                self._client.submit(work, cell, pure=False, retries=RETRIES): cell for cell in cells
+                self._client.submit(work, job, pure=False, retries=RETRIES): number
+                for number, job in enumerate(jobs)
             }
             seen = time.monotonic()  # when there was a worker
             while waiting:
@@ -99,17 +112,17 @@ class _Cells:
                     except TimeoutError:
                         continue  # its worker was killed before it sent the result: it runs again
                     except distributed.KilledWorker:
-                        result = (
+                        result = LostJob(
                             "Workers were killed again and again, possibly because memory ran out."
                         )
                     except ImportError as error:
                         raise InputError(
-                            f"A Dask worker cannot run cells: {error}. Install CAFe {__version__} "
-                            f"where the workers of {self._address} run."
+                            f"A Dask worker cannot run jobs of CAFe: {error}. Install CAFe "
+                            f"{__version__} where the workers of {self._address} run."
                         ) from None
-                    del waiting[future]
+                    number = waiting.pop(future)
                     future.release()
-                    yield result
+                    yield number, result
                 if self._client.scheduler_info(n_workers=-1)["workers"]:
                     seen = time.monotonic()
                 elif time.monotonic() - seen > NO_WORKERS:

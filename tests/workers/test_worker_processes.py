@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from concurrent.futures import BrokenExecutor
 
 import pytest
 
-from cafe.results.worker_processes import run_in_processes
+from cafe.workers.worker_processes import run_in_processes
 
 
 def process_of(job: int) -> tuple[int, int]:
@@ -58,3 +60,15 @@ def test_a_worker_that_needs_more_memory_is_kept() -> None:
     done = dict(run_in_processes(grow, [1, 2, 3, 3, 4, 5], 2))
     assert len(done) == 6
     assert len({*done.values()}) <= 2
+
+
+ORPHAN = """
+import time
+from cafe.workers.worker_processes import _run_in_worker
+_run_in_worker(time.sleep, 1, 0, 600)
+"""
+
+
+def test_a_worker_whose_parent_ended_before_the_first_call_ends() -> None:
+    done = subprocess.run([sys.executable, "-c", ORPHAN], timeout=300, check=False)
+    assert done.returncode == 1

@@ -31,7 +31,7 @@ def run_in_processes(
         BrokenExecutor: if a process was killed. All calls that have not been yielded are lost.
 
     Example:
-        >>> from cafe.results.worker_processes import run_in_processes
+        >>> from cafe.workers.worker_processes import run_in_processes
         >>> dict(run_in_processes(abs, [-3, 4], workers=1))
         {0: 3, 1: 4}
     """
@@ -86,5 +86,5 @@ def _end_with(parent: int) -> None:
             time.sleep(0.2)
         os._exit(1)  # like a kill, which a run survives at any time
 
-    if os.getppid() == parent:
-        threading.Thread(target=watch, name="cafe-watch", daemon=True).start()
+    # A parent may end before its worker makes the first call: then the thread ends the worker.
+    threading.Thread(target=watch, name="cafe-watch", daemon=True).start()

@@ -61,12 +61,24 @@ FEDERATIONS = {
 }
 
 
+# The priority of workers that calculate, as nice values. Lower priorities (10) would give them a
+# tenth of a processor beside another program that is busy.
+PRIORITY = 3
+
+
 def federation_of(nodeid: str) -> str | None:
     """The group of a test of real federations; None for other tests."""
     for group, files in FEDERATIONS.items():
         if nodeid.startswith(tuple(os.path.normpath(f"tests/flower/{file}") for file in files)):
             return group
     return None
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Lower the priority of workers that calculate: real federations have deadlines to keep."""
+    worker = "PYTEST_XDIST_WORKER" in os.environ
+    if worker and federation_of(item.nodeid) is None and os.nice(0) < PRIORITY:
+        os.nice(PRIORITY)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 steady = settings(derandomize=True, deadline=None, max_examples=40, database=None)
 
 
-def torch_learner(units: int) -> Learner:
+def torch_learner(units: int, clients: str = "side by side") -> Learner:
     """A learner of PyTorch with one hidden layer."""
     torch = pytest.importorskip("torch")
     from cafe.learn.torch import TorchLearner
@@ -45,7 +45,8 @@ def torch_learner(units: int) -> Learner:
         nn = torch.nn
         return nn.Sequential(nn.Linear(INPUTS, units), nn.Tanh(), nn.Linear(units, CLASSES))
 
-    return TorchLearner(make, torch.nn.CrossEntropyLoss(reduction="none"), l2=0.1)
+    loss = torch.nn.CrossEntropyLoss(reduction="none")
+    return TorchLearner(make, loss, l2=0.1, clients=clients)
 
 
 MAKE: dict[str, Callable[[], Learner]] = {
@@ -244,12 +245,12 @@ def test_clients_with_coefficient_0_are_skipped(learner: Learner) -> None:
         assert np.isfinite(found).all()
 
 
-def test_torch_in_parts_and_client_by_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = torch_learner(5)
+@pytest.mark.parametrize("clients", ["side by side", "stacked"])
+def test_torch_in_parts_and_client_by_client(clients: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = torch_learner(5, clients)
     from cafe.learn import torch as torch_module
 
     local = with_terms(ragged_steps(), a_model(learner).size, "prox", "offset", "frozen")
-    monkeypatch.setattr(torch_module, "FEWEST_TO_STACK", 100)
     agrees(learner, local)
     monkeypatch.setattr(torch_module, "FLOATS_AT_ONCE", 1)
     agrees(learner, local)

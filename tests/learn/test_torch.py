@@ -36,6 +36,7 @@ from tests.support.torch_cases import (
     close,
     coefficients,
     every_case,
+    every_way,
     module_of,
     plain_updates,
     ragged_steps,
@@ -46,8 +47,9 @@ pytestmark = pytest.mark.slow
 
 
 @every_case
-def test_updates_equal_a_plain_loop(case: Case) -> None:
-    learner, local = case.learner(), ragged_steps()
+@every_way
+def test_updates_equal_a_plain_loop(case: Case, clients: str) -> None:
+    learner, local = case.learner(clients), ragged_steps()
     model = learner.start(np.random.default_rng(1))
     expected = plain_updates(case, learner, model, local)
     close(learner.updates(model, case.data(), local), expected)
@@ -55,9 +57,10 @@ def test_updates_equal_a_plain_loop(case: Case) -> None:
 
 
 @every_case
+@every_way
 @pytest.mark.parametrize("steps", [1, 3])
-def test_update_is_the_weighted_sum_of_updates(case: Case, steps: int) -> None:
-    learner, local, weights = case.learner(), ragged_steps(steps), coefficients()
+def test_update_is_the_weighted_sum_of_updates(case: Case, steps: int, clients: str) -> None:
+    learner, local, weights = case.learner(clients), ragged_steps(steps), coefficients()
     model = learner.start(np.random.default_rng(1))
     expected = torch.from_numpy(weights) @ plain_updates(case, learner, model, local)
     close(learner.update(model, case.data(), local, weights), expected)
@@ -83,18 +86,18 @@ def test_unstackable_modules_are_detected_without_warnings() -> None:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         for name, case in CASES.items():
-            learner = case.learner()
-            assert learner._stackable is None
+            learner = case.learner("stacked")
+            assert learner._stack._possible is None
             learner.updates(learner.start(np.random.default_rng(1)), case.data(), ragged_steps())
-            assert learner._stackable is (name != "old function"), name
+            assert learner._stack._possible is (name != "old function"), name
     assert not seen
 
 
 def test_stacking_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES["old function"]
-    learner, model = case.learner(), case.learner().start(np.random.default_rng(1))
+    learner, model = case.learner("stacked"), case.learner().start(np.random.default_rng(1))
     before = learner.updates(model, case.data(), ragged_steps())
-    monkeypatch.setattr(learner, "_stacked", None)
+    monkeypatch.setattr(learner._stack, "_slopes", None)
     assert torch.equal(learner.updates(model, case.data(), ragged_steps()), before)
 
 
@@ -111,7 +114,7 @@ def test_other_errors_than_stacking_are_raised() -> None:
         )
 
 
-def watched() -> tuple[TorchLearner, Tensor, Examples, list[int]]:
+def watched(clients: str = "side by side") -> tuple[TorchLearner, Tensor, Examples, list[int]]:
     """A learner after its first use, and a list of the number of examples in each later pass."""
     passes: list[int] = []
 
@@ -119,7 +122,7 @@ def watched() -> tuple[TorchLearner, Tensor, Examples, list[int]]:
         passes.append(len(y))
         return F.cross_entropy(output, y, reduction="none")
 
-    learner, data = TorchLearner(Mlp, noted), CASES["mlp"].data()
+    learner, data = TorchLearner(Mlp, noted, clients=clients), CASES["mlp"].data()
     model = learner.start(np.random.default_rng(1))
     learner.updates(model, data, ragged_steps())
     passes.clear()
@@ -133,8 +136,7 @@ def test_round_of_single_steps_is_one_forward_pass() -> None:
     assert passes == [np.count_nonzero(weights[:, None, None] * local.weight)]
 
 
-def test_padded_steps_are_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(under_test, "FEWEST_TO_STACK", 100)  # so that a step of one is a pass
+def test_padded_steps_are_not_computed() -> None:
     learner, model, data, passes = watched()
     local = ragged_steps()
     learner.updates(model, data, local)
@@ -142,8 +144,11 @@ def test_padded_steps_are_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @every_case
-def test_memory_bounds_do_not_change_results(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    learner, local, weights = case.learner(), ragged_steps(), coefficients()
+@every_way
+def test_memory_bounds_do_not_change_results(
+    case: Case, clients: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner, local, weights = case.learner(clients), ragged_steps(), coefficients()
     data, model = case.data(), learner.start(np.random.default_rng(1))
     rows, one = np.arange(40), ragged_steps(steps=1)
 
@@ -157,7 +162,7 @@ def test_memory_bounds_do_not_change_results(case: Case, monkeypatch: pytest.Mon
         ]
 
     whole = all_of_it()
-    each = 4 * len(model) + 4 * learner._row_floats
+    each = 4 * len(model) + 4 * learner._known.row_floats
     for floats in (1, 4 * each):  # one client at a time; four clients at a time, then two
         monkeypatch.setattr(under_test, "FLOATS_AT_ONCE", floats)
         for found, expected in zip(all_of_it(), whole, strict=True):
@@ -167,7 +172,7 @@ def test_memory_bounds_do_not_change_results(case: Case, monkeypatch: pytest.Mon
 def test_memory_per_row_is_measured() -> None:
     learner = CASES["mlp"].learner()
     learner.score(learner.start(np.random.default_rng(1)), CASES["mlp"].data())
-    assert 12 + 8 + 5 <= learner._row_floats <= 4 * (12 + 8 + 5)
+    assert 12 + 8 + 5 <= learner._known.row_floats <= 4 * (12 + 8 + 5)
 
 
 @every_case
@@ -206,10 +211,11 @@ def test_accuracy_needs_one_class_per_example_and_one_output_per_class(
 
 
 @every_case
-def test_results_are_reproducible_and_arguments_unchanged(case: Case) -> None:
+@every_way
+def test_results_are_reproducible_and_arguments_unchanged(case: Case, clients: str) -> None:
     net = case.make()
     net_before = copy.deepcopy(net.state_dict())
-    learner = TorchLearner(lambda: net, case.loss, l2=case.l2, shape=case.shape)
+    learner = TorchLearner(lambda: net, case.loss, l2=case.l2, shape=case.shape, clients=clients)
     data, local, weights = case.data(), ragged_steps(), coefficients()
     model = learner.start(np.random.default_rng(1))
     assert torch.equal(model, vector_of(net))
@@ -226,7 +232,7 @@ def test_results_are_reproducible_and_arguments_unchanged(case: Case) -> None:
         ]
 
     assert once() == once()
-    again = TorchLearner(lambda: net, case.loss, l2=case.l2, shape=case.shape)
+    again = TorchLearner(lambda: net, case.loss, l2=case.l2, shape=case.shape, clients=clients)
     assert again.updates(model, case.data(), local).numpy().tobytes() == once()[0]
     for now, then in zip((model, data.x, local.rows, local.weight), before, strict=True):
         np.testing.assert_array_equal(now, then)

@@ -104,8 +104,15 @@ class Case(NamedTuple):
     l2: float = 0.0
     classes: bool = True
 
-    def learner(self) -> TorchLearner:
-        return TorchLearner(self.make, self.loss, l2=self.l2, shape=self.shape)
+    def learner(self, clients: str | None = None, threads: int | None = None) -> TorchLearner:
+        return TorchLearner(
+            self.make,
+            self.loss,
+            l2=self.l2,
+            shape=self.shape,
+            clients=clients,
+            threads=threads,
+        )
 
     def data(self) -> Examples:
         rng = np.random.default_rng(7)
@@ -124,6 +131,7 @@ CASES = {
 }
 
 
+every_way = pytest.mark.parametrize("clients", ["side by side", "stacked"])
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
 

@@ -69,7 +69,7 @@ def parallel_map(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Res
         return None
 
     for _ in jobs[1:]:
-        _pool().submit(run_waiting)
+        worker_pool().submit(run_waiting)
     run_waiting()
     # Wait for all jobs, even if one has failed: they may still write to the caller's arrays.
     for error in [ended.get() for _ in jobs]:
@@ -204,11 +204,12 @@ def _blas() -> tuple[list[LibController], list[LibController]]:
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
+def worker_pool() -> ThreadPoolExecutor:
+    """The worker threads of this process: one less than cores, at least one."""
     return ThreadPoolExecutor(max(cores() - 1, 1), "cafe-learn")
 
 
 scratch = Scratch()
 if hasattr(os, "register_at_fork"):  # a forked child has the pool's object but not its threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=worker_pool.cache_clear)
     os.register_at_fork(after_in_child=_OneBlasThread.after_fork)

@@ -26,6 +26,7 @@ _SHAPE: Shape = {
     "shape": (list[int], None),
     "l2": (float, None),
     "device": (str, None),
+    "clients": (str, None),
 }
 
 
@@ -50,7 +51,9 @@ def torch_from_table(
         arguments = given.pop("arguments", {})
         _check_arguments(name, module, arguments)
         code["module"] = _code_sum(module)
-    options: dict[str, Any] = {key: given[key] for key in ("l2", "device") if key in given}
+    options: dict[str, Any] = {
+        key: given[key] for key in ("l2", "device", "clients") if key in given
+    }
     if "shape" in given:
         options["shape"] = _input_shape(given["shape"], location)
     if "loss" in given:

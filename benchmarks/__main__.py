@@ -1,4 +1,4 @@
-"""``python -m benchmarks [growth | simulate]``: tables on the terminal, results in a folder."""
+"""``python -m benchmarks [growth | simulate | networks]``: tables, and results in a folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import growth, report, simulate
+from benchmarks import growth, networks, report, simulate
 from benchmarks.peers import PEERS, PLAIN_TORCH
 
 RESULTS = Path(__file__).parent / "results"
@@ -16,33 +16,41 @@ RESULTS = Path(__file__).parent / "results"
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("which", nargs="?", choices=["growth", "simulate"], help="default: both")
+    parser.add_argument(
+        "which", nargs="?", choices=["growth", "simulate", "networks"], help="default: all"
+    )
     parser.add_argument("--peers", action="store_true", help="race other simulators too")
     parser.add_argument(
         "--peers-dir", type=Path, help="where their environments are kept (about 5 GB)"
     )
     parser.add_argument("--repetitions", type=int, default=simulate.Sizes.repetitions)
-    parser.add_argument("--slot", type=float, default=simulate.Sizes.slot, help="seconds per turn")
+    parser.add_argument("--slot", type=float, help="seconds per turn: 1, for networks 3")
     parser.add_argument("--output", type=Path, default=RESULTS)
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the peers' processes end too
-    if given.which != "simulate":
+    if given.which in (None, "growth"):
         growth.sheet(growth.measure()).print()
-    if given.which != "growth":
-        _simulate(given)
+    for which in ("simulate", "networks"):
+        if given.which in (None, which):
+            _race(which, given)
 
 
-def _simulate(given: argparse.Namespace) -> None:
+def _race(which: str, given: argparse.Namespace) -> None:
     peers = (PLAIN_TORCH, *(PEERS if given.peers else ()))
     folder = given.peers_dir or Path(tempfile.gettempdir()) / "cafe-peers"
-    sizes = simulate.Sizes(repetitions=given.repetitions, slot=given.slot)
-    measured = simulate.measure(
-        sizes, peers, folder, lambda what: print(f"... {what}", file=sys.stderr)
-    )
+    times = {"repetitions": given.repetitions} | ({"slot": given.slot} if given.slot else {})
+    if which == "simulate":
+        measured = simulate.measure(simulate.Sizes(**times), peers, folder, _say)
+    else:
+        measured = networks.measure(peers, folder, _say, **times)
     sheets = report.sheets(measured)
     for sheet in sheets:
         sheet.print()
-    report.write("simulate-peers" if given.peers else "simulate", measured, sheets, given.output)
+    report.write(f"{which}-peers" if given.peers else which, measured, sheets, given.output)
+
+
+def _say(what: str) -> None:
+    print(f"... {what}", file=sys.stderr)
 
 
 if __name__ == "__main__":

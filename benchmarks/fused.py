@@ -29,6 +29,7 @@ class Fused:
     """The reference as a contestant."""
 
     name = "hand-fused NumPy"
+    networks: frozenset[str] | None = frozenset({"perceptron"})
 
     def seconds(self, workload: Workload, rounds: int) -> float:
         """Seconds for this many rounds."""

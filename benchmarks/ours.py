@@ -14,6 +14,7 @@ import numpy as np
 import cafe
 from benchmarks.workloads import RATE, Workload
 from cafe.data import IID, Examples
+from cafe.learn.base import Learner
 from cafe.learn.mlp import MLP
 from cafe.policies import mcu
 from cafe.task import Task
@@ -23,6 +24,7 @@ class Ours:
     """cafe.simulate as a contestant; every call uses a new seed."""
 
     name = "cafe"
+    networks: frozenset[str] | None = None
 
     def __init__(self) -> None:
         self._calls = 0
@@ -42,15 +44,25 @@ class Ours:
 
 @cache
 def task(workload: Workload) -> Task:
-    """The workload's perceptron and its randomly distributed examples."""
+    """The workload's network and its randomly distributed examples."""
     x, y = workload.data()
     shards = IID()(y, workload.clients, np.random.default_rng(0))
-    inputs, *hidden, classes = workload.widths
     return Task(
         Examples(x, y),
         shards,
-        MLP(inputs, classes, tuple(hidden)),
+        learner(workload),
         test=Examples(x[: workload.batch], y[: workload.batch]),
         batch=workload.batch,
         rate=RATE,
     )
+
+
+def learner(workload: Workload) -> Learner:
+    """The embedded perceptron, or PyTorch's learner of another network."""
+    if workload.network == "perceptron":
+        inputs, *hidden, classes = workload.widths
+        return MLP(inputs, classes, tuple(hidden))
+    from benchmarks.peers.torch_model import network
+    from cafe.learn.torch import TorchLearner
+
+    return TorchLearner(lambda: network(workload))

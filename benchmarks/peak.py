@@ -20,6 +20,7 @@ class Peak:
     """Does the floating-point operations of a workload's matrix products and no other work."""
 
     name = "matrix-product peak"
+    networks: frozenset[str] | None = None
 
     def seconds(self, workload: Workload, rounds: int) -> float:
         """Seconds for the matrix products of this many rounds at the highest speed."""

@@ -31,7 +31,7 @@ class Process:
     """
 
     def __init__(self, peer: Peer, folder: Path) -> None:
-        self.name = peer.name
+        self.name, self.networks = peer.name, peer.networks
         self._peer, self._folder = peer, folder
         self._child: subprocess.Popen[str] | None = None
         self._said: IO[str] = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by close)

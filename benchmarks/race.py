@@ -19,9 +19,15 @@ class DropsOutError(Exception):
 
 
 class Contestant(Protocol):
-    """A simulator that can run rounds of a workload."""
+    """A simulator that can run rounds of a workload.
+
+    Attributes:
+        name: its name in tables.
+        networks: the networks that it can train, or None for all.
+    """
 
     name: str
+    networks: frozenset[str] | None
 
     def seconds(self, workload: Workload, rounds: int) -> float:
         """Seconds for this many rounds; work that is done once per run may be excluded."""
@@ -60,6 +66,8 @@ def race(
         say(f"repetition {repetition} of {repetitions}" if repetition else "warming up")
         for workload in workloads:
             for one in list(running):
+                if one.networks is not None and workload.network not in one.networks:
+                    continue
                 key = (workload.name, one.name)
                 try:
                     if not repetition:
@@ -91,3 +99,19 @@ def spread(values: Sequence[float]) -> dict[str, float]:
     """The median and the quartiles around it."""
     low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
     return {"median": float(median), "low": float(low), "high": float(high)}
+
+
+def summary(finish: Finish, ours: str) -> dict[str, object]:
+    """Speeds, the ratios of ours to each other's, and who dropped out, for a JSON file."""
+    return {
+        "rounds_per_second": finish.rates,
+        "cafe_over": {
+            workload: {
+                other: spread(ratios)
+                for other in rates
+                if other != ours and (ratios := finish.ratios(workload, ours, other))
+            }
+            for workload, rates in finish.rates.items()
+        },
+        "dropped_out": finish.dropped,
+    }

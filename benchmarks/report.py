@@ -48,8 +48,9 @@ def write(name: str, measured: Mapping[str, Any], sheets: Sequence[Sheet], folde
 
 
 def sheets(measured: Mapping[str, Any]) -> list[Sheet]:
-    """The tables of ``benchmarks.simulate.measure``."""
-    return [_speed(measured), _ratios(measured), _others(measured)]
+    """The tables of ``benchmarks.simulate.measure`` and ``benchmarks.networks.measure``."""
+    others = [_others(measured)] if "ledger" in measured else []
+    return [_speed(measured), _ratios(measured), *others]
 
 
 def cell(values: Sequence[float], digits: int = 3) -> str:

@@ -13,7 +13,7 @@ from benchmarks.ours import Ours
 from benchmarks.peak import Peak
 from benchmarks.peers import Peer
 from benchmarks.process import Process
-from benchmarks.race import Contestant, race, spread
+from benchmarks.race import Contestant, race, summary
 from benchmarks.workloads import WORKLOADS, Workload
 
 
@@ -62,16 +62,7 @@ def measure(
     return {
         "machine": about,
         "repetitions": sizes.repetitions,
-        "rounds_per_second": finish.rates,
-        "cafe_over": {
-            workload: {
-                other: spread(ratios)
-                for other in rates
-                if other != Ours.name and (ratios := finish.ratios(workload, Ours.name, other))
-            }
-            for workload, rates in finish.rates.items()
-        },
-        "dropped_out": finish.dropped,
+        **summary(finish, Ours.name),
         "ledger": books,
         "failing_rounds": failing,
     }

@@ -18,12 +18,14 @@ class Peer:
         module: the module in this package that it runs.
         requires: what pip installs; if empty, it runs in the environment of the benchmark.
         launcher: arguments of Python before ``-m module``.
+        networks: the networks that it can train, or None for all.
     """
 
     name: str
     module: str
     requires: tuple[str, ...] = ()
     launcher: tuple[str, ...] = ()
+    networks: frozenset[str] | None = None
 
 
 PLAIN_TORCH = Peer("plain torch loop", "plain_torch")
@@ -36,6 +38,11 @@ PEERS = (
     ),
     Peer("FedLab 1.3", "fedlab_", (TORCH, "fedlab==1.3.*")),
     # Newer versions of jax have no jax.tree_map, which FedJAX calls.
-    Peer("FedJAX 0.0.17", "fedjax_", ("fedjax==0.0.17", "jax==0.5.3")),
+    Peer(
+        "FedJAX 0.0.17",
+        "fedjax_",
+        ("fedjax==0.0.17", "jax==0.5.3"),
+        networks=frozenset({"perceptron", "cnn"}),
+    ),
     Peer("Flower 1.41", "flower", (TORCH, "flwr[simulation]==1.41.*")),
 )

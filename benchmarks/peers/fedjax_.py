@@ -10,7 +10,19 @@ import haiku as hk
 import jax
 
 from benchmarks.peers.serve import Play, serve
-from benchmarks.workloads import RATE, Workload
+from benchmarks.workloads import CHANNELS, KERNEL, RATE, Workload
+
+
+def network(workload: Workload, x: jax.Array) -> jax.Array:
+    """The network of a workload; its inputs are flat rows."""
+    if workload.network == "perceptron":
+        return hk.nets.MLP(workload.widths[1:])(x)
+    if workload.network != "cnn":
+        raise ValueError(f"there is no {workload.network} here")
+    x = x.reshape(-1, 28, 28, 1)
+    for channels in CHANNELS:
+        x = hk.MaxPool(2, 2, "VALID")(jax.nn.relu(hk.Conv2D(channels, KERNEL)(x)))
+    return hk.Linear(workload.widths[-1])(hk.Flatten()(x))
 
 
 def prepare(workload: Workload) -> Play:
@@ -18,7 +30,7 @@ def prepare(workload: Workload) -> Play:
     parts = (workload.part(client) for client in range(workload.clients))
     clients = {f"{k}".encode(): {"x": x[p], "y": y[p]} for k, p in enumerate(parts)}
     model = fedjax.create_model_from_haiku(
-        hk.transform(lambda batch: hk.nets.MLP(workload.widths[1:])(batch["x"])),
+        hk.transform(lambda batch: network(workload, batch["x"])),
         {"x": x[: workload.batch], "y": y[: workload.batch]},
         lambda batch, out: fedjax.metrics.unreduced_cross_entropy_loss(batch["y"], out),
     )

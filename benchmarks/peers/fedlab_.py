@@ -18,7 +18,7 @@ from fedlab.contrib.algorithm.basic_server import SyncServerHandler
 from fedlab.core.standalone import StandalonePipeline
 
 from benchmarks.peers.serve import Laps, Play, serve
-from benchmarks.peers.torch_model import perceptron, tensors
+from benchmarks.peers.torch_model import network, tensors
 from benchmarks.workloads import RATE, Workload
 
 
@@ -54,7 +54,7 @@ class Timed(StandalonePipeline):
 
 def prepare(workload: Workload) -> Play:
     logging.disable()
-    data, model = Batches(workload), perceptron(workload)
+    data, model = Batches(workload), network(workload)
 
     def play(rounds: int) -> float:
         trainer = SGDSerialClientTrainer(model, workload.clients)

@@ -17,7 +17,7 @@ from flwr.simulation import run_simulation
 from torch.nn.functional import cross_entropy
 
 from benchmarks.peers.serve import Laps, Play, serve
-from benchmarks.peers.torch_model import perceptron, tensors
+from benchmarks.peers.torch_model import network, tensors
 from benchmarks.workloads import RATE, Workload
 
 
@@ -49,7 +49,7 @@ def client(workload: Workload) -> ClientApp:
 def ready(workload: Workload):
     """The data and a model, cached in each actor."""
     torch.set_num_threads(1)
-    return tensors(workload), perceptron(workload)
+    return tensors(workload), network(workload)
 
 
 def prepare(workload: Workload) -> Play:
@@ -65,7 +65,7 @@ def prepare(workload: Workload) -> Play:
                 min_train_nodes=workload.cohort,
                 min_available_nodes=workload.clients,
             )
-            start = ArrayRecord(perceptron(workload).state_dict())
+            start = ArrayRecord(network(workload).state_dict())
             strategy.start(
                 grid,
                 start,

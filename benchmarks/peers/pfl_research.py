@@ -20,16 +20,16 @@ from pfl.model.pytorch import PyTorchModel
 from torch.nn.functional import cross_entropy
 
 from benchmarks.peers.serve import Laps, Play, serve
-from benchmarks.peers.torch_model import perceptron, tensors
+from benchmarks.peers.torch_model import network, tensors
 from benchmarks.workloads import RATE, Workload
 
 
 class Net(torch.nn.Module):
-    """The perceptron with the methods that pfl requires."""
+    """The network with the methods that pfl requires."""
 
     def __init__(self, workload: Workload) -> None:
         super().__init__()
-        self.layers = perceptron(workload)
+        self.layers = network(workload)
 
     def loss(self, x, y):
         """The loss, which training minimises."""

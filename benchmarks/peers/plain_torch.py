@@ -9,13 +9,13 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from benchmarks.peers.serve import Play, serve
-from benchmarks.peers.torch_model import perceptron, tensors
+from benchmarks.peers.torch_model import network, tensors
 from benchmarks.workloads import RATE, Workload
 
 
 def prepare(workload: Workload) -> Play:
     held = tensors(workload)
-    model = perceptron(workload)
+    model = network(workload)
     params = list(model.parameters())
     optimiser = torch.optim.SGD(params, lr=RATE)
 

@@ -60,9 +60,9 @@ class ModuleCopy:
         self._format = torch.channels_last if channels_last else torch.contiguous_format
         self._parameters: list[Tensor] = list(trained_parameters(self.module).values())
         if channels_last:
-            for parameter in self._parameters:
-                if parameter.ndim == 4:
-                    parameter.data = parameter.data.contiguous(memory_format=self._format)
+            for p in self._parameters:
+                if p.ndim == 4:  # contiguous() would ignore the format if there is one channel
+                    p.data = torch.empty_like(p, memory_format=self._format).copy_(p.data)
         self._sizes = [p.numel() for p in self._parameters]
 
     def set_model(self, model: Tensor) -> None:

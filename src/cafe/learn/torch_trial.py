@@ -17,7 +17,7 @@ class ModuleFacts(NamedTuple):
 
     Attributes:
         row_floats: the number of floats that a pass keeps per example.
-        channels_last: whether the module has convolutions and takes images with channels last.
+        channels_last: whether the module has convolutions and allows channels last in memory.
     """
 
     row_floats: int
@@ -46,7 +46,7 @@ def try_out(module: nn.Module, loss: LossFunction, x: Tensor, y: Tensor) -> Modu
             "The loss of an example must not depend on the others in its batch: the batches of "
             "several clients run as one. Normalise with GroupNorm or LayerNorm."
         )
-    channels_last = x.device.type == "cpu" and x.ndim == 4 and _takes_channels_last(plain, x, y)
+    channels_last = x.device.type == "cpu" and _takes_channels_last(plain, x, y)
     return ModuleFacts(max(kept - kept_by_two, x[0].numel()), channels_last)
 
 

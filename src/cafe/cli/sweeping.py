@@ -55,7 +55,7 @@ def sweep(
 
     if best < 1:
         raise InputError(f"--best must be at least 1. Got {best}.")
-    backend = choose_backend(jobs, dask, dask_local) or LocalProcesses(jobs, say)
+    backend = choose_backend(jobs, dask, dask_local) or LocalProcesses(jobs, say, "cells")
     loaded = load_sweep(file, sampler=sampler)
     for label in unchanged_policies(loaded):
         say(

@@ -18,7 +18,7 @@ from cafe.errors import FileError, InputError, did_you_mean
 from cafe.federation import Federation, Indices
 from cafe.federation_files.evidence_lines import read_evidence, split_evidence
 from cafe.federation_files.family_names import csv_families, families_by_name, parameters_of
-from cafe.federation_files.plain_csv import CHUNK, number, plain_columns
+from cafe.federation_files.plain_csv import CHUNK, plain_columns, read_number
 from cafe.latency import Constant, Various
 from cafe.latency.base import Family, Floats
 from cafe.toml_tables.shapes import REQUIRED
@@ -200,7 +200,7 @@ def _codes(path: Path, lines: list[int], cells: Sequence[str]) -> Indices:
 def _numbers(path: Path, lines: list[int], column: str, cells: Sequence[str]) -> Floats:
     """The numbers in the cells; NaN for an empty cell."""
     try:
-        return np.array([number(cell) for cell in cells])
+        return np.array([read_number(cell) for cell in cells])
     except ValueError:
         line, cell = next((n, c) for n, c in zip(lines, cells, strict=True) if not _is_number(c))
     raise FileError(path, f"{column} must be a finite number. Got '{cell}': correct it.", line)
@@ -208,7 +208,7 @@ def _numbers(path: Path, lines: list[int], column: str, cells: Sequence[str]) ->
 
 def _is_number(cell: str) -> bool:
     try:
-        number(cell)
+        read_number(cell)
     except ValueError:
         return False
     return True

@@ -89,18 +89,18 @@ def _numbers(cells: Sequence[str]) -> Floats:
     try:
         found = np.array(list(map(float, cells)))
     except ValueError:  # an empty cell, or a fault
-        return np.array([number(cell) for cell in cells])
+        return np.array([read_number(cell) for cell in cells])
     if not np.isfinite(found).all() or "_" in "".join(cells):
         raise ValueError
     return found
 
 
-def number(cell: str) -> float:
+def read_number(cell: str) -> float:
     """The number in a cell; NaN if the cell is empty. Raises ValueError if it is not finite.
 
     Example:
-        >>> from cafe.federation_files.plain_csv import number
-        >>> number(" 1.5"), number(" ")
+        >>> from cafe.federation_files.plain_csv import read_number
+        >>> read_number(" 1.5"), read_number(" ")
         (1.5, nan)
     """
     text = cell.strip()

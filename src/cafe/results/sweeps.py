@@ -20,7 +20,7 @@ from cafe.results.execution import check_free, check_run_arguments, execute
 from cafe.results.loading import Result, load
 from cafe.scenario import Scenario, scenario_from_text
 from cafe.workers import Backend, LocalProcesses, LostJob
-from cafe.workers.backends import check_backend
+from cafe.workers.backends import check_backend, say_how_to_resume
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def sweep(
     """Execute runs in parallel, each in its own process with an equal share of the cores.
 
     If a run fails, the others continue, and the error is raised at the end. If a worker process is
-    killed, its runs continue from their last checkpoints.
+    killed, its runs continue from their last checkpoints; with ``overwrite`` they start over.
 
     Args:
         scenario: the scenario to run.
@@ -140,7 +140,7 @@ def sweep(
     # Workers are reused by later sweeps, and may have another working folder.
     placed = [replace(run, folder=run.folder.absolute()) for run in runs]
     failed = {}
-    with backend.open() as run_jobs:
+    with say_how_to_resume(), backend.open() as run_jobs:
         for done, (index, sentence) in enumerate(run_jobs(one, placed), 1):
             if isinstance(sentence, LostJob):
                 sentence = f"{sentence.reason} Continue it (--resume)."

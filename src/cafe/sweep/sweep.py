@@ -19,7 +19,7 @@ from cafe.sweep.samplers import grid_points, make_sampler, random_points
 from cafe.sweep.sweep_cell import CellResult, SweepCell
 from cafe.sweep.sweep_file import Sweep
 from cafe.workers import Backend, LocalProcesses, LostJob
-from cafe.workers.backends import RunJobs, check_backend
+from cafe.workers.backends import RunJobs, check_backend, say_how_to_resume
 
 _TRIED = 100  # points that are tried to find one that is valid
 
@@ -93,7 +93,7 @@ def run_sweep(
     check_some_cell(sweep)
     sampler, results = make_sampler(sweep), list[CellResult]()
     make_folder(folder)
-    with lock_folder(folder), ExitStack() as stack:
+    with lock_folder(folder), say_how_to_resume(), ExitStack() as stack:
         store.check_free(resume=resume, overwrite=overwrite)
         store.begin(sweep, resume=resume, overwrite=overwrite)
         run: RunJobs | None = None
@@ -102,7 +102,7 @@ def run_sweep(
             known = {cell.name: store.read(cell) for cell in cells}
             missing = [cell for cell in cells if known[cell.name] is None]
             if missing and run is None:
-                run = stack.enter_context((backend or LocalProcesses()).open())
+                run = stack.enter_context((backend or LocalProcesses(noun="cells")).open())
             if missing and run is not None:
                 before = len(results) + len(cells) - len(missing)
                 _run_missing(sweep, run, missing, store, partial(_tell, progress, before))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,6 +13,10 @@ from cafe.learn.threads import cores
 from cafe.workers.worker_processes import run_in_processes
 
 RESTARTS = 3  # in a row without a finished job
+
+
+class WorkersLostError(InputError):
+    """Workers were killed or cannot be reached, so jobs are left undone."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,17 @@ class Backend(Protocol):
         """How many threads a job may use."""
 
 
+@contextmanager
+def say_how_to_resume() -> Iterator[None]:
+    """A context that adds to errors about lost workers that what is done is stored."""
+    try:
+        yield
+    except WorkersLostError as error:
+        raise WorkersLostError(
+            f"{error} What was finished is stored: repeat the command with --resume."
+        ) from None
+
+
 def check_backend(value: Any) -> None:
     """Raise InputError unless the value is None or a backend."""
     if value is not None and not all(
@@ -64,7 +79,7 @@ class LocalProcesses:
 
     jobs: int | None = None
     say: Callable[[str], None] | None = None
-    noun: str = "cells"
+    noun: str = "jobs"
 
     def __post_init__(self) -> None:
         if self.jobs is not None:
@@ -96,10 +111,10 @@ class LocalProcesses:
             width = (1 if in_vain else workers) if killed else 2 * width
             left = left[len(now) :] + [number for number in now if number not in done]
             if in_vain > RESTARTS:
-                raise InputError(
+                raise WorkersLostError(
                     f"Workers were killed {in_vain} times in a row, possibly because memory ran "
-                    f"out. {len(left)} {self.noun} are not done. Continue them (--resume), with "
-                    "fewer at a time if memory ran out (--jobs)."
+                    f"out. {len(left)} {self.noun} are not done. If memory ran out, run fewer at a "
+                    "time (--jobs)."
                 )
             if killed and self.say is not None:
                 self.say(f"A worker was killed. Its {self.noun} are started again.")

@@ -11,13 +11,12 @@ from typing import Any
 
 from cafe._version import __version__
 from cafe.errors import InputError, check_whole
-from cafe.workers.backends import LostJob, RunJobs
+from cafe.workers.backends import LostJob, RunJobs, WorkersLostError
 
 RETRIES = 3  # how often a job runs again after its worker was killed
 SECONDS = 10  # how long the scheduler may take to answer
 POLL = 5.0  # seconds between two looks at the workers
 NO_WORKERS = 120  # seconds without any worker after which the jobs end
-LOST = "What was finished is stored: repeat the command with --resume."
 
 
 @dataclass(frozen=True)
@@ -126,15 +125,14 @@ class _Jobs:
                 if self._client.scheduler_info(n_workers=-1)["workers"]:
                     seen = time.monotonic()
                 elif time.monotonic() - seen > NO_WORKERS:
-                    raise InputError(
+                    raise WorkersLostError(
                         f"The Dask scheduler at {self._address} has had no workers for "
-                        f"{NO_WORKERS} s. {LOST} Start some first: dask worker {self._address} "
-                        "--nthreads 1."
+                        f"{NO_WORKERS} s. Start some: dask worker {self._address} --nthreads 1."
                     )
         except ended:
-            raise InputError(
-                f"The connection to the Dask scheduler at {self._address} is lost. {LOST} Check "
-                "first whether the scheduler runs."
+            raise WorkersLostError(
+                f"The connection to the Dask scheduler at {self._address} is lost. Check whether "
+                "the scheduler runs."
             ) from None
 
     def _done(self, distributed: Any, futures: Sequence[Any]) -> Sequence[Any]:

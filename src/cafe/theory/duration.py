@@ -16,6 +16,8 @@ from cafe.errors import InputError
 from cafe.federation import Federation, total
 from cafe.latency.base import Floats, Latency
 from cafe.theory.counts import Turnout
+from cafe.theory.many_kinds import MANY_KINDS, others_suffice_at, turnout_at
+from cafe.theory.panels import integral, integral_against
 
 IMPOSSIBLE = 1e-18  # below this a probability cannot change a sum of ordinary size
 MANY_BREAKS = 100  # with more jumps than this, the integral is summed panel by panel
@@ -46,12 +48,14 @@ def early_close(federation: Federation, target: int, deadline: float) -> tuple[D
     start, end = transition(federation, target, deadline)
 
     def integrand(t: float) -> Floats:
-        turnout = Turnout.of(federation, target, t)
+        turnout = turnout_at(federation, target, t)
         # One tolerance applies to all three, so each is scaled to lie between 0 and 2.
         share = turnout.missing_when_failed / federation.clients
         return np.array([turnout.failure, 2.0 * t / end * turnout.failure, share])
 
-    mean, second, work = map(float, _integral(integrand, start, end, federation.latency.breaks()))
+    breaks = federation.latency.breaks()
+    integrate = _integral if federation.kinds <= MANY_KINDS else integral
+    mean, second, work = map(float, integrate(integrand, start, end, breaks))
     full = Turnout.of(federation, target, deadline)
     # Before the transition no round closes, so a client works for E[min(X, start)] there.
     waits = federation.availability * federation.latency.mean_below(start)
@@ -73,14 +77,18 @@ def overtaken_probability(federation: Federation, target: int, deadline: float) 
     start, end = transition(federation, target, deadline)
     latency, kinds = federation.latency, federation.kinds
 
-    def integrand(t: float) -> Floats:
-        density = federation.availability * np.exp(latency.logpdf(t))
+    def density(t: float) -> Floats:
+        return np.broadcast_to(federation.availability * np.exp(latency.logpdf(t)), (kinds,))
+
+    def ahead(t: float) -> Floats:
         # Pr(n without k >= target) is what `others_suffice` gives for a quorum of target + 1.
-        ahead = Turnout.of(federation, target + 1, t).others_suffice
-        return np.asarray(np.broadcast_to(density, (kinds,)) * ahead)
+        return others_suffice_at(federation, target + 1, t)
 
     check_density(latency, deadline)
-    inside = _integral(integrand, start, end, latency.breaks())
+    if kinds <= MANY_KINDS:
+        inside = _integral(lambda t: density(t) * ahead(t), start, end, latency.breaks())
+    else:
+        inside = integral_against(ahead, federation.report, density, start, end, latency.breaks())
     return np.asarray(inside + federation.report(deadline) - federation.report(end))
 
 

@@ -7,7 +7,8 @@ import pytest
 
 import cafe
 from cafe.federation import Federation
-from cafe.theory import Turnout, duration, many_kinds
+from cafe.latency.base import Floats
+from cafe.theory import Turnout, many_kinds
 from cafe.theory.many_kinds import BINS, binned, others_suffice_at, turnout_at
 
 RNG = np.random.default_rng(4)
@@ -25,8 +26,7 @@ every_federation = pytest.mark.parametrize("federation", FEDERATIONS.values(), i
 @pytest.fixture
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use bins for these small federations."""
-    for module in (many_kinds, duration):
-        monkeypatch.setattr(module, "MANY_KINDS", 10)
+    monkeypatch.setattr(many_kinds, "MANY_KINDS", 10)
 
 
 def stated_error(exact: Turnout, bins: Turnout) -> float:
@@ -72,18 +72,23 @@ def test_the_others_of_each_client_are_close(federation: Federation) -> None:
     assert turnout_at(federation, quorum, 1.0).report.size < N
 
 
-def test_expectations_with_a_target_are_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    for federation in FEDERATIONS.values():
-        mean = Turnout.of(federation, 1, 1.0).mean
-        quorum, target = max(int(0.3 * mean), 1), int(0.8 * mean)
-        exact = cafe.expect(federation, quorum=quorum, deadline=1.0, target=target)
-        expected, used = numbers(exact), exact.setting.participation
-        with monkeypatch.context() as patch:
-            for module in (many_kinds, duration):
-                patch.setattr(module, "MANY_KINDS", 10)
-            close = cafe.expect(federation, quorum=quorum, deadline=1.0, target=target)
-            assert numbers(close) == pytest.approx(expected, rel=1e-6)
-            np.testing.assert_allclose(close.setting.participation, used, rtol=0.0, atol=1e-7)
+@every_federation
+@pytest.mark.parametrize("cohort", [None, 1_500])
+def test_expectations_with_a_target_are_close(
+    federation: Federation, cohort: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mean = Turnout.of(federation, 1, 1.0).mean * (cohort or N) / N
+    quorum, target = max(int(0.3 * mean), 1), int(0.8 * mean)
+
+    def expected() -> tuple[dict[str, float], Floats]:
+        found = cafe.expect(federation, quorum=quorum, deadline=1.0, target=target, cohort=cohort)
+        return numbers(found), found.setting.participation
+
+    exact, used = expected()
+    monkeypatch.setattr(many_kinds, "MANY_KINDS", 10)
+    close, used_in_bins = expected()
+    assert close == pytest.approx(exact, rel=1e-6)
+    np.testing.assert_allclose(used_in_bins, used, rtol=0.0, atol=1e-7)
 
 
 def test_bins_by_hand() -> None:

@@ -18,6 +18,7 @@ from cafe.theory.cohort_turnout import mean_over_others, mean_over_ready
 from cafe.theory.counts import Turnout
 from cafe.theory.draws import Draws
 from cafe.theory.duration import Duration, check_density, transition
+from cafe.theory.many_kinds import for_each_kind, has_many_kinds, turnout_at
 from cafe.theory.panels import ROUGH, Panels, integral, integral_against
 
 Pool = dict[float, Turnout]
@@ -59,16 +60,18 @@ class CohortRounds:
 
     def open(self, t: float) -> tuple[float, float]:
         """Pr(the round is open at t), and the expected number of clients at work at t."""
-        everyone = self.everyone(t)
+        everyone = self._counted(t)
         failure = min(mean_over_ready(everyone, self._log_open, everyone.untilted), 1.0)
         reports = mean_over_ready(everyone, self._log_reports, everyone.untilted)
         return failure, max(self.cohort * failure - self.invitation * reports, 0.0)
 
     def reached(self, t: float) -> Floats:
         """Each kind's Pr(the other invited clients have reached the target by t | k is invited)."""
-        everyone = self.everyone(t)
+        everyone = self._counted(t)
         found = mean_over_others(everyone, self._log_reached, everyone.untilted)
-        return np.minimum(found, 1.0)
+        if has_many_kinds(self.federation):
+            found = for_each_kind(self.federation.report(t), everyone, found)
+        return np.clip(found, 0.0, 1.0)
 
     def closing(self, deadline: float) -> tuple[Duration, float]:
         """The length of a round with this deadline, and its client-seconds, used or wasted."""
@@ -149,8 +152,13 @@ class CohortRounds:
 
     def everyone(self, t: float) -> Turnout:
         """The number of reports by t if all clients were invited."""
+        many = has_many_kinds(self.federation)
+        return Turnout.of(self.federation, 1, t) if many else self._counted(t)
+
+    def _counted(self, t: float) -> Turnout:
+        """The same, from bins if there are many kinds of client."""
         if t not in self.pool:
-            self.pool[t] = Turnout.of(self.federation, 1, t)
+            self.pool[t] = turnout_at(self.federation, 1, t)
         return self.pool[t]
 
     @cached_property

@@ -16,7 +16,7 @@ from cafe.errors import InputError
 from cafe.federation import Federation, total
 from cafe.latency.base import Floats, Latency
 from cafe.theory.counts import Turnout
-from cafe.theory.many_kinds import MANY_KINDS, others_suffice_at, turnout_at
+from cafe.theory.many_kinds import has_many_kinds, others_suffice_at, turnout_at
 from cafe.theory.panels import integral, integral_against
 
 IMPOSSIBLE = 1e-18  # below this a probability cannot change a sum of ordinary size
@@ -54,7 +54,7 @@ def early_close(federation: Federation, target: int, deadline: float) -> tuple[D
         return np.array([turnout.failure, 2.0 * t / end * turnout.failure, share])
 
     breaks = federation.latency.breaks()
-    integrate = _integral if federation.kinds <= MANY_KINDS else integral
+    integrate = integral if has_many_kinds(federation) else _integral
     mean, second, work = map(float, integrate(integrand, start, end, breaks))
     full = Turnout.of(federation, target, deadline)
     # Before the transition no round closes, so a client works for E[min(X, start)] there.
@@ -85,10 +85,10 @@ def overtaken_probability(federation: Federation, target: int, deadline: float) 
         return others_suffice_at(federation, target + 1, t)
 
     check_density(latency, deadline)
-    if kinds <= MANY_KINDS:
-        inside = _integral(lambda t: density(t) * ahead(t), start, end, latency.breaks())
-    else:
+    if has_many_kinds(federation):
         inside = integral_against(ahead, federation.report, density, start, end, latency.breaks())
+    else:
+        inside = _integral(lambda t: density(t) * ahead(t), start, end, latency.breaks())
     return np.asarray(inside + federation.report(deadline) - federation.report(end))
 
 

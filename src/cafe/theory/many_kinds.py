@@ -23,6 +23,18 @@ MANY_KINDS = 50_000  # with more kinds than this, bins take less time than exact
 BINS = 1 << 14
 
 
+def has_many_kinds(federation: Federation) -> bool:
+    """Whether bins are used for a federation.
+
+    Example:
+        >>> from cafe import Exponential, Federation
+        >>> from cafe.theory.many_kinds import has_many_kinds
+        >>> has_many_kinds(Federation(100, Exponential(1.0)))
+        False
+    """
+    return federation.kinds > MANY_KINDS
+
+
 def turnout_at(federation: Federation, quorum: int, time: float) -> Turnout:
     """The turnout of a round at a time: exact, or from bins if there are many kinds.
 
@@ -33,7 +45,7 @@ def turnout_at(federation: Federation, quorum: int, time: float) -> Turnout:
         0.485
     """
     exact = Turnout.of(federation, quorum, time)
-    return exact if federation.kinds <= MANY_KINDS else binned(exact)
+    return binned(exact) if has_many_kinds(federation) else exact
 
 
 def others_suffice_at(federation: Federation, quorum: int, time: float) -> Floats:
@@ -46,13 +58,29 @@ def others_suffice_at(federation: Federation, quorum: int, time: float) -> Float
         array([0.525])
     """
     exact = Turnout.of(federation, quorum, time)
-    if federation.kinds <= MANY_KINDS:
+    if not has_many_kinds(federation):
         return exact.others_suffice
     bins = binned(exact)
+    return for_each_kind(exact.report, bins, bins.others_suffice)
+
+
+def for_each_kind(report: Floats, bins: Turnout, values: Floats) -> Floats:
+    """A smooth function of the chance to report, at each kind's chance, from its values at bins.
+
+    It is linear between the edges of a bin.
+
+    Example:
+        >>> import numpy as np
+        >>> from cafe import Exponential, Federation
+        >>> from cafe.theory.many_kinds import for_each_kind, turnout_at
+        >>> bins = turnout_at(Federation(2, Exponential(rate=[1.0, 3.0])), 1, 1.0)
+        >>> for_each_kind(np.array([0.7, 0.8]), bins, 2.0 * bins.report).round(6)
+        array([1.4, 1.6])
+    """
     edges = np.sin(np.linspace(0.0, 0.5 * np.pi, BINS + 1)) ** 2
-    at_edges = _along(bins.report, bins.others_suffice, edges)
-    # Linear between the edges of a bin. A search for each client would take four times as long.
-    place = _place(exact.report)
+    at_edges = _along(bins.report, values, edges)
+    # To search for the bin of each kind would take four times as long.
+    place = _place(report)
     index = np.minimum(place.astype(np.intp), BINS - 1)
     rise = np.diff(at_edges)
     return np.asarray(at_edges[index] + (place - index) * rise[index])

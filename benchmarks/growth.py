@@ -35,6 +35,14 @@ def _expect(who: Federation, deadline: float, share: float) -> object:
     return expected.to_dict(), expected.age_by_client, expected.participation_by_client
 
 
+def _target(who: Federation, cohort: int | None) -> object:
+    """Rounds that close at 80 % of the reports that are expected by the deadline."""
+    reports = who.report(0.5).sum() * (1.0 if cohort is None else cohort / who.clients)
+    target = max(int(0.8 * reports), 1)
+    expected = cafe.expect(who, quorum=1, deadline=0.5, target=target, cohort=cohort)
+    return expected.to_dict(), expected.participation_by_client
+
+
 def _far(who: Federation) -> object:
     """A quorum 12 standard deviations above the mean: a success probability near 1e-33."""
     report = who.report(0.5)
@@ -47,6 +55,8 @@ CASES = (
     Case("expect, M=1", lambda who: _expect(who, 0.5, 0.0)),
     Case("expect, M=0.97 E[n]", lambda who: _expect(who, 0.5, 0.97)),
     Case("participation, +12 sd", _far),
+    Case("expect, target", lambda who: _target(who, None)),
+    Case("expect, cohort of a tenth, target", lambda who: _target(who, who.clients // 10)),
     Case("plan", lambda who: cafe.plan(who, waste_price=0.1, broadcast_price=100)),
 )
 SIZES = tuple(10**k for k in range(2, 7))
@@ -56,7 +66,7 @@ def measure(repeats: int = 5) -> dict[str, dict[int, list[float]]]:
     """Seconds by case and size; cases are interleaved, so that a slow period affects all."""
     seconds: dict[str, dict[int, list[float]]] = {case.name: {} for case in CASES}
     CASES[0].run(federation(100))  # warm up: imports and first calls are not measured
-    CASES[3].run(federation(100))
+    CASES[-1].run(federation(100))
     for size in SIZES:
         who = federation(size)
         for _ in range(repeats if size < 10**6 else 3):

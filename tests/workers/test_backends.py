@@ -23,7 +23,7 @@ def test_wrong_numbers_of_jobs() -> None:
 @pytest.mark.slow
 def test_cells_of_a_killed_worker_run_again(tmp_path: Path) -> None:
     sweep, said = load_sweep(write_sweep(tmp_path, "kills_once")), list[str]()
-    result = run_sweep(sweep, tmp_path / "out", backend=LocalProcesses(2, said.append))
+    result = run_sweep(sweep, tmp_path / "out", backend=LocalProcesses(2, said.append, "cells"))
     assert (tmp_path / "killed").exists()
     assert said == ["A worker was killed. Its cells are started again."]
     alone = run_sweep(sweep, tmp_path / "alone", backend=LocalProcesses(1))
@@ -34,7 +34,7 @@ def test_cells_of_a_killed_worker_run_again(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_cell_that_always_kills_its_worker_ends_the_sweep(tmp_path: Path) -> None:
     sweep = load_sweep(write_sweep(tmp_path, "kills_always"))
-    with pytest.raises(InputError, match=r"killed 4 times in a row.* 2 cells are not done. Contin"):
+    with pytest.raises(InputError, match=r"killed 4 times in a row.* 2 jobs are not .* --resume"):
         run_sweep(sweep, tmp_path / "out", backend=LocalProcesses(2))
     assert len([*(tmp_path / "out" / "cells").iterdir()]) == 6, "all others are done"
 
@@ -52,6 +52,6 @@ def test_cells_beside_one_that_kills_are_done(monkeypatch: pytest.MonkeyPatch) -
     run: Any
     with LocalProcesses(2).open() as run:
         done, cells = list[tuple[int, int]](), run(abs, [1, 2, -1, -2, 3, 4, 5, 6])
-        with pytest.raises(InputError, match=r"killed 4 times in a row.* 2 cells are not done"):
+        with pytest.raises(InputError, match=r"killed 4 times in a row.* 2 jobs are not done"):
             done.extend(cells)
     assert sorted(done) == [(0, 1), (1, 2), (4, 3), (5, 4), (6, 5), (7, 6)]

@@ -57,6 +57,9 @@ class TorchClients:
         self._model, self._x, self._y, self._local = model, x, y, local
         self._copies, self._stack, self._memory = copies, stack, memory
         self._frozen = None if local.frozen is None else self._tensor(local.frozen, np.bool_)
+        self._rows = self._tensor(local.rows, np.int64)
+        self._weight = self._tensor(local.weight, np.float32)
+        self._padded = not (local.weight.all() and local.rate.all())
 
     def run(self, way: str, take: Take) -> None:
         """Call ``take(k, update)`` for each client k, in order."""
@@ -106,12 +109,16 @@ class TorchClients:
     def _steps_of(self, k: int) -> ClientSteps:
         """The steps of a client, without padding."""
         local = self._local
-        taken = np.flatnonzero(local.rate[k])
-        used = [np.flatnonzero(local.weight[k, step]) for step in taken]
-        steps = list(zip(taken, used, strict=True))
+        rows, weight = [*self._rows[k]], [*self._weight[k]]
+        taken = np.arange(len(rows))
+        if self._padded:
+            taken = np.flatnonzero(local.rate[k])
+            used = {step: weight[step].nonzero(as_tuple=True) for step in taken}
+            rows = [rows[step][used[step]] for step in taken]
+            weight = [weight[step][used[step]] for step in taken]
         return ClientSteps(
-            [self._tensor(local.rows[k, step][real], np.int64) for step, real in steps],
-            [self._tensor(local.weight[k, step][real], np.float32) for step, real in steps],
+            rows,
+            weight,
             local.rate[k, taken].tolist(),
             None if local.prox is None else local.prox[k, taken].tolist(),
             None if local.offset is None else self._tensor(local.offset[k], np.float32),

@@ -10,7 +10,7 @@ import pytest
 
 from cafe.sweep.measures import SweepMeasure
 from cafe.sweep.ranking import rank_settings
-from cafe.sweep.ranking_cells import WIDTH, best_settings, format_value, short_names
+from cafe.sweep.ranking_table import WIDTH, best_settings, format_value, short_names
 from cafe.sweep.sweep import SweepResult
 from cafe.sweep.sweep_cell import CellResult, SweepCell
 from cafe.sweep.sweep_plots import measure_by_key

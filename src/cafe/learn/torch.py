@@ -45,7 +45,7 @@ from cafe.learn.torch_modules import (
     with_own_threads,
 )
 from cafe.learn.torch_stacking import Stack
-from cafe.learn.torch_threads import share_out
+from cafe.learn.torch_threads import run_in_threads
 from cafe.learn.torch_trial import ModuleFacts, try_out
 
 FLOATS_AT_ONCE = 2**26  # 256 MB: roughly what a forward pass may keep for the backward pass
@@ -264,7 +264,7 @@ class TorchLearner:
         with self._borrowed() as copies:
             for own in copies[: max(len(pieces), 1)]:
                 own.set_model(model)
-            share_out(work, pieces, copies, take)
+            run_in_threads(work, pieces, copies, take)
 
     def _run_steps(
         self,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cafe.report.plotting import MARKERS, figure, line_style, tidy
 from cafe.sweep.axes import Axis, RangeAxis
 from cafe.sweep.ranking import RankedSetting
-from cafe.sweep.ranking_cells import format_value
+from cafe.sweep.ranking_table import format_value
 from cafe.sweep.sweep import SweepResult
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ from cafe.learn.torch_modules import (
 )
 from cafe.learn.torch_stacking import Stack
 from cafe.learn.torch_threads import run_in_threads
-from cafe.learn.torch_trial import ModuleFacts, try_out
+from cafe.learn.torch_module_facts import ModuleFacts, try_out
 
 FLOATS_AT_ONCE = 2**26  # 256 MB: roughly what a forward pass may keep for the backward pass
 # A piece of a pass on a CPU has so many rows that calls cost little, and stays in the cache.

@@ -3,7 +3,7 @@
 A model's share of the draws is its Akaike weight. Within a model, the draws come from the
 likelihood: more points than needed are proposed around the maximum, and points are chosen among
 them with probabilities in proportion to likelihood over density of the proposal (Rubin's
-sampling-importance-resampling). So a flat or lopsided likelihood shows in the draws.
+sampling-importance-resampling). So a flat or skewed likelihood shows in the draws.
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ from torch import Tensor, nn
 
 from cafe.learn.torch_clients import CLIENTS, Memory, TorchClients
 from cafe.learn.torch_copies import ModuleCopy
+from cafe.learn.torch_module_facts import ModuleFacts, try_out
 from cafe.learn.torch_modules import (
     cross_entropy,
     find_device,
@@ -46,7 +47,6 @@ from cafe.learn.torch_modules import (
 )
 from cafe.learn.torch_stacking import Stack
 from cafe.learn.torch_threads import run_in_threads
-from cafe.learn.torch_module_facts import ModuleFacts, try_out
 
 FLOATS_AT_ONCE = 2**26  # 256 MB: roughly what a forward pass may keep for the backward pass
 # A piece of a pass on a CPU has so many rows that calls cost little, and stays in the cache.

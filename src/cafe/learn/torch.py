@@ -35,7 +35,7 @@ except ModuleNotFoundError as missing:
 
 from torch import Tensor, nn
 
-from cafe.learn.torch_clients import CLIENTS, Memory, TorchClients
+from cafe.learn.torch_clients import CLIENTS, MemoryLimit, TorchClients
 from cafe.learn.torch_copies import ModuleCopy
 from cafe.learn.torch_module_facts import ModuleFacts, try_out
 from cafe.learn.torch_modules import (
@@ -277,7 +277,7 @@ class TorchLearner:
         check_rows(local.rows, data)
         check_parameters(local, len(model))
         x, y = self._on_device(data)
-        memory = Memory(FLOATS_AT_ONCE, self._known.row_floats)
+        memory = MemoryLimit(FLOATS_AT_ONCE, self._known.row_floats)
         with self._borrowed() as copies:
             clients = TorchClients(model, x, y, local, copies, self._stack, memory)
             if self.chosen is None:

@@ -24,7 +24,7 @@ MEASUREMENTS = 3
 Take = Callable[[int, Tensor], object]
 
 
-class Memory(NamedTuple):
+class MemoryLimit(NamedTuple):
     """The number of floats that a pass may keep, and how many it keeps per example."""
 
     floats: int
@@ -52,7 +52,7 @@ class TorchClients:
         local: LocalSteps,
         copies: Sequence[ModuleCopy],
         stack: Stack,
-        memory: Memory,
+        memory: MemoryLimit,
     ) -> None:
         self._model, self._x, self._y, self._local = model, x, y, local
         self._copies, self._stack, self._memory = copies, stack, memory

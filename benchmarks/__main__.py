@@ -1,4 +1,7 @@
-"""``python -m benchmarks [growth | simulate | networks]``: tables, and results in a folder."""
+"""``python -m benchmarks [growth | simulate | networks | sweeps]``.
+
+Prints tables, and writes results to a folder.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import argparse
 import signal
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import growth, networks, report, simulate
+from benchmarks import growth, networks, report, simulate, sweeps
 from benchmarks.peers import PEERS, PLAIN_TORCH
 
 RESULTS = Path(__file__).parent / "results"
@@ -17,7 +21,10 @@ RESULTS = Path(__file__).parent / "results"
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "which", nargs="?", choices=["growth", "simulate", "networks"], help="default: all"
+        "which",
+        nargs="?",
+        choices=["growth", "simulate", "networks", "sweeps"],
+        help="default: all",
     )
     parser.add_argument("--peers", action="store_true", help="race other simulators too")
     parser.add_argument(
@@ -33,6 +40,9 @@ def main() -> None:
     for which in ("simulate", "networks"):
         if given.which in (None, which):
             _race(which, given)
+    if given.which in (None, "sweeps"):
+        measured = sweeps.measure(_say, repetitions=given.repetitions)
+        _show("sweeps", measured, sweeps.sheets(measured), given.output)
 
 
 def _race(which: str, given: argparse.Namespace) -> None:
@@ -43,10 +53,16 @@ def _race(which: str, given: argparse.Namespace) -> None:
         measured = simulate.measure(simulate.Sizes(**times), peers, folder, _say)
     else:
         measured = networks.measure(peers, folder, _say, **times)
-    sheets = report.sheets(measured)
+    name = f"{which}-peers" if given.peers else which
+    _show(name, measured, report.sheets(measured), given.output)
+
+
+def _show(
+    name: str, measured: Mapping[str, object], sheets: Sequence[report.Sheet], folder: Path
+) -> None:
     for sheet in sheets:
         sheet.print()
-    report.write(f"{which}-peers" if given.peers else which, measured, sheets, given.output)
+    report.write(name, measured, sheets, folder)
 
 
 def _say(what: str) -> None:

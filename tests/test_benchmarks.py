@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import fused, report, simulate
+from benchmarks import fused, report, simulate, sweeps
 from benchmarks.peers import Peer
 from benchmarks.race import DropsOutError, race
 from benchmarks.workloads import Workload
@@ -27,7 +27,7 @@ def test_all_benchmarks_are_measured_and_written(tmp_path: Path) -> None:
     report.write("simulate", measured, sheets, tmp_path)
 
     found = json.loads((tmp_path / "simulate.json").read_text())
-    names = {"matrix-product peak", "hand-fused NumPy", "cafe"}
+    names = {"matrix-product peak", "hand-fused NumPy", "cafe", "cafe, compiled"}
     for workload in (ONE, SOME):
         rates = found["rounds_per_second"][workload.name]
         assert set(rates) == names
@@ -97,3 +97,19 @@ def test_reference_computes_the_right_gradient() -> None:
     walked = fused.several_steps(params, x, y, share, rows)
     for one, other in zip(move, walked, strict=True):
         np.testing.assert_allclose(one[0], other[0], atol=1e-4)
+
+
+@pytest.mark.slow
+def test_sweeps_are_measured_and_written(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    measured = sweeps.measure(lambda what: None, workload=ONE, cells=2, rounds=5, repetitions=2)
+    (sheet,) = sweeps.sheets(measured)
+    report.write("sweeps", measured, [sheet], tmp_path)
+    rates = json.loads((tmp_path / "sweeps.json").read_text())["rounds_per_second"]
+    assert {name: len(of) for name, of in rates.items()} == dict.fromkeys(
+        [sweeps.PEAK, sweeps.ALONE, sweeps.ONE, sweeps.TWO, sweeps.DASK], 2
+    )
+    over_peak, over_one = zip(*(row[2:] for row in sheet.rows), strict=True)
+    assert over_peak[0] == over_one[0] == "", "the peak is compared with nothing"
+    one, two = (np.array(rates[name]) for name in (sweeps.ONE, sweeps.TWO))
+    assert over_one[3] == report.cell(list(two / one))

@@ -113,7 +113,7 @@ class _State:
 
     def leaves(self, clients: ClientNumbers, now: float) -> Floats:
         """The end of each client's window; ``now`` for those that are away."""
-        self._advance(now)
+        self._advance(now, clients)
         return np.where(self._away[clients], now, self._end[clients])
 
     def next_change(self, now: float) -> float:
@@ -142,7 +142,7 @@ class _State:
     def forecast(self, clients: ClientNumbers, now: float, until: float) -> Floats:
         """The probability exp(-(until - now) / on) for clients that are present now, else 0."""
         check_until(now, until)
-        self._advance(now)
+        self._advance(now, clients)
         return np.where(self._away[clients], 0.0, np.exp((now - until) / self._on[clients]))
 
     def spend(self, clients: ClientNumbers, now: float) -> None:
@@ -155,10 +155,14 @@ class _State:
     def restore(self, saved: Mapping[str, NDArray[Any]]) -> None:
         """Nothing to restore."""
 
-    def _advance(self, now: float) -> None:
-        """Move each client to its window at ``now``."""
+    def _advance(self, now: float, clients: ClientNumbers | None = None) -> None:
+        """Move each client, or only some, to its window at ``now``."""
         self._now = check_time(self._now, now)
-        over = np.flatnonzero(self._end <= now)
+        if clients is None:
+            over = np.flatnonzero(self._end <= now)
+        else:
+            some = np.asarray(clients)
+            over = some[self._end[some] <= now]
         while over.size:
             self._enter_next(over)
             over = over[self._end[over] <= now]

@@ -9,7 +9,7 @@ Pr(at least m), for all v at once, is the distribution of one order statistic: N
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy.special import gammaln
@@ -66,14 +66,21 @@ class Draws:
     @cached_property
     def _log_position(self) -> Floats:
         """Log Pr(the m-th of the cohort is at position u of N), for u = 1, ... N."""
-        before = np.arange(self.population, dtype=float)  # clients before the position
-        after = self.population - 1.0 - before
-        left, right = self.least - 1, self.drawn - self.least
-        log = np.full(self.population, -np.inf)
-        can = (before >= left) & (after >= right)
-        log[can] = _log_binomial(before[can], left) + _log_binomial(after[can], right)
+        many, left, right = self.population, self.least - 1, self.drawn - self.least
+        log, factorial = np.full(many, -np.inf), _log_factorials(many)
+        before = factorial[left : many - right] - factorial[: many - right - left] - factorial[left]
+        after = factorial[right : many - left] - factorial[: many - right - left] - factorial[right]
+        log[left : many - right] = before + after[::-1]
         # The terms sum to 1; dividing by their sum removes the error of large factorials.
         return np.asarray(log - np.logaddexp.reduce(log))
+
+
+@lru_cache(maxsize=4)
+def _log_factorials(count: int) -> Floats:
+    """Log 0!, log 1!, ... for so many numbers. The caller must not change them."""
+    found = np.asarray(gammaln(np.arange(1.0, count + 1.0)))
+    found.setflags(write=False)
+    return found
 
 
 def _log_binomial(n: Floats, k: int) -> Floats:

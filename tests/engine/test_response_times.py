@@ -53,7 +53,7 @@ def test_round_of_length_0_has_no_observations() -> None:
 
 
 def test_only_the_last_response_times_are_kept() -> None:
-    """Of a round with more jobs than that, those of the last clients; and of earlier rounds none."""
+    """Of a round with more jobs than that, those of the last clients."""
     many = MAX_RESPONSES + 5
     who = cafe.Federation(many, cafe.Exponential(1.0))
     shown: dict[int, list[Any]] = {1: [], 2: []}

@@ -50,4 +50,6 @@ class ResponseTimes:
         if not len(self):
             return None
         clients, times, awaited = self.rows.T
-        return Observations(times, awaited, [f"{client}" for client in clients.astype(int).tolist()])
+        return Observations(
+            times, awaited, [f"{client}" for client in clients.astype(int).tolist()]
+        )

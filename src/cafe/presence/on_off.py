@@ -125,9 +125,8 @@ class _State:
         """About half as many changes as there are clients."""
         self._advance(now)
         later = copy.copy(self)
-        later._number, later._away, later._end = (
-            column.copy() for column in (self._number, self._away, self._end)
-        )
+        later._number, later._away = self._number.copy(), self._away.copy()
+        later._end = self._end.copy()
         until = now + 0.25 * len(self._end) / float(np.sum(1.0 / (self._on + self._off)))
         comes, leaves = list[Floats](), list[Floats]()
         over = np.flatnonzero(later._end < until)

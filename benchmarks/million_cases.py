@@ -36,8 +36,8 @@ from cafe.rounds import Policy
 from cafe.task import Task
 
 ROOT = Path(__file__).resolve().parent.parent
-DAY = 10.0  # seconds, so that twenty rounds of half a second see nights too
-ROUNDS, UPDATES = 20, 200
+DAY = 10.0  # seconds, so that fifty rounds of half a second see nights too
+ROUNDS, UPDATES = 50, 200
 WARM = 2000  # clients of the run before the measurement, or more if the cohort is larger
 HELD = 10  # examples of each client
 WORK = Workload("a cohort", clients=1)

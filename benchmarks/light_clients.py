@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.nodes import APP, IDLE, POLL, cpu_seconds, read_state
 from benchmarks.report import Sheet
 from cafe.flower.lab import Lab, commands
-from cafe.flower.patience import Patience, install
+from cafe.flower.retry_interceptor import RetryInterceptor, install
 from cafe.live.run_log import read_jobs, read_rounds
 
 PROCESSES = 2
@@ -110,7 +110,7 @@ class LightClient:
 
 
 def _serve(clients: list[LightClient], leave: Event) -> None:
-    install(Patience(math.inf))  # as nodes do that cafe.flower.program starts
+    install(RetryInterceptor(math.inf))  # as nodes do that cafe.flower.program starts
     threads = [threading.Thread(target=each.run, args=(leave,), daemon=True) for each in clients]
     for thread in threads:
         thread.start()

@@ -77,12 +77,12 @@ def _speed(measured: Mapping[str, Any]) -> Sheet:
 
 
 def _ratios(measured: Mapping[str, Any]) -> Sheet:
-    over = measured["cafe_over"]
-    names = dict.fromkeys(name for by in over.values() for name in by)
-    rows = [
-        [f"cafe over {name}", *(_cell(by[name]) if name in by else "none" for by in over.values())]
-        for name in names
-    ]
+    over, rows = measured["cafe_over"], list[list[str]]()
+    for ours, ratios in (("cafe", over), ("cafe, compiled", measured.get("compiled_over", {}))):
+        for name in dict.fromkeys(name for by in ratios.values() for name in by):
+            cells = [_cell(by[name]) if name in by else "none" for by in ratios.values()]
+            if ours == "cafe, compiled" or name != "cafe, compiled":
+                rows.append([f"{ours} over {name}", *cells])
     title = "How many times as fast: median (quartiles) of the ratios within a repetition"
     return Sheet(title, ["", *over], rows)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks import ledger, machine, thrift
 from benchmarks.fused import Fused
-from benchmarks.ours import Ours
+from benchmarks.ours import COMPILED, Ours
 from benchmarks.peak import Peak
 from benchmarks.peers import Peer
 from benchmarks.process import Process
@@ -51,7 +51,7 @@ def measure(
     """
     about = machine.describe()
     with ExitStack() as stack:
-        contestants: list[Contestant] = [Peak(), Fused(), Ours()]
+        contestants: list[Contestant] = [Peak(), Fused(), Ours(), Ours(compiled=True)]
         contestants += [stack.enter_context(closing(Process(peer, folder))) for peer in peers]
         finish = race(contestants, sizes.workloads, sizes.repetitions, sizes.slot, say)
     say("the books alone")
@@ -63,6 +63,7 @@ def measure(
         "machine": about,
         "repetitions": sizes.repetitions,
         **summary(finish, Ours.name),
+        "compiled_over": summary(finish, COMPILED)["cafe_over"],
         "ledger": books,
         "failing_rounds": failing,
     }

@@ -24,7 +24,7 @@ from benchmarks.report import Sheet, cell
 from benchmarks.workloads import RATE, WORKLOADS, Workload
 from cafe.sweep import Sweep, load_sweep, run_sweep
 from cafe.workers import Backend, LocalDask, LocalProcesses
-from cafe.workers.backends import RunJobs
+from cafe.workers.backends import RunCalls
 
 WORKERS = 2
 PEAK, ALONE = Peak.name, "one run, 2 threads"
@@ -68,9 +68,9 @@ policy.quorum = [1]
 class Opened:
     """A backend whose workers are running already."""
 
-    run: RunJobs
+    run: RunCalls
 
-    def open(self) -> AbstractContextManager[RunJobs]:
+    def open(self) -> AbstractContextManager[RunCalls]:
         return nullcontext(self.run)
 
     def threads(self) -> int:

@@ -23,7 +23,7 @@ from benchmarks.workloads import RATE, Workload
 
 THREADS = 2
 PIECE = 128
-Seat = tuple[nn.Module, list[Tensor]]  # a module and its parameters, which one thread uses
+Workspace = tuple[nn.Module, list[Tensor]]  # a module and its parameters, which one thread uses
 
 
 class ThreadedTorch:
@@ -35,8 +35,8 @@ class ThreadedTorch:
     def seconds(self, workload: Workload, rounds: int) -> float:
         """Seconds for this many rounds."""
         x, y = map(torch.from_numpy, workload.data())
-        seats = _seats(workload)
-        model = [p.detach().clone() for p in seats[0][1]]
+        workspaces = _workspaces(workload)
+        model = [p.detach().clone() for p in workspaces[0][1]]
         rng = np.random.default_rng(1)
         change = one_step if workload.steps == 1 else several_steps
         before = torch.get_num_threads()
@@ -54,7 +54,9 @@ class ThreadedTorch:
                     rows = rng.integers(workload.held, size=shape)
                     rows += clients[:, None, None] * workload.held
                     share = RATE / len(clients)
-                    for move in change(pool, seats, model, x, y, share, torch.from_numpy(rows)):
+                    for move in change(
+                        pool, workspaces, model, x, y, share, torch.from_numpy(rows)
+                    ):
                         torch._foreach_add_(model, move)
                 return perf_counter() - began
         finally:
@@ -63,7 +65,7 @@ class ThreadedTorch:
 
 def one_step(
     pool: ThreadPoolExecutor,
-    seats: list[Seat],
+    workspaces: list[Workspace],
     model: list[Tensor],
     x: Tensor,
     y: Tensor,
@@ -74,8 +76,8 @@ def one_step(
     pieces = iter(torch.split(rows.ravel(), PIECE))
     scale = -share / rows.shape[2]
 
-    def work(seat: Seat) -> list[Tensor]:
-        module, parameters = seat
+    def work(workspace: Workspace) -> list[Tensor]:
+        module, parameters = workspace
         _set(parameters, model)
         for p in parameters:
             p.grad = None
@@ -84,12 +86,12 @@ def one_step(
             torch.autograd.backward(loss)
         return [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
 
-    return pool.map(work, seats)
+    return pool.map(work, workspaces)
 
 
 def several_steps(
     pool: ThreadPoolExecutor,
-    seats: list[Seat],
+    workspaces: list[Workspace],
     model: list[Tensor],
     x: Tensor,
     y: Tensor,
@@ -99,8 +101,8 @@ def several_steps(
     """The sum of these clients' updates after several steps: a part per thread."""
     clients = iter(rows)
 
-    def work(seat: Seat) -> list[Tensor]:
-        module, parameters = seat
+    def work(workspace: Workspace) -> list[Tensor]:
+        module, parameters = workspace
         total = [torch.zeros_like(p) for p in model]
         for batches in clients:  # each thread takes the next one
             _set(parameters, model)
@@ -114,7 +116,7 @@ def several_steps(
                 torch._foreach_add_(total, moved, alpha=share / RATE)
         return total
 
-    return pool.map(work, seats)
+    return pool.map(work, workspaces)
 
 
 def _set(parameters: list[Tensor], model: list[Tensor]) -> None:
@@ -123,7 +125,7 @@ def _set(parameters: list[Tensor], model: list[Tensor]) -> None:
 
 
 @cache
-def _seats(workload: Workload) -> list[Seat]:
+def _workspaces(workload: Workload) -> list[Workspace]:
     module = network(workload)
     module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     modules = [copy.deepcopy(module) for _ in range(THREADS)]

@@ -32,7 +32,7 @@ def test_all_benchmarks_are_measured_and_written(tmp_path: Path) -> None:
     report.write("simulate", measured, sheets, tmp_path)
 
     found = json.loads((tmp_path / "simulate.json").read_text())
-    names = {"matrix-product peak", "hand-fused NumPy", "cafe"}
+    names = {"matrix-product peak", "hand-fused NumPy", "cafe", "cafe, compiled"}
     for workload in (ONE, SOME):
         rates = found["rounds_per_second"][workload.name]
         assert set(rates) == names

@@ -61,7 +61,7 @@ def test_pipe_can_be_written_to(tmp_path: Path) -> None:
     reader.start()
     with writing(pipe) as file:
         file.write("through")
-    reader.join(timeout=5)
+    reader.join(timeout=60)
     assert read == ["through"]
     assert pipe.is_fifo()
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def patience() -> Iterator[None]:
+def long_limits() -> Iterator[None]:
     """Longer time limits: processes and the SuperLink have minutes to start and to answer."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cafe.flower.lab.commands.ANSWER_LIMIT", LIMIT)

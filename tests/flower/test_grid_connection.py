@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-fl[flower]'")
 
 from flwr.app import Message
+from flwr.supercore.inflatable.inflatable_utils import ObjectPushError
 
 from cafe.flower.grid_connection import BATCH, GridConnection
 from tests.support.flower.fake_grid import FakeGrid, train_messages
@@ -39,6 +40,25 @@ def test_batches_keep_the_order_of_the_tickets() -> None:
     sent = [m.metadata.dst_node_id for m in grid.pushed]
     assert sent == [node for node in nodes if node not in refused]
     assert [t for t in tickets if t] == [f"message-{k}" for k in range(len(sent))]
+
+
+@pytest.mark.parametrize("losses", [1, 2])
+def test_messages_whose_contents_were_lost_are_pushed_once_more(losses: int) -> None:
+    class LosingGrid(CountingGrid):
+        def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+            if len(self.sizes) == losses:
+                return super().push_messages(messages)
+            self.sizes.append(len([*messages]))
+            raise ObjectPushError("object-1", 1, "session-1")
+
+    grid = LosingGrid({1: [1.0], 2: [1.0]})
+    connection = GridConnection(grid, 1 << 20, 1)
+    if losses == 1:
+        assert len(connection.push(train_messages([1, 2]))) == 2
+    else:
+        with pytest.raises(ObjectPushError):
+            connection.push(train_messages([1, 2]))
+    assert grid.sizes == [2, 2]
 
 
 def test_nothing_to_push_is_no_request() -> None:

@@ -18,7 +18,7 @@ from flwr.supercore.protobuf.client import ProtobufClient
 
 from cafe.flower import program
 from cafe.flower.node_heartbeat import heartbeat_file, read_heartbeat
-from cafe.flower.patience import Patience
+from cafe.flower.retry_interceptor import RetryInterceptor
 
 START = [sys.executable, "-m", "cafe.flower.program"]
 
@@ -43,7 +43,7 @@ def test_other_programs_are_refused() -> None:
         assert "Traceback" not in done.stderr
 
 
-def test_programs_that_flower_starts_are_patient_too(home: Path) -> None:
+def test_programs_that_flower_starts_repeat_requests_too(home: Path) -> None:
     program._put_first_in_path(home / "programs")
     program._put_first_in_path(home / "programs")
     assert os.environ["PATH"].count(str(home / "programs")) == 1
@@ -56,12 +56,12 @@ def test_programs_that_flower_starts_are_patient_too(home: Path) -> None:
     assert "usage: flwr-serverapp" in done.stdout
 
 
-def test_clients_of_a_program_are_patient(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_of_a_program_repeat_requests(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["", "flwr-serverapp", "--help"])
     with pytest.raises(SystemExit):
         program.main()
     client = ProtobufClient("http://localhost")
-    assert isinstance(client._interceptors[0], Patience)
+    assert isinstance(client._interceptors[0], RetryInterceptor)
     assert client._interceptors[0].limit == program.LIMITS["flwr-serverapp"]
     client.close()
 

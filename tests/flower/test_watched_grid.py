@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +12,9 @@ import pytest
 
 pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-fl[flower]'")
 
-from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
-from flwr.serverapp import strategy as stock
-from flwr.serverapp.strategy import FedAvg, Strategy
+from flwr.app import ArrayRecord, Message, RecordDict
 from flwr.supercore.logger import FLOWER_LOGGER
 
-import cafe
 from cafe.errors import InfeasibleError, InputError
 from cafe.flower import watch
 from tests.support.flower.fake_grid import (
@@ -26,8 +22,9 @@ from tests.support.flower.fake_grid import (
     Fails,
     FakeGrid,
     leaves,
+    log_rows,
     logged,
-    step,
+    nodes_of,
     train_messages,
     watched,
 )
@@ -44,15 +41,6 @@ def flower_log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
     return caplog
 
 
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return [*csv.DictReader(file)]
-
-
-def nodes_of(replies: Any) -> list[int]:
-    return [reply.metadata.src_node_id for reply in replies]
-
-
 def test_replies_count_until_the_deadline_and_not_after(tmp_path: Path) -> None:
     grid = FakeGrid({1: [1.0], 2: [7.9], 3: [8.0], 4: [8.1]})
     replies = watched(grid, 8.0, 2, tmp_path / "log.csv").send_and_receive(
@@ -60,7 +48,7 @@ def test_replies_count_until_the_deadline_and_not_after(tmp_path: Path) -> None:
     )
     assert nodes_of(replies) == [1, 2, 3]
     assert grid.now == pytest.approx(8.0, abs=1e-6)
-    found = {int(row["client"]): row for row in rows(tmp_path / "log.csv")}
+    found = {int(row["client"]): row for row in log_rows(tmp_path / "log.csv")}
     assert 1.0 <= float(found[1]["seconds"]) <= 1.0 + POLL
     assert 7.9 <= float(found[2]["seconds"]) <= 8.0
     assert float(found[3]["seconds"]) == 8.0
@@ -110,7 +98,7 @@ def test_failed_round_is_retried_with_the_same_content(
     ]
     assert 11.0 <= grid.now <= 11.0 + POLL
     table = [
-        (r["round"], r["attempt"], r["client"], r["status"]) for r in rows(tmp_path / "log.csv")
+        (r["round"], r["attempt"], r["client"], r["status"]) for r in log_rows(tmp_path / "log.csv")
     ]
     assert table == [
         ("1", "1", "1", "reported"),
@@ -134,7 +122,7 @@ def test_errors_do_not_count_for_the_quorum_and_are_logged_as_such(tmp_path: Pat
         train_messages([1, 2, 3])
     )
     assert [reply.has_error() for reply in replies] == [False, False, True]  # for the strategy
-    first = rows(tmp_path / "log.csv")[:3]
+    first = log_rows(tmp_path / "log.csv")[:3]
     assert [row["status"] for row in first] == ["reported", "failed", "offline"]
     # A failure is no missed deadline: the client was waited for until its error arrived.
     assert first[1]["seconds"] == ""
@@ -209,7 +197,7 @@ def test_a_target_closes_the_round_early(tmp_path: Path) -> None:
     grid = FakeGrid({1: [1.0], 2: [2.0], 3: [6.0]})
     watcher = watched(grid, 8.0, 1, tmp_path / "log.csv", target=2)
     assert nodes_of(watcher.send_and_receive(train_messages([1, 2, 3]))) == [1, 2]
-    last = rows(tmp_path / "log.csv")[2]
+    last = log_rows(tmp_path / "log.csv")[2]
     assert last["status"] == "cancelled"
     assert 2.0 <= float(last["deadline"]) <= 2.0 + POLL  # it was waited for until then
 
@@ -223,13 +211,13 @@ def test_other_messages_have_the_timeout_of_the_strategy(tmp_path: Path) -> None
     assert grid.pushed == asked  # as the strategy made them
     assert len([*watcher.send_and_receive(train_messages([1, 2], kind="query.x"))]) == 2
     assert 25.1 <= grid.now <= 25.1 + POLL
-    assert not rows(tmp_path / "log.csv")
+    assert not log_rows(tmp_path / "log.csv")
 
 
 def test_nothing_to_send_is_no_round(tmp_path: Path) -> None:
     watcher = watched(FakeGrid({1: [1.0]}), 8.0, 3, tmp_path / "log.csv")
     assert not [*watcher.send_and_receive([])]
-    assert not rows(tmp_path / "log.csv")
+    assert not log_rows(tmp_path / "log.csv")
 
 
 def test_training_must_not_be_mixed_with_other_messages() -> None:
@@ -293,152 +281,3 @@ def test_arguments_are_checked(arguments: dict[str, Any], text: str) -> None:
 def test_only_a_grid_can_be_watched() -> None:
     with pytest.raises(InputError, match="grid must be the Grid that Flower passes"):
         watch(None, 8.0)  # type: ignore[arg-type]
-
-
-# ---- strategies
-
-
-def begin(strategy: Strategy, grid: Any, rounds: int) -> tuple[bytes, Any]:
-    """The bytes of the final model, and the result."""
-    result = strategy.start(
-        grid,
-        ArrayRecord([np.linspace(0.0, 1.0, 6).reshape(2, 3), np.zeros(3)]),
-        num_rounds=rounds,
-        train_config=ConfigRecord({"lr": 0.1}),
-        timeout=3.0,
-    )
-    return b"".join(a.tobytes() for a in result.arrays.to_numpy_ndarrays()), result
-
-
-CLIENTS = 8
-EVERYONE: dict[str, Any] = {
-    "min_train_nodes": CLIENTS,
-    "min_evaluate_nodes": CLIENTS,
-    "min_available_nodes": CLIENTS,
-}
-STRATEGIES: dict[str, Callable[[], Strategy]] = {
-    "FedAvg": lambda: FedAvg(**EVERYONE),
-    "FedAvgM": lambda: stock.FedAvgM(**EVERYONE, server_momentum=0.9),
-    "FedAdagrad": lambda: stock.FedAdagrad(**EVERYONE),
-    "FedAdam": lambda: stock.FedAdam(**EVERYONE),
-    "FedYogi": lambda: stock.FedYogi(**EVERYONE),
-    "FedMedian": lambda: stock.FedMedian(**EVERYONE),
-    "FedTrimmedAvg": lambda: stock.FedTrimmedAvg(**EVERYONE),
-    "FedProx": lambda: stock.FedProx(**EVERYONE, proximal_mu=0.1),
-    "Krum": lambda: stock.Krum(**EVERYONE, num_malicious_nodes=1),
-    "MultiKrum": lambda: stock.MultiKrum(**EVERYONE, num_malicious_nodes=1, num_nodes_to_select=3),
-    "Bulyan": lambda: stock.Bulyan(**EVERYONE, num_malicious_nodes=1),
-}
-
-
-@pytest.fixture
-def same_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flower draws all clients in a random order; the order of a sum must not differ."""
-    monkeypatch.setattr("random.sample", lambda population, k: sorted(population)[:k])
-
-
-@pytest.mark.usefixtures("same_samples")
-@pytest.mark.parametrize("name", STRATEGIES)
-def test_failed_attempts_do_not_change_what_a_stock_strategy_learns(
-    name: str, tmp_path: Path
-) -> None:
-    """The second round fails twice; the model is bit for bit that of a run without failures."""
-    smooth = FakeGrid({k: [1.0] for k in range(1, CLIENTS + 1)})
-    acts: list[float | Fails] = [1.0, NEVER, Fails(1.0), 1.0]
-    rough = FakeGrid(dict.fromkeys(range(1, CLIENTS), acts) | {CLIENTS: [1.0]})
-    log = tmp_path / "log.csv"
-    expected, _ = begin(STRATEGIES[name](), watched(smooth, 8.0, CLIENTS - 1), 3)
-    found, result = begin(STRATEGIES[name](), watched(rough, 8.0, CLIENTS - 1, log), 3)
-    assert found == expected
-    assert [*result.train_metrics_clientapp] == [1, 2, 3]
-    assert [*result.evaluate_metrics_clientapp] == [1, 2, 3]
-    assert len(rows(log)) == 5 * CLIENTS
-
-
-def test_model_is_the_weighted_mean_of_those_who_reported_in_time() -> None:
-    grid = FakeGrid({1: [1.0], 2: [2.0], 3: [9.0]})
-    strategy = FedAvg(min_train_nodes=3, min_evaluate_nodes=3, min_available_nodes=3)
-    result = strategy.start(watched(grid, 8.0, 2), ArrayRecord([np.zeros(2)]), num_rounds=1)
-    # Clients 1 and 2 have 10 and 20 examples.
-    mean = (10 * step(1) + 20 * step(2)) / 30
-    np.testing.assert_allclose(result.arrays.to_numpy_ndarrays()[0], [mean, mean], rtol=1e-15)
-
-
-# ---- deadlines that change
-
-
-def test_a_function_chooses_the_deadline_of_each_round(tmp_path: Path) -> None:
-    seen_by_call: list[tuple[int, int, Any]] = []
-
-    def choose(ledger: Any, seen: Any) -> float:
-        seen_by_call.append((ledger.round, ledger.version, seen))
-        return 2.0 if seen is None else float(seen.seconds[0]) + 3.0
-
-    grid = FakeGrid({1: [1.0], 2: [NEVER]})
-    watcher = watched(grid, choose, 1, tmp_path / "log.csv")
-    for _ in range(2):
-        watcher.send_and_receive(train_messages([1, 2]))
-    first, second = seen_by_call
-    assert first == (0, 0, None)
-    assert second[:2] == (1, 1)
-    log = rows(tmp_path / "log.csv")
-    assert second[2].seconds[0] == pytest.approx(float(log[0]["seconds"]), abs=1e-3)
-    assert np.isnan(second[2].seconds[1])
-    assert [*second[2].deadline] == [2.0, 2.0]
-    assert [*second[2].client] == ["1", "2"]
-    assert float(log[3]["deadline"]) == pytest.approx(float(log[0]["seconds"]) + 3.0, abs=1e-3)
-
-
-def test_a_controller_chooses_deadline_quorum_and_target() -> None:
-    def controller(ledger: Any, seen: Any) -> Any:
-        assert ledger.clients == 3
-        return cafe.policies.mcu(quorum=2, deadline=4.0 + ledger.round, target=2)
-
-    grid = FakeGrid({1: [1.0], 2: [4.5], 3: [NEVER]})
-    watched(grid, controller).send_and_receive(train_messages([1, 2, 3]))
-    # The first attempt lasts 4 s, and has one report; the second closes at its second report.
-    assert 8.5 <= grid.now <= 8.5 + POLL
-
-
-def test_controller_sees_when_clients_were_last_merged() -> None:
-    ledgers: list[Any] = []
-
-    def controller(ledger: Any, seen: Any) -> float:
-        ledgers.append(ledger)
-        return 4.0
-
-    grid = FakeGrid({1: [1.0], 2: [NEVER, 1.0]}, online=[1])
-    watcher = watched(grid, controller, 1)
-    for _ in range(3):
-        watcher.send_and_receive(train_messages([1, 2]))
-    last = ledgers[-1]
-    assert [*last.merged] == [2, 1]
-    assert [*last.last_round] == [1, 1]
-    np.testing.assert_allclose(last.last_start, [4.0, 4.0], atol=1e-6)
-    assert [*last.away] == [False, True]
-    assert (last.round, last.version) == (2, 2)
-
-
-@pytest.mark.parametrize("way", ["policy", "fixed"])
-def test_policies_and_cafes_controllers_can_be_used(way: str) -> None:
-    from cafe.controllers import Fixed
-
-    policy = cafe.policies.mcu(quorum=2, deadline=4.0)
-    grid = FakeGrid({1: [1.0], 2: [2.0], 3: [NEVER]})
-    watcher = watched(grid, policy if way == "policy" else Fixed(policy))
-    assert nodes_of(watcher.send_and_receive(train_messages([1, 2, 3]))) == [1, 2]
-    assert grid.now == pytest.approx(4.0)
-
-
-@pytest.mark.parametrize(
-    ("choice", "text"),
-    [
-        (-1.0, "deadline must be a positive number"),
-        (None, "Got None"),
-        (cafe.policies.fedavg(fraction=0.5), "has no deadline"),
-    ],
-)
-def test_useless_answers_of_controllers_are_explained(choice: Any, text: str) -> None:
-    watcher = watched(FakeGrid({1: [1.0]}), lambda ledger, seen: choice)
-    with pytest.raises(InputError, match=text):
-        watcher.send_and_receive(train_messages([1]))

@@ -42,10 +42,10 @@ def test_no_cohort_nor_deadline_beats_the_plan() -> None:
 def test_no_cohort_beats_the_plan_for_a_target() -> None:
     made = plan(FLEET, **PRICES, target=8)
     goal = Prices(0.5, 5.0)
-    best, pool = np.inf, dict[float, Turnout]()
+    best, turnouts = np.inf, dict[float, Turnout]()
     for cohort in range(8, 41):
         # Each deadline extends the integrals of the one before, at times that cohorts share.
-        rounds = CohortRounds(FLEET, cohort, 8, pool, origin=0.2)
+        rounds = CohortRounds(FLEET, cohort, 8, turnouts, origin=0.2)
         for t in np.geomspace(2.0, 30.0, 25):
             found = Expectation(Setting(FLEET, 1, float(t), 8, cohort, rounds))
             full = found.setting.target_turnout

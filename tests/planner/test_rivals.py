@@ -7,7 +7,7 @@ import pytest
 
 from cafe.federation import Federation
 from cafe.latency import Exponential, LogNormal
-from cafe.planner import plan, pooled_mean
+from cafe.planner import plan
 from cafe.theory import expect
 
 
@@ -23,8 +23,3 @@ def test_costs_are_those_of_the_goal() -> None:
         e = expect(who, quorum=rival.expected.quorum, deadline=rival.expected.deadline)
         assert rival.cost == pytest.approx(0.1 * e.waste + 2 * e.broadcasts + e.age)
         assert bool(rival.breaks) == (rival.expected.deadline > 2.0)
-
-
-def test_pooled_mean_is_the_mean_over_clients() -> None:
-    who = Federation.join(Federation(3, Exponential(1.0)), Federation(1, Exponential(0.1)))
-    assert pooled_mean(who) == pytest.approx((3 * 1 + 10) / 4)

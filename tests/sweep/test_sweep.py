@@ -14,8 +14,8 @@ from cafe.errors import FileError, InputError
 from cafe.results import parquet
 from cafe.sweep import Sweep, load_sweep, run_sweep
 from cafe.sweep.sweep_cell import SweepCell
-from cafe.workers import LocalDask, LocalProcesses, LostJob
-from cafe.workers.backends import RunJobs
+from cafe.workers import LocalDask, LocalProcesses, LostCall
+from cafe.workers.backends import RunCalls
 from tests.sweep.conftest import SweepFolder
 
 ONE = LocalProcesses(jobs=1)
@@ -31,7 +31,7 @@ class Counting:
     def __init__(self, stop: int = 10**9) -> None:
         self.ran, self._stop = list[str](), stop
 
-    def open(self) -> AbstractContextManager[RunJobs]:
+    def open(self) -> AbstractContextManager[RunCalls]:
         return nullcontext(self._run)
 
     def threads(self) -> int:
@@ -186,7 +186,7 @@ class Losing(Counting):
         self, work: Callable[[SweepCell], Any], cells: Sequence[SweepCell]
     ) -> Iterator[tuple[int, Any]]:
         yield 0, work(cells[0])
-        lost = LostJob("There is not enough memory.")
+        lost = LostCall("There is not enough memory.")
         yield from ((number, lost) for number in range(1, len(cells)))
 
 

@@ -15,7 +15,7 @@ from cafe.workers import LocalProcesses
 from tests.support.sweep_policies import write_sweep
 
 
-def test_wrong_numbers_of_jobs() -> None:
+def test_wrong_numbers_of_processes() -> None:
     with pytest.raises(InputError, match=r"jobs must be a whole number from 1 up. Got 0"):
         LocalProcesses(jobs=0)
 
@@ -34,24 +34,24 @@ def test_cells_of_a_killed_worker_run_again(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_cell_that_always_kills_its_worker_ends_the_sweep(tmp_path: Path) -> None:
     sweep = load_sweep(write_sweep(tmp_path, "kills_always"))
-    with pytest.raises(InputError, match=r"killed 4 times in a row.* 2 jobs are not .* --resume"):
+    with pytest.raises(InputError, match=r"killed 4 times in a row.* 2 calls are not .* --resume"):
         run_sweep(sweep, tmp_path / "out", backend=LocalProcesses(2))
     assert len([*(tmp_path / "out" / "cells").iterdir()]) == 6, "all others are done"
 
 
 def test_cells_beside_one_that_kills_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
     def lose_all(
-        work: Callable[[int], int], jobs: Sequence[int], workers: int
+        work: Callable[[int], int], given: Sequence[int], workers: int
     ) -> Iterator[tuple[int, int]]:
-        """Run jobs; if one of them kills, all are lost: the worst case of a race."""
-        if any(job < 0 for job in jobs):
+        """Make calls; if one of them kills, all are lost: the worst case of a race."""
+        if any(number < 0 for number in given):
             raise BrokenExecutor
-        yield from ((index, work(job)) for index, job in enumerate(jobs))
+        yield from ((index, work(number)) for index, number in enumerate(given))
 
     monkeypatch.setattr("cafe.workers.backends.run_in_processes", lose_all)
     run: Any
     with LocalProcesses(2).open() as run:
         done, cells = list[tuple[int, int]](), run(abs, [1, 2, -1, -2, 3, 4, 5, 6])
-        with pytest.raises(InputError, match=r"killed 4 times in a row.* 2 jobs are not done"):
+        with pytest.raises(InputError, match=r"killed 4 times in a row.* 2 calls are not done"):
             done.extend(cells)
     assert sorted(done) == [(0, 1), (1, 2), (4, 3), (5, 4), (6, 5), (7, 6)]

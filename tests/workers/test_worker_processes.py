@@ -14,22 +14,22 @@ import pytest
 from cafe.workers.worker_processes import run_in_processes
 
 
-def process_of(job: int) -> tuple[int, int]:
-    return job, os.getpid()
+def process_of(given: int) -> tuple[int, int]:
+    return given, os.getpid()
 
 
-def end_unless_zero(job: int) -> int:
-    if job:
+def end_unless_zero(given: int) -> int:
+    if given:
         os.kill(os.getpid(), signal.SIGKILL)
-    return job
+    return given
 
 
 KEPT: list[bytes] = []
 
 
-def grow(job: int) -> int:
+def grow(given: int) -> int:
     """Keep 400 MB more than before, as workers do that load a dataset."""
-    if job == 3:
+    if given == 3:
         KEPT.append(b"x" * (400 << 20))
     time.sleep(1.1)  # joblib looks at the memory of a worker at most once a second
     return os.getpid()
@@ -41,9 +41,9 @@ def test_one_worker_is_this_process() -> None:
 
 
 @pytest.mark.slow
-def test_each_result_has_the_index_of_its_job() -> None:
+def test_each_result_has_the_index_of_its_argument() -> None:
     done = dict(run_in_processes(process_of, [5, 7, 9], 2))
-    assert {index: job for index, (job, _) in done.items()} == {0: 5, 1: 7, 2: 9}
+    assert {index: given for index, (given, _) in done.items()} == {0: 5, 1: 7, 2: 9}
     assert os.getpid() not in {process for _, process in done.values()}
 
 

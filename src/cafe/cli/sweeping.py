@@ -90,7 +90,7 @@ def sweep(
 
 def _print_tables(result: SweepResult, best: int) -> None:
     from cafe.report.tables import table
-    from cafe.sweep.ranking_cells import best_settings
+    from cafe.sweep.ranking_table import best_settings
     from cafe.wording import format_count
 
     print_output(table(best_settings(result, best)))

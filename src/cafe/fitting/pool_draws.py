@@ -3,7 +3,7 @@
 A model's share of the draws is its Akaike weight. Within a model, the draws come from the
 likelihood: more points than needed are proposed around the maximum, and points are chosen among
 them with probabilities in proportion to likelihood over density of the proposal (Rubin's
-sampling-importance-resampling). So a flat or lopsided likelihood shows in the draws.
+sampling-importance-resampling). So a flat or skewed likelihood shows in the draws.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def draw_pools(
 def _draws(found: PoolFit, sums: ClientSums, number: int, rng: np.random.Generator) -> list[Pool]:
     if found.model.edges == 1 and found.pool.level > _NEARLY_ALWAYS:
         return _draws_at_the_edge(found, sums, number, rng)
-    points = _around(found.model.height(sums), found.point, number, rng)
+    points = _around(found.model.log_marginal(sums), found.point, number, rng)
     return [found.model.build(point) for point in points]
 
 
@@ -58,7 +58,7 @@ def _draws_at_the_edge(
     The level is set to lower and lower values, and the other coordinates are fitted again. A level
     is drawn in proportion to this profile of the likelihood, then the other coordinates.
     """
-    height, last = found.model.height(sums), found.point[-1] - found.pool.level
+    height, last = found.model.log_marginal(sums), found.point[-1] - found.pool.level
     profile = [(found.point, found.log_likelihood)]
     for level in _LEVELS:
         rest = profile[-1][0][:-1]

@@ -67,7 +67,7 @@ class PoolModel:
     size: int
     edges: int = 0
 
-    def height(self, sums: ClientSums) -> Objective:
+    def log_marginal(self, sums: ClientSums) -> Objective:
         """The log marginal likelihood at a point; each call starts where the last one ended."""
         last: ClientPosterior | None = None
 
@@ -226,7 +226,7 @@ def _unevenly(sums: ClientSums, common: PoolFit) -> PoolFit | None:
         return Pool(pool.latency, pool.spread, pool.level, math.exp(z[-1]))
 
     model = PoolModel(inner.family, build, inner.size + 1, inner.edges + 1)
-    height = model.height(sums)
+    height = model.log_marginal(sums)
 
     def placed(z: Floats) -> Floats:
         point = np.zeros(model.size)
@@ -249,7 +249,7 @@ def _unevenly(sums: ClientSums, common: PoolFit) -> PoolFit | None:
 
 
 def _maximum(model: PoolModel, sums: ClientSums) -> PoolFit:
-    height = model.height(sums)
+    height = model.log_marginal(sums)
     scale = float(sums.count.sum())
     point = maximise(height, model.size, scale, reach=_REACH)
     return PoolFit(model, point, height(point))

@@ -1,7 +1,7 @@
 """Install Flower apps completely or not at all.
 
-Flower copies an app's files into their final folder one by one, and takes a folder that exists for
-a complete app. If a process is killed while it copies, no later run of this app can start. Here the
+Flower copies an app's files into their final folder one by one, and treats any existing folder as a
+complete app. If a process is killed while it copies, no later run of this app can start. Here the
 files are copied into another folder first, which is then renamed; an incomplete folder is replaced.
 
 This module replaces ``validate_and_install`` in ``flwr.cli.install``, which is not public. It was

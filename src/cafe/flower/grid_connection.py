@@ -10,8 +10,8 @@ from flwr.serverapp import Grid
 from flwr.supercore.inflatable.inflatable_utils import ObjectPushError
 
 from cafe.flower.inbox import Inbox, RawReply
-from cafe.flower.patience import protect, tolerated_errors
 from cafe.flower.retry import Retry
+from cafe.flower.retry_interceptor import protect, tolerated_errors
 
 GRACE = 5.0  # seconds that a message is kept after its deadline, for replies just before it
 # Messages that are pushed at once. Flower announces them all, and then uploads their contents one

@@ -1,8 +1,9 @@
 """Whether a SuperNode is still sending heartbeats, judged from a file that it writes.
 
 A node can be alive and unresponsive: its loop has ended or hangs, and the SuperLink counts it as
-offline. So its process says nothing about it. ``cafe.flower.program`` notes every attempt to send a
-heartbeat in the file ``heartbeat`` of the node's Flower folder (FLWR_HOME), and tells systemd.
+offline. So a running process does not mean that the node works. ``cafe.flower.program`` notes every
+attempt to send a heartbeat in the file ``heartbeat`` of the node's Flower folder (FLWR_HOME), and
+tells systemd.
 
 ``python -m cafe.flower.node_heartbeat`` ends a node that sends no heartbeats; it is the health
 check of a container, whose restart policy then starts the node again.
@@ -22,14 +23,14 @@ from pathlib import Path
 
 NAME = "heartbeat"
 STALE = 180.0  # seconds; Flower sends a heartbeat every 20 s, but an overloaded machine is slow
-PATIENCE = 5.0  # seconds between SIGTERM and SIGKILL
+GRACE_PERIOD = 5.0  # seconds between SIGTERM and SIGKILL
 # What a node sends while it connects, and then as long as it is connected.
 SIGNS = ("RegisterNode", "ActivateNode", "SendNodeHeartbeat")
 
 
 @dataclass(frozen=True)
 class NodeHeartbeat:
-    """The last sign of a node.
+    """The last heartbeat of a node.
 
     Attributes:
         pid: of the node's process.
@@ -43,7 +44,7 @@ class NodeHeartbeat:
 
     @property
     def age(self) -> float:
-        """Seconds since the last sign."""
+        """Seconds since the last heartbeat."""
         return time.monotonic() - self.at
 
 
@@ -74,7 +75,7 @@ def write_heartbeat(path: Path, ended: str = "") -> None:
 
 
 def read_heartbeat(path: Path) -> NodeHeartbeat | None:
-    """The last sign of a node; None if there is none."""
+    """The last heartbeat of a node; None if there is none."""
     try:
         return NodeHeartbeat(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
@@ -99,7 +100,7 @@ def main() -> None:
         with suppress(ProcessLookupError):
             os.kill(last.pid, signum)
         if signum == signal.SIGTERM:
-            time.sleep(PATIENCE)
+            time.sleep(GRACE_PERIOD)
     sys.exit(1)
 
 

@@ -1,6 +1,6 @@
 """How often an idle SuperNode asks the SuperLink for work.
 
-Flower's SuperNode asks every three seconds, which cannot be configured. Each question costs the
+Flower's SuperNode asks every three seconds, which cannot be configured. Each request costs the
 SuperLink about 10 ms of CPU time, so a few hundred idle nodes take all that its one process has.
 With many nodes, set ``CAFE_NODE_POLL`` to more seconds in the environment of the nodes that
 ``cafe.flower.program`` starts. The deadline of a round must be much longer than this.
@@ -24,7 +24,7 @@ SPREAD = 0.2  # a pause differs by at most this share, so that nodes do not ask 
 
 
 def read_poll(environment: Mapping[str, str]) -> float | None:
-    """The seconds between two questions; None if the environment does not set them.
+    """The seconds between two requests for work; None if the environment does not set them.
 
     Example:
         >>> from cafe.flower.node_polling import read_poll

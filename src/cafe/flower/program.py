@@ -2,11 +2,11 @@
 
 ``python -m cafe.flower.program flower-supernode --superlink ...`` runs Flower's own program in this
 process, with the same arguments. Requests are repeated after temporary errors
-(``cafe.flower.patience``), and so are those of the programs that it starts: Flower starts them by
-name, so a folder with programs of the same names is put first in PATH.
+(``cafe.flower.retry_interceptor``), and so are those of the programs that it starts: Flower starts
+them by name, so a folder with programs of the same names is put first in PATH.
 
-A SuperNode also notes its heartbeats (``cafe.flower.node_heartbeat``). Flower's process lives on
-after its loop has ended; here the process ends, too, so that whoever watches it starts another.
+A SuperNode also notes its heartbeats (``cafe.flower.node_heartbeat``). Flower's process keeps
+running after its loop has ended. Here the process ends, too, so that it can be started again.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from cafe.errors import InputError
 from cafe.flower.app_install import install_completely
 from cafe.flower.node_heartbeat import SIGNS, heartbeat_file, write_heartbeat
 from cafe.flower.node_polling import poll_every, read_poll
-from cafe.flower.patience import Patience, install
 from cafe.flower.retry import MAX_OUTAGE
+from cafe.flower.retry_interceptor import RetryInterceptor, install
 from cafe.flower.superlink_load import reduce_load
 from cafe.flower.task_signal import announce_tasks, task_pipe
 
 NODE, SUPERLINK = "flower-supernode", "flower-superlink"
 STARTED_BY_NAME = ("flower-superexec", "flwr-serverapp", "flwr-clientapp")
-# Seconds of errors after which a request fails, if not for ever. A task ends by itself, and a user
-# waits for the tool; the other programs run until they are ended.
+# Seconds of errors after which a request fails. Programs that are not listed repeat it without a
+# limit, because they run until they are ended.
 LIMITS = {"flwr": 30.0, "flwr-serverapp": MAX_OUTAGE, "flwr-clientapp": MAX_OUTAGE}
 
 
@@ -49,14 +49,14 @@ def main() -> None:
     if name == NODE:
         poll = _read_poll()
         write_heartbeat(heartbeat_file())
-        install(Patience(math.inf, print, _note_sign))
+        install(RetryInterceptor(math.inf, print, _note_sign))
         announce_tasks(task_pipe(heartbeat_file().parent))
         if poll is not None:
             poll_every(poll)
         _run_node(programs[0])
     if name == SUPERLINK:
         reduce_load()
-    install(Patience(LIMITS.get(name, math.inf)))
+    install(RetryInterceptor(LIMITS.get(name, math.inf)))
     programs[0].load()()
 
 

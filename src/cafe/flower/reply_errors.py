@@ -30,7 +30,7 @@ def explain_error(error: Error) -> str:
 
 
 def _shorten(text: str) -> str:
-    """The begin and the end of a text: a traceback ends with the error."""
+    """The beginning and the end of a text: a traceback ends with the error."""
     text = plain_exceptions(_COLOUR.sub("", text))
     return text if len(text) <= _BEGIN + _END else f"{text[:_BEGIN]} ... {text[-_END:]}"
 

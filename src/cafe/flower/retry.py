@@ -13,8 +13,8 @@ from typing import TypeVar
 from cafe.errors import CafeError
 
 # Seconds without a success after which a run is stopped. The SuperLink ends a run 60 s after its
-# last heartbeat; CAFe sends one every 5 s (cafe.flower.heartbeat). So a shorter outage never ends
-# a run, whenever it begins.
+# last heartbeat; CAFe sends one every 5 s (cafe.flower.retry_interceptor). So a shorter outage does
+# not end a run, whenever it begins.
 MAX_OUTAGE = 50.0
 PAUSE = 1.0  # seconds between two attempts
 _TLS = ("certificate", "ssl", "tls")  # words in errors that another attempt does not remove

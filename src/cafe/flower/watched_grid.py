@@ -27,7 +27,7 @@ from cafe.keywords import explain_keywords
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
 
-HOPELESS = 3  # attempts in a row in which every client fails: more would fail, too
+MAX_ALL_FAILED = 3  # attempts in a row in which every client fails: more would fail, too
 POLL_NODES = 1.0  # seconds between two looks at which nodes are online
 Deadline = float | Policy | Controller | Callable[[Ledger, Observations | None], float]
 
@@ -149,14 +149,14 @@ class WatchedGrid(Grid):
         """Play a round, and repeat it until it succeeds; return the replies."""
         self._rounds += 1
         asked = [(message, message.metadata.dst_node_id) for message in ready]
-        number, hopeless = 1, 0
+        number, all_failed = 1, 0
         while True:
             self._state.invite(node for _, node in asked)
             attempt = self._attempt(asked, self._next_terms(len(ready)), number)
             if attempt.succeeded:
                 return attempt.replies()
-            hopeless = hopeless + 1 if attempt.all_failed else 0
-            if number >= self._patience or hopeless >= HOPELESS:
+            all_failed = all_failed + 1 if attempt.all_failed else 0
+            if number >= self._patience or all_failed >= MAX_ALL_FAILED:
                 raise InfeasibleError(
                     f"Round {self._rounds} failed {number} time{'s' * (number > 1)} in a row. "
                     f"{attempt.describe_last()}"

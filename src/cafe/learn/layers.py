@@ -159,7 +159,34 @@ class Activations:
 
 def activations_of(x: Floats, rows: Rows, labels: Labels, widths: Widths) -> Activations:
     """The activations of the examples at ``rows``, which is of shape (clients, steps, batch)."""
-    chosen = scratch("x", *rows.shape, widths[0])
+    return Activations(chosen_inputs(x, rows), labels, widths)
+
+
+def chosen_inputs(x: Floats, rows: Rows) -> Floats:
+    """The inputs at ``rows``, in an array that the thread uses again."""
+    chosen = scratch("x", *rows.shape, x.shape[-1])
     # Unlike "raise", "clip" writes straight into ``out``; callers have checked the rows.
-    np.take(x, rows.ravel(), axis=0, out=chosen.reshape(-1, widths[0]), mode="clip")
-    return Activations(chosen, labels, widths)
+    np.take(x, rows.ravel(), axis=0, out=chosen.reshape(-1, x.shape[-1]), mode="clip")
+    return chosen
+
+
+def write_gradient(
+    model: Floats, widths: Widths, inputs: Floats, labels: Labels, weight: Floats, out: Floats
+) -> None:
+    """Write the gradient of the weighted cross entropy of some examples.
+
+    Args:
+        model: the parameters of all layers.
+        widths: of all layers.
+        inputs: an example per row.
+        labels: their classes.
+        weight: of each example.
+        out: where the gradient is written.
+    """
+    first, *upper = layers(model, widths)
+    passes = Activations(inputs[None, None], labels[None, None], widths)
+    passes.apply_first_layer(first)
+    passes.forward(0, upper)
+    bottom, *above = layers(out, widths)
+    passes.backward(0, upper, weight[None], above)
+    first_layer_gradient(passes.back, passes.x, out=bottom)

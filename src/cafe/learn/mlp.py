@@ -8,7 +8,7 @@ arrays. ``cafe.learn.mlp_steps`` explains how clients that take several steps sh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,9 +22,10 @@ from cafe.learn.layers import (
     Labels,
     Widths,
     activations_of,
-    first_layer_gradient,
+    chosen_inputs,
     layers,
     parameters,
+    write_gradient,
 )
 from cafe.learn.local_steps import LocalSteps, Weights, check_parameters, with_offsets
 from cafe.learn.mlp_steps import MLPSteps, balanced_order, client_updates, weighted_update
@@ -48,6 +49,9 @@ class MLP:
         l2: adds l2 / 2 times the sum of all squared parameters to the loss of an example.
         threads: the number of threads; None uses all cores. The same number of threads gives the
             same bytes; different numbers agree up to rounding.
+        compiled: whether gradients are computed by code that Numba compiles (the extra ``fast``):
+            faster if clients take one step, and equal up to rounding. The first call takes some
+            seconds, and later ones of other processes use its result.
 
     Example:
         >>> import cafe, numpy as np
@@ -64,6 +68,7 @@ class MLP:
     hidden: tuple[int, ...] = (200, 100, 50)
     l2: float = 0.0
     threads: int | None = None
+    compiled: bool = False
 
     def __post_init__(self) -> None:
         try:
@@ -82,6 +87,9 @@ class MLP:
             ) from None
         check_not_negative("l2", self.l2, ": below 0, large weights would lower the loss")
         threads = self.threads if self.threads is None else check_whole("threads", self.threads)
+        check_type("compiled", self.compiled, bool, "True or False")
+        if self.compiled:
+            _compiled_gradient()  # raises here if Numba is missing
         made = {"inputs": inputs, "classes": classes, "hidden": hidden, "l2": float(self.l2)}
         for name, value in {**made, "threads": threads}.items():
             object.__setattr__(self, name, value)
@@ -113,16 +121,11 @@ class MLP:
             return np.zeros(self.size, np.float32)
         if used.size < weight.size:
             rows, labels, weight = rows[used], labels[used], weight[used]
-        first, *upper = layers(model, self.widths)
+        write = _compiled_gradient() if self.compiled else write_gradient
 
         def of_piece(piece: slice, out: Floats) -> None:
-            some = (None, None, piece)
-            passes = activations_of(x, rows[some], labels[some], self.widths)
-            passes.apply_first_layer(first)
-            passes.forward(0, upper)
-            bottom, *above = layers(out, self.widths)
-            passes.backward(0, upper, weight[None, piece], above)
-            first_layer_gradient(passes.back, passes.x, out=bottom)
+            inputs = chosen_inputs(x, rows[piece])
+            write(model, self.widths, inputs, labels[piece], weight[piece], out)
 
         total = parallel_sum(of_piece, self._split_rows(weight.size), self.size)
         return total + self.l2 * weight.sum() * model if self.l2 else total
@@ -269,6 +272,12 @@ class MLP:
         frozen = None if local.frozen is None else np.flatnonzero(local.frozen)
         x, offset = self._inputs(data), local.offset
         return MLPSteps(x, local.rows, labels, pull, decay, prox, rate, offset, frozen)
+
+
+def _compiled_gradient() -> Callable[..., None]:
+    from cafe.learn.mlp_compiled import write_gradient  # imports Numba, which takes a while
+
+    return write_gradient
 
 
 def _floats(name: str, given: Weights, shape: tuple[int, ...]) -> Floats:

@@ -45,6 +45,11 @@ def one_blas_thread() -> AbstractContextManager[None]:
     return _OneBlasThread()
 
 
+def find_blas_again() -> None:
+    """Limit also BLAS libraries that were loaded after the first limit. Call it after loading."""
+    _OneBlasThread.find_again()
+
+
 def parallel_map(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
     """The results of ``work`` for all jobs, computed in this thread and in worker threads."""
     waiting = deque(range(len(jobs)))
@@ -147,23 +152,33 @@ class _OneBlasThread(AbstractContextManager[None]):
     before: ClassVar[list[int]] = []  # the limits of the whole process, to be restored
 
     def __enter__(self) -> None:
-        each, shared = _blas()
         self._thread = threading.get_ident()
         with self.lock:
+            self._each, shared = _blas()
             if not self.entered.total():
                 _OneBlasThread.before = _limit(shared, [1] * len(shared))
             self.entered[self._thread] += 1
-        self._own = _limit(each, [1] * len(each))
+        self._own = _limit(self._each, [1] * len(self._each))
 
     def __exit__(self, *_: object) -> None:
-        each, shared = _blas()
         if threading.get_ident() == self._thread:
-            _limit(each, self._own)
+            _limit(self._each, self._own)
         with self.lock:
             self.entered[self._thread] -= 1
             if not self.entered.total():
                 self.entered.clear()
-                _limit(shared, self.before)
+                _limit(_blas()[1], self.before)
+
+    @classmethod
+    def find_again(cls) -> None:
+        """Look for the libraries again; those that are new get the limit that is in force."""
+        with cls.lock:
+            if cls.entered.total():
+                _limit(_blas()[1], cls.before)
+            _blas.cache_clear()
+            if cls.entered.total():
+                shared = _blas()[1]
+                cls.before = _limit(shared, [1] * len(shared))
 
     @classmethod
     def after_fork(cls) -> None:

@@ -35,8 +35,9 @@ except ModuleNotFoundError as missing:
 
 from torch import Tensor, nn
 
-from cafe.learn.torch_clients import CLIENTS, Memory, TorchClients
+from cafe.learn.torch_clients import CLIENTS, MemoryLimit, TorchClients
 from cafe.learn.torch_copies import ModuleCopy
+from cafe.learn.torch_module_facts import ModuleFacts, try_out
 from cafe.learn.torch_modules import (
     cross_entropy,
     find_device,
@@ -45,8 +46,7 @@ from cafe.learn.torch_modules import (
     with_own_threads,
 )
 from cafe.learn.torch_stacking import Stack
-from cafe.learn.torch_threads import share_out
-from cafe.learn.torch_trial import ModuleFacts, try_out
+from cafe.learn.torch_threads import run_in_threads
 
 FLOATS_AT_ONCE = 2**26  # 256 MB: roughly what a forward pass may keep for the backward pass
 # A piece of a pass on a CPU has so many rows that calls cost little, and stays in the cache.
@@ -264,7 +264,7 @@ class TorchLearner:
         with self._borrowed() as copies:
             for own in copies[: max(len(pieces), 1)]:
                 own.set_model(model)
-            share_out(work, pieces, copies, take)
+            run_in_threads(work, pieces, copies, take)
 
     def _run_steps(
         self,
@@ -277,7 +277,7 @@ class TorchLearner:
         check_rows(local.rows, data)
         check_parameters(local, len(model))
         x, y = self._on_device(data)
-        memory = Memory(FLOATS_AT_ONCE, self._known.row_floats)
+        memory = MemoryLimit(FLOATS_AT_ONCE, self._known.row_floats)
         with self._borrowed() as copies:
             clients = TorchClients(model, x, y, local, copies, self._stack, memory)
             if self.chosen is None:

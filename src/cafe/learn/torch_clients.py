@@ -14,17 +14,17 @@ from torch import Tensor
 from cafe.learn.local_steps import LocalSteps
 from cafe.learn.torch_copies import ClientSteps, ModuleCopy
 from cafe.learn.torch_stacking import Stack
-from cafe.learn.torch_threads import share_out
+from cafe.learn.torch_threads import run_in_threads
 
 CLIENTS = ("side by side", "stacked", "measured")
 FEWEST_TO_STACK = 3  # to stack one or two models costs more than it saves
-MEASURED_CLIENTS = 16  # so many take their first step when both ways are measured
+MEASURED_CLIENTS = 16  # so many take their first step when both methods are measured
 MEASUREMENTS = 3
 
 Take = Callable[[int, Tensor], object]
 
 
-class Memory(NamedTuple):
+class MemoryLimit(NamedTuple):
     """The number of floats that a pass may keep, and how many it keeps per example."""
 
     floats: int
@@ -52,7 +52,7 @@ class TorchClients:
         local: LocalSteps,
         copies: Sequence[ModuleCopy],
         stack: Stack,
-        memory: Memory,
+        memory: MemoryLimit,
     ) -> None:
         self._model, self._x, self._y, self._local = model, x, y, local
         self._copies, self._stack, self._memory = copies, stack, memory
@@ -61,15 +61,15 @@ class TorchClients:
         self._weight = self._tensor(local.weight, np.float32)
         self._padded = not (local.weight.all() and local.rate.all())
 
-    def run(self, way: str, take: Take) -> None:
+    def run(self, method: str, take: Take) -> None:
         """Call ``take(k, update)`` for each client k, in order."""
-        if way == "stacked" and self._can_stack():
+        if method == "stacked" and self._can_stack():
             self._stacked(take)
         else:
             self._side_by_side(take)
 
     def measure(self) -> str | None:
-        """The faster way for these clients; None if there are too few clients to tell.
+        """The faster method for these clients; None if there are too few clients to tell.
 
         On a GPU it is not measured: clients are stacked if the module can be stacked.
         """
@@ -86,11 +86,11 @@ class TorchClients:
         )
         seconds: dict[str, list[float]] = {"side by side": [], "stacked": []}
         for _ in range(MEASUREMENTS + 1):  # by turns, so that a slow period affects both
-            for way, found in seconds.items():
+            for method, found in seconds.items():
                 began = perf_counter()
-                few.run(way, lambda k, update: None)
+                few.run(method, lambda k, update: None)
                 found.append(perf_counter() - began)
-        return min(seconds, key=lambda way: min(seconds[way][1:]))  # the first warms up
+        return min(seconds, key=lambda method: min(seconds[method][1:]))  # the first warms up
 
     def _can_stack(self) -> bool:
         if len(self._local) < FEWEST_TO_STACK:
@@ -104,7 +104,7 @@ class TorchClients:
         def work(own: ModuleCopy, k: int) -> Tensor:
             return own.update(self._model, self._x, self._y, self._steps_of(k))
 
-        share_out(work, range(len(self._local)), self._copies, take)
+        run_in_threads(work, range(len(self._local)), self._copies, take)
 
     def _steps_of(self, k: int) -> ClientSteps:
         """The steps of a client, without padding."""

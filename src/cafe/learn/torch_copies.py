@@ -98,7 +98,7 @@ class ModuleCopy:
                     pull = [(p - old) * steps.prox[step] for p, old in zip(own, start, strict=True)]
                     extra = pull if offset is None else [*torch._foreach_add(pull, offset)]
             # Without examples, the loss and its gradient are 0.
-            slopes = self._slopes(x[rows], y[rows], steps.weight[step]) if len(rows) else ()
+            slopes = self._slopes(x[rows], y[rows], steps.weight[step]) if rows.numel() else ()
             with torch.no_grad():
                 if slopes:
                     torch._foreach_add_(own, slopes, alpha=-rate)
@@ -111,9 +111,14 @@ class ModuleCopy:
 
     def _slopes(self, x: Tensor, y: Tensor, weight: Tensor) -> tuple[Tensor, ...]:
         with torch.enable_grad():
-            total = (weight * self.losses(self.output(x), y)).sum()
+            each = self.losses(self.output(x), y)
+            # The weights are the derivatives of the weighted sum, so it need not be computed.
             return torch.autograd.grad(
-                total, self._parameters, allow_unused=True, materialize_grads=True
+                each,
+                self._parameters,
+                weight.to(each.dtype),
+                allow_unused=True,
+                materialize_grads=True,
             )
 
     def _split(self, vector: Tensor) -> list[Tensor]:
@@ -126,14 +131,14 @@ def loss_of_each(
     loss: LossFunction, output: Tensor, y: Tensor, parameters: Sequence[Tensor], l2: float
 ) -> Tensor:
     """The loss of each example, with the part of ``l2``, checked to be one value per example."""
-    each = loss(output, y)
-    if each.shape[:1] != y.shape[:1] or each.numel() != len(y):
+    each, count = loss(output, y), y.shape[0]
+    if each.shape[:1] != (count,) or each.numel() != count:
         raise InputError(
             f"The loss must return one value per example. Got shape {tuple(each.shape)} for "
             f"{len(y)} examples, from an output of shape {tuple(output.shape)} and targets of "
             f'shape {tuple(y.shape)}. Use reduction="none" for a loss of PyTorch.'
         )
-    each = each.reshape(len(y))
+    each = each.reshape(count)
     if not l2:
         return each
     return each + 0.5 * l2 * torch.stack([p.square().sum() for p in parameters]).sum()

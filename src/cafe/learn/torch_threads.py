@@ -1,7 +1,7 @@
 """Worker threads for PyTorch, each with one thread of PyTorch's own.
 
 A pass that PyTorch splits over cores waits for all of them after every operation. Whole passes
-side by side wait once, at the end. Results are taken in the order of the jobs, whichever thread is
+side by side wait once, at the end. Results are taken in the order of the items, whichever thread is
 first, so that sums do not depend on the number of threads.
 """
 
@@ -17,37 +17,37 @@ import torch
 
 from cafe.learn.threads import worker_pool
 
-Seat = TypeVar("Seat")
-Job = TypeVar("Job")
+Workspace = TypeVar("Workspace")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def share_out(
-    work: Callable[[Seat, Job], Result],
-    jobs: Sequence[Job],
-    seats: Sequence[Seat],
-    take: Callable[[Job, Result], object],
+def run_in_threads(
+    work: Callable[[Workspace, Item], Result],
+    items: Sequence[Item],
+    workspaces: Sequence[Workspace],
+    take: Callable[[Item, Result], object],
 ) -> None:
-    """Run ``work(seat, job)`` for all jobs, in this thread and in one more per further seat.
+    """Run ``work(workspace, item)`` for all items: one thread per workspace, this one included.
 
-    If a job fails, or this thread is interrupted, no further job starts, and the exception is
-    raised when the running jobs have ended.
+    If a call fails, or this thread is interrupted, no further call starts, and the exception is
+    raised when the running calls have ended.
 
     Args:
-        work: called with the seat of the thread, so that threads need not share objects.
-        jobs: what is to be done.
-        seats: what each thread works with; the first is this thread's.
-        take: called with each job and its result, in the order of the jobs, by one thread at a
+        work: called with the workspace of its thread, so that threads need not share objects.
+        items: what the calls work on.
+        workspaces: the objects that each thread uses alone; the first is this thread's.
+        take: called with each item and its result, in the order of the items, by one thread at a
             time.
     """
-    todo = _Jobs(work, jobs, take)
+    queue = _Queue(work, items, take)
     others: list[Future[None]] = []
     with one_thread_of_torch():
         try:
-            others += [worker_pool().submit(todo.run, seat) for seat in seats[1 : len(jobs)]]
-            todo.run(seats[0])
+            others += [worker_pool().submit(queue.run, own) for own in workspaces[1 : len(items)]]
+            queue.run(workspaces[0])
         finally:
-            todo.stop = todo.stop or todo.started < len(jobs)
+            queue.stop = queue.stop or queue.started < len(items)
             wait(others)
     for other in others:
         other.result()
@@ -68,32 +68,32 @@ def one_thread_of_torch() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-class _Jobs:
-    """The jobs of one call, and the results that wait until it is their turn."""
+class _Queue:
+    """The items that are left, and the results of items whose predecessors are still running."""
 
     def __init__(
-        self, work: Callable[..., Result], jobs: Sequence[Job], take: Callable[..., object]
+        self, work: Callable[..., Result], items: Sequence[Item], take: Callable[..., object]
     ) -> None:
-        self._work, self._jobs, self._take = work, jobs, take
+        self._work, self._items, self._take = work, items, take
         self._lock = threading.Lock()
         self._waiting: dict[int, object] = {}
         self._taken = 0
         self.started = 0
         self.stop = False
 
-    def run(self, seat: object) -> None:
-        """Do jobs until there are no more."""
+    def run(self, workspace: object) -> None:
+        """Work on items until none is left."""
         torch.set_num_threads(1)
         try:
             while (index := self._next()) is not None:
-                self._finish(index, self._work(seat, self._jobs[index]))
+                self._finish(index, self._work(workspace, self._items[index]))
         except BaseException:
             self.stop = True
             raise
 
     def _next(self) -> int | None:
         with self._lock:
-            if self.stop or self.started == len(self._jobs):
+            if self.stop or self.started == len(self._items):
                 return None
             self.started += 1
             return self.started - 1
@@ -102,5 +102,5 @@ class _Jobs:
         with self._lock:
             self._waiting[index] = result
             while self._taken in self._waiting:
-                self._take(self._jobs[self._taken], self._waiting.pop(self._taken))
+                self._take(self._items[self._taken], self._waiting.pop(self._taken))
                 self._taken += 1

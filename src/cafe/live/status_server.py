@@ -16,7 +16,7 @@ from cafe.errors import InputError
 from cafe.live.prometheus import CONTENT_TYPE, prometheus_text
 
 ADDRESS = "127.0.0.1:9464"
-_PATIENCE = 5.0  # seconds that a request may take to arrive
+_REQUEST_TIMEOUT = 5.0  # seconds that a request may take to arrive
 
 
 def parse_address(address: object) -> tuple[str, int]:
@@ -80,7 +80,7 @@ def _handler(latest: Callable[[], Mapping[str, Any]]) -> type[BaseHTTPRequestHan
     }
 
     class Handler(BaseHTTPRequestHandler):
-        timeout = _PATIENCE
+        timeout = _REQUEST_TIMEOUT
 
         def do_GET(self) -> None:
             page = pages.get(self.path.partition("?")[0])

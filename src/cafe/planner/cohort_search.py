@@ -165,7 +165,7 @@ class _Grid:
     few: Federation
     overbook: bool
     scores: dict[Pair, float] = field(default_factory=dict)
-    pool: dict[float, Turnout] = field(default_factory=dict)
+    turnouts: dict[float, Turnout] = field(default_factory=dict)
 
     def best(self, pairs: Iterable[Pair], progress: ProgressCallback | None = None) -> Pair:
         """The best of the pairs; the one that invites fewest if several are equally good."""
@@ -187,7 +187,7 @@ class _Grid:
     def _score(self, pair: Pair) -> float:
         cohort, target = pair
         search = replace(
-            self.search, federation=self.few, cohort=cohort, target=target, pool=self.pool
+            self.search, federation=self.few, cohort=cohort, target=target, turnouts=self.turnouts
         )
         deadlines = search.some_deadlines(SHARES)
         found = [o for t in deadlines if (o := search.at(t)) is not None]

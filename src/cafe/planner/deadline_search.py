@@ -59,8 +59,8 @@ class DeadlineSearch:
         cohort: how many clients are invited; None invites all of them.
         target: the number of reports at which rounds close; None waits until the deadline.
         reach: the least probability that a round reaches the target by its deadline.
-        pool: turnouts of all clients by time, which searches of the same federation share; their
-            integrals over time are quick and not exact.
+        turnouts: of all clients by time, shared by searches of the same federation; their integrals
+            over time are quick and not exact.
     """
 
     federation: Federation
@@ -71,7 +71,7 @@ class DeadlineSearch:
     cohort: int | None = None
     target: int | None = None
     reach: float = 0.0
-    pool: dict[float, Turnout] | None = field(default=None, repr=False)
+    turnouts: dict[float, Turnout] | None = field(default=None, repr=False)
 
     def expect(self, quorum: int, deadline: float) -> Expectation:
         """The expected quantities with this quorum and deadline."""
@@ -103,10 +103,12 @@ class DeadlineSearch:
         """What rounds with different deadlines share; None for rounds without cohort and target."""
         if self.closing is None or (self.cohort is None and self.target is None):
             return None
-        if self.pool is None:
+        if self.turnouts is None:
             return CohortRounds(self.federation, self.invited, self.closing)
         origin, _ = deadline_range(self.federation)
-        return CohortRounds(self.federation, self.invited, self.closing, self.pool, origin, COARSE)
+        return CohortRounds(
+            self.federation, self.invited, self.closing, self.turnouts, origin, COARSE
+        )
 
     def reaches(self, deadline: float) -> bool:
         """Whether rounds with this deadline reach the target often enough."""
@@ -125,7 +127,7 @@ class DeadlineSearch:
             return replace(self, federation=client_groups(self.federation, GROUPS))
         if self.target is None or kinds <= SKETCHED:
             return self
-        return replace(self, federation=representatives(self.federation, SKETCHED), pool={})
+        return replace(self, federation=representatives(self.federation, SKETCHED), turnouts={})
 
     def some_deadlines(self, shares: Sequence[float]) -> list[float]:
         """Deadlines by which these shares of all reports arrive, within the limits."""

@@ -135,8 +135,8 @@ def evidence_warnings(plan: Plan) -> tuple[str, ...]:
         return evidence.warnings
     reach = format_number(float(f"{evidence.longest:.4g}"))
     beyond = (
-        f"The plan goes beyond the observations: its deadline is {plan.deadline:.4g} s, but nobody "
-        f"was ever waited for longer than {reach} s. What happens after {reach} s is an "
+        f"The plan goes beyond the observations: its deadline is {plan.deadline:.4g} s, but no "
+        f"client was ever waited for longer than {reach} s. What happens after {reach} s is an "
         "extrapolation of the fitted family. It can be wrong by more than the intervals say. Wait "
         "longer in some rounds and fit again, or plan within the observed range "
         "(trust='observed', --trust observed)."

@@ -328,7 +328,7 @@ class Plan:
             truth = replace(
                 model,
                 federation=model.federation.scaled(1 / (1 + error)),
-                pool=None if model.pool is None else {},
+                turnouts=None if model.turnouts is None else {},
             )
             expected = truth.expect(self.quorum, self.deadline)
             cost = self.goal.cost(expected)

@@ -17,7 +17,7 @@ ASIDE = 1.02  # factor between the three deadlines of a parabola
 def polished(search: DeadlineSearch, near: Optimum) -> Optimum:
     """The least exact cost around a deadline, by parabolas, until their steps are small.
 
-    In the tails a group stands badly for its clients, so the first deadline may be far off.
+    In the tails, a group represents its clients poorly, so the first deadline may be far off.
 
     Example:
         >>> import cafe

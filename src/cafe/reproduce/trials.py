@@ -16,7 +16,7 @@ from cafe.rounds import History
 from cafe.scenario import Scenario, scenario_from_text
 from cafe.scenario.task_tables import Learning
 from cafe.theory import expect
-from cafe.workers import Backend, LocalProcesses, LostJob
+from cafe.workers import Backend, LocalProcesses, LostCall
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -185,7 +185,7 @@ def run_parallel(
     rows: dict[int, list[Row]] = {}
     with effort.backend.open() as run_jobs:
         for number, some in run_jobs(_call, functions):
-            if isinstance(some, LostJob):
+            if isinstance(some, LostCall):
                 raise InputError(f"A trial is not done. {some.reason} Start the experiment again.")
             rows[number] = some
             progress(len(rows), len(functions))

@@ -19,7 +19,7 @@ from cafe.learn.threads import cores
 from cafe.results.execution import check_free, check_run_arguments, execute
 from cafe.results.loading import Result, load
 from cafe.scenario import Scenario, scenario_from_text
-from cafe.workers import Backend, LocalProcesses, LostJob
+from cafe.workers import Backend, LocalProcesses, LostCall
 from cafe.workers.backends import check_backend, say_how_to_resume
 
 
@@ -142,7 +142,7 @@ def sweep(
     failed = {}
     with say_how_to_resume(), backend.open() as run_jobs:
         for done, (index, sentence) in enumerate(run_jobs(one, placed), 1):
-            if isinstance(sentence, LostJob):
+            if isinstance(sentence, LostCall):
                 sentence = f"{sentence.reason} Continue it (--resume)."
             if sentence is not None:
                 failed[runs[index]] = sentence

@@ -12,7 +12,7 @@ from cafe.scenario import Scenario
 from cafe.sweep.measures import measure_run
 from cafe.sweep.sweep_cell import CellResult, SweepCell
 from cafe.sweep.sweep_file import Sweep, SweepText, sweep_from_source
-from cafe.workers import LostJob
+from cafe.workers import LostCall
 
 
 def scenario_of_cell(sweep: Sweep, cell: SweepCell) -> Scenario:
@@ -22,7 +22,7 @@ def scenario_of_cell(sweep: Sweep, cell: SweepCell) -> Scenario:
     return scenario
 
 
-def run_cell(source: SweepText, cell: SweepCell) -> CellResult | LostJob:
+def run_cell(source: SweepText, cell: SweepCell) -> CellResult | LostCall:
     """Run a cell on one core.
 
     An error of CAFe is the result of a cell. An error of the sweep itself, such as a missing file,
@@ -46,5 +46,5 @@ def run_cell(source: SweepText, cell: SweepCell) -> CellResult | LostJob:
         # Without the folder, the reason is the same on every machine.
         return CellResult(cell, {}, f"{error}".replace(f"{source.path.parent}{os.sep}", ""))
     except MemoryError as error:
-        return LostJob(memory_error_message(error))
+        return LostCall(memory_error_message(error))
     return CellResult(cell, measure_run(history, sweep.measure.accuracy))

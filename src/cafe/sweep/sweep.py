@@ -18,8 +18,8 @@ from cafe.sweep.ranking import RankedSetting, rank_settings
 from cafe.sweep.samplers import grid_points, make_sampler, random_points
 from cafe.sweep.sweep_cell import CellResult, SweepCell
 from cafe.sweep.sweep_file import Sweep
-from cafe.workers import Backend, LocalProcesses, LostJob
-from cafe.workers.backends import RunJobs, check_backend, say_how_to_resume
+from cafe.workers import Backend, LocalProcesses, LostCall
+from cafe.workers.backends import RunCalls, check_backend, say_how_to_resume
 
 _TRIED = 100  # points that are tried to find one that is valid
 
@@ -96,7 +96,7 @@ def run_sweep(
     with lock_folder(folder), say_how_to_resume(), ExitStack() as stack:
         store.check_free(resume=resume, overwrite=overwrite)
         store.begin(sweep, resume=resume, overwrite=overwrite)
-        run: RunJobs | None = None
+        run: RunCalls | None = None
         while points := sampler.ask():
             cells = [cell for point in points for cell in point.cells(sweep.seeds)]
             known = {cell.name: store.read(cell) for cell in cells}
@@ -134,7 +134,7 @@ def check_some_cell(sweep: Sweep) -> None:
 
 def _run_missing(
     sweep: Sweep,
-    run: RunJobs,
+    run: RunCalls,
     missing: Sequence[SweepCell],
     store: CellStore,
     progress: Callable[[int], None],
@@ -143,7 +143,7 @@ def _run_missing(
     lost, done = list[str](), 0
     progress(done)
     for _, result in run(partial(run_cell, sweep.source), missing):
-        if isinstance(result, LostJob):
+        if isinstance(result, LostCall):
             lost.append(result.reason)
             continue
         store.write(result)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cafe.report.plotting import MARKERS, figure, line_style, tidy
 from cafe.sweep.axes import Axis, RangeAxis
 from cafe.sweep.ranking import RankedSetting
-from cafe.sweep.ranking_cells import format_value
+from cafe.sweep.ranking_table import format_value
 from cafe.sweep.sweep import SweepResult
 
 if TYPE_CHECKING:
@@ -46,10 +46,10 @@ def measure_by_key(result: SweepResult) -> Figure:
 def _draw(
     panel: Axes, axis: Axis, shown: Sequence[RankedSetting], labels: Sequence[str], *, joined: bool
 ) -> None:
-    places = _places(axis, shown)
+    positions = _positions(axis, shown)
     for index, label in enumerate(labels):
         own = sorted(
-            (places[id(one)], one.estimate.mean, one.estimate.error)
+            (positions[id(one)], one.estimate.mean, one.estimate.error)
             for one in shown
             if one.label == label
         )
@@ -70,7 +70,7 @@ def _draw(
     tidy(panel)
 
 
-def _places(axis: Axis, shown: Sequence[RankedSetting]) -> dict[int, float]:
+def _positions(axis: Axis, shown: Sequence[RankedSetting]) -> dict[int, float]:
     """Where each setting is on the x axis: its value, or the index of a value that is no number."""
     if isinstance(axis, RangeAxis) or _are_numbers(axis.values):
         return {id(one): float(one.values[axis.key]) for one in shown}

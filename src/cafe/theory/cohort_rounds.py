@@ -21,7 +21,7 @@ from cafe.theory.duration import Duration, check_density, transition
 from cafe.theory.many_kinds import for_each_kind, has_many_kinds, turnout_at
 from cafe.theory.panels import ROUGH, Panels, integral, integral_against
 
-Pool = dict[float, Turnout]
+Turnouts = dict[float, Turnout]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class CohortRounds:
         federation: the clients.
         cohort: C, how many of them are invited.
         target: K, the number of reports at which a round closes, at most C.
-        pool: the number of reports by t if all clients were invited, by t; shared between cohorts.
+        turnouts: by t, the number of reports if all clients were invited; shared between cohorts.
         origin: integrals begin at this time, at which no client has reported yet, so that cohorts
             and targets use the same times; if None, when the target can be reached first.
         rough: how smooth a function must be in a panel of an integral; see ``panels.integral``.
@@ -49,7 +49,7 @@ class CohortRounds:
     federation: Federation
     cohort: int
     target: int
-    pool: Pool = field(default_factory=dict)
+    turnouts: Turnouts = field(default_factory=dict)
     origin: float | None = None
     rough: float = ROUGH
 
@@ -157,9 +157,9 @@ class CohortRounds:
 
     def _counted(self, t: float) -> Turnout:
         """The same, from bins if there are many kinds of client."""
-        if t not in self.pool:
-            self.pool[t] = turnout_at(self.federation, 1, t)
-        return self.pool[t]
+        if t not in self.turnouts:
+            self.turnouts[t] = turnout_at(self.federation, 1, t)
+        return self.turnouts[t]
 
     @cached_property
     def _log_open(self) -> Floats:

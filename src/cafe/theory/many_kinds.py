@@ -80,10 +80,10 @@ def for_each_kind(report: Floats, bins: Turnout, values: Floats) -> Floats:
     edges = np.sin(np.linspace(0.0, 0.5 * np.pi, BINS + 1)) ** 2
     at_edges = _along(bins.report, values, edges)
     # To search for the bin of each kind would take four times as long.
-    place = _place(report)
-    index = np.minimum(place.astype(np.intp), BINS - 1)
+    position = _position(report)
+    index = np.minimum(position.astype(np.intp), BINS - 1)
     rise = np.diff(at_edges)
-    return np.asarray(at_edges[index] + (place - index) * rise[index])
+    return np.asarray(at_edges[index] + (position - index) * rise[index])
 
 
 def binned(exact: Turnout) -> Turnout:
@@ -97,7 +97,7 @@ def binned(exact: Turnout) -> Turnout:
         >>> binned(Turnout.of(unequal, 2, 1.0)).number
         array([2., 1.])
     """
-    index = np.minimum(_place(exact.report).astype(np.intp), BINS - 1)
+    index = np.minimum(_position(exact.report).astype(np.intp), BINS - 1)
     number, report, miss = (
         np.bincount(index, weight, minlength=BINS).astype(float)
         for weight in (exact.number, exact.number * exact.report, exact.number * exact.miss)
@@ -118,6 +118,6 @@ def _along(x: Floats, y: Floats, at: Floats) -> Floats:
     return found
 
 
-def _place(chance: Floats) -> Floats:
-    """The places of chances among the bins, from 0 for a chance of 0 to BINS for 1."""
+def _position(chance: Floats) -> Floats:
+    """The positions of chances among the bins, from 0 for a chance of 0 to BINS for 1."""
     return np.asarray(np.arcsin(np.sqrt(np.clip(chance, 0.0, 1.0))) * (2.0 / np.pi * BINS))

@@ -1,4 +1,4 @@
-"""Jobs on Dask workers: those of an existing cluster, or new processes of this machine."""
+"""Calls on Dask workers: those of an existing cluster, or new processes of this machine."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 from cafe._version import __version__
 from cafe.errors import InputError, check_whole
-from cafe.workers.backends import LostJob, RunJobs, WorkersLostError
+from cafe.workers.backends import LostCall, RunCalls, WorkersLostError
 
-RETRIES = 3  # how often a job runs again after its worker was killed
+RETRIES = 3  # how often a call is repeated after its worker was killed
 SECONDS = 10  # how long the scheduler may take to answer
 POLL = 5.0  # seconds between two looks at the workers
-NO_WORKERS = 120  # seconds without any worker after which the jobs end
+NO_WORKERS = 120  # seconds without any worker after which an error ends the calls
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class DaskCluster:
     address: str
 
     @contextmanager
-    def open(self) -> Iterator[RunJobs]:
-        """A function that runs jobs, and yields each result when it is known."""
+    def open(self) -> Iterator[RunCalls]:
+        """A context with a function that makes calls, and yields each result when it is known."""
         distributed = _import_distributed()
         with ExitStack() as stack:
-            yield _Jobs(_connect(distributed, self.address, self.address, stack), self.address).run
+            yield _Calls(_connect(distributed, self.address, self.address, stack), self.address).run
 
     def threads(self) -> int:
         """One: a worker is one core."""
@@ -43,7 +43,7 @@ class DaskCluster:
 
 @dataclass(frozen=True)
 class LocalDask:
-    """A Dask cluster of this machine, started for the jobs: processes that talk over TCP.
+    """A Dask cluster of this machine, started for the calls: processes that talk over TCP.
 
     Attributes:
         workers: the number of worker processes.
@@ -55,14 +55,14 @@ class LocalDask:
         check_whole("dask_local", self.workers)
 
     @contextmanager
-    def open(self) -> Iterator[RunJobs]:
-        """A function that runs jobs, and yields each result when it is known."""
+    def open(self) -> Iterator[RunCalls]:
+        """A context with a function that makes calls, and yields each result when it is known."""
         distributed = _import_distributed()
         with ExitStack() as stack:
             settings = {
-                # No job waits behind a long one on a worker while another worker is free.
+                # No call waits behind a long one on a worker while another worker is free.
                 "distributed.scheduler.worker-saturation": 1.0,
-                # Killed workers are started again. Dask gives up the place of one that is away
+                # Killed workers are started again. Dask gives up the place of a worker that is gone
                 # this long after a kill, even if it returned and was killed again in between.
                 "distributed.deploy.lost-worker-timeout": "30 days",
             }
@@ -81,27 +81,27 @@ class LocalDask:
                 )
             )
             address = cluster.scheduler_address
-            yield _Jobs(_connect(distributed, cluster, address, stack), address).run
+            yield _Calls(_connect(distributed, cluster, address, stack), address).run
 
     def threads(self) -> int:
         """One: a worker is one core."""
         return 1
 
 
-class _Jobs:
-    """Sends jobs to a scheduler."""
+class _Calls:
+    """Sends calls to a scheduler."""
 
     def __init__(self, client: Any, address: str) -> None:
         self._client, self._address = client, address
 
-    def run(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    def run(self, work: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         distributed = _import_distributed()
         cancelled = distributed.client.FutureCancelledError
         ended = (cancelled, distributed.client.FuturesCancelledError, OSError)
         try:
             waiting = {
-                self._client.submit(work, job, pure=False, retries=RETRIES): number
-                for number, job in enumerate(jobs)
+                self._client.submit(work, argument, pure=False, retries=RETRIES): number
+                for number, argument in enumerate(given)
             }
             seen = time.monotonic()  # when there was a worker
             while waiting:
@@ -111,7 +111,7 @@ class _Jobs:
                     except TimeoutError:
                         continue  # its worker was killed before it sent the result: it runs again
                     except distributed.KilledWorker:
-                        result = LostJob(
+                        result = LostCall(
                             "Workers were killed again and again, possibly because memory ran out."
                         )
                     except ImportError as error:

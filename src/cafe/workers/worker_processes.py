@@ -11,20 +11,20 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
-Job = TypeVar("Job")
-Done = TypeVar("Done")
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
 
 
 def run_in_processes(
-    work: Callable[[Job], Done], jobs: Sequence[Job], workers: int
-) -> Iterator[tuple[int, Done]]:
-    """Call a function for each job, and yield the job's index and the result when it is done.
+    work: Callable[[Argument], Result], given: Sequence[Argument], workers: int
+) -> Iterator[tuple[int, Result]]:
+    """Call a function with each argument, and yield its index and the result when it is known.
 
     With one worker, the calls are made in this process.
 
     Args:
-        work: the function; it and the jobs are sent to other processes, so they must be picklable.
-        jobs: the arguments of the calls.
+        work: the function. It and its arguments must be picklable, to be sent to other processes.
+        given: the arguments of the calls.
         workers: the number of processes.
 
     Raises:
@@ -36,24 +36,24 @@ def run_in_processes(
         {0: 3, 1: 4}
     """
     if workers == 1:
-        yield from ((index, work(job)) for index, job in enumerate(jobs))
+        yield from ((index, work(argument)) for index, argument in enumerate(given))
         return
     from joblib import Parallel, delayed
 
     call = delayed(partial(_run_in_worker, work, os.getpid()))
-    calls = (call(index, job) for index, job in enumerate(jobs))
+    calls = (call(index, argument) for index, argument in enumerate(given))
     # A batch of several calls would return its results only when all of them are done.
     yield from Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")(calls)
 
 
 def _run_in_worker(
-    work: Callable[[Job], Done], parent: int, index: int, job: Job
-) -> tuple[int, Done]:
+    work: Callable[[Argument], Result], parent: int, index: int, argument: Argument
+) -> tuple[int, Result]:
     """Make one call in a worker process, which ends when its parent ends."""
     _ignore_interrupts()
     _end_with(parent)
     _allow_memory()
-    return index, work(job)
+    return index, work(argument)
 
 
 @lru_cache(maxsize=1)
@@ -67,7 +67,7 @@ def _ignore_interrupts() -> None:
 def _allow_memory() -> None:
     """Have joblib keep a worker that needs more memory than at first, such as for datasets.
 
-    If psutil is installed, joblib takes 300 MB more for a leak, and replaces the worker.
+    If psutil is installed, joblib treats 300 MB more as a leak, and replaces the worker.
     """
     executor: Any = sys.modules.get("joblib.externals.loky.process_executor")
     if hasattr(executor, "_USE_PSUTIL"):

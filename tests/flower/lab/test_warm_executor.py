@@ -43,7 +43,7 @@ def run_clientapp(token, **spec):
     if token == "last": threading.Event().wait()
     raise SystemExit
 sys.modules[warm_executor.TASK] = types.SimpleNamespace(run_clientapp=run_clientapp)
-warm_executor.PATIENCE = 0.5
+warm_executor.GRACE_PERIOD = 0.5
 warm_executor._run_helper(socket.socket(fileno=int(sys.argv[2])))
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -165,3 +166,14 @@ def watched(
 def logged(caplog: Any) -> list[str]:
     """The lines that were logged through Flower's logger."""
     return [r.getMessage() for r in caplog.records if r.levelno >= logging.INFO]
+
+
+def nodes_of(replies: Any) -> list[int]:
+    """The clients that sent these replies."""
+    return [reply.metadata.src_node_id for reply in replies]
+
+
+def log_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a log of response times."""
+    with path.open(newline="") as file:
+        return [*csv.DictReader(file)]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 MARK = "CAFE_FEDERATION"  # the environment variable of every process of a federation
-PATIENCE = 5.0  # seconds between SIGTERM and SIGKILL
+GRACE_PERIOD = 5.0  # seconds between SIGTERM and SIGKILL
 _children: list[subprocess.Popen[bytes]] = []
 
 
@@ -118,7 +118,7 @@ def end(recorded: Iterable[Process]) -> None:
 
 def wait(recorded: Iterable[Process]) -> list[Process]:
     """Wait until processes and their descendants have ended; return those that have not."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + GRACE_PERIOD
     while left := [each for each in refresh(recorded) if each.alive or each.tasks]:
         if time.monotonic() > until:
             break

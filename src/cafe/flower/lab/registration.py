@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from cafe.flower.lab.commands import CONNECTION
-from cafe.flower.patience import Patience, install
 from cafe.flower.program import LIMITS
+from cafe.flower.retry_interceptor import RetryInterceptor, install
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
     from flwr.cli.utils import init_http_client_from_connection
     from flwr.proto.control_pb2 import RegisterNodeRequest
 
-    install(Patience(LIMITS["flwr"]))
+    install(RetryInterceptor(LIMITS["flwr"]))
     client = init_http_client_from_connection(read_superlink_connection(CONNECTION))
     for path in sys.argv[1:]:
         request = RegisterNodeRequest(public_key=try_load_public_key(Path(path)))

@@ -33,7 +33,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cafe.flower.app_install import install_completely
-from cafe.flower.patience import Patience, install
+from cafe.flower.retry_interceptor import RetryInterceptor, install
 from cafe.flower.task_signal import TaskSignal
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 LOOP = "flwr.supercore.superexec.run_superexec"
 TASK = "flwr.supernode.runtime.run_clientapp"
 MAX_REQUEST = 1 << 16  # bytes of a message to the helper
-PATIENCE = 3.0  # seconds between SIGTERM and SIGKILL for tasks whose node has ended
+GRACE_PERIOD = 3.0  # seconds between SIGTERM and SIGKILL for tasks whose node has ended
 
 
 class WarmExecutor:
@@ -96,7 +96,7 @@ def main() -> None:
     loop: Any = importlib.import_module(LOOP)
     for name in (TASK, "numpy", *given.modules):
         importlib.import_module(name)
-    install(Patience(math.inf))  # also in the forks
+    install(RetryInterceptor(math.inf))  # also in the forks
     install_completely()
     ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)  # one packet is one task
     gc.freeze()  # keeps the imported modules in memory that the forks share
@@ -208,7 +208,7 @@ def _end_tasks(running: dict[int, int]) -> NoReturn:
     for signum in (signal.SIGTERM, signal.SIGKILL):
         for handle in running:
             signal.pidfd_send_signal(handle, signum)
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + GRACE_PERIOD
         while running and time.monotonic() < until:
             ended, _, _ = select.select([*running], [], [], until - time.monotonic())
             for handle in ended:

@@ -1,4 +1,4 @@
-"""A module tried on a few examples, before a learner uses it."""
+"""What a learner must know of a PyTorch module, found by running it on a few examples."""
 
 from __future__ import annotations
 

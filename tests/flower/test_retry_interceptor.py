@@ -28,10 +28,10 @@ from flwr.superlink.grid import HttpGrid
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
-from cafe.flower import patience
+from cafe.flower import retry_interceptor
 from cafe.flower.grid_connection import GridConnection
-from cafe.flower.patience import Patience
 from cafe.flower.retry import MAX_OUTAGE, SuperLinkError
+from cafe.flower.retry_interceptor import RetryInterceptor
 from tests.support.flower.fault_proxy import FaultProxy
 from tests.support.flower.waiting import wait_until
 
@@ -97,7 +97,7 @@ def grid(proxy: FaultProxy) -> Iterator[HttpGrid]:
 @pytest.fixture
 def slow_beats(monkeypatch: pytest.MonkeyPatch) -> None:
     """Own heartbeats are sent once, and then not during the test."""
-    monkeypatch.setattr(patience, "BEAT", 1e6)
+    monkeypatch.setattr(retry_interceptor, "BEAT", 1e6)
 
 
 @pytest.fixture
@@ -126,9 +126,11 @@ def test_every_fault_is_survived_by_the_calls_of_a_server(
 
 @pytest.mark.usefixtures("slow_beats")
 def test_protection_of_a_real_grid_is_applied_once(grid: HttpGrid, proxy: FaultProxy) -> None:
-    assert patience.protect(grid, print)
-    assert patience.protect(grid, print)
-    applied = [each for each in grid._runtime_client._interceptors if isinstance(each, Patience)]
+    assert retry_interceptor.protect(grid, print)
+    assert retry_interceptor.protect(grid, print)
+    applied = [
+        each for each in grid._runtime_client._interceptors if isinstance(each, RetryInterceptor)
+    ]
     assert len(applied) == 1
     assert grid._runtime_client._interceptors[0] is applied[0]
     wait_until(lambda: proxy.forwarded[BEAT] == 1)  # one thread that sends heartbeats
@@ -147,7 +149,7 @@ def test_without_protection_one_error_ends_flowers_heartbeats(
 
 @pytest.mark.usefixtures("slow_beats")
 def test_flowers_heartbeats_survive_every_fault(grid: HttpGrid, proxy: FaultProxy) -> None:
-    assert patience.protect(grid, lambda _: None)
+    assert retry_interceptor.protect(grid, lambda _: None)
     wait_until(lambda: proxy.forwarded[BEAT] == 1)  # the own one
     proxy.plan(BEAT, *FAULTS)
     sender = HeartbeatSender(make_task_heartbeat_fn_http(grid._runtime_client))
@@ -160,8 +162,8 @@ def test_flowers_heartbeats_survive_every_fault(grid: HttpGrid, proxy: FaultProx
 def test_heartbeats_are_sent_after_flowers_own_have_ended(
     grid: HttpGrid, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "BEAT", 0.01)
-    patience.protect(grid, lambda _: None)
+    monkeypatch.setattr(retry_interceptor, "BEAT", 0.01)
+    retry_interceptor.protect(grid, lambda _: None)
     proxy.plan(BEAT, "500", "reset")
     wait_until(lambda: proxy.forwarded[BEAT] > 5)
     assert proxy.planned(BEAT) == 0
@@ -176,7 +178,7 @@ def test_run_is_stopped_with_a_sentence(
     grid: HttpGrid, proxy: FaultProxy, kind: str, reason: str
 ) -> None:
     connection = GridConnection(grid, 1 << 20, 1)
-    (applied,) = (x for x in grid._runtime_client._interceptors if isinstance(x, Patience))
+    (applied,) = (x for x in grid._runtime_client._interceptors if isinstance(x, RetryInterceptor))
     assert applied.limit == MAX_OUTAGE
     applied.limit = 0.2
     proxy.rates = {kind: 1.0}
@@ -193,7 +195,7 @@ def test_run_is_stopped_with_a_sentence(
 
 @pytest.mark.usefixtures("slow_beats")
 def test_error_of_one_reply_is_not_repeated_at_once(grid: HttpGrid, proxy: FaultProxy) -> None:
-    patience.protect(grid, lambda _: None)
+    retry_interceptor.protect(grid, lambda _: None)
     proxy.plan(OBJECT, "500")
     with pytest.raises(httpx.HTTPStatusError):
         grid._runtime_client.PullObject(PullObjectRequest())
@@ -204,7 +206,7 @@ def test_error_of_one_reply_is_not_repeated_at_once(grid: HttpGrid, proxy: Fault
 
 @pytest.mark.usefixtures("slow_beats")
 def test_rejected_request_is_left_to_flower(grid: HttpGrid, superlink: type[Answers]) -> None:
-    patience.protect(grid, lambda _: None)
+    retry_interceptor.protect(grid, lambda _: None)
     wait_until(lambda: superlink.seen)  # the heartbeat
     superlink.status = 403
     with pytest.raises(RunNotRunningException):  # Flower's name for a run that was stopped
@@ -213,11 +215,11 @@ def test_rejected_request_is_left_to_flower(grid: HttpGrid, superlink: type[Answ
 
 def test_expired_run_ends_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
-    monkeypatch.setattr("cafe.flower.patience.time.monotonic", lambda: clock[0])
-    guard = Patience(run=True, _success=100.0)
+    monkeypatch.setattr("cafe.flower.retry_interceptor.time.monotonic", lambda: clock[0])
+    guard = RetryInterceptor(run=True, _success=100.0)
     denied = httpx.Response(401)
     assert guard._check(denied) is denied  # it was stopped: Flower ends the process
-    clock[0] += patience.LEASE + 30.0
+    clock[0] += retry_interceptor.LEASE + 30.0
     with pytest.raises(SuperLinkError, match=r"no heartbeat reached it .* 60 s ago\. Submit"):
         guard._check(denied)
 
@@ -234,9 +236,11 @@ def fleet(proxy: FaultProxy) -> FleetHttpClient:
 
 
 @pytest.mark.usefixtures("restored")
-def test_every_client_of_a_process_is_patient(proxy: FaultProxy, superlink: type[Answers]) -> None:
+def test_every_client_of_a_process_repeats_its_requests(
+    proxy: FaultProxy, superlink: type[Answers]
+) -> None:
     attempts: list[str] = []
-    patience.install(Patience(on_attempt=attempts.append))
+    retry_interceptor.install(RetryInterceptor(on_attempt=attempts.append))
     with fleet(proxy) as client:
         proxy.plan(PULL, *FAULTS)
         client.PullMessages(PullMessagesRequest())
@@ -252,18 +256,18 @@ def test_every_client_of_a_process_is_patient(proxy: FaultProxy, superlink: type
 @pytest.mark.parametrize("fault", ["lost", "truncate"])
 def test_object_whose_answer_was_lost_counts_as_stored(proxy: FaultProxy, fault: str) -> None:
     """The SuperLink rejects an object that it has already, as this one rejects every object."""
-    patience.install(Patience())
+    retry_interceptor.install(RetryInterceptor())
     with fleet(proxy) as client:
         proxy.plan(PUSH, fault)
         assert client.PushObject(PushObjectRequest()).stored
         assert proxy.forwarded[PUSH] == 2
         assert not client.PushObject(PushObjectRequest()).stored
-        assert proxy.forwarded[PUSH] == 2 + patience.STORE_ATTEMPTS
+        assert proxy.forwarded[PUSH] == 2 + retry_interceptor.STORE_ATTEMPTS
 
 
 @pytest.mark.usefixtures("restored")
 def test_run_is_never_started_twice(proxy: FaultProxy) -> None:
-    patience.install(Patience())
+    retry_interceptor.install(RetryInterceptor())
     with ControlHttpClient.from_server_address(proxy.address, True, None, []) as client:
         proxy.plan(START, "lost")
         with pytest.raises(httpx.TransportError):
@@ -275,7 +279,7 @@ def test_run_is_never_started_twice(proxy: FaultProxy) -> None:
 
 
 def test_other_programs_get_the_last_error() -> None:
-    guard = Patience(limit=-1.0)
+    guard = RetryInterceptor(limit=-1.0)
     answer = httpx.Response(500, request=httpx.Request("POST", "http://localhost"))
     with pytest.raises(httpx.HTTPStatusError):
         guard._give_up("PullMessages", _status(answer), 1.0)
@@ -290,9 +294,9 @@ def _status(answer: httpx.Response) -> httpx.HTTPStatusError:
 def test_errors_with_a_code_of_flower_are_not_repeated() -> None:
     error = FlowerError(ApiErrorCode.FAILED_TO_CREATE_RUN, "why")
     answer = httpx.Response(500, json=error.to_json("It failed."))
-    assert Patience()._check(answer) is answer
+    assert RetryInterceptor()._check(answer) is answer
     busy = httpx.Response(
         500, json={"detail": "Internal error"}, request=httpx.Request("POST", "http://localhost")
     )
     with pytest.raises(httpx.HTTPStatusError):
-        Patience()._check(busy)
+        RetryInterceptor()._check(busy)

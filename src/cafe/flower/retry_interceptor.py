@@ -2,12 +2,12 @@
 
 Flower's own retries do not cover every error: HTTP 500 is never repeated, and ends the thread that
 sends heartbeats, a node's loop, or a task runner. All programs of Flower send their requests
-through one class, ``ProtobufClient``, and pass each of them through interceptors. ``Patience`` is
-such an interceptor, the outermost one: it repeats a request before Flower sees the error.
+through one class, ``ProtobufClient``, and pass each of them through interceptors.
+``RetryInterceptor`` is the outermost one: it repeats a request before Flower sees the error.
 
 This module uses parts of Flower that are not public: ``ProtobufClient._interceptors``, its context
 for interceptors, and ``HttpGrid._runtime_client``. It was tried with flwr 1.41.0 only.
-tests/flower/test_patience.py fails if a release of Flower changes them.
+tests/flower/test_retry_interceptor.py fails if a release of Flower changes them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OF_ONE_REPLY = ("PullObject", "ConfirmMessageReceived")
 
 
 @dataclass
-class Patience:
+class RetryInterceptor:
     """An interceptor for Flower's HTTP clients that repeats requests after temporary errors.
 
     Attributes:
@@ -121,17 +121,17 @@ class Patience:
         raise error
 
 
-def install(patience: Patience) -> None:
+def install(interceptor: RetryInterceptor) -> None:
     """Have every HTTP client of Flower that this process will create use an interceptor."""
     client: Any = importlib.import_module("flwr.supercore.protobuf.client").ProtobufClient
     create = client.__init__
 
     @functools.wraps(create)
-    def create_patient(self: Any, *args: Any, **kwargs: Any) -> None:
+    def create_with_interceptor(self: Any, *args: Any, **kwargs: Any) -> None:
         create(self, *args, **kwargs)
-        self._interceptors = (patience, *self._interceptors)
+        self._interceptors = (interceptor, *self._interceptors)
 
-    client.__init__ = create_patient
+    client.__init__ = create_with_interceptor
 
 
 def protect(grid: Any, say: Callable[[str], None]) -> bool:
@@ -145,7 +145,7 @@ def protect(grid: Any, say: Callable[[str], None]) -> bool:
         Whether it is protected. A Grid without connections, as in a simulation, cannot be.
 
     Example:
-        >>> from cafe.flower.patience import protect
+        >>> from cafe.flower.retry_interceptor import protect
         >>> protect(object(), print)  # not a Grid with a connection
         False
     """
@@ -153,10 +153,10 @@ def protect(grid: Any, say: Callable[[str], None]) -> bool:
     before = getattr(client, "_interceptors", None)
     if client is None or before is None or not hasattr(client, "SendTaskHeartbeat"):
         return False
-    if any(isinstance(each, Patience) and each.run for each in before):
+    if any(isinstance(each, RetryInterceptor) and each.run for each in before):
         return True
-    others = (each for each in before if not isinstance(each, Patience))
-    client._interceptors = (Patience(say=say, run=True), *others)
+    others = (each for each in before if not isinstance(each, RetryInterceptor))
+    client._interceptors = (RetryInterceptor(say=say, run=True), *others)
     threading.Thread(target=_send_heartbeats, args=(client,), daemon=True).start()
     return True
 
@@ -164,7 +164,7 @@ def protect(grid: Any, say: Callable[[str], None]) -> bool:
 def tolerated_errors(grid: Any) -> int:
     """How many errors of a protected Grid's requests were tolerated so far."""
     interceptors = getattr(getattr(grid, "_runtime_client", None), "_interceptors", ())
-    return sum(each.errors for each in interceptors if isinstance(each, Patience))
+    return sum(each.errors for each in interceptors if isinstance(each, RetryInterceptor))
 
 
 def _send_heartbeats(client: Any) -> None:

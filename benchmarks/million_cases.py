@@ -145,7 +145,14 @@ def _training(cohort: int, steps: int, clients: int) -> Callable[[], Did]:
     x, y = WORK.data()
     test = Examples(x[: WORK.batch], y[: WORK.batch])
     shards = IID(per_client=HELD)(y, clients, rng)
-    task = Task(Examples(x, y), shards, learner(WORK), test=test, batch=WORK.batch, rate=RATE)
+    task = Task(
+        Examples(x, y),
+        shards,
+        learner(WORK, compiled=False),
+        test=test,
+        batch=WORK.batch,
+        rate=RATE,
+    )
     who, policy = federation(clients), mcu(quorum=1, deadline=0.5, cohort=cohort, steps=steps)
     rounds = 5 if steps == 1 else 2
     return lambda: Did(

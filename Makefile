@@ -57,7 +57,7 @@ docs: $(READY)  ## build the documentation into docs/_build
 pages: $(READY)  ## renew what pages copy from other files and from docstrings
 	$(BIN)/python docs/renew.py
 
-bench: torch  ## growth of planning; speed of simulating against the matrix product (PEERS=1: and others)
+bench: torch  ## speed of simulating against the matrix product (PEERS=1: and others); growth up to a million clients
 	$(BIN)/python -m benchmarks $(if $(PEERS),--peers)
 
 soak: $(READY)  ## a real federation for a quarter of an hour, with faults of all parts and connections; writes studies/soak

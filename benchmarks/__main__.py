@@ -1,4 +1,4 @@
-"""``python -m benchmarks [growth | simulate | networks | sweeps]``.
+"""``python -m benchmarks [growth | simulate | networks | sweeps | million]``.
 
 Prints tables, and writes results to a folder.
 """
@@ -12,9 +12,10 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import growth, networks, report, simulate, sweeps
+from benchmarks import growth, million, networks, report, simulate, sweeps
 from benchmarks.peers import PEERS, PLAIN_TORCH
 
+MILLION = 3  # repetitions of the largest federations, at most
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -23,7 +24,7 @@ def main() -> None:
     parser.add_argument(
         "which",
         nargs="?",
-        choices=["growth", "simulate", "networks", "sweeps"],
+        choices=["growth", "simulate", "networks", "sweeps", "million"],
         help="default: all",
     )
     parser.add_argument("--peers", action="store_true", help="race other simulators too")
@@ -43,6 +44,9 @@ def main() -> None:
     if given.which in (None, "sweeps"):
         measured = sweeps.measure(_say, repetitions=given.repetitions)
         _show("sweeps", measured, sweeps.sheets(measured), given.output)
+    if given.which in (None, "million"):
+        measured = million.measure(_say, repetitions=min(given.repetitions, MILLION))
+        _show("million", measured, million.sheets(measured), given.output)
 
 
 def _race(which: str, given: argparse.Namespace) -> None:

@@ -35,7 +35,7 @@ def _expect(who: Federation, deadline: float, share: float) -> object:
     return expected.to_dict(), expected.age_by_client, expected.participation_by_client
 
 
-def _target(who: Federation, cohort: int | None) -> object:
+def expect_target(who: Federation, cohort: int | None) -> object:
     """Rounds that close at 80 % of the reports that are expected by the deadline."""
     reports = who.report(0.5).sum() * (1.0 if cohort is None else cohort / who.clients)
     target = max(int(0.8 * reports), 1)
@@ -55,8 +55,8 @@ CASES = (
     Case("expect, M=1", lambda who: _expect(who, 0.5, 0.0)),
     Case("expect, M=0.97 E[n]", lambda who: _expect(who, 0.5, 0.97)),
     Case("participation, +12 sd", _far),
-    Case("expect, target", lambda who: _target(who, None)),
-    Case("expect, cohort of a tenth, target", lambda who: _target(who, who.clients // 10)),
+    Case("expect, target", lambda who: expect_target(who, None)),
+    Case("expect, cohort of a tenth, target", lambda who: expect_target(who, who.clients // 10)),
     Case("plan", lambda who: cafe.plan(who, waste_price=0.1, broadcast_price=100)),
 )
 SIZES = tuple(10**k for k in range(2, 7))

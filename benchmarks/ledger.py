@@ -13,6 +13,7 @@ from pathlib import Path
 from time import perf_counter
 
 import cafe
+from benchmarks.memory import peak_gib
 from cafe.decisions import KeepRunning, Mean, Refill
 from cafe.policies import mcu
 from cafe.rounds import COMMIT, Invitation, Ledger, Policy, Verdict, Wait, Waiting
@@ -74,12 +75,8 @@ def measure(
 
 
 def main() -> None:
-    import resource  # Unix only
-
     took = seconds(int(sys.argv[1]), int(sys.argv[2]))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB; on macOS bytes
-    scale = 2**30 if sys.platform == "darwin" else 2**20
-    print(json.dumps({"seconds": took, "peak_gib": peak / scale}))
+    print(json.dumps({"seconds": took, "peak_gib": peak_gib()}))
 
 
 if __name__ == "__main__":

@@ -8,10 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import fused, report, simulate, sweeps
+import cafe
+from benchmarks import fused, million, report, simulate, sweeps
+from benchmarks.million_cases import CASES, trained_name
 from benchmarks.peers import Peer
 from benchmarks.race import DropsOutError, race
+from benchmarks.replanned import Replanned
 from benchmarks.workloads import Workload
+from cafe.fitting import Observations
+from cafe.rounds import Ledger, Policy
 
 ONE = Workload("one step", 8, batch=4, widths=(6, 5, 3), examples=240)
 SOME = Workload("some steps", 8, steps=3, batch=4, widths=(6, 5, 3), examples=240)
@@ -113,3 +118,52 @@ def test_sweeps_are_measured_and_written(tmp_path: Path) -> None:
     assert over_peak[0] == over_one[0] == "", "the peak is compared with nothing"
     one, two = (np.array(rates[name]) for name in (sweeps.ONE, sweeps.TWO))
     assert over_one[3] == report.cell(list(two / one))
+
+
+@pytest.mark.slow
+def test_large_federations_are_measured_and_written(tmp_path: Path) -> None:
+    """One case of each kind, with few clients; a cohort that is too large is left out."""
+    names = (
+        "books, cohort of 1,000",
+        "day and night, waits for a tenth of the clients",
+        "controller, all clients",
+        "refilled, on-off",
+        "`cafe plan` of a CSV file",
+        trained_name(100, 1),
+    )
+    cases = [case for case in CASES if case.name in names]
+    assert len(cases) == len(names)
+    measured = million.measure(lambda what: None, cases=cases, sizes=(300, 1200), repetitions=2)
+    times, memory = million.sheets(measured)
+    report.write("million", measured, [times, memory], tmp_path)
+    found = json.loads((tmp_path / "million.json").read_text())["measured"]
+    assert set(found) == set(names)
+    for name, by_size in found.items():
+        assert set(by_size) == ({"1200"} if "1,000" in name else {"300", "1200"})
+        for of in by_size.values():
+            assert len(of) == 2
+            assert all(0 < one["peak_gib"] < 4 and one["seconds"] > 0 for one in of)
+    by_name = {row[0]: row for row in times.rows}
+    assert by_name["books, cohort of 1,000"][2] == by_name["books, cohort of 1,000"][4] == ""
+    assert by_name["refilled, on-off"][4].startswith("N^")
+    assert memory.rows[0][0] == "100"
+    assert str(Path.cwd()) not in (tmp_path / "million.md").read_text()
+
+
+def test_cases_of_large_federations_have_different_names() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+def test_a_controller_plans_again_every_few_rounds() -> None:
+    policies: list[Policy] = []
+    base = Replanned(every=3)
+
+    def watching(ledger: Ledger, seen: Observations | None) -> Policy:
+        policies.append(base(ledger, seen))
+        return policies[-1]
+
+    cafe.simulate(cafe.Federation(300, cafe.Exponential(1.0)), watching, rounds=9)
+    deadlines = [policy.deadline for policy in policies[1:]]  # the first call is before the run
+    assert deadlines[0] == base.first
+    assert deadlines[1] == deadlines[2] != deadlines[3] == deadlines[4] == deadlines[5]
+    assert deadlines[6] != deadlines[5]

@@ -10,6 +10,7 @@ import pytest
 
 import cafe
 from cafe.engine import Run
+from cafe.engine.response_times import MAX_RESPONSES, ResponseTimes
 from cafe.fitting import Observations
 from cafe.policies import mcu
 from cafe.reference import Reference
@@ -47,5 +48,37 @@ def test_round_of_length_0_has_no_observations() -> None:
     for kind in (Run, Reference):
         run = kind(WHO, impatient)
         run.step()
-        assert not run.responses
+        assert len(run.responses) == 0
         assert run.step().succeeded
+
+
+def test_only_the_last_response_times_are_kept() -> None:
+    """Of a round with more jobs than that, those of the last clients."""
+    many = MAX_RESPONSES + 5
+    who = cafe.Federation(many, cafe.Exponential(1.0))
+    shown: dict[int, list[Any]] = {1: [], 2: []}
+
+    def watching(ledger: Ledger, seen: Observations | None) -> Policy:
+        if ledger.round:
+            shown[ledger.round].append(seen)
+        return mcu(quorum=1, deadline=1.0, cohort=10 if ledger.round == 1 else None)
+
+    for kind in (Run, Reference):
+        run = kind(who, watching, seed=2)
+        for _ in range(3):
+            run.step()
+    for mine, *_, reference in shown.values():
+        assert len(mine) == MAX_RESPONSES
+        np.testing.assert_array_equal(mine.seconds, reference.seconds)
+        np.testing.assert_array_equal(mine.deadline, reference.deadline)
+        assert mine.clients == reference.clients
+        np.testing.assert_array_equal(mine.code, reference.code)
+
+
+def test_rows_are_dropped_one_for_one() -> None:
+    kept = ResponseTimes()
+    for start in range(0, MAX_RESPONSES + 30, 10):
+        kept.add(np.full((10, 3), float(start)))
+    assert len(kept) == MAX_RESPONSES
+    assert kept.rows[0, 0] == 30.0
+    assert kept.rows[-1, 0] == MAX_RESPONSES + 20.0

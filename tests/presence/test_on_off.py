@@ -115,3 +115,16 @@ def test_text_identifies_the_presence() -> None:
     assert OnOff(2, 3).describe() == "clients are present for 2 s and away for 3 s on average"
     unequal = OnOff([1, 3], 5).describe()
     assert unequal == "clients are present for 2 s on average and away for 5 s"
+
+
+def test_asking_for_some_clients_changes_nothing_for_the_others() -> None:
+    some, whole = (OnOff(on=1.0, off=2.0).begin(30, 4) for _ in range(2))
+    for now in (0.5, 3.0, 9.0):
+        few = np.array([1, 7, 8])
+        np.testing.assert_array_equal(some.leaves(few, now), whole.leaves(np.arange(30), now)[few])
+        later = now + 1.0
+        np.testing.assert_array_equal(
+            some.forecast(few[::-1], now, later),
+            whole.forecast(np.arange(30), now, later)[few[::-1]],
+        )
+    np.testing.assert_array_equal(some.away(9.5), whole.away(9.5))

@@ -34,6 +34,23 @@ def test_busy_and_absent_clients_are_not_idle() -> None:
     assert ledger.busy.tolist() == [True, False, False, False]
 
 
+def test_idle_clients_are_counted() -> None:
+    """Marks of absent clients, repeated marks and repeated clients are counted once."""
+    ledger, rng = Ledger.new(np.ones(40, dtype=np.int64)), np.random.default_rng(0)
+    assert ledger.idle_count == 40
+    for part in range(60):
+        if part % 10 == 0:
+            ledger.set_away(rng.random(40) < 0.3)
+        if part % 15 == 14:
+            ledger.forget_marks()
+        clients = rng.integers(40, size=rng.integers(1, 6))
+        mask = rng.random(len(clients)) < 0.5 if part % 3 == 0 else None
+        ledger.mark(clients, mask, busy=bool(rng.random() < 0.6))
+        if rng.random() < 0.7:
+            ledger.working = int(ledger.busy.sum())
+            assert ledger.idle_count == len(ledger.idle)
+
+
 def test_ages_and_rounds_since_the_last_merge() -> None:
     columns = LedgerColumns.new(SIZES)
     ledger = Ledger(columns)

@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from cafe.theory.draws import Draws, hypergeometric
+from cafe.theory.draws import Draws, draws_of, hypergeometric
 
 
 @pytest.mark.parametrize(("clients", "cohort"), [(1, 1), (5, 2), (7, 7), (9, 4), (6, 0)])
@@ -39,3 +39,12 @@ def test_chances_of_each_number() -> None:
         for j in range(5):
             ways = comb(v, j) * comb(9 - v, 4 - j) if 4 - j <= 9 - v else 0
             assert found[v, j] == pytest.approx(ways / comb(9, 4), rel=1e-12)
+
+
+def test_draws_are_calculated_once_and_cannot_be_changed() -> None:
+    draws = draws_of(30, 10, 4)
+    assert draws_of(30, 10, 4) is draws
+    for table in (draws.log_enough, draws.log_short, draws_of(30, 10, 0).log_short):
+        with pytest.raises(ValueError, match="read-only"):
+            table[3] = 0.0
+    np.testing.assert_array_equal(draws.log_enough, Draws(30, 10, 4).log_enough)

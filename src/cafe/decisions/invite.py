@@ -87,24 +87,21 @@ class Refill:
         return _invitation(ledger, clients, self.work) if len(clients) else None
 
     def _draw(self, ledger: Ledger, rng: np.random.Generator | None) -> Indices:
-        missing, idle = self.concurrency - ledger.working, ledger.clients - ledger.working
+        missing = self.concurrency - ledger.working
         if missing <= 0:
             return _NO_CLIENTS
-        blocked = ledger.busy
-        if ledger.absent:
-            blocked = blocked | ledger.away
-            idle = ledger.clients - int(np.count_nonzero(blocked))
+        idle, busy, away = ledger.idle_count, ledger.busy, ledger.away
         count = min(missing, idle)
         if not count:
             return _NO_CLIENTS
         rng = ledger.rng if rng is None else rng
         if 4 * count > idle or 4 * idle < ledger.clients:
-            some = np.flatnonzero(~blocked)
+            some = np.flatnonzero(~(busy | away))
             return np.sort(rng.choice(some, count, replace=False, shuffle=False))
         chosen: set[int] = set()
         while len(chosen) < count:  # draw again for clients that are busy or already chosen
             for client in rng.integers(ledger.clients, size=2 * (count - len(chosen))).tolist():
-                if len(chosen) < count and not blocked[client]:
+                if len(chosen) < count and not busy[client] and not away[client]:
                     chosen.add(client)
         return np.array(sorted(chosen), dtype=np.intp)
 

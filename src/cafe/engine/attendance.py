@@ -6,6 +6,7 @@ import numpy as np
 
 from cafe.errors import InfeasibleError
 from cafe.presence import PresenceState
+from cafe.presence.changes_ahead import ChangesAhead
 from cafe.rounds.ledger import Ledger
 
 CHANGES = 20_000  # a round waits for at most this many changes of presence, plus 10 per client
@@ -20,7 +21,8 @@ def wait_for_clients(ledger: Ledger, presence: PresenceState, quorum: int) -> No
     """Advance the clock until at least ``quorum`` clients are present."""
     began, left = ledger.now, CHANGES + 10 * ledger.clients
     while ledger.clients - ledger.absent < quorum:
-        moment, left = presence.next_change(ledger.now), left - 1
+        moment, passed = _next_chance(ledger, presence, quorum, left - 1)
+        left -= passed
         if not left:
             raise InfeasibleError(
                 f"Round {ledger.round} needs {quorum} clients at once, but from time {began:g} to "
@@ -34,3 +36,22 @@ def wait_for_clients(ledger: Ledger, presence: PresenceState, quorum: int) -> No
             )
         ledger.now = moment
         mark_absent(ledger, presence)
+
+
+def _next_chance(
+    ledger: Ledger, presence: PresenceState, quorum: int, most: int
+) -> tuple[float, int]:
+    """A time to look at next, and how many changes there are until then.
+
+    Before that time there are fewer than ``quorum`` clients present. No more than ``most`` changes
+    are passed at once.
+    """
+    if most and isinstance(presence, ChangesAhead):
+        times, more = presence.changes(ledger.now)
+        times = times[:most]
+        if len(times):
+            present = ledger.clients - ledger.absent + np.cumsum(more[:most])
+            enough = np.flatnonzero(present >= quorum)
+            at = int(enough[0]) if len(enough) else len(times) - 1
+            return float(times[at]), at + 1
+    return presence.next_change(ledger.now), 1

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
 
 from cafe.engine.fates import JobFates
 from cafe.fitting.observations import Observations
+from cafe.latency.base import Floats
 from cafe.rounds.jobs import Mask, Running
 from cafe.rounds.outcome import OPEN, Fate
 
@@ -15,15 +14,24 @@ MAX_RESPONSES = 20_000  # the controller sees at most this many response times, 
 _LOST = (Fate.CRASHED, Fate.REFUSED, Fate.ABSENT)
 
 
-class ResponseTimes(deque[tuple[int, float, float]]):
+class ResponseTimes:
     """The last response times.
 
-    Each entry is a client, its response time (NaN if it did not report before the round closed),
-    and how long the server waited for it.
+    Attributes:
+        rows: a row for each of them, the oldest first: the client, its response time (NaN if it did
+            not report before the round closed), and how long the server waited for it.
     """
 
     def __init__(self) -> None:
-        super().__init__(maxlen=MAX_RESPONSES)
+        self.rows: Floats = np.empty((0, 3))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def add(self, rows: Floats) -> None:
+        """Add rows. Only the last ``MAX_RESPONSES`` are kept."""
+        kept = self.rows[max(len(self.rows) + len(rows) - MAX_RESPONSES, 0) :]
+        self.rows = np.concatenate([kept, rows[-MAX_RESPONSES:]])
 
     def add_round(self, jobs: Running, reported: Mask, fates: JobFates, now: float) -> None:
         """Add the response times of a round that closes now.
@@ -32,14 +40,16 @@ class ResponseTimes(deque[tuple[int, float, float]]):
         """
         ended = ~np.isin(fates.by_job, _LOST) & (reported | (fates.by_job != OPEN))
         ended &= jobs.start < now  # a round of zero length carries no information
-        for row in np.flatnonzero(ended).tolist():
-            start, arrival = float(jobs.start[row]), float(jobs.arrival[row])
-            took = arrival - start if arrival <= now else np.nan
-            self.append((int(jobs.client[row]), took, now - start))
+        last = np.flatnonzero(ended)[-MAX_RESPONSES:]
+        start, arrival = jobs.start[last], jobs.arrival[last]
+        took = np.where(arrival <= now, arrival - start, np.nan)
+        self.add(np.column_stack([jobs.client[last], took, now - start]))
 
     def observations(self) -> Observations | None:
         """The response times as a controller sees them; None if there are none yet."""
-        if not self:
+        if not len(self):
             return None
-        clients, times, awaited = zip(*self, strict=True)
-        return Observations([*times], [*awaited], [f"{client}" for client in clients])
+        clients, times, awaited = self.rows.T
+        return Observations(
+            times, awaited, [f"{client}" for client in clients.astype(int).tolist()]
+        )

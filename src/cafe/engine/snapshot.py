@@ -129,7 +129,7 @@ def save(run: Run) -> State:
     state, meta = save_books(run)
     meta |= {"failures": asdict(run.failures), "waits": run.calls.waits, **_identity(run)}
     meta["uploads"] = [*run.traffic.uploads.items()]
-    state["responses"] = np.array([*run.responses], dtype=float).reshape(-1, 3)
+    state["responses"] = run.responses.rows.copy()
     if run.presence is not None:
         saved = run.presence.save()
         state |= {f"presence.{name}": column for name, column in saved.items()}
@@ -165,9 +165,7 @@ def restore(run: Run, state: State) -> None:
     restore_books(run, state, meta)
     run.failures, run.calls.waits = Failures(**meta["failures"]), meta["waits"]
     run.traffic.uploads = dict(meta["uploads"])
-    run.responses.extend(
-        (int(client), float(took), float(limit)) for client, took, limit in state["responses"]
-    )
+    run.responses.add(state["responses"])
     if training is not None:
         load = training.task.learner.load
         training.version, training.given = meta["trained"], meta["given"]

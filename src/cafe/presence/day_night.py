@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from cafe.errors import InputError, check_positive, check_whole, is_finite_number
 from cafe.latency.base import Floats
 from cafe.presence.base import ClientNumbers, Mask, PresenceState, Saved
+from cafe.presence.changes_ahead import Changes, collect_changes
 from cafe.presence.parameters import check_time, present_until
 from cafe.randomness import check_seed, mix, stream_key, uniform
 
@@ -94,6 +95,15 @@ class _State:
         closes = self._start + number * self._day + self._length
         opens = self._start + (number + 1) * self._day
         return float(min(np.min(closes, where=closes > now, initial=np.inf), opens.min()))
+
+    def changes(self, now: float) -> Changes:
+        """The changes of about a day."""
+        if self._always:
+            return collect_changes(now, now, [], [])
+        number = self._number(self._start, now)
+        this, following, last = (self._start + (number + k) * self._day for k in range(3))
+        closes = [this + self._length, following + self._length]
+        return collect_changes(now, float(last.min()), [following], closes)
 
     def forecast(self, clients: ClientNumbers, now: float, until: float) -> Floats:
         """1 for the clients whose window lasts beyond ``until``, 0 for the others."""

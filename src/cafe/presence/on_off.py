@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from cafe.errors import check_whole
 from cafe.latency.base import Floats
 from cafe.presence.base import ClientNumbers, Mask, PerClient, PresenceState, Saved
+from cafe.presence.changes_ahead import Changes, collect_changes
 from cafe.presence.parameters import (
     check_per_client,
     check_time,
@@ -111,7 +113,7 @@ class _State:
 
     def leaves(self, clients: ClientNumbers, now: float) -> Floats:
         """The end of each client's window; ``now`` for those that are away."""
-        self._advance(now)
+        self._advance(now, clients)
         return np.where(self._away[clients], now, self._end[clients])
 
     def next_change(self, now: float) -> float:
@@ -119,10 +121,27 @@ class _State:
         self._advance(now)
         return float(self._end.min())
 
+    def changes(self, now: float) -> Changes:
+        """About half as many changes as there are clients."""
+        self._advance(now)
+        later = copy.copy(self)
+        later._number, later._away = self._number.copy(), self._away.copy()
+        later._end = self._end.copy()
+        until = now + 0.25 * len(self._end) / float(np.sum(1.0 / (self._on + self._off)))
+        comes, leaves = list[Floats](), list[Floats]()
+        over = np.flatnonzero(later._end < until)
+        while over.size:
+            away, ends = later._away[over], later._end[over]
+            comes.append(ends[away])
+            leaves.append(ends[~away])
+            later._enter_next(over)
+            over = over[later._end[over] < until]
+        return collect_changes(now, until, comes, leaves)
+
     def forecast(self, clients: ClientNumbers, now: float, until: float) -> Floats:
         """The probability exp(-(until - now) / on) for clients that are present now, else 0."""
         check_until(now, until)
-        self._advance(now)
+        self._advance(now, clients)
         return np.where(self._away[clients], 0.0, np.exp((now - until) / self._on[clients]))
 
     def spend(self, clients: ClientNumbers, now: float) -> None:
@@ -135,15 +154,22 @@ class _State:
     def restore(self, saved: Mapping[str, NDArray[Any]]) -> None:
         """Nothing to restore."""
 
-    def _advance(self, now: float) -> None:
-        """Move each client to its window at ``now``."""
+    def _advance(self, now: float, clients: ClientNumbers | None = None) -> None:
+        """Move each client, or only some, to its window at ``now``."""
         self._now = check_time(self._now, now)
-        over = np.flatnonzero(self._end <= now)
+        if clients is None:
+            over = np.flatnonzero(self._end <= now)
+        else:
+            some = np.asarray(clients)
+            over = some[self._end[some] <= now]
         while over.size:
-            self._number[over] += 1
-            self._away[over] ^= True
-            self._end[over] += self._length(over)
+            self._enter_next(over)
             over = over[self._end[over] <= now]
+
+    def _enter_next(self, clients: ClientNumbers) -> None:
+        self._number[clients] += 1
+        self._away[clients] ^= True
+        self._end[clients] += self._length(clients)
 
     def _length(self, clients: ClientNumbers) -> Floats:
         draw = uniform(mix(self._words[clients], self._number[clients] + 1))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from cafe.errors import InputError, check_positive, check_whole
 from cafe.latency.base import Floats, to_floats
 from cafe.presence.base import ClientNumbers, Mask, PresenceState, Saved
+from cafe.presence.changes_ahead import Changes, collect_changes
 from cafe.presence.parameters import check_time, identify_parameter, present_until
 from cafe.randomness import check_seed
 
@@ -215,6 +216,12 @@ class _State:
         if self._repeat is None:
             return float("inf")
         return float((self._lap + 1) * self._repeat + self._edges[0])
+
+    def changes(self, now: float) -> Changes:
+        """The changes that are left in this lap."""
+        self._advance(now)
+        end = np.inf if self._repeat is None else (self._lap + 1) * self._repeat
+        return collect_changes(now, end, [self._starts], [self._stops])
 
     def forecast(self, clients: ClientNumbers, now: float, until: float) -> Floats:
         """1 for the clients whose window lasts beyond ``until``, 0 for the others."""

@@ -104,6 +104,7 @@ class Ledger:
         self._index = 0
         self._rng: np.random.Generator | None = None
         self._changes: list[tuple[Indices, Mask | None, bool]] = []
+        self._away_busy: int | None = None  # how many clients are away and busy, once it is asked
         self.attach(columns)
 
     @classmethod
@@ -114,6 +115,7 @@ class Ledger:
     def attach(self, columns: LedgerColumns) -> None:
         """Use these arrays from now on; policies see read-only views of them."""
         self._columns = columns
+        self._away_busy = None
         self.clients = len(columns.examples)
         self.absent = int(np.count_nonzero(columns.away))
         for field in fields(columns):
@@ -125,6 +127,7 @@ class Ledger:
     def set_away(self, away: Mask) -> None:
         """Set which clients are away."""
         self._columns.away[:] = away
+        self._away_busy = None
         self.absent = int(np.count_nonzero(away))
 
     @property
@@ -159,7 +162,13 @@ class Ledger:
         if self._changes:
             busy = self._columns.busy
             for clients, mask, value in self._changes:
-                busy[clients if mask is None else clients[mask]] = value
+                some = clients if mask is None else clients[mask]
+                if self._away_busy is not None:
+                    some = np.unique(some)
+                    changed = some[busy[some] != value]
+                    away = int(np.count_nonzero(self._columns.away[changed]))
+                    self._away_busy += away if value else -away
+                busy[some] = value
             self._changes.clear()
         busy_now: Mask = vars(self)["_busy"]
         return busy_now
@@ -171,6 +180,17 @@ class Ledger:
     def forget_marks(self) -> None:
         """Discard the marks that :attr:`busy` has not applied, before its array is overwritten."""
         self._changes.clear()
+        self._away_busy = None
+
+    @property
+    def idle_count(self) -> int:
+        """The number of idle clients. In an open round it is counted once, then kept up to date."""
+        if not self.absent:
+            return self.clients - self.working
+        busy = self.busy
+        if self._away_busy is None:
+            self._away_busy = int(np.count_nonzero(busy & self.away))
+        return self.clients - self.working - self.absent + self._away_busy
 
     @property
     def idle(self) -> Indices:

@@ -16,7 +16,7 @@ from cafe.federation import Federation, total
 from cafe.latency.base import Floats
 from cafe.theory.cohort_turnout import mean_over_others, mean_over_ready
 from cafe.theory.counts import Turnout
-from cafe.theory.draws import Draws
+from cafe.theory.draws import draws_of
 from cafe.theory.duration import Duration, check_density, transition
 from cafe.theory.many_kinds import for_each_kind, has_many_kinds, turnout_at
 from cafe.theory.panels import ROUGH, Panels, integral, integral_against
@@ -164,15 +164,15 @@ class CohortRounds:
     @cached_property
     def _log_open(self) -> Floats:
         """Log Pr(n < K | v of all clients have reported)."""
-        return Draws(self.federation.clients, self.cohort, self.target).log_short
+        return draws_of(self.federation.clients, self.cohort, self.target).log_short
 
     @cached_property
     def _log_reports(self) -> Floats:
         """Log E[n; n < K | v], up to the factor C / N."""
-        fewer = Draws(self.federation.clients - 1, self.cohort - 1, self.target - 1).log_short
+        fewer = draws_of(self.federation.clients - 1, self.cohort - 1, self.target - 1).log_short
         return np.append(-np.inf, np.log(np.arange(1.0, fewer.size + 1.0)) + fewer)
 
     @cached_property
     def _log_reached(self) -> Floats:
         """Log Pr(n >= K | v), for the other clients of an invited one."""
-        return Draws(self.federation.clients - 1, self.cohort - 1, self.target).log_enough
+        return draws_of(self.federation.clients - 1, self.cohort - 1, self.target).log_enough

@@ -16,7 +16,7 @@ import numpy as np
 from cafe.federation import total
 from cafe.latency.base import Floats
 from cafe.theory.counts import Turnout
-from cafe.theory.draws import Draws, hypergeometric
+from cafe.theory.draws import Draws, draws_of, hypergeometric
 from cafe.theory.poisson_binomial import Tilted
 
 SMALL = 1e-3  # a tail below this is summed from a tilted distribution, to keep its digits
@@ -107,7 +107,7 @@ class CohortTurnout:
     @cached_property
     def reports_when_failed(self) -> float:
         """E[n; n < M]: given v, E[n; n < M] = C v/N Pr(one of the others fewer than M - 1)."""
-        short = Draws(self.clients - 1, self.cohort - 1, self.quorum - 1).log_short
+        short = draws_of(self.clients - 1, self.cohort - 1, self.quorum - 1).log_short
         v = np.arange(1.0, self.clients + 1.0)
         log = np.log(v) + short
         tilt = self._lower if self.failure < SMALL else self._plain
@@ -166,7 +166,7 @@ class CohortTurnout:
 
     @cached_property
     def _draws(self) -> Draws:
-        return Draws(self.clients, self.cohort, self.quorum)
+        return draws_of(self.clients, self.cohort, self.quorum)
 
     @cached_property
     def _tails(self) -> tuple[float, float]:
@@ -183,7 +183,7 @@ class CohortTurnout:
 
     @cached_property
     def _others(self) -> tuple[Floats, Floats]:
-        draws = Draws(self.clients - 1, self.cohort - 1, self.quorum - 1)
+        draws = draws_of(self.clients - 1, self.cohort - 1, self.quorum - 1)
         if self.success < SMALL:
             enough = np.minimum(self._mean_without(draws.log_enough, self._upper), 1.0)
             return enough, 1.0 - enough

@@ -9,7 +9,7 @@ Pr(at least m), for all v at once, is the distribution of one order statistic: N
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy.special import gammaln
@@ -41,14 +41,15 @@ class Draws:
         """Log Pr(at least m of the cohort are ready), for v = 0, 1, ... N ready clients."""
         if not 1 <= self.least <= self.drawn:
             return self._certain(self.least < 1)
-        return np.concatenate([[-np.inf], np.logaddexp.accumulate(self._log_position)])
+        return _fixed(np.concatenate([[-np.inf], np.logaddexp.accumulate(self._log_position)]))
 
     @cached_property
     def log_short(self) -> Floats:
         """Log Pr(fewer than m of the cohort are ready), for v = 0, 1, ... N ready clients."""
         if not 1 <= self.least <= self.drawn:
             return self._certain(self.least >= 1)
-        return np.concatenate([np.logaddexp.accumulate(self._log_position[::-1])[::-1], [-np.inf]])
+        from_above = np.logaddexp.accumulate(self._log_position[::-1])[::-1]
+        return _fixed(np.concatenate([from_above, [-np.inf]]))
 
     @cached_property
     def enough(self) -> Floats:
@@ -61,19 +62,36 @@ class Draws:
         return np.exp(np.minimum(self.log_short, 0.0))
 
     def _certain(self, yes: bool) -> Floats:
-        return np.full(self.population + 1, 0.0 if yes else -np.inf)
+        return _fixed(np.full(self.population + 1, 0.0 if yes else -np.inf))
 
     @cached_property
     def _log_position(self) -> Floats:
         """Log Pr(the m-th of the cohort is at position u of N), for u = 1, ... N."""
-        before = np.arange(self.population, dtype=float)  # clients before the position
-        after = self.population - 1.0 - before
-        left, right = self.least - 1, self.drawn - self.least
-        log = np.full(self.population, -np.inf)
-        can = (before >= left) & (after >= right)
-        log[can] = _log_binomial(before[can], left) + _log_binomial(after[can], right)
+        many, left, right = self.population, self.least - 1, self.drawn - self.least
+        log, factorial = np.full(many, -np.inf), _log_factorials(many)
+        before = factorial[left : many - right] - factorial[: many - right - left] - factorial[left]
+        after = factorial[right : many - left] - factorial[: many - right - left] - factorial[right]
+        log[left : many - right] = before + after[::-1]
         # The terms sum to 1; dividing by their sum removes the error of large factorials.
         return np.asarray(log - np.logaddexp.reduce(log))
+
+
+@lru_cache(maxsize=4)
+def draws_of(population: int, drawn: int, least: int) -> Draws:
+    """The same object for the same numbers: a search compares many deadlines with few quorums."""
+    return Draws(population, drawn, least)
+
+
+@lru_cache(maxsize=4)
+def _log_factorials(count: int) -> Floats:
+    """Log 0!, log 1!, ... for so many numbers."""
+    return _fixed(np.asarray(gammaln(np.arange(1.0, count + 1.0))))
+
+
+def _fixed(values: Floats) -> Floats:
+    """The same array, made read-only, because several callers use it."""
+    values.setflags(write=False)
+    return values
 
 
 def _log_binomial(n: Floats, k: int) -> Floats:

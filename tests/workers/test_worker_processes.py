@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 from concurrent.futures import BrokenExecutor
+from pathlib import Path
 
 import pytest
 
 from cafe.workers.worker_processes import run_in_processes
+from tests.support.flower.waiting import wait_until
 
 
 def process_of(given: int) -> tuple[int, int]:
@@ -64,11 +66,51 @@ def test_a_worker_that_needs_more_memory_is_kept() -> None:
 
 ORPHAN = """
 import time
-from cafe.workers.worker_processes import _run_in_worker
-_run_in_worker(time.sleep, 1, 0, 600)
+from cafe.workers.worker_processes import start_worker
+start_worker(1)
+time.sleep(600)
 """
 
 
-def test_a_worker_whose_parent_ended_before_the_first_call_ends() -> None:
+def test_a_worker_whose_parent_ended_before_it_was_ready_ends() -> None:
     done = subprocess.run([sys.executable, "-c", ORPHAN], timeout=300, check=False)
     assert done.returncode == 1
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process exists; zombie processes do not count."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+IDLE = """
+import os, signal, time
+from pathlib import Path
+from cafe.workers.worker_processes import run_in_processes
+
+def note(index):
+    Path(f"{folder}/{os.getpid()}").touch()
+    if index == 0:
+        return None
+    time.sleep(600)
+
+folder = {folder!r}
+calls = run_in_processes(note, [0, 1], 3)  # three workers, so one never has a call
+next(calls)
+children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text()
+Path(f"{folder}/children").write_text(children)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="reads /proc, which Linux has")
+def test_workers_without_a_call_end_with_their_parent(tmp_path: Path) -> None:
+    script = IDLE.replace("{folder!r}", repr(str(tmp_path)))
+    subprocess.run([sys.executable, "-c", script], timeout=300, check=False)
+    children = [int(pid) for pid in (tmp_path / "children").read_text().split()]
+    called = {int(path.name) for path in tmp_path.iterdir() if path.name.isdigit()}
+    assert len(children) > len(called), "one of them has no call"
+    wait_until(lambda: not any(map(is_running, children)))

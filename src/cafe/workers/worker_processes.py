@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, TypeVar
 
 Argument = TypeVar("Argument")
@@ -40,30 +40,46 @@ def run_in_processes(
         return
     from joblib import Parallel, delayed
 
-    call = delayed(partial(_run_in_worker, work, os.getpid()))
-    calls = (call(index, argument) for index, argument in enumerate(given))
-    # A batch of several calls would return its results only when all of them are done.
-    yield from Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")(calls)
+    call = delayed(partial(_with_index, work))
+    run = Parallel(
+        n_jobs=workers,
+        backend="loky",
+        batch_size=1,  # several calls would return their results only when all of them are done
+        return_as="generator_unordered",
+        initializer=start_worker,
+        initargs=(os.getpid(),),
+    )
+    yield from run(call(index, argument) for index, argument in enumerate(given))
 
 
-def _run_in_worker(
-    work: Callable[[Argument], Result], parent: int, index: int, argument: Argument
+def _with_index(
+    work: Callable[[Argument], Result], index: int, argument: Argument
 ) -> tuple[int, Result]:
-    """Make one call in a worker process, which ends when its parent ends."""
-    _ignore_interrupts()
-    _end_with(parent)
-    _allow_memory()
     return index, work(argument)
 
 
-@lru_cache(maxsize=1)
+def start_worker(parent: int) -> None:
+    """Prepare a worker process, before its first call; it ends when its parent ends.
+
+    Example:
+        >>> import os
+        >>> from concurrent.futures import ProcessPoolExecutor
+        >>> from cafe.workers.worker_processes import start_worker
+        >>> with ProcessPoolExecutor(1, initializer=start_worker, initargs=(os.getpid(),)) as pool:
+        ...     pool.submit(abs, -3).result()
+        3
+    """
+    _ignore_interrupts()
+    _end_with(parent)
+    _allow_memory()
+
+
 def _ignore_interrupts() -> None:
     """Ignore Ctrl-C, which a terminal sends to all processes: the parent ends its workers."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-@lru_cache(maxsize=1)
 def _allow_memory() -> None:
     """Have joblib keep a worker that needs more memory than at first, such as for datasets.
 
@@ -74,7 +90,6 @@ def _allow_memory() -> None:
         executor._USE_PSUTIL = False
 
 
-@lru_cache(maxsize=1)
 def _end_with(parent: int) -> None:
     """End this process soon after its parent ends, even if the parent is killed.
 
@@ -86,5 +101,5 @@ def _end_with(parent: int) -> None:
             time.sleep(0.2)
         os._exit(1)  # like a kill, which a run survives at any time
 
-    # A parent may end before its worker makes the first call: then the thread ends the worker.
+    # A parent may have ended already: then the thread ends the worker at once.
     threading.Thread(target=watch, name="cafe-watch", daemon=True).start()

@@ -70,7 +70,10 @@ WRONG = {
     "text as input": ({"x_train": np.full((12, 2), "1")}, "x_train must be an array of numbers"),
     "no examples": ({"x_train": X[:0], "y_train": Y[:0]}, "a row for each example, and at least"),
     "one number": ({"x_test": np.float32(1.0)}, "x_test and y_test must have a row for each"),
-    "too large": ({"x_train": np.where(X == 6, 1e39, X)}, "too large for float32.*Got one in row 3"),
+    "too large": (
+        {"x_train": np.where(X == 6, 1e39, X)},
+        "too large for float32.*Got one in row 3",
+    ),
     "NaN": ({"x_train": np.where(X == 6, np.nan, X)}, "x_train must not contain NaN, infinity"),
     "the row of NaN": ({"x_train": np.where(X == 6, np.nan, X)}, "row 3"),
     "infinite targets": (

@@ -38,7 +38,9 @@ from torch import Tensor, nn
 from cafe.learn.torch_clients import CLIENTS, Memory, TorchClients
 from cafe.learn.torch_copies import ModuleCopy
 from cafe.learn.torch_modules import (
+    copy_module,
     cross_entropy,
+    explain_later_failure,
     find_device,
     make_module,
     trained_parameters,
@@ -132,7 +134,7 @@ class TorchLearner:
         self.chosen: str | None = None if clients == "measured" else self.clients
         self._make = make
         # Parameters that are not trained must be the same in every run: hence the fixed seed.
-        self._module = copy.deepcopy(make_module(make, seed=0)).to(self.device, torch.float32)
+        self._module = copy_module(make_module(make, seed=0), self.device)
         # The loss may have tensors too, such as the weights of classes.
         if isinstance(loss, nn.Module):
             loss = copy.deepcopy(loss).to(self.device)
@@ -210,7 +212,7 @@ class TorchLearner:
 
         @torch.no_grad()
         def work(own: ModuleCopy, piece: slice) -> tuple[float, int | None]:
-            output = own.output(x[piece])
+            output = own.output(x[piece].clone())  # a module may work in place
             loss = float(own.losses(output, y[piece]).sum(dtype=torch.float64))
             if not one_class or output.ndim != 2 or output.shape[1] < 2:
                 return loss, None
@@ -261,7 +263,7 @@ class TorchLearner:
         take: Callable[[slice, Any], object],
     ) -> None:
         """Work on the pieces with copies of the module at a model, and take results in order."""
-        with self._borrowed() as copies:
+        with explain_later_failure(), self._borrowed() as copies:
             for own in copies[: max(len(pieces), 1)]:
                 own.set_model(model)
             share_out(work, pieces, copies, take)
@@ -278,7 +280,7 @@ class TorchLearner:
         check_parameters(local, len(model))
         x, y = self._on_device(data)
         memory = Memory(FLOATS_AT_ONCE, self._known.row_floats)
-        with self._borrowed() as copies:
+        with explain_later_failure(), self._borrowed() as copies:
             clients = TorchClients(model, x, y, local, copies, self._stack, memory)
             if self.chosen is None:
                 self.chosen = clients.measure()

@@ -60,7 +60,7 @@ def test_clients_of_the_data_follow_their_examples() -> None:
     assert np.array_equal(held.train.x, X[held.holders])
 
 
-WRONG = {
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "clients": ({"client_train": np.arange(5)}, "client_train must have a whole number for each"),
     "named clients": ({"client_train": np.full(12, "a")}, "Number the clients"),
     "labels as text": (

@@ -38,6 +38,7 @@ from torch import Tensor, nn
 from cafe.learn.torch_clients import CLIENTS, Memory, TorchClients
 from cafe.learn.torch_copies import ModuleCopy
 from cafe.learn.torch_modules import (
+    RANDOM_STATE,
     copy_module,
     cross_entropy,
     explain_later_failure,
@@ -47,7 +48,7 @@ from cafe.learn.torch_modules import (
     with_own_threads,
 )
 from cafe.learn.torch_stacking import Stack
-from cafe.learn.torch_threads import share_out
+from cafe.learn.torch_threads import one_thread_of_torch, share_out
 from cafe.learn.torch_trial import ModuleFacts, try_out
 
 FLOATS_AT_ONCE = 2**26  # 256 MB: roughly what a forward pass may keep for the backward pass
@@ -263,7 +264,7 @@ class TorchLearner:
         take: Callable[[slice, Any], object],
     ) -> None:
         """Work on the pieces with copies of the module at a model, and take results in order."""
-        with explain_later_failure(), self._borrowed() as copies:
+        with explain_later_failure(), self._borrowed() as copies, one_thread_of_torch():
             for own in copies[: max(len(pieces), 1)]:
                 own.set_model(model)
             share_out(work, pieces, copies, take)
@@ -332,7 +333,8 @@ class TorchLearner:
                 x, y = torch.from_numpy(inputs), torch.from_numpy(data.y)
             self._seen[data] = x.to(self.device), y.to(self.device)
         if self._facts is None:
-            self._facts = try_out(self._module, self._loss, *self._seen[data])
+            with one_thread_of_torch(), RANDOM_STATE:
+                self._facts = try_out(self._module, self._loss, *self._seen[data])
         return self._seen[data]
 
     def _shaped(self, x: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -16,6 +17,9 @@ from torch.nn.parameter import is_lazy
 
 from cafe.errors import CafeError, InputError
 from cafe.user_code.user_modules import where_raised
+
+# Held while PyTorch's own random state is set or watched, because all threads share it.
+RANDOM_STATE = threading.RLock()
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
@@ -50,7 +54,7 @@ def make_module(make: Callable[[], nn.Module], seed: int) -> nn.Module:
             f"parameters. Got a {type(make).__name__} itself: pass its class, or lambda: net to "
             "start from its current parameters."
         )
-    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+    with RANDOM_STATE, torch.random.fork_rng(devices=[]), torch.device("cpu"):
         torch.default_generator.manual_seed(seed)
         module = make()
     if isinstance(module, nn.Module) and any(map(is_lazy, module.parameters())):

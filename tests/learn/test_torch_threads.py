@@ -120,10 +120,10 @@ from torch import nn
 from cafe.data.examples import Examples
 from cafe.learn.torch import TorchLearner
 
-data = Examples(np.ones((200, 3, 64, 64)), np.arange(200) % 2)
+data = Examples(np.ones((200, 3, 32, 32)), np.arange(200) % 2)
 
 def train():
-    make = lambda: nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(61504, 2))
+    make = lambda: nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(14400, 2))
     learner = TorchLearner(make, threads=2)
     model = learner.start(np.random.default_rng(0))
     learner.score(model, data)

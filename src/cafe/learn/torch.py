@@ -68,11 +68,12 @@ class TorchLearner:
     examples of a batch raise an error, because runs must be repeatable and the batches of several
     clients run as one. In ``.eval()`` mode such layers do neither and are accepted.
 
-    On a CPU, several threads run the module side by side. Each has its own copy of the module, and
-    PyTorch uses one thread in each. What the copies share, such as global variables that the module
-    or the loss changes, must be safe to use from several threads; ``threads=1`` uses only the
-    calling thread. No global setting stays changed after a call. A learner must not be used by
-    several threads at once.
+    On a CPU, several threads run the module side by side. Each has its own copy of the module, made
+    by ``copy.deepcopy``, and PyTorch uses one thread in each. What the copies share, such as global
+    variables that the module or the loss changes, must be safe to use from several threads;
+    ``threads=1`` uses only the calling thread. No global setting stays changed after a call. A
+    learner must not be used by several threads at once. An exception of the module or the loss
+    becomes an InputError, whose cause it is.
 
     Clients with several local steps are trained ``"side by side"``, one per thread at a time, or
     ``"stacked"``: their models as one, by ``torch.func.vmap``. On a CPU, stacking is faster only

@@ -7,25 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from cafe.data.checksums import content_sum
+from cafe.data.checksums import file_sum, folder_sum
 from cafe.errors import FileError
 from tests.support.image_files import write_images
 
 
 def test_sum_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
-    assert content_sum(tmp_path / "a") == hashlib.sha256(b"abc").hexdigest()
+    assert file_sum(tmp_path / "a") == hashlib.sha256(b"abc").hexdigest()
     with pytest.raises(FileError, match="cannot be read"):
-        content_sum(tmp_path / "b")
+        file_sum(tmp_path / "b")
 
 
 def test_sum_of_a_folder(tmp_path: Path) -> None:
     folder = write_images(tmp_path / "a", cat=2, dog=1)
-    first = content_sum(folder)
-    assert content_sum(write_images(tmp_path / "b", cat=2, dog=1)) == first
+    first = folder_sum(folder)
+    assert folder_sum(write_images(tmp_path / "b", cat=2, dog=1)) == first
     (folder / "cat" / "notes.txt").touch()
-    assert content_sum(folder) == first
+    assert folder_sum(folder) == first
     (folder / "cat" / "1.png").rename(folder / "cat" / "2.png")
-    renamed = content_sum(folder)
+    renamed = folder_sum(folder)
     (folder / "cat" / "2.png").write_bytes(b"")
-    assert len({first, renamed, content_sum(folder)}) == 3
+    assert len({first, renamed, folder_sum(folder)}) == 3

@@ -60,7 +60,7 @@ def test_clients_of_the_data_follow_their_examples() -> None:
     assert np.array_equal(held.train.x, X[held.holders])
 
 
-WRONG = {
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "clients": ({"client_train": np.arange(5)}, "client_train must have a whole number for each"),
     "named clients": ({"client_train": np.full(12, "a")}, "Number the clients"),
     "labels as text": (
@@ -68,11 +68,17 @@ WRONG = {
         "x_train and y_train: y of examples must be numbers",
     ),
     "text as input": ({"x_train": np.full((12, 2), "1")}, "x_train must be an array of numbers"),
-    "NaN": ({"x_train": np.where(X == 6, np.nan, X)}, "x_train must not contain NaN or infinity"),
+    "no examples": ({"x_train": X[:0], "y_train": Y[:0]}, "a row for each example, and at least"),
+    "one number": ({"x_test": np.float32(1.0)}, "x_test and y_test must have a row for each"),
+    "too large": (
+        {"x_train": np.where(X == 6, 1e39, X)},
+        "too large for float32.*Got one in row 3",
+    ),
+    "NaN": ({"x_train": np.where(X == 6, np.nan, X)}, "x_train must not contain NaN, infinity"),
     "the row of NaN": ({"x_train": np.where(X == 6, np.nan, X)}, "row 3"),
     "infinite targets": (
         {"y_train": np.full(12, np.inf), "y_test": np.ones(4)},
-        "y_train must not contain NaN or infinity",
+        "y_train must not contain NaN, infinity",
     ),
     "lengths": ({"y_train": Y[:5]}, r"Got x of shape \(12, 2\) and y of shape \(5,\)"),
     "flat": ({"x_train": X[:, 0]}, "x_train and y_train: Examples need a row of x"),

@@ -53,6 +53,13 @@ def test_grey_images_have_one_channel_unless_some_have_colour(images: Path) -> N
     assert load_images(images).train.x.shape[1:] == (3, 3, 4)
 
 
+def test_images_with_more_than_8_bits(images: Path) -> None:
+    write_images(images, "L", cat=3)
+    Image.fromarray(np.full((3, 4), 4000, dtype=np.uint16)).save(images / "cat" / "9.png")
+    with pytest.raises(FileError, match=r"9.png: images must have 8 bits per colour. Got .* I"):
+        load_images(images)
+
+
 def test_images_of_different_sizes(images: Path) -> None:
     write_images(images, cat=3)
     Image.new("RGB", (5, 5)).save(images / "cat" / "9.png")

@@ -148,6 +148,15 @@ def test_iid_accepts_values_without_classes() -> None:
     assert spread(IID(per_client=7), values, 4).counts.tolist() == [7, 7, 7, 7]
 
 
+@pytest.mark.parametrize("partition", [IID(), Quantity()])
+def test_examples_with_several_labels_each(partition: Partition) -> None:
+    for labels in (np.zeros((25, 3)), np.zeros((25, 3), dtype=np.int64)):
+        shards = spread(partition, labels, 4)
+        assert len(shards) == 4
+        assert not doubles(shards)
+        assert set(shards.rows) <= {*range(25)}
+
+
 @pytest.mark.parametrize(("asked", "offered"), [(15, 10), (7, 10), (101, 100)])
 def test_iid_needs_a_multiple_of_the_classes(asked: int, offered: int) -> None:
     with pytest.raises(InputError, match=rf"classes \(10\). Got {asked}: .* Use {offered},"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from cafe.data.examples import Examples
 from cafe.errors import InputError
+from cafe.learn.local_steps import LocalSteps
 
 pytest.importorskip("torch")
 
@@ -49,6 +51,31 @@ class Counting(Around):
         return out
 
 
+class Locked(Mlp):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+
+
+class Keeping(nn.Module):
+    """Keeps a result of its convolution, which cannot be copied."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution, self.end = nn.Conv2d(1, 2, 2), nn.Linear(12, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.kept = self.convolution(x)
+        out: Tensor = self.end(self.kept.flatten(1))
+        return out
+
+
+class InPlace(Around):
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.inner(x.mul_(2.0))
+        return out
+
+
 class Mixing(Around):
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.inner(x - x.mean(0))
@@ -67,6 +94,8 @@ class Mixing(Around):
         (Mlp(), "Got a Mlp itself: pass its class, or lambda: net"),
         (lambda: nn.ReLU(), r"at least one parameter to train. Got ReLU\(\)"),
         (lambda: torch.ones(3), "must return a torch.nn.Module"),
+        (lambda: nn.Sequential(nn.LazyLinear(5)), "must know the sizes of all its layers"),
+        (Locked, "must be one that copy.deepcopy can copy.*cannot pickle '_thread.lock' object"),
     ],
 )
 def test_modules_refused_at_construction(make: Any, why: str) -> None:
@@ -132,12 +161,72 @@ def test_default_loss_is_cross_entropy() -> None:
     assert default.score(model, data) == given.score(model, data)
 
 
+def fails_later(error: Exception) -> Loss:
+    """A loss that accepts the batches on which a learner tries it."""
+
+    def loss(output: Tensor, y: Tensor) -> Tensor:
+        if len(output) > 3:
+            raise error
+        return F.cross_entropy(output, y, reduction="none")
+
+    return loss
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_failure_in_a_run_is_explained(threads: int) -> None:
+    learner = TorchLearner(Mlp, fails_later(ValueError("bad\nluck")), threads=threads)
+    model, data = learner.start(np.random.default_rng(0)), examples_of(300)
+    where = r"They failed: ValueError: bad \(test_torch_modules.py, line \d+\)\. Correct"
+    before = torch.get_num_threads()
+    for call in (
+        lambda: learner.score(model, data),
+        lambda: learner.gradient(model, data, np.arange(300), np.ones(300, np.float32)),
+        lambda: learner.updates(model, data, LocalSteps(*full_steps())),
+    ):
+        with pytest.raises(InputError, match=where):
+            call()
+        assert torch.get_num_threads() == before
+
+
+def test_too_little_memory_in_a_run() -> None:
+    full = RuntimeError("[enforce fail] . DefaultCPUAllocator: can't allocate memory")
+    learner = TorchLearner(Mlp, fails_later(full))
+    with pytest.raises(MemoryError, match=r"PyTorch: .*can't allocate memory"):
+        learner.score(learner.start(np.random.default_rng(0)), examples_of(20))
+
+
+@pytest.mark.parametrize("clients", ["side by side", "stacked"])
+def test_a_module_may_keep_its_results(clients: str) -> None:
+    learner = TorchLearner(Keeping, shape=(1, 3, 4), clients=clients)
+    model, data = learner.start(np.random.default_rng(0)), examples_of(20)
+    for threads in (1, 2):  # the second call copies the module again
+        learner.threads = threads
+        assert torch.isfinite(learner.updates(model, data, LocalSteps(*full_steps()))).all()
+
+
+def test_a_module_that_works_in_place_leaves_the_examples() -> None:
+    learner, data = TorchLearner(InPlace), examples_of(20)
+    before, model = data.x.copy(), learner.start(np.random.default_rng(0))
+    assert learner.score(model, data) == learner.score(model, data)
+    assert np.array_equal(data.x, before)
+
+
+def full_steps() -> tuple[Any, Any, Any]:
+    """Rows, weights and rates of four clients with two steps of five examples."""
+    rows = np.arange(40).reshape(4, 2, 5) % 20
+    return rows, np.full((4, 2, 5), 0.2), np.full((4, 2), 0.1)
+
+
 @pytest.mark.parametrize(
     ("make", "data", "why"),
     [
         (Mlp, Examples(np.ones((4, 12)), np.ones(4)), "needs one class .* per example"),
         (Regression, examples_of(), "a value for each of the 5 classes. Got an output of shape"),
-        (Mlp, Examples(np.ones((4, 7)), np.arange(4)), "accept inputs of shape .3, 7. .*mat1"),
+        (
+            Mlp,
+            Examples(np.ones((4, 7)), np.arange(4)),
+            "accept float32 inputs of shape .3, 7. .*mat1",
+        ),
     ],
 )
 def test_examples_that_do_not_suit_the_module(

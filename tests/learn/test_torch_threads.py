@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 
 import torch
+from torch import nn
 
+from cafe.learn.torch import TorchLearner
 from cafe.learn.torch_threads import one_thread_of_torch, run_in_threads
 
 
@@ -83,3 +88,63 @@ def test_no_items() -> None:
     run_in_threads(
         lambda own, item: item, [], [0, 1], lambda item, result: pytest.fail("nothing to take")
     )
+
+
+def test_threads_that_make_modules_do_not_share_random_numbers() -> None:
+    inside, seeded, drawn = threading.Event(), threading.Event(), threading.Event()
+
+    def slow() -> nn.Module:
+        inside.set()
+        seeded.wait(0.2)  # without a lock, the other thread sets its seed meanwhile
+        made = nn.Linear(3, 2)
+        drawn.set()
+        return made
+
+    def other() -> nn.Module:
+        seeded.set()
+        drawn.wait()
+        return nn.Linear(3, 2)
+
+    expected = TorchLearner(slow).start(np.random.default_rng(0))
+    first, second, found = TorchLearner(slow), TorchLearner(other), list[torch.Tensor]()
+    for event in (inside, seeded, drawn):
+        event.clear()
+    one = threading.Thread(target=lambda: found.append(first.start(np.random.default_rng(0))))
+    one.start()
+    inside.wait()
+    second.start(np.random.default_rng(1))
+    one.join()
+    assert torch.equal(found[0], expected)
+
+
+AFTER_A_FORK = """
+import multiprocessing, sys
+import numpy as np
+from torch import nn
+from cafe.data.examples import Examples
+from cafe.learn.torch import TorchLearner
+
+data = Examples(np.ones((200, 3, 32, 32)), np.arange(200) % 2)
+
+def train():
+    make = lambda: nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(14400, 2))
+    learner = TorchLearner(make, threads=2)
+    model = learner.start(np.random.default_rng(0))
+    learner.score(model, data)
+    learner.gradient(model, data, np.arange(200), np.ones(200, np.float32))
+
+train()
+child = multiprocessing.get_context("fork").Process(target=train)
+child.start()
+child.join(60)
+child.kill()
+child.join()
+sys.exit(child.exitcode)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs fork")
+def test_a_forked_process_can_train_too() -> None:
+    # PyTorch's own threads do not survive a fork: the learner must not have started them.
+    subprocess.run([sys.executable, "-W", "ignore", "-c", AFTER_A_FORK], check=True, timeout=120)

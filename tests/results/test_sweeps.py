@@ -43,6 +43,15 @@ def test_parallel_runs_equal_sequential_runs(lab: Lab, tmp_path: Path, jobs: int
         assert lab.contents(alone) == lab.contents(run.folder)
 
 
+def test_a_new_run_says_nothing_of_resuming(lab: Lab, tmp_path: Path) -> None:
+    scenario = lab.scenario(("quorum = 9", "quorum = 1")).with_run(rounds=5)
+    runs, said = plan_runs(scenario, ["mcu"], tmp_path / "out"), list[str]()
+    sweep(scenario, runs, backend=LocalProcesses(1), say=said.append)
+    assert not said
+    sweep(scenario, runs, backend=LocalProcesses(1), say=said.append, resume=True)
+    assert [sentence.rpartition(" is ")[2] for sentence in said] == ["already finished."] * 2
+
+
 @pytest.mark.slow
 def test_a_run_that_fails_does_not_stop_the_others(lab: Lab, tmp_path: Path) -> None:
     scenario = lab.scenario(

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cafe.errors import FileError
 from cafe.scenario import load_scenario
 from tests.support.image_files import write_images
 from tests.support.scenarios import LEARNER, LEDGER, TASK, loaded, refused
@@ -30,6 +31,24 @@ def test_a_folder_of_images(tmp_path: Path) -> None:
     task = loaded(tmp_path, LEDGER + IMAGES + LEARNER).task(0)
     assert task is not None
     assert (task.data.x.shape[1:], task.data.classes) == ((3, 3, 4), 2)
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        (OWN, "task.file: {}: the file cannot be read: there is no such file or folder"),
+        (OWN.replace("data.npz", "."), "task.file: {}: the file cannot be read: it is a folder"),
+        (IMAGES, "task.folder: {}: a folder with images was expected"),
+    ],
+)
+def test_data_that_are_missing_when_settings_are_described(
+    task: str, said: str, tmp_path: Path
+) -> None:
+    scenario = loaded(tmp_path, LEDGER + task + LEARNER)
+    with pytest.raises(FileError) as raised:
+        scenario.settings("mcu")
+    assert said.partition("{}")[0] in f"{raised.value}"
+    assert said.partition("{}")[2] in f"{raised.value}"
 
 
 def test_the_paper_split_of_own_data(tmp_path: Path) -> None:

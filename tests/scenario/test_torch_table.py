@@ -64,6 +64,20 @@ def test_a_function_and_a_loss(tmp_path: Path) -> None:
     assert parameters(made(tmp_path, named, MODULE + more)) == 13 + 2 * 4
 
 
+def test_objects_that_can_be_called(tmp_path: Path) -> None:
+    more = (
+        "\nfrom functools import partial\nsmall = partial(Net, 1)\n"
+        "\nloss = nn.CrossEntropyLoss(reduction='none')\n"
+    )
+    named = LEARNER.replace("nets:Net", "nets:small") + 'loss = "nets:loss"\n'
+    scenario = made(tmp_path, named, MODULE + more)
+    assert parameters(scenario) == 13 + 2 * 4
+    before = scenario.settings("mcu")["learner"]["sha256"]
+    sys.modules.pop("nets", None)
+    changed = made(tmp_path, named, MODULE + more.replace("Net, 1", "Net, 2"))
+    assert changed.settings("mcu")["learner"]["sha256"]["module"] != before["module"]
+
+
 def code(folder: Path, learner: str = LEARNER, module: str = MODULE) -> str:
     """The hash of the module's code, read as in a new process."""
     sys.modules.pop("nets", None)
@@ -108,6 +122,9 @@ WRONG = {
     LEARNER.replace("nets:Net", "nets:small"): "a value for each of the 4 classes",
     LEARNER.replace("nets:Net", "nets:other"): "They failed: RuntimeError: mat1 and mat2 shapes",
     LEARNER.replace("nets:Net", "nets:drops"): "(Dropout) draws random numbers",
+    LEARNER.replace("nets:Net", "nets:made"): "nets:made must be a class of modules, or a function",
+    LEARNER.replace("nets:Net", "nets:leaves"): "nets:leaves has failed: SystemExit: bye (nets.py,",
+    LEARNER.replace("nets:Net", "nets:deep"): "(nets.py, line",
 }
 MORE = """
 number = 3
@@ -129,6 +146,14 @@ def small():
 
 def other():
     return nn.Sequential(nn.Flatten(), nn.Linear(5, 4))
+
+made = nn.Linear(12, 4)
+
+def leaves():
+    raise SystemExit("bye")
+
+def deep():
+    return nn.Linear("a", "b")
 
 def drops():
     return nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(12, 4))

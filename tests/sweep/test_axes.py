@@ -45,6 +45,8 @@ def test_values_may_be_tables_and_lists() -> None:
         ("task.rate = {low = 0, high = 1, log = true}", "0 has no logarithm"),
         ("task.rate = {low = 0.5, high = 1, integer = true}", "must be whole numbers"),
         ("'a.b' = [1]\na.b = [2]", "a.b is given twice"),
+        ("policy.deadline = [0.5, nan]", r"must have finite numbers.* Got \[0.5, NaN\]"),
+        ("policy.deadline = [1979-05-27]", "must have finite numbers"),
     ],
 )
 def test_mistakes_are_explained(text: str, message: str) -> None:

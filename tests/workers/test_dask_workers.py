@@ -123,7 +123,7 @@ def test_no_scheduler_and_no_workers(
 ) -> None:
     monkeypatch.setattr("cafe.workers.dask_workers.SECONDS", 2)
     sweep = load_sweep(write_sweep(tmp_path, "kills_once"))
-    for wrong in ("tcp://127.0.0.1:1", "nonsense://x"):
+    for wrong in ("tcp://127.0.0.1:1", "nonsense://x:1", "banana", "http://127.0.0.1:1"):
         with pytest.raises(
             InputError, match=f"There is no Dask scheduler at {wrong}: .* Start one"
         ):

@@ -88,7 +88,7 @@ def classes_of(labels: ArrayLike) -> Rows:
 def _advice(y: NDArray[Any]) -> str:
     if y.dtype.kind in "US":
         return "Number the classes: names, y = numpy.unique(labels, return_inverse=True)."
-    return "If y is a value and not a class, use IID or Quantity."
+    return "If y is not one class per example, use IID or Quantity."
 
 
 def _draw_rows(rows: Rows, sizes: Counts, rng: np.random.Generator) -> Rows:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
 from cafe.data.image_folder import image_files
@@ -11,20 +10,19 @@ from cafe.errors import FileError
 from cafe.files import explain_os_error
 
 
-def content_sum(path: Path) -> str:
-    """The SHA-256 of a file, or of the names and contents of all images in a folder."""
-    if not os.path.isdir(path):
-        return _file_sum(path)
+def folder_sum(path: Path) -> str:
+    """The SHA-256 of the names and contents of all images in a folder."""
     whole = hashlib.sha256()
     for part in image_files(path).values():
         for images in part.values():
             for image in images:
                 name = image.relative_to(path).as_posix()
-                whole.update(f"{name}\0{_file_sum(image)}\n".encode())
+                whole.update(f"{name}\0{file_sum(image)}\n".encode())
     return whole.hexdigest()
 
 
-def _file_sum(path: Path) -> str:
+def file_sum(path: Path) -> str:
+    """The SHA-256 of the content of a file."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

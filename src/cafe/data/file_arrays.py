@@ -14,6 +14,7 @@ from cafe.data.examples import Examples
 from cafe.errors import FileError, InputError
 
 HOLDERS = "client_train"
+_LARGEST = np.finfo(np.float32).max
 FEWEST = 6  # examples: a sixth of them is the test set if the file has none
 
 
@@ -67,6 +68,12 @@ def _examples(path: Path, part: str, arrays: Mapping[str, NDArray[Any]]) -> Exam
             f"x_{part} must be an array of numbers. Got the type {x.dtype}. Save it as float32, or "
             "as uint8 for images.",
         )
+    if not (x.ndim and y.ndim and x.size and y.size):
+        raise FileError(
+            path,
+            f"x_{part} and y_{part} must have a row for each example, and at least one. Got arrays "
+            f"of shape {x.shape} and {y.shape}. Add the examples.",
+        )
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]  # labels in a column, as Keras gives those of CIFAR-10
     for name, values in ((f"x_{part}", x), (f"y_{part}", y)):
@@ -93,13 +100,15 @@ def _holders(path: Path, given: NDArray[Any], rows: int) -> NDArray[np.int64]:
 def _check_finite(path: Path, name: str, values: NDArray[Any]) -> None:
     if values.dtype.kind != "f":
         return
-    finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+    within = (values >= -_LARGEST) & (values <= _LARGEST)  # NaN is not
+    finite = within.reshape(len(values), -1).all(axis=1)
     if not finite.all():
         row = int(np.argmin(finite))
         raise FileError(
             path,
-            f"{name} must not contain NaN or infinity: the model would become NaN too. Got one in "
-            f"row {row}, counted from 0. Remove or replace such rows.",
+            f"{name} must not contain NaN, infinity, or numbers that are too large for float32: "
+            f"the model would become NaN too. Got one in row {row}, counted from 0. Remove or "
+            "replace such rows.",
         )
 
 

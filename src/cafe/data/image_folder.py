@@ -15,6 +15,7 @@ from cafe.errors import FileError, InputError, check_path
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 _GREY = ("1", "L")  # Pillow's names for images without colour
+_DEEP = ("I", "F")  # and how those of images with more than 8 bits begin
 
 Files = dict[str, list[Path]]  # the images of each class
 
@@ -123,6 +124,12 @@ def _common_form(paths: list[Path]) -> tuple[tuple[int, int], bool]:
     size, grey = None, True
     for path in paths:
         with _opened(path) as image:
+            if image.mode.startswith(_DEEP):
+                raise FileError(
+                    path,
+                    f"images must have 8 bits per colour. Got Pillow's mode {image.mode}, whose "
+                    "values would be cut off. Convert the images, or save their numbers as .npz.",
+                )
             grey = grey and image.mode in _GREY
             if size is None:
                 size = image.size

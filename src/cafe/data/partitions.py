@@ -16,7 +16,7 @@ from dataclasses import dataclass, is_dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from cafe.data.allocation import allocate
 from cafe.data.class_draws import (
@@ -46,7 +46,8 @@ class Partition(Protocol):
 class IID:
     """Every client holds the same number of examples of each class (Sec. 8.1).
 
-    If the labels are values rather than classes, every client holds the same number of examples.
+    If the labels are values rather than classes, or several for each example, every client holds
+    the same number of examples.
 
     Attributes:
         per_client: the number of examples of a client, a multiple of the number of classes.
@@ -65,10 +66,9 @@ class IID:
         _check_whole(self, "per_client")
 
     def __call__(self, labels: ArrayLike, clients: int, rng: np.random.Generator) -> Shards:
-        valued = np.asarray(labels).dtype.kind == "f"
-        y, sizes = prepare_labels(
-            np.zeros(np.shape(labels), dtype=int) if valued else labels, clients, rng
-        )
+        given = np.asarray(labels)
+        valued = given.dtype.kind == "f" or given.ndim > 1
+        y, sizes = prepare_labels(_one_class(given) if valued else labels, clients, rng)
         held = np.ones((clients, len(sizes)), dtype=bool)
         classes = len(sizes)
         if self.per_client is None:
@@ -316,7 +316,7 @@ class Quantity:
         _check_whole(self, "least")
 
     def __call__(self, labels: ArrayLike, clients: int, rng: np.random.Generator) -> Shards:
-        y, _ = prepare_labels(np.zeros(np.shape(labels), dtype=int), clients, rng)
+        y, _ = prepare_labels(_one_class(labels), clients, rng)
         _check_enough(self, len(y), clients, self.least)
         shares = rng.dirichlet(np.full(clients, self.alpha))
         counts = self.least + rng.multinomial(len(y) - self.least * clients, shares)
@@ -328,6 +328,11 @@ PARTITIONS: dict[str, type[Any]] = {
     for name, found in list(globals().items())
     if isinstance(found, type) and is_dataclass(found) and found.__module__ == __name__
 }
+
+
+def _one_class(labels: ArrayLike) -> NDArray[np.int64]:
+    """The same class for all examples, which may have several labels each."""
+    return np.zeros(np.shape(labels)[:1], dtype=np.int64)
 
 
 def _check_whole(partition: Partition, name: str, least: int = 1) -> None:

@@ -39,14 +39,17 @@ from cafe.learn.torch_clients import CLIENTS, MemoryLimit, TorchClients
 from cafe.learn.torch_copies import ModuleCopy
 from cafe.learn.torch_module_facts import ModuleFacts, try_out
 from cafe.learn.torch_modules import (
+    RANDOM_STATE,
+    copy_module,
     cross_entropy,
+    explain_later_failure,
     find_device,
     make_module,
     trained_parameters,
     with_own_threads,
 )
 from cafe.learn.torch_stacking import Stack
-from cafe.learn.torch_threads import run_in_threads
+from cafe.learn.torch_threads import one_thread_of_torch, run_in_threads
 
 FLOATS_AT_ONCE = 2**26  # 256 MB: roughly what a forward pass may keep for the backward pass
 # A piece of a pass on a CPU has so many rows that calls cost little, and stays in the cache.
@@ -65,11 +68,12 @@ class TorchLearner:
     examples of a batch raise an error, because runs must be repeatable and the batches of several
     clients run as one. In ``.eval()`` mode such layers do neither and are accepted.
 
-    On a CPU, several threads run the module side by side. Each has its own copy of the module, and
-    PyTorch uses one thread in each. What the copies share, such as global variables that the module
-    or the loss changes, must be safe to use from several threads; ``threads=1`` uses only the
-    calling thread. No global setting stays changed after a call. A learner must not be used by
-    several threads at once.
+    On a CPU, several threads run the module side by side. Each has its own copy of the module, made
+    by ``copy.deepcopy``, and PyTorch uses one thread in each. What the copies share, such as global
+    variables that the module or the loss changes, must be safe to use from several threads;
+    ``threads=1`` uses only the calling thread. No global setting stays changed after a call. A
+    learner must not be used by several threads at once. An exception of the module or the loss
+    becomes an InputError, whose cause it is.
 
     Clients with several local steps are trained ``"side by side"``, one per thread at a time, or
     ``"stacked"``: their models as one, by ``torch.func.vmap``. On a CPU, stacking is faster only
@@ -132,7 +136,7 @@ class TorchLearner:
         self.chosen: str | None = None if clients == "measured" else self.clients
         self._make = make
         # Parameters that are not trained must be the same in every run: hence the fixed seed.
-        self._module = copy.deepcopy(make_module(make, seed=0)).to(self.device, torch.float32)
+        self._module = copy_module(make_module(make, seed=0), self.device)
         # The loss may have tensors too, such as the weights of classes.
         if isinstance(loss, nn.Module):
             loss = copy.deepcopy(loss).to(self.device)
@@ -210,7 +214,7 @@ class TorchLearner:
 
         @torch.no_grad()
         def work(own: ModuleCopy, piece: slice) -> tuple[float, int | None]:
-            output = own.output(x[piece])
+            output = own.output(x[piece].clone())  # a module may work in place
             loss = float(own.losses(output, y[piece]).sum(dtype=torch.float64))
             if not one_class or output.ndim != 2 or output.shape[1] < 2:
                 return loss, None
@@ -261,7 +265,7 @@ class TorchLearner:
         take: Callable[[slice, Any], object],
     ) -> None:
         """Work on the pieces with copies of the module at a model, and take results in order."""
-        with self._borrowed() as copies:
+        with explain_later_failure(), self._borrowed() as copies, one_thread_of_torch():
             for own in copies[: max(len(pieces), 1)]:
                 own.set_model(model)
             run_in_threads(work, pieces, copies, take)
@@ -278,7 +282,7 @@ class TorchLearner:
         check_parameters(local, len(model))
         x, y = self._on_device(data)
         memory = MemoryLimit(FLOATS_AT_ONCE, self._known.row_floats)
-        with self._borrowed() as copies:
+        with explain_later_failure(), self._borrowed() as copies:
             clients = TorchClients(model, x, y, local, copies, self._stack, memory)
             if self.chosen is None:
                 self.chosen = clients.measure()
@@ -330,7 +334,8 @@ class TorchLearner:
                 x, y = torch.from_numpy(inputs), torch.from_numpy(data.y)
             self._seen[data] = x.to(self.device), y.to(self.device)
         if self._facts is None:
-            self._facts = try_out(self._module, self._loss, *self._seen[data])
+            with one_thread_of_torch(), RANDOM_STATE:
+                self._facts = try_out(self._module, self._loss, *self._seen[data])
         return self._seen[data]
 
     def _shaped(self, x: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from cafe.errors import InputError
 from cafe.learn.torch_copies import LossFunction, ModuleCopy
-from cafe.learn.torch_modules import check_classes, cross_entropy, explain_failure
+from cafe.learn.torch_modules import check_classes, cross_entropy, explain_first_failure
 
 
 class ModuleFacts(NamedTuple):
@@ -46,18 +46,19 @@ def try_out(module: nn.Module, loss: LossFunction, x: Tensor, y: Tensor) -> Modu
             "The loss of an example must not depend on the others in its batch: the batches of "
             "several clients run as one. Normalise with GroupNorm or LayerNorm."
         )
-    channels_last = x.device.type == "cpu" and _takes_channels_last(plain, x, y)
+    channels_last = x.device.type == "cpu" and _takes_channels_last(module, loss, x, y)
     return ModuleFacts(max(kept - kept_by_two, x[0].numel()), channels_last)
 
 
-def _takes_channels_last(plain: ModuleCopy, x: Tensor, y: Tensor) -> bool:
+def _takes_channels_last(module: nn.Module, loss: LossFunction, x: Tensor, y: Tensor) -> bool:
     """Whether the module has convolutions, and gives the same gradients with channels last.
 
     A module that calls ``view`` on the output of a convolution does not accept this layout.
     """
-    if not any(isinstance(layer, nn.Conv2d) for layer in plain.module.modules()):
+    if not any(isinstance(layer, nn.Conv2d) for layer in module.modules()):
         return False
-    other = ModuleCopy(plain.module, plain.loss, 0.0, channels_last=True)
+    # Copies of a module that has not run: one that has may keep tensors that cannot be copied.
+    plain, other = (ModuleCopy(module, loss, 0.0, channels_last=last) for last in (False, True))
     rows = torch.arange(3) % len(x)
     weight = torch.ones(3)
     expected = plain.gradient(x[rows], y[rows], weight)
@@ -79,7 +80,7 @@ def _pass(tried: ModuleCopy, x: Tensor, y: Tensor, number: int) -> tuple[Tensor,
 
     rows = torch.arange(number, device=x.device) % len(x)
     with (
-        explain_failure(x, y),
+        explain_first_failure(x, y),
         torch.enable_grad(),
         torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t),
     ):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -11,8 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.parameter import is_lazy
 
 from cafe.errors import CafeError, InputError
+from cafe.user_code.user_modules import where_raised
+
+# Held while PyTorch's own random state is set or watched, because all threads share it.
+RANDOM_STATE = threading.RLock()
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
@@ -47,9 +54,15 @@ def make_module(make: Callable[[], nn.Module], seed: int) -> nn.Module:
             f"parameters. Got a {type(make).__name__} itself: pass its class, or lambda: net to "
             "start from its current parameters."
         )
-    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+    with RANDOM_STATE, torch.random.fork_rng(devices=[]), torch.device("cpu"):
         torch.default_generator.manual_seed(seed)
         module = make()
+    if isinstance(module, nn.Module) and any(map(is_lazy, module.parameters())):
+        raise InputError(
+            "The module must know the sizes of all its layers when it is made, because its "
+            "parameters are drawn then. Got layers that learn their size later, such as "
+            "LazyLinear: use Linear and its like."
+        )
     if not isinstance(module, nn.Module) or not trained_parameters(module):
         raise InputError(
             "The function must return a torch.nn.Module with at least one parameter to train. "
@@ -58,6 +71,20 @@ def make_module(make: Callable[[], nn.Module], seed: int) -> nn.Module:
     for name, layer in module.named_modules():
         _check_layer(name, layer)
     return module
+
+
+def copy_module(module: nn.Module, device: torch.device) -> nn.Module:
+    """A copy of a module on a device, with floats of 32 bits."""
+    try:
+        copied = copy.deepcopy(module)
+    except Exception as error:
+        raise InputError(
+            "The module must be one that copy.deepcopy can copy, because each thread trains its "
+            f"own copy. It failed: {type(error).__name__}: {first_line(f'{error}')}. Keep locks, "
+            "files and results of calculations out of the module, and use "
+            "torch.nn.utils.parametrizations for weight_norm."
+        ) from error
+    return copied.to(device, torch.float32)
 
 
 def trained_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
@@ -107,19 +134,40 @@ def check_classes(output: Tensor, classes: Tensor) -> None:
 
 
 @contextmanager
-def explain_failure(x: Tensor, y: Tensor) -> Iterator[None]:
-    """Turn an exception of the user's module or loss into an InputError."""
+def explain_first_failure(x: Tensor, y: Tensor) -> Iterator[None]:
+    """Turn an exception of the user's module or loss on a few examples into an InputError."""
+    with explain_failure(
+        f"The module and its loss must accept float32 inputs of shape "
+        f"{(len(x[:3]), *x.shape[1:])} and targets of shape {(len(x[:3]), *y.shape[1:])}, which "
+        "are a few of the examples.",
+        "Correct the module, or give the shape of an input, such as shape=(1, 28, 28).",
+    ):
+        yield
+
+
+@contextmanager
+def explain_later_failure() -> Iterator[None]:
+    """Turn an exception of the user's module or loss in a run into an InputError."""
+    with explain_failure(
+        "The module and its loss must accept all examples, and batches of any size.",
+        "Correct the module or the loss.",
+    ):
+        yield
+
+
+@contextmanager
+def explain_failure(wanted: str, advice: str) -> Iterator[None]:
+    """Turn an exception of the user's module or loss into an InputError or a MemoryError."""
     try:
         yield
-    except (CafeError, MemoryError, torch.cuda.OutOfMemoryError):
+    except (CafeError, MemoryError):
         raise
     except Exception as error:
         why = first_line(f"{error}")
+        if isinstance(error, torch.cuda.OutOfMemoryError) or "DefaultCPUAllocator" in why:
+            raise MemoryError(f"PyTorch: {why}") from error
         raise InputError(
-            f"The module and its loss must accept inputs of shape {(len(x[:3]), *x.shape[1:])} and "
-            f"targets of shape {(len(x[:3]), *y.shape[1:])}, which are a few of the examples. They "
-            f"failed: {type(error).__name__}: {why}. Correct the module, or give the shape of an "
-            "input, such as shape=(1, 28, 28)."
+            f"{wanted} They failed: {type(error).__name__}: {why}{where_raised(error)}. {advice}"
         ) from error
 
 

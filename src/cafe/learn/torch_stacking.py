@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 
 import torch
@@ -17,7 +18,7 @@ class Stack:
     """Takes gradient steps with several models of a module at once.
 
     Args:
-        module: the module; it must not be used by another thread meanwhile.
+        module: the module, which is copied before it runs.
         loss: of the module's output and the targets, one value per example.
         l2: adds ``l2 / 2`` times the squared length of the model to every example's loss.
     """
@@ -39,6 +40,7 @@ class Stack:
     def is_possible(self, models: Tensor, x: Tensor, y: Tensor, weight: Tensor) -> bool:
         """Whether the module can be stacked; tried once, with two models."""
         if self._possible is None:
+            self._module = copy.deepcopy(self._module)  # a module that has run may not be copyable
             try:
                 self._slopes(self._named(models[:2]), x[:2], y[:2], weight[:2])
                 self._possible = True

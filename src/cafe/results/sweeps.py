@@ -16,6 +16,7 @@ from cafe.errors import (
     shorten,
 )
 from cafe.learn.threads import cores
+from cafe.results import provenance
 from cafe.results.execution import check_free, check_run_arguments, execute
 from cafe.results.loading import Result, load
 from cafe.scenario import Scenario, scenario_from_text
@@ -131,8 +132,7 @@ def sweep(
             scenario.run.get("rounds"),
             (*scenario.names_by_label.items(),),
         ),
-        # A run whose worker was killed continues; that the folders are free was checked above.
-        resume=not overwrite,
+        resume=resume,
         overwrite=overwrite,
         threads=backend.threads(),
         say=say,
@@ -197,10 +197,22 @@ def _scenario(text: _ScenarioText) -> Scenario:
     return replace(scenario, names_by_label=dict(text.named))
 
 
-def _one(text: _ScenarioText, run: PlannedRun, **options: Any) -> str | None:
+def _one(
+    text: _ScenarioText, run: PlannedRun, *, resume: bool, overwrite: bool, **options: Any
+) -> str | None:
     """Execute a run, and return its error as text, if any: not all errors can be pickled."""
+    # A folder that was free before is of a run whose worker was killed: the run continues.
+    resume = resume or (not overwrite and provenance.exists(run.folder))
     try:
-        execute(_scenario(text), run.label, run.seed, run.folder, **options)
+        execute(
+            _scenario(text),
+            run.label,
+            run.seed,
+            run.folder,
+            resume=resume,
+            overwrite=overwrite,
+            **options,
+        )
     except CafeError as error:
         return f"{error}"
     except MemoryError as error:

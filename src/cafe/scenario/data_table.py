@@ -47,11 +47,14 @@ class DataTable:
                 return data.load(self.name, fetching=fetching)
             return data.load_npz(self.path) if self.key == "file" else data.load_images(self.path)
 
-    def sums(self) -> dict[str, str]:
+    def sums(self, location: TableLocation) -> dict[str, str]:
         """The SHA-256 of the user's own data; empty for a dataset by name."""
-        from cafe.data.checksums import content_sum
+        from cafe.data.checksums import file_sum, folder_sum
 
-        return {} if self.path is None else {self.key: content_sum(self.path)}
+        if self.path is None:
+            return {}
+        with location.inside(self.key).add_to_errors():
+            return {self.key: (folder_sum if self.key == "folder" else file_sum)(self.path)}
 
 
 def data_from_table(given: Table, location: TableLocation) -> DataTable:

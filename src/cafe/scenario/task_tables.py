@@ -68,7 +68,8 @@ class Learning:
     @cached_property
     def identity(self) -> dict[str, dict[str, dict[str, str]]]:
         """Hashes of what the tables only name: the user's data, and the user's code."""
-        sums = {"task": self.data_table.sums(), "learner": self.learner.code}
+        data = self.data_table.sums(TableLocation(self.source, "task"))
+        sums = {"task": data, "learner": self.learner.code}
         return {table: {"sha256": each} for table, each in sums.items() if each}
 
     def task(self, clients: int, seed: int, threads: int | None = None) -> Task:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -49,8 +50,9 @@ def torch_from_table(
         name = given.pop("module")
         module = find_function(_module_kind(), name, name, folders)
         arguments = given.pop("arguments", {})
+        _check_not_made(name, module)
         _check_arguments(name, module, arguments)
-        code["module"] = _code_sum(module)
+        code["module"] = _code_sum(module, name)
     options: dict[str, Any] = {
         key: given[key] for key in ("l2", "device", "clients") if key in given
     }
@@ -59,7 +61,7 @@ def torch_from_table(
     if "loss" in given:
         with location.inside("loss").add_to_errors():
             options["loss"] = find_function(_loss_kind(), given["loss"], given["loss"], folders)
-            code["loss"] = _code_sum(options["loss"])
+            code["loss"] = _code_sum(options["loss"], given["loss"])
     make = partial(TorchLearner, partial(module, **arguments), **options)
     with location.add_to_errors():  # build it once now, so that mistakes are found at once
         make()
@@ -90,7 +92,7 @@ def _loss_kind() -> FunctionKind:
     )
 
 
-def _code_sum(function: Callable[..., Any]) -> str:
+def _code_sum(function: Callable[..., Any], name: str) -> str:
     """The hash of a user function, of the code that it calls and of the values that it reads.
 
     If one of these values cannot be identified, such as a tensor, the file counts as a whole.
@@ -99,9 +101,23 @@ def _code_sum(function: Callable[..., Any]) -> str:
     try:
         return digest(own)
     except InputError:
-        found = digest(own, lenient=True, what=f"{own.__qualname__}")
-        text = read_bytes(inspect.getfile(own))
+        found = digest(own, lenient=True, what=name)
+        file = getattr(sys.modules[name.partition(":")[0]], "__file__", None)
+        text = b"" if file is None else read_bytes(file)
         return hashlib.sha256(found.encode() + text).hexdigest()
+
+
+def _check_not_made(name: str, module: Callable[..., Any]) -> None:
+    """Raise an error for a module itself, which has parameters already."""
+    from torch import nn
+
+    own = inspect.unwrap(module)
+    if isinstance(own, nn.Module):
+        raise InputError(
+            f"{name} must be a class of modules, or a function that returns one, so that each run "
+            f"can draw new parameters. Got a module, a {type(own).__name__}. Name its class, or a "
+            "function that makes it."
+        )
 
 
 def _check_arguments(name: str, module: Callable[..., Any], arguments: Table) -> None:

@@ -116,6 +116,13 @@ def _list_axis(key: str, values: list[Any], location: TableLocation) -> ListAxis
             f"{location.full_key(key)} must be a list of one or more different values. Got "
             f"[{', '.join(texts)}]: each value is a part of the sweep."
         )
+    try:
+        json.dumps(values, allow_nan=False)
+    except (ValueError, TypeError):  # TypeError: a date or a time, which no scenario has
+        raise location.error(
+            f"{location.full_key(key)} must have finite numbers, texts, true or false, or lists "
+            f"and tables of these. Got [{', '.join(texts)}]: replace the others."
+        ) from None
     return ListAxis(key, tuple(values))
 
 

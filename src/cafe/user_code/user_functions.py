@@ -88,7 +88,7 @@ def _checked(kind: FunctionKind, function: Callable[..., Any], title: str) -> Ca
             made = function(*args, **given)
         except CafeError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise InputError(f"{title} has failed: {describe_error(error)}. Correct it.") from error
         if not kind.check(made):
             raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import sysconfig
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,9 @@ from cafe.errors import InputError
 # Modules that were imported from a folder given to `import_from`. A module of the same name in
 # another folder replaces them.
 _local: set[str] = set()
+
+# Parts of the paths of files that users have not written.
+_NOT_OF_USERS = ("site-packages", Path(__file__).parent.parent, sysconfig.get_path("stdlib"))
 
 
 def import_from(name: str, folders: Sequence[Path]) -> ModuleType:
@@ -58,9 +62,15 @@ def describe_error(error: BaseException) -> str:
     text = f"{error}" or "without a message"
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {text}"  # the text contains the line
+    return f"{type(error).__name__}: {text}{where_raised(error)}"
+
+
+def where_raised(error: BaseException) -> str:
+    """The file and line of user code that raised an error or called what raised it."""
     steps = [s for s in traceback.extract_tb(error.__traceback__) if "<frozen" not in s.filename]
-    line = f" ({Path(steps[-1].filename).name}, line {steps[-1].lineno})" if steps else ""
-    return f"{type(error).__name__}: {text}{line}"
+    own = [s for s in steps if not any(f"{place}" in s.filename for place in _NOT_OF_USERS)]
+    last = (own or steps)[-1:]
+    return "".join(f" ({Path(step.filename).name}, line {step.lineno})" for step in last)
 
 
 def _make_room(places: list[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -33,6 +34,7 @@ class DaskCluster:
     def open(self) -> Iterator[RunCalls]:
         """A context with a function that makes calls, and yields each result when it is known."""
         distributed = _import_distributed()
+        _check_address(self.address)
         with ExitStack() as stack:
             yield _Calls(_connect(distributed, self.address, self.address, stack), self.address).run
 
@@ -143,6 +145,15 @@ class _Calls:
             return [*found.done]
         except TimeoutError:
             return []
+
+
+def _check_address(address: str) -> None:
+    """Raise an error for text that is no address, as Dask would then fail again much later."""
+    if not re.fullmatch(r"((tcp|tls|wss?|ucx)://)?[^/]+:\d+", address):
+        raise InputError(
+            f"There is no Dask scheduler at {address}: an address has a host and a port, such as "
+            "tcp://127.0.0.1:8786. Start one (dask scheduler), or check the address."
+        )
 
 
 def _connect(distributed: Any, to: Any, address: str, stack: ExitStack) -> Any:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import BrokenExecutor
+from pathlib import Path
 
 import pytest
 
@@ -64,11 +65,48 @@ def test_a_worker_that_needs_more_memory_is_kept() -> None:
 
 ORPHAN = """
 import time
-from cafe.workers.worker_processes import _run_in_worker
-_run_in_worker(time.sleep, 1, 0, 600)
+from cafe.workers.worker_processes import _start_worker
+_start_worker(1)
+time.sleep(600)
 """
 
 
 def test_a_worker_whose_parent_ended_before_the_first_call_ends() -> None:
     done = subprocess.run([sys.executable, "-c", ORPHAN], timeout=300, check=False)
     assert done.returncode == 1
+
+
+WITH_AN_IDLE_WORKER = """
+import time
+from cafe.workers.worker_processes import run_in_processes
+if __name__ == "__main__":
+    list(run_in_processes(time.sleep, [600], 2))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_workers_without_a_call_end_with_their_parent() -> None:
+    main = subprocess.Popen([sys.executable, "-c", WITH_AN_IDLE_WORKER], start_new_session=True)
+    try:
+        while len(workers_of(main.pid)) < 2:
+            time.sleep(0.05)
+    finally:
+        main.kill()
+        main.wait()
+    while workers_of(main.pid):
+        time.sleep(0.05)
+
+
+def workers_of(session: int) -> list[Path]:
+    """The worker processes of a session that have started to run."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            state = (process / "stat").read_text().rpartition(")")[2].split()
+            command = (process / "cmdline").read_bytes()
+        except OSError:  # it has just ended
+            continue
+        if int(state[3]) == session and b"popen_loky" in command and state[0] != "Z":
+            found.append(process)
+    return found

@@ -40,19 +40,29 @@ def run_in_processes(
         return
     from joblib import Parallel, delayed
 
-    call = delayed(partial(_run_in_worker, work, os.getpid()))
+    call = delayed(partial(_run_in_worker, work))
     calls = (call(index, job) for index, job in enumerate(jobs))
     # A batch of several calls would return its results only when all of them are done.
-    yield from Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")(calls)
+    parallel = Parallel(
+        n_jobs=workers,
+        backend="loky",
+        batch_size=1,
+        return_as="generator_unordered",
+        initializer=_start_worker,
+        initargs=(os.getpid(),),
+    )
+    yield from parallel(calls)
 
 
-def _run_in_worker(
-    work: Callable[[Job], Done], parent: int, index: int, job: Job
-) -> tuple[int, Done]:
-    """Make one call in a worker process, which ends when its parent ends."""
+def _start_worker(parent: int) -> None:
+    """Prepare a new worker process, which may never get a call."""
     _ignore_interrupts()
     _end_with(parent)
     _allow_memory()
+
+
+def _run_in_worker(work: Callable[[Job], Done], index: int, job: Job) -> tuple[int, Done]:
+    """Make one call in a worker process."""
     return index, work(job)
 
 

@@ -112,7 +112,7 @@ def test_sweeps_are_measured_and_written(tmp_path: Path) -> None:
     report.write("sweeps", measured, [sheet], tmp_path)
     rates = json.loads((tmp_path / "sweeps.json").read_text())["rounds_per_second"]
     assert {name: len(of) for name, of in rates.items()} == dict.fromkeys(
-        [sweeps.PEAK, sweeps.ALONE, sweeps.ONE, sweeps.TWO, sweeps.DASK], 2
+        [sweeps.PEAK, sweeps.ALONE, sweeps.ONE, sweeps.TWO, sweeps.COMPILED, sweeps.DASK], 2
     )
     over_peak, over_one = zip(*(row[2:] for row in sheet.rows), strict=True)
     assert over_peak[0] == over_one[0] == "", "the peak is compared with nothing"

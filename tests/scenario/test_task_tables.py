@@ -142,7 +142,9 @@ LEARNERS = {
     "": "learner.name is missing. Known: logistic, mlp, ridge, softmax, torch.",
     'nme = "mlp"': "the key learner.nme is not known. Did you mean 'name'?",
     'name = "mpl"': "learner.name must be a known name. Got 'mpl'. Did you mean 'mlp'?",
-    'name = "softmax"\nhidden = [3]': "the key learner.hidden is not known. Known: compiled, l2, name.",
+    'name = "softmax"\nhidden = [3]': (
+        "the key learner.hidden is not known. Known: compiled, l2, name."
+    ),
     'name = "mlp"\nthreads = 2': "the key learner.threads is not known",
     'name = "mlp"\ninputs = 2': "the key learner.inputs is not known",
     'name = "mlp"\nhidden = 3': "learner.hidden must be a list of whole numbers. Got 3: write hidd",

@@ -1,7 +1,7 @@
 """The gradient of a perceptron in one compiled call, which does not hold the interpreter lock.
 
 Numba compiles it at the first call, and keeps the result on disk. The matrix products are those of
-SciPy's BLAS. Reading examples stays with NumPy: compiled code takes almost three times as long.
+SciPy's BLAS. Reading examples stays with NumPy: compiled code takes twice as long or more.
 ``cafe.learn.layers`` is the same calculation in NumPy, with which the tests compare this one. Both
 agree up to rounding.
 """

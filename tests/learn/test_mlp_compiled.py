@@ -114,5 +114,5 @@ def test_numba_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_wrong_value() -> None:
-    with pytest.raises(InputError, match=r"compiled must be True or False\. Got 'yes'"):
+    with pytest.raises(InputError, match=r"compiled must be true or false\. Got 'yes'"):
         MLP(5, 2, compiled="yes")  # type: ignore[arg-type]

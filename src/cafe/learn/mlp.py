@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.data.examples import Examples, Rows, check_rows
-from cafe.errors import InputError, check_not_negative, check_type, check_whole
+from cafe.errors import InputError, check_flag, check_not_negative, check_type, check_whole
 from cafe.learn.base import Score
 from cafe.learn.layers import (
     Activations,
@@ -87,11 +87,11 @@ class MLP:
             ) from None
         check_not_negative("l2", self.l2, ": below 0, large weights would lower the loss")
         threads = self.threads if self.threads is None else check_whole("threads", self.threads)
-        check_type("compiled", self.compiled, bool, "True or False")
-        if self.compiled:
+        compiled = check_flag("compiled", self.compiled)
+        if compiled:
             _compiled_gradient()  # raises here if Numba is missing
         made = {"inputs": inputs, "classes": classes, "hidden": hidden, "l2": float(self.l2)}
-        for name, value in {**made, "threads": threads}.items():
+        for name, value in {**made, "threads": threads, "compiled": compiled}.items():
             object.__setattr__(self, name, value)
 
     @property

@@ -107,6 +107,7 @@ ENTRIES = [
             "hidden": kind("[]"),
             "l2": NOT_NEGATIVE,
             "threads": maybe(NOTHING),
+            "compiled": FLAG,
         },
         given(inputs=3, classes=3),
     ),

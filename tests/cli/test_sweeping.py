@@ -13,7 +13,7 @@ import pytest
 from cafe.results import parquet
 from tests.support.command_line import Run
 from tests.support.flower.waiting import wait_until
-from tests.support.processes import accept_interrupts
+from tests.support.processes import accept_interrupts, is_running
 from tests.support.sweep_policies import write_sweep
 
 SWEEP = """
@@ -137,14 +137,6 @@ def test_scenarios_do_not_know_sweeps(run: Run, scenario: Path) -> None:
     assert run("sweep small.toml --jobs 1").code == 0, run.err
 
 
-def alive(process: int) -> bool:
-    """Whether a process runs; a zombie does not."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux whether processes run")
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["--jobs=3", "--dask-local=3"])
@@ -162,7 +154,7 @@ def test_resume_after_the_whole_command_was_killed(tmp_path: Path, where: str) -
         finally:
             sweeping.kill()
     workers = [int(path.name.removeprefix("pid-")) for path in tmp_path.glob("pid-*")]
-    wait_until(lambda: not any(map(alive, workers)))
+    wait_until(lambda: not any(map(is_running, workers)))
     before = {path: path.stat().st_mtime_ns for path in cells.glob("*.json")}
     (tmp_path / "go").touch()
     ended = subprocess.run(

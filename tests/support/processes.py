@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 
 def outputs_by_hash_seed(script: str) -> set[str]:
@@ -29,3 +30,12 @@ def accept_interrupts() -> None:
     that the tests start would inherit this.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process of Linux runs; zombie processes do not count."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"

@@ -14,6 +14,7 @@ import pytest
 
 from cafe.workers.worker_processes import run_in_processes
 from tests.support.flower.waiting import wait_until
+from tests.support.processes import is_running
 
 
 def process_of(given: int) -> tuple[int, int]:
@@ -75,15 +76,6 @@ time.sleep(600)
 def test_a_worker_whose_parent_ended_before_it_was_ready_ends() -> None:
     done = subprocess.run([sys.executable, "-c", ORPHAN], timeout=300, check=False)
     assert done.returncode == 1
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process exists; zombie processes do not count."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 IDLE = """

@@ -20,10 +20,10 @@ from cafe.learn.threads import Floats, find_blas_again, scratch
 
 try:
     import numba
-except ModuleNotFoundError:
+except ImportError as error:  # not installed, or not for this version of NumPy
     raise InputError(
-        "compiled=True needs Numba, which is not installed: pip install 'cafe-fl[fast]'. Without "
-        "it, leave out compiled."
+        f"compiled=True needs Numba, which cannot be imported: {error}. Install it with "
+        "pip install 'cafe-fl[fast]', or leave out compiled."
     ) from None
 
 import scipy.linalg.cython_blas  # noqa: F401 (loads the BLAS that Numba calls)

@@ -9,21 +9,14 @@ import pytest
 
 from cafe.presence import Battery, DayNight, OnOff, Presence, Trace
 from cafe.presence.changes_ahead import ChangesAhead, collect_changes
+from tests.support.presences import CLIENTS, PRESENCES
 
-CLIENTS = 6
-WINDOWS = [[k, 1.3 * k, 1.3 * k + 2.1] for k in range(CLIENTS)] + [[2, 7.7, 9.1], [0, 9.4, 10]]
-EXAMPLES: dict[str, Callable[[], Presence]] = {
-    "day-night": lambda: DayNight(day=7.1, share=0.3, spread=1.0),
-    "day-night, alike": lambda: DayNight(day=0.7, share=0.9, spread=0.0),
-    "on-off": lambda: OnOff(on=2.0, off=3.0),
-    "on-off, unequal": lambda: OnOff(on=np.linspace(1.0, 2.0, CLIENTS), off=0.5),
-    "trace": lambda: Trace(WINDOWS),
-    "trace, repeated": lambda: Trace(WINDOWS, repeat=10.0),
-    "trace, repeated with a pause": lambda: Trace(WINDOWS, repeat=11.7),
+LOOKING_AHEAD = {
+    name: make for name, make in PRESENCES.items() if not name.startswith(("by-hour", "battery"))
 }
 
 
-@pytest.mark.parametrize("make", EXAMPLES.values(), ids=EXAMPLES)
+@pytest.mark.parametrize("make", LOOKING_AHEAD.values(), ids=LOOKING_AHEAD)
 def test_changes_are_those_that_are_told_one_by_one(make: Callable[[], Presence]) -> None:
     for seed in range(3):
         state, often = make().begin(CLIENTS, seed), make().begin(CLIENTS, seed)

@@ -11,31 +11,11 @@ import pytest
 
 import cafe.presence
 from cafe.errors import InputError
-from cafe.presence import Battery, ByHour, DayNight, OnOff, Presence, PresenceState, Trace
+from cafe.presence import DayNight, OnOff, Presence, PresenceState
+from tests.support.presences import CLIENTS, PRESENCES
 
-CLIENTS = 6
 ALL = np.arange(CLIENTS)
-WINDOWS = [[k, 1.3 * k, 1.3 * k + 2.1] for k in range(CLIENTS)] + [
-    [2, 7.7, 9.1],
-    [0, 9.4, 10],
-]
-
-EXAMPLES: dict[str, Callable[[], Presence]] = {
-    "by-hour": lambda: ByHour(share=[0.3, 0.9, 0.0, 0.5], day=7.1),
-    "by-hour, most of the day": lambda: ByHour(share=[1.0, 1.0, 0.6], day=0.7),
-    "day-night": lambda: DayNight(day=7.1, share=0.3, spread=1.0),
-    "day-night, alike": lambda: DayNight(day=0.7, share=0.9, spread=0.0),
-    "on-off": lambda: OnOff(on=2.0, off=3.0),
-    "on-off, unequal": lambda: OnOff(on=np.linspace(1.0, 2.0, CLIENTS), off=0.5),
-    "trace": lambda: Trace(WINDOWS),
-    "trace, repeated": lambda: Trace(WINDOWS, repeat=10.0),
-    "trace, repeated with a pause": lambda: Trace(WINDOWS, repeat=11.7),
-    "battery": lambda: Battery(capacity=3.0, cost=1.0, harvest=0.4, slot=1.7, start=0.0),
-    "battery, unequal": lambda: Battery(
-        capacity=[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], cost=1.0, harvest=0.3, slot=0.9, start=0.5
-    ),
-}
-every_presence = pytest.mark.parametrize("make", EXAMPLES.values(), ids=EXAMPLES)
+every_presence = pytest.mark.parametrize("make", PRESENCES.values(), ids=PRESENCES)
 Make = Callable[[], Presence]
 
 
@@ -50,7 +30,7 @@ def changes(state: PresenceState, horizon: float = 60.0) -> list[float]:
 
 def test_every_kind_has_an_example() -> None:
     kinds = {c for n in cafe.presence.__all__ if inspect.isclass(c := getattr(cafe.presence, n))}
-    assert {type(make()) for make in EXAMPLES.values()} == kinds - {Presence, PresenceState}
+    assert {type(make()) for make in PRESENCES.values()} == kinds - {Presence, PresenceState}
 
 
 @every_presence
@@ -183,7 +163,7 @@ def test_time_must_be_finite(make: Make, now: float) -> None:
 
 @pytest.mark.parametrize("name", ["on-off", "trace", "battery"])
 def test_time_does_not_go_back(name: str) -> None:
-    state = EXAMPLES[name]().begin(CLIENTS, 1)
+    state = PRESENCES[name]().begin(CLIENTS, 1)
     state.away(3.0)
     with pytest.raises(InputError, match=r"must not decrease. Got 2 after 3: begin a new"):
         state.next_change(2.0)

@@ -8,11 +8,11 @@ from cafe.decisions.build import closing, invite_rule, non_defaults
 from cafe.decisions.carry import FailedReports
 from cafe.decisions.weigh import Mean
 from cafe.errors import check_choice, check_flag
-from cafe.keywords import explain_keywords
+from cafe.policies._recipe import recipe
 from cafe.rounds.policy import Policy
 
 
-@explain_keywords
+@recipe("semi-asynchronous", "Liyanaarachchi et al. (2024)")
 def agu(
     *,
     quorum: int,

@@ -10,8 +10,8 @@ import numpy as np
 from cafe.decisions.build import carry_rule, closing, invite_rule, non_defaults
 from cafe.decisions.weigh import ByAge, Weight
 from cafe.errors import InputError, check_flag, did_you_mean, shorten
-from cafe.keywords import explain_keywords
 from cafe.latency.base import Floats
+from cafe.policies._recipe import recipe
 from cafe.rounds.policy import Policy
 
 CAP = 10.0  # the paper's Q(x) = min(x, 10)^2 (Sec. 8.3)
@@ -33,7 +33,7 @@ _WEIGHTS: dict[str, Callable[[Literal["time", "rounds"]], ByAge]] = {
 }
 
 
-@explain_keywords
+@recipe("synchronous", "Liyanaarachchi et al. (2024)")
 def awu(
     *,
     deadline: float,

@@ -8,12 +8,12 @@ from cafe.decisions.build import closing, non_defaults
 from cafe.decisions.carry import DropAll
 from cafe.decisions.invite import Fraction
 from cafe.decisions.weigh import BySize
-from cafe.keywords import explain_keywords
+from cafe.policies._recipe import recipe
 from cafe.rounds.jobs import Work
 from cafe.rounds.policy import Policy
 
 
-@explain_keywords
+@recipe("synchronous", "McMahan et al. (2017)")
 def fedavg(
     *,
     fraction: float = 0.1,

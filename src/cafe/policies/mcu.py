@@ -7,11 +7,11 @@ from typing import Literal
 from cafe.decisions.build import carry_rule, closing, invite_rule, non_defaults
 from cafe.decisions.weigh import Mean
 from cafe.errors import check_flag
-from cafe.keywords import explain_keywords
+from cafe.policies._recipe import recipe
 from cafe.rounds.policy import Policy
 
 
-@explain_keywords
+@recipe("synchronous", "Liyanaarachchi et al. (2024)")
 def mcu(
     *,
     quorum: int,

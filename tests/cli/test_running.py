@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cafe
-from cafe.policies import recipes
+from cafe.policies import KINDS, recipes
 from cafe.results import find, parquet, parquet_possible
 from tests.support.command_line import Run
 
@@ -97,10 +97,25 @@ def test_policies_are_listed_with_all_parameters(run: Run) -> None:
         parameters = listed[name]["parameters"]
         assert [p["name"] for p in parameters] == [*inspect.signature(recipe).parameters]
         assert all(p["meaning"] for p in parameters)
+        assert listed[name]["kind"] in KINDS
     assert listed["agu"]["needs"] == ["local models"]
+    assert listed["fedavg"]["source"] == "McMahan et al. (2017)"
+    assert run.json("policies agu") == [listed["agu"]]
     assert listed["mcu"]["parameters"][0]["needed"]
     out = run("policies").out
-    assert "age-weighted" in out.lower() or "weighed by their client's age" in out
+    assert "Synchronous: every report" in out
+    assert "weighed by their client's age" in out
+    assert "close_when_all" not in out, "parameters are shown only for a policy that is named"
+
+
+def test_policies_that_are_named_are_shown_with_their_parameters(run: Run) -> None:
+    out = " ".join(run("policies agu mcu").out.split())
+    assert "Rounds: semi-asynchronous. Needs: local models." in out
+    assert "Parameters of mcu" in out
+    assert "close_when_all" in out
+    wrong = run("policies agx")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "Did you mean 'agu'?" in wrong.err
 
 
 @pytest.mark.usefixtures("scenario")

@@ -31,7 +31,7 @@ NOT_CALLED = {
         "ClientFits", "CohortTurnout", "Curve", "Dataset", "Duration", "Expectation", "FamilyFit",
         "Fit", "Frontier",
         "History", "Levels", "LocalSteps", "Optimum", "Outcome", "Plan", "PlannedRun", "Registered",
-        "ParsedLog", "Result", "Rival", "Robustness", "RunProgress", "Scenario", "Score",
+        "ParsedLog", "Result", "Rival", "Robustness", "RunProgress", "Scenario", "Scheme", "Score",
         "Interval", "TimeOfDay", "TimeTest", "Turnout", "Variance",
     },
     "what decisions see": {"Closed", "Jobs", "Ledger", "Reports", "Waiting"},

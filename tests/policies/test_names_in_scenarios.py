@@ -205,6 +205,7 @@ def test_policies_lists_what_packages_register(tmp_path: Path) -> None:
     listed = {policy["name"]: policy for policy in json.loads(ran.stdout)}
     assert listed.keys() == {*recipes(), "fancy", "own_rules:mcu", "lost"}
     assert listed["fancy"]["package"] == "fancy-policies"
+    assert listed["fancy"]["kind"] is None
     assert listed["mcu"]["package"] == "cafe-fl"
     assert listed["fancy"]["parameters"][0] == {
         "name": "goal",

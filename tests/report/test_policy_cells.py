@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from cafe.policies import recipes
-from cafe.report import (
-    policy_cells,
-)
+from cafe.policies import KINDS, recipe, recipes, scheme_of
+from cafe.report import policy_cells
 
 
-def test_every_policy_is_listed_with_its_parameters() -> None:
-    head, *each = policy_cells.policies(recipes())
-    assert [row[0] for row in head.rows] == list(recipes())
-    assert all(row[1] and row[2] != "?" for row in head.rows)
-    by_name = {cells.title: {row[0]: row[1:] for row in cells.rows} for cells in each}
+def test_every_policy_is_listed_below_its_kind() -> None:
+    tables = policy_cells.policies(recipes())
+    listed = {row[0]: (cells.title, *row[1:]) for cells in tables for row in cells.rows}
+    assert listed.keys() == recipes().keys()
+    for name, (title, does, source, needs) in listed.items():
+        scheme = scheme_of(recipes()[name])
+        assert scheme is not None
+        assert title.lower().startswith(f"{scheme.kind}: ")
+        assert source.endswith(scheme.source)
+        assert does
+        assert needs != "?", "a policy cannot be made with placeholder arguments"
+    assert listed["fedavg"][3] == "sizes"
+    order = [cells.title.split(":")[0].lower() for cells in tables]
+    assert order == [kind for kind in KINDS if kind in order]
+
+
+def test_every_parameter_has_a_meaning() -> None:
+    by_name = {
+        name: {row[0]: row[1:] for row in policy_cells.parameters(name, made).rows}
+        for name, made in recipes().items()
+    }
     assert by_name["mcu"]["quorum"] == ["required", "reports needed for a round to succeed, M."]
     assert by_name["mcu"]["steps"][0] == "1"
     missing = {
@@ -26,7 +40,41 @@ def test_cells_without_a_docstring_are_empty() -> None:
     def bare(*, rate: float) -> None:
         raise RuntimeError
 
-    assert policy_cells.parse_docstring(bare) == ("", {})
-    head, each = policy_cells.policies({"bare": bare})
-    assert head.rows == [["bare", "", "?"]]
-    assert each.rows == [["rate", "required", ""]]
+    assert policy_cells.parse_docstring(bare) == ("", "", {})
+    (others,) = policy_cells.policies({"bare": bare})
+    assert others.title == policy_cells.OTHERS
+    assert others.rows == [["bare", "", "", "?"]]
+    assert policy_cells.parameters("bare", bare).rows == [["rate", "required", ""]]
+
+
+def test_parts_of_a_docstring() -> None:
+    def waiting(*, quorum: int) -> None:
+        """Wait.
+
+        As published, in
+        two lines.
+
+        Differs: a note.
+
+        Args:
+            quorum: how many
+                reports.
+
+        Example:
+            >>> 1 + 1
+            2
+        """
+
+    found = policy_cells.parse_docstring(waiting)
+    assert found.summary == "Wait."
+    assert found.details == "As published, in two lines.\n\nDiffers: a note."
+    assert found.parameters == {"quorum": "how many reports."}
+
+
+def test_stand_ins_are_marked() -> None:
+    @recipe("asynchronous", "Nobody (1999)", stand_in=True)
+    def unknown() -> None:
+        """Stand in."""
+
+    (table,) = policy_cells.policies({"unknown": unknown})
+    assert table.rows == [["unknown", "Stand in.", "a stand-in for Nobody (1999)", "?"]]

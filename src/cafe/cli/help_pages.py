@@ -52,7 +52,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "report": (
         ("A page about the runs in a folder:", "results --output report.html"),
     ),
-    "policies": (("All policies and their parameters:", ""),),
+    "policies": (
+        ("All policies:", ""),
+        ("What MCU and AGU do, and their parameters:", "mcu agu"),
+    ),
     "demo": (("Write the report to a folder:", "--output demo-report"),),
     "reproduce": (
         ("The names of the experiments:", "--list"),

@@ -14,7 +14,7 @@ from cafe.analysis.run_groups import RunGroup, group_runs
 from cafe.analysis.run_records import RunRecord
 from cafe.analysis.statistics import Estimate
 from cafe.errors import InputError
-from cafe.policies import Registered, resolve
+from cafe.policies import Registered, resolve, scheme_of
 from cafe.report import policy_cells, run_cells
 from cafe.report.cells import Cells
 from cafe.report.run_sentences import explain_errors, name_winners
@@ -41,14 +41,31 @@ def comparison_tables(results: Sequence[RunRecord]) -> RenderableType:
 
 
 def policy_tables(recipes: Recipes, others: Sequence[Registered] = ()) -> RenderableType:
-    """All policies, the parameters of each, and the packages that registered some of them."""
+    """All policies by the kind of their rounds, and the packages that registered some of them."""
     loaded, faults = _load_registered(others)
     cells = policy_cells.policies({**recipes, **loaded})
     if others:
         rows = [[e.name, e.package, faults.get(e.name) or e.target] for e in others]
         columns = ["policy", "package", "function"]
         cells.append(Cells("Registered by installed packages", columns, rows, frozenset({0, 1, 2})))
-    return _tables(cells)
+    return _tables(cells, "cafe policies NAME shows the parameters of a policy")
+
+
+def policy_pages(recipes: Recipes) -> RenderableType:
+    """What each of some policies does and needs, where it was published, and its parameters."""
+    parts: list[RenderableType] = []
+    for name, recipe in recipes.items():
+        summary, details, _ = policy_cells.parse_docstring(recipe)
+        heads = [Text.assemble((name, "bold"), f"  {summary}")]
+        heads += [Text(), Text(details.replace("``", ""))] if details else []
+        scheme, needs = scheme_of(recipe), policy_cells.needs(recipe)
+        if scheme is not None:
+            stand_in = " (a stand-in)" if scheme.stand_in else ""
+            heads += [Text(), Text(f"Source: {scheme.source}{stand_in}. Rounds: {scheme.kind}.")]
+        if needs:
+            heads.append(Text(f"Needs: {', '.join(needs)}."))
+        parts += [*heads, Text(), table(policy_cells.parameters(name, recipe)), Text()]
+    return Group(*parts)
 
 
 def results_to_json(results: Sequence[RunRecord]) -> list[dict[str, Any]]:
@@ -69,20 +86,24 @@ def results_to_json(results: Sequence[RunRecord]) -> list[dict[str, Any]]:
 
 
 def policies_to_json(recipes: Recipes, others: Sequence[Registered] = ()) -> list[dict[str, Any]]:
-    """For each policy: what it does and needs, its parameters, and the package it comes from."""
+    """For each policy: what it does and needs, its source, its parameters, and its package."""
     loaded, faults = _load_registered(others)
-    known, packages = {**recipes, **loaded}, {entry.name: entry.package for entry in others}
-    heads, *_ = policy_cells.policies(known)
-    found = [
-        {
-            "name": name,
-            "package": packages.get(name, OWN_PACKAGE),
-            "does": does,
-            "needs": [] if needs == "-" else needs.split(", "),
-            "parameters": _parameters(known[name]),
-        }
-        for name, does, needs in heads.rows
-    ]
+    packages = {entry.name: entry.package for entry in others}
+    found = []
+    for name, recipe in {**recipes, **loaded}.items():
+        scheme = scheme_of(recipe)
+        found.append(
+            {
+                "name": name,
+                "package": packages.get(name, OWN_PACKAGE),
+                "does": policy_cells.parse_docstring(recipe).summary,
+                "kind": None if scheme is None else scheme.kind,
+                "source": None if scheme is None else scheme.source,
+                "stand_in": scheme is not None and scheme.stand_in,
+                "needs": policy_cells.needs(recipe),
+                "parameters": _parameters(recipe),
+            }
+        )
     return found + [
         {"name": name, "package": packages[name], "error": fault} for name, fault in faults.items()
     ]
@@ -116,7 +137,7 @@ def _estimates_to_json(estimates: Mapping[str, Estimate]) -> dict[str, dict[str,
 
 
 def _parameters(recipe: Callable[..., Any]) -> list[dict[str, Any]]:
-    meanings = policy_cells.parse_docstring(recipe)[1]
+    meanings = policy_cells.parse_docstring(recipe).parameters
     return [
         {
             "name": name,

@@ -165,15 +165,27 @@ def report(
     say_written(output)
 
 
-def policies(as_json: Json = False) -> None:
-    """List the policies, their parameters, and what the server must know for them.
+def policies(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Show these policies with their parameters (default: list all)."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the policies by the kind of their rounds, or show some with their parameters.
 
     Policies that installed packages register are listed too.
     """
     from cafe.cli import result_tables
-    from cafe.policies import recipes, registered
+    from cafe.policies import recipes, registered, resolve
 
-    if as_json:
+    if names:
+        some = {name: resolve(name) for name in names}
+        if as_json:
+            print_json(result_tables.policies_to_json(some))
+        else:
+            print_output(result_tables.policy_pages(some))
+    elif as_json:
         print_json(result_tables.policies_to_json(recipes(), registered()))
     else:
         print_output(result_tables.policy_tables(recipes(), registered()))

@@ -1,5 +1,7 @@
 """Recipes, functions that make policies. Each file has one recipe, and both have the same name.
 
+:func:`scheme_of` tells the kind of a recipe's rounds, and where its scheme was published.
+
 :func:`resolve` finds recipes by name: shipped ones, those of installed packages, and your own.
 :func:`resolve_controller` finds your own controllers.
 """
@@ -14,6 +16,7 @@ from pathlib import Path
 from cafe.controllers import Controller
 from cafe.policies import _lookup
 from cafe.policies._lookup import Registered
+from cafe.policies._recipe import KINDS, Scheme, recipe, scheme_of
 from cafe.policies.agu import agu
 from cafe.policies.awu import awu
 from cafe.policies.fedavg import fedavg
@@ -21,15 +24,19 @@ from cafe.policies.mcu import mcu
 from cafe.rounds.policy import Policy
 
 __all__ = [
+    "KINDS",
     "Registered",
+    "Scheme",
     "agu",
     "awu",
     "fedavg",
     "mcu",
+    "recipe",
     "recipes",
     "registered",
     "resolve",
     "resolve_controller",
+    "scheme_of",
 ]
 
 

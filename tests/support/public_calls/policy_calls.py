@@ -89,6 +89,12 @@ ENTRIES = [
         {"name": NOTHING, "folder": maybe(TEXT)},
         given(name="tests.support.public_calls.policy_calls:make_controller"),
     ),
+    entry(
+        policies.recipe,
+        {"kind": NOTHING, "source": TEXT, "stand_in": FLAG},
+        given(kind="synchronous", source="Me (2026)"),
+    ),
+    entry(policies.scheme_of, {"called": NOTHING}, given(called=policies.mcu)),
     entry(Fixed, {"policy": NOTHING}, given(policy=policy())),
     entry(decisions.Everyone, {"work": NOTHING}, given()),
     entry(decisions.Sample, {"cohort": NOTHING, "work": NOTHING}, given(cohort=2)),

@@ -1,6 +1,6 @@
 """Policies that the contract is tested on.
 
-A new recipe is one file in ``src/cafe/policies`` and one entry in ``RECIPES``, nothing else.
+A new recipe is one file in ``src/cafe/policies`` and one in ``tests/support/recipes``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 import cafe
 from cafe.decisions import DropAll, Everyone, Mean, Refill, Sample, closing
-from cafe.policies import agu, awu, fedavg, mcu
+from cafe.policies import mcu
 from cafe.rounds import (
     COMMIT,
     DROP,
@@ -34,6 +34,7 @@ from cafe.rounds import (
     Waiting,
     Work,
 )
+from tests.support.recipes import modules
 
 CLIENTS = 14
 LOCAL_MODELS = frozenset({"local models"})
@@ -305,34 +306,7 @@ def watching() -> Policy:
     )
 
 
-RECIPES: dict[str, list[Policy]] = {
-    "mcu": [
-        mcu(quorum=1, deadline=0.5),
-        mcu(quorum=6, deadline=0.5),
-        mcu(quorum=3, deadline=0.7, target=5),
-        mcu(quorum=3, deadline=3.0, close_when_all=True, cohort=6),
-        mcu(quorum=2, deadline=0.4, late="keep", steps=3),
-        mcu(quorum=1, deadline=0.03, late="keep"),
-    ],
-    "awu": [
-        awu(deadline=0.5),
-        awu(deadline=0.4, weight="unbiased", late="keep"),
-        awu(deadline=0.4, weight="linear", cohort=9),
-        awu(deadline=0.6, weight="age", unit="rounds", quorum=5),
-        awu(deadline=0.6, weight=np.sqrt, target=8, steps=2),
-    ],
-    "agu": [
-        agu(quorum=6, deadline=0.4),
-        agu(quorum=6, deadline=0.4, pool="union"),
-        agu(quorum=5, deadline=0.4, pool="union", cohort=9, steps=2),
-        agu(quorum=6, deadline=1.0, close_when_all=True, target=9),
-    ],
-    "fedavg": [
-        fedavg(fraction=0.3, deadline=1.0),
-        fedavg(fraction=0.5, epochs=2, deadline=0.8, divisor="all"),
-        fedavg(fraction=0.4, steps=3, deadline=2.0, quorum=3),
-    ],
-}
+RECIPES: dict[str, list[Policy]] = {name: some.VARIANTS for name, some in modules().items()}
 OTHERS = [
     fedbuff(3), refilling(6, 3), fedasync(0.5), memory(0.5), mixing(), tolerant(0.5, 3),
     counting(4), strict(2), greedy(0.4), learning(), unequal(), hurried(steps=3, prox=0.5),

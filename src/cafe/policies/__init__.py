@@ -45,8 +45,8 @@ def recipes() -> dict[str, Callable[..., Policy]]:
 
     Example:
         >>> import cafe
-        >>> list(cafe.policies.recipes())
-        ['agu', 'awu', 'fedavg', 'mcu']
+        >>> "mcu" in cafe.policies.recipes()
+        True
     """
     names = sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
     return {name: getattr(import_module(f"{__name__}.{name}"), name) for name in names}

@@ -13,6 +13,7 @@ from tests.support.public_calls.samples import (
     given,
     policy,
 )
+from tests.support.recipes import modules
 from tests.support.wrong_calls import (
     FLAG,
     NATURAL,
@@ -26,63 +27,7 @@ from tests.support.wrong_calls import (
 )
 
 ENTRIES = [
-    entry(
-        policies.mcu,
-        {
-            "quorum": NOTHING,
-            "deadline": maybe(POSITIVE),  # None waits for all clients
-            "target": maybe(NOTHING),
-            "close_when_all": FLAG,
-            "cohort": maybe(NOTHING),
-            "steps": NOTHING,
-            "late": NOTHING,
-        },
-        given(quorum=1, deadline=1.0),
-        explains=True,
-    ),
-    entry(
-        policies.agu,
-        {
-            "quorum": NOTHING,
-            "deadline": maybe(POSITIVE),  # None waits for all clients
-            "pool": NOTHING,
-            "target": maybe(NOTHING),
-            "close_when_all": FLAG,
-            "cohort": maybe(NOTHING),
-            "steps": NOTHING,
-        },
-        given(quorum=1, deadline=1.0),
-        explains=True,
-    ),
-    entry(
-        policies.awu,
-        {
-            "deadline": maybe(POSITIVE),
-            "weight": NOTHING,
-            "unit": NOTHING,
-            "quorum": NOTHING,
-            "target": maybe(NOTHING),
-            "close_when_all": FLAG,
-            "cohort": maybe(NOTHING),
-            "steps": NOTHING,
-            "late": NOTHING,
-        },
-        given(deadline=1.0),
-        explains=True,
-    ),
-    entry(
-        policies.fedavg,
-        {
-            "fraction": POSITIVE,
-            "epochs": maybe(NOTHING),
-            "steps": maybe(NOTHING),
-            "divisor": NOTHING,
-            "deadline": maybe(POSITIVE),
-            "quorum": NOTHING,
-        },
-        given(),
-        explains=True,
-    ),
+    *(module.CALL for module in modules().values()),
     entry(policies.resolve, {"name": NOTHING, "folder": maybe(TEXT)}, given(name="mcu")),
     entry(
         policies.resolve_controller,

@@ -121,8 +121,8 @@ def page(rows: Sequence[Row], *, quick: bool = False) -> str:
         "# All policies compared\n",
         _introduction(size),
         "## Who wins\n",
-        "The policies that reach the target with the least of each cost with every seed. Policies in "
-        "one cell do not\ndiffer from the first by more than two standard errors of the paired "
+        "The policies that reach the target with the least of each cost with every seed. Policies "
+        "in one cell do not\ndiffer from the first by more than two standard errors of the paired "
         "difference.\n",
         _winners(rows, size),
         "## The schemes of the paper\n",
@@ -159,9 +159,9 @@ def _introduction(size: settings.Size) -> str:
         f"Every policy has the same budget: {size.configurations} settings drawn at random, each "
         "with a learning rate, are run with one seed, and the\nsetting that reaches the target "
         f"first is run with {size.seeds} other seeds. Later tasks try the {size.tuned_again} best "
-        "settings of the first one.\nTuning is for time; the other costs are those of the same runs. ± is a "
-        "standard error over seeds. `study.py` makes the rows,\nand `summarise.py` writes this "
-        "page.\n"
+        "settings of the first one.\nTuning is for time; the other costs are those of the same "
+        "runs. ± is a standard error over seeds. `study.py` makes the rows,\nand `summarise.py` "
+        "writes this page.\n"
     )
 
 

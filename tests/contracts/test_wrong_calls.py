@@ -14,7 +14,7 @@ import pytest
 
 import cafe
 from cafe.errors import InputError
-from tests.support.public_calls import ENTRIES
+from tests.support.public_calls.every_call import ENTRIES
 from tests.support.wrong_calls import UNKNOWN, VALUES, Entry, find_fault, wrong_calls
 
 # Public names that no user calls, or that are checked where they are used.

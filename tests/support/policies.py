@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import cafe
-from cafe.decisions import DropAll, Everyone, Mean, Refill, Sample, closing
+from cafe.decisions import DropAll, Everyone, KeepRunning, Mean, Refill, Sample, closing
+from cafe.learn.server_optimisers import Adam
 from cafe.policies import mcu
 from cafe.rounds import (
     COMMIT,
@@ -34,6 +35,7 @@ from cafe.rounds import (
     Waiting,
     Work,
 )
+from cafe.testing.contract import sees_training
 from tests.support.recipes import modules
 
 CLIENTS = 14
@@ -255,6 +257,30 @@ def forecasting() -> Policy:
     return replace(base, name="forecasting", invite=invite, needs=frozenset({"forecasts"}))
 
 
+def caching() -> Policy:
+    """The server keeps the last model of each client, and the next model is their mean."""
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        assert reports.models is not None
+        assert reports.model is not None
+        cache = ledger.memory
+        rows = np.tile(reports.model, (ledger.clients, 1)) if cache is None else cache.copy()
+        rows[reports.client] = reports.models
+        others = np.delete(rows, reports.client, axis=0).sum(axis=0) / ledger.clients
+        share = np.full(len(reports), 1.0 / ledger.clients)
+        return Merge(share, keep=0.0, of="model", add=others, memory=rows)
+
+    base = _seeing("caching", merge, "models")
+    return replace(base, invite=Sample(5, Work(2)), carry=KeepRunning(), late="keep", present=4)
+
+
+def optimised() -> Policy:
+    """The policy has a server optimiser of its own."""
+    base = mcu(quorum=2, deadline=0.6)
+    needs = frozenset({"losses"})
+    return replace(base, name="optimised", server=Adam(rate=0.05), needs=needs, parameters={})
+
+
 def unequal() -> Policy:
     """Clients take different numbers of steps; the note of a job is its weight per step."""
 
@@ -312,9 +338,11 @@ OTHERS = [
     counting(4), strict(2), greedy(0.4), learning(), unequal(), hurried(steps=3, prox=0.5),
     hurried(steps=4, partial=True), coin(), watching(), forecasting(),
 ]  # fmt: skip
-EVERY = [policy for some in RECIPES.values() for policy in some] + OTHERS
-# Policies that need a task, or a federation with a time per step.
-SEEING = [clipped(0.05), curious(), scored()]
+_SHIPPED = [policy for some in RECIPES.values() for policy in some]
+# Policies that run with a task and without, those that need one, and those that need step times.
+EVERY = [policy for policy in _SHIPPED if not sees_training(policy)] + OTHERS
+SEEING = [policy for policy in _SHIPPED if sees_training(policy)]
+SEEING += [clipped(0.05), curious(), scored(), caching(), optimised()]
 TIMED = [hurried(seconds=0.2), hurried(steps=9, partial=True), unequal(), refilling(6, 3)]
 
 

@@ -1,6 +1,6 @@
 """Wrong calls, made from one valid call of each public function: one argument replaced at a time.
 
-``tests/support/public_calls.py`` has the valid calls, and for each parameter its kind: the names of
+``tests/support/public_calls/`` has the valid calls, and for each parameter its kind: the names of
 those ``VALUES`` that it accepts. Every other value must raise an error of CAFe with a sentence.
 """
 

@@ -17,7 +17,13 @@ from cafe.engine.fates import JobFates, UsedReports
 from cafe.engine.new_jobs import JobStarter
 from cafe.engine.policy_calls import PolicyCalls
 from cafe.engine.response_times import ResponseTimes
-from cafe.engine.run_checks import check_secure, check_setting, endless_wait
+from cafe.engine.run_checks import (
+    check_same_optimiser,
+    check_secure,
+    check_setting,
+    endless_wait,
+    server_optimiser,
+)
 from cafe.engine.traffic import Traffic
 from cafe.engine.training import Training
 from cafe.errors import InputError, check_flag
@@ -142,6 +148,10 @@ class Run:
             )
         check_secure(policy, self.secure_aggregation)
         policy.check(self.federation, self.crash)
+        if self._checked is not None:
+            check_same_optimiser(policy, self._checked)
+        elif self.training is not None:
+            self.training.server = server_optimiser(policy, self.training.task.server)
 
     def step(self) -> Outcome:
         """Play one round, from the broadcast to the close."""
@@ -162,7 +172,7 @@ class Run:
             self._update_score(policy)
         ledger.forecasts = self._forecast if "forecasts" in policy.needs else None
         if self.presence is not None:
-            attendance.wait_for_clients(ledger, self.presence, policy.quorum)
+            attendance.wait_for_clients(ledger, self.presence, policy.opens_with)
         ledger.opened = ledger.now
         return Outcome(ledger.round, ledger.opened, ledger.now, False)
 
@@ -222,8 +232,12 @@ class Run:
             chains = training.chains.of_reports(jobs, index, held)
             reports = training.describe(reports, chains, self.policy.needs)
             merge = self.calls.merge(self.policy, reports, self._parameters)
-            if not training.merge(chains, reports, merge):
-                return _SPOILT
+        if merge.memory is not None and not np.isfinite(merge.memory).all():
+            return _SPOILT
+        if training is not None and not training.merge(chains, reports, merge):
+            return _SPOILT
+        if merge.memory is not None:
+            self.ledger.memory = merge.memory
         return _Merged(True, UsedReports.by(merge, index, held), reports)
 
     def _settle(

@@ -6,6 +6,7 @@ import numpy as np
 
 from cafe.errors import InfeasibleError, InputError, check_whole, is_finite_number
 from cafe.federation import Federation
+from cafe.learn.server_optimisers import ServerOptimiser
 from cafe.rounds.answers import HOLD, Carried, Wait
 from cafe.rounds.jobs import Running
 from cafe.rounds.policy import PER_CLIENT_NEEDS, Policy
@@ -20,6 +21,30 @@ def check_secure(policy: Policy, secure: bool) -> None:
             f"The policy {policy.name} needs {' and '.join(unmet)} of single clients, but secure "
             "aggregation shows the server only sums. Choose another policy, or set "
             "secure_aggregation to false."
+        )
+
+
+def server_optimiser(policy: Policy, given: ServerOptimiser | None) -> ServerOptimiser | None:
+    """The server optimiser of a run: that of its policy, or the one that was given.
+
+    Raises:
+        InputError: if there are two.
+    """
+    if policy.server is not None and given is not None:
+        raise InputError(
+            f"The policy {policy.name} has its own server optimiser, {policy.server}. Got another "
+            f"one, {given}. Leave that out, or choose a policy without one."
+        )
+    return given if policy.server is None else policy.server
+
+
+def check_same_optimiser(policy: Policy, before: Policy) -> None:
+    """Raise an error if a controller chooses a policy with another server optimiser."""
+    if policy.server != before.server:
+        raise InputError(
+            "A run has one server optimiser, because its state depends on all earlier updates. "
+            f"The controller chose {policy} with {policy.server} after {before} with "
+            f"{before.server}. Choose policies with the same server optimiser."
         )
 
 

@@ -59,6 +59,8 @@ def save_books(run: RunWithBooks) -> tuple[State, dict[str, Any]]:
             for after, score in run.scores
         ]
     ).reshape(-1, 3)
+    if ledger.memory is not None:
+        state["memory"] = ledger.memory
     return state, {name: getattr(ledger, name) for name in _CLOCK}
 
 
@@ -70,6 +72,9 @@ def restore_books(run: RunWithBooks, state: State, meta: dict[str, Any]) -> None
     ledger.score = None if ledger.score is None else ModelScore(*ledger.score)
     for name in vars(books.columns):
         setattr(books.columns, name, state[f"ledger.{name}"].copy())
+    ledger.memory = state.get("memory")
+    if ledger.memory is not None:
+        ledger.memory.setflags(write=False)
     ledger.forget_marks()
     ledger.attach(books.columns)
     for name in _BOOKS:

@@ -25,6 +25,7 @@ from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.learn.base import Model, Score, is_costly
 from cafe.learn.local_steps import LocalSteps, Weights
+from cafe.learn.server_optimisers import ServerOptimiser
 from cafe.randomness import Stream
 from cafe.rounds import answer_checks
 from cafe.rounds.answers import Merge
@@ -49,6 +50,7 @@ class Training:
         computed_updates: returns the updates of chains, one row each, if clients have computed them
             already; None: clients take gradient steps on the task's examples, computed here.
         vectors: what clients add to their gradients, and which parameters they do not change.
+        server: the server optimiser; None adds updates to the model.
         examples_trained: for how many examples gradients have been computed, with repetitions;
             counted only if the learner is costly.
     """
@@ -62,6 +64,7 @@ class Training:
     given: list[int] = field(default_factory=list)
     computed_updates: Callable[[JobChains], NDArray[np.float32]] | None = None
     vectors: ClientVectors = field(default_factory=ClientVectors)
+    server: ServerOptimiser | None = None
     examples_trained: int = 0
 
     @classmethod
@@ -116,8 +119,10 @@ class Training:
         if not needs & PER_CLIENT_NEEDS:
             return reports
         found: dict[str, Any] = {}
-        if "updates" in needs:
+        if needs & {"updates", "models"}:
             found["updates"] = self.updates(chains)
+        if "models" in needs:
+            found |= self._clear_models(chains, found["updates"])
         if needs & {"losses", "rms losses"}:
             mean, rms = self.losses(chains)
             if "losses" in needs:
@@ -155,10 +160,13 @@ class Training:
             if merge.keep != 1.0:
                 change = change - model * (1.0 - merge.keep)
             moments = self.moments
-            if self.task.server is None:
+            if merge.add is not None:
+                added = np.asarray(merge.add, dtype=np.float32)
+                change = change + self.task.learner.load(added)
+            if self.server is None:
                 change += model
             else:
-                step, moments = self.task.server.step(change, moments)
+                step, moments = self.server.step(change, moments)
                 change = model + step
             if not finite(change):
                 return False
@@ -218,6 +226,15 @@ class Training:
         if not rows:
             return np.empty((0, len(self.task.learner.save(self.model))), dtype=np.float32)
         return np.stack([rows[k] for k in range(len(chains))])
+
+    def _clear_models(
+        self, chains: JobChains, updates: NDArray[np.float32]
+    ) -> dict[str, NDArray[np.float32]]:
+        """The clients' models, a row per chain, and the global model, as vectors."""
+        save, models = self.task.learner.save, np.empty_like(updates)
+        for row, version, update in zip(models, chains.versions[:, 0], updates, strict=True):
+            row[:] = save(self.models[int(version)]) + update
+        return {"models": models, "model": np.array(save(self.model), dtype=np.float32)}
 
     def losses(self, chains: JobChains) -> tuple[Floats, Floats]:
         """The mean and the root mean square loss of each chain's first batch, before any step."""

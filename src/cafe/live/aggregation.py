@@ -224,6 +224,8 @@ class GlobalModel:
                 change += self.versions[int(began[n])].astype(np.float64) * factor
         if merge.keep != 1.0:
             change -= model.astype(np.float64) * (1.0 - merge.keep)
+        if merge.add is not None:
+            change += merge.add
         return change
 
     def forget(self, needed: set[int]) -> None:

@@ -16,7 +16,7 @@ from cafe.engine.closing_round import ClosingRound
 from cafe.engine.fates import JobFates, UsedReports
 from cafe.engine.policy_calls import PolicyCalls
 from cafe.engine.response_times import MAX_RESPONSES
-from cafe.engine.run_checks import check_secure
+from cafe.engine.run_checks import check_same_optimiser, check_secure, server_optimiser
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Indices
 from cafe.fitting.observations import Observations
@@ -110,6 +110,7 @@ class LiveRun:
         self._bytes = model.versions[0].nbytes
         self._zero = wire.clock()
         self._chosen_for: tuple[int, bytes] | None = None
+        self._optimised: Policy | None = None  # the policy that set the server optimiser
         self.policy = self.choose_policy()
 
     @property
@@ -164,6 +165,7 @@ class LiveRun:
             self.policy = ask_controller(self.controller, ledger, self.observations())
             self.policy.check_lost()  # real clients get lost, and a round must still end
             check_secure(self.policy, self.secure_aggregation)
+            self._set_optimiser()
             if "forecasts" in self.policy.needs:
                 raise InputError(
                     f"The policy {self.policy.name} needs forecasts of presence, which exist "
@@ -171,6 +173,15 @@ class LiveRun:
                 )
             self._chosen_for = chosen_for
         return self.policy
+
+    def _set_optimiser(self) -> None:
+        """Use the policy's server optimiser, if it has one; it cannot change in a run."""
+        model = self.global_model
+        if self._optimised is None:
+            model.optimiser = server_optimiser(self.policy, model.optimiser)
+        else:
+            check_same_optimiser(self.policy, self._optimised)
+        self._optimised = self.policy
 
     def step(self) -> PlayedRound:
         """Play one round, from the broadcast to the close."""
@@ -307,16 +318,22 @@ class LiveRun:
         updates = [report.vector for report in accepted if report.vector is not None]
         reports = self._reveal(reports, accepted, updates)
         merge = self.calls.merge(self.policy, reports, self.global_model.layout.size)
+        if merge.memory is not None and not np.isfinite(merge.memory).all():
+            return None
         if not self.global_model.move(self.ledger.version, updates, reports.version, merge):
             return None
+        if merge.memory is not None:
+            self.ledger.memory = merge.memory
         self.vectors.adopt(merge, reports.client)
         return UsedReports.by(merge, index, held), reports
 
     def _reveal(self, reports: Reports, accepted: list[Report], updates: list[Vector]) -> Reports:
         """The reports with what the policy needs to see of each."""
         needs, size, found = self.policy.needs, self.global_model.layout.size, dict[str, Any]()
-        if "updates" in needs:
+        if needs & {"updates", "models"}:
             found["updates"] = np.array(updates, dtype=np.float32).reshape(-1, size)
+        if "models" in needs:
+            found |= self._clear_models(reports, found["updates"])
         # A held report may lack a loss that the policy of its round did not need: NaN.
         if "losses" in needs:
             found["losses"] = np.array([report.loss for report in accepted], dtype=float)
@@ -329,6 +346,13 @@ class LiveRun:
             found["offsets"] = self.vectors.offsets(reports.client, reports.invitation, size)
             found["common"] = self.vectors.common_or_zeros(size)
         return replace(reports, **found)
+
+    def _clear_models(self, reports: Reports, updates: Vector) -> dict[str, Vector]:
+        """The clients' models, a row per report, and the global model, as vectors."""
+        versions = self.global_model.versions
+        rows = [versions[began].astype(np.float32) for began in reports.version.tolist()]
+        began = np.array(rows, dtype=np.float32).reshape(updates.shape)
+        return {"models": began + updates, "model": self.model.astype(np.float32)}
 
     def _settle(
         self, open_: OpenRound, merged: tuple[UsedReports, Reports] | None, *, spoilt: bool

@@ -187,7 +187,7 @@ class _Server:
                     f"The policy {policy.name} needs scores, but the server does not evaluate. "
                     "Give it evaluate=..., a function or 'clients'."
                 )
-            need = self.config.clients or policy.quorum
+            need = self.config.clients or policy.opens_with
             present = int(np.count_nonzero(~run.ledger.away))
             if present >= need:
                 return

@@ -53,7 +53,8 @@ class ServerConfig:
         report_limits: limits on what clients may report.
         combine: how updates are combined; None adds them up.
         optimiser: what the server does with the combined update; None adds it to the model.
-        clients: how many clients must be present before a round opens; None: the quorum.
+        clients: how many clients must be present before a round opens; None: as many as the policy
+            declares, by default its quorum.
         wait: seconds to wait for them before the run is stopped.
         patience: this many failed rounds in a row stop the run.
         secure_aggregation: reject policies that need to see single updates or losses.

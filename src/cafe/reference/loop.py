@@ -61,6 +61,7 @@ class Reference:
         self.books = ReferenceBooks(n)
         self.running: list[ReferenceJob] = []
         self.state: Any = None
+        self.memory: Any = None  # what the policy's merge left for later
         self.score: ModelScore | None = None
         self.responses: list[tuple[int, float, float]] = []
         self.trainer = None if task is None else Trainer(task, seed)
@@ -106,7 +107,7 @@ class Reference:
             ledger.forecasts = self.forecast
         ledger.now, ledger.opened, ledger.invitations = self.now, self.opened, self.invitations
         ledger.round, ledger.version, ledger.state = self.round, self.version, self.state
-        ledger.score, ledger.working = self.score, len(working)
+        ledger.score, ledger.working, ledger.memory = self.score, len(working), self.memory
         if decision:
             ledger.seed_decision(Stream(self.seed, decision), at)
         return ledger
@@ -144,7 +145,7 @@ class Reference:
         policy = self.policy = self.choose()
         if "scores" in policy.needs:
             self.update_score(policy)
-        while self.presence is not None and sum(~self.away) < policy.quorum:
+        while self.presence is not None and sum(~self.away) < policy.opens_with:
             self.now = self.presence.next_change(self.now)
             self.away = self.presence.away(self.now)
         self.opened = self.now
@@ -283,8 +284,12 @@ class Reference:
         parameters = None if trainer is None else trainer.parameters
         merge = answer_checks.ask_merge(policy, ledger, reports, parameters)
         used = {j: float(c) for j, c in zip(offered, merge.coefficient, strict=True) if c != 0}
-        if trainer is not None and not trainer.move(offered, used, merge):
+        if merge.memory is not None and not np.isfinite(merge.memory).all():
             return _Merged({}, None, spoilt=True)
+        if trainer is not None and not trainer.move(offered, used, merge, policy.server):
+            return _Merged({}, None, spoilt=True)
+        if merge.memory is not None:
+            self.memory = merge.memory
         return _Merged(used, reports)
 
     def settle(

@@ -91,13 +91,20 @@ class Trainer:
                 model = model - slope * float(step)
         job.model = model
 
-    def move(self, jobs: list[ReferenceJob], used: dict[ReferenceJob, float], merge: Merge) -> bool:
+    def move(
+        self,
+        jobs: list[ReferenceJob],
+        used: dict[ReferenceJob, float],
+        merge: Merge,
+        optimiser: Any,
+    ) -> bool:
         """Make the next version of the model.
 
         Args:
             jobs: the jobs of all reports.
             used: the jobs with a coefficient that is not 0.
             merge: what the policy returned.
+            optimiser: the policy's server optimiser; None: the task's.
 
         Returns:
             False, and nothing is changed, if the new model would contain NaN or infinity.
@@ -108,8 +115,11 @@ class Trainer:
             for job, coefficient in used.items():
                 what = job.model if merge.of == "model" else job.model - job.base
                 model = model + what * coefficient
-            if task.server is not None:
-                step, moments = task.server.step(model - self.models[-1], moments)
+            if merge.add is not None:
+                model = model + task.learner.load(np.asarray(merge.add, dtype=np.float32))
+            server = optimiser or task.server
+            if server is not None:
+                step, moments = server.step(model - self.models[-1], moments)
                 model = self.models[-1] + step
         if not np.isfinite(task.learner.save(model)).all():
             return False
@@ -125,11 +135,14 @@ class Trainer:
         """The columns of reports that a policy needs, by name."""
         found: dict[str, Any] = {}
         task, save = self.task, self.task.learner.save
-        if "updates" in needs:
+        none = np.empty((0, self.parameters), dtype=np.float32)
+        if needs & {"updates", "models"}:
             with np.errstate(all="ignore"):
                 rows = [save(job.model - job.base) for job in jobs]
-            none = np.empty((0, self.parameters), dtype=np.float32)
             found["updates"] = np.stack(rows) if rows else none
+        if "models" in needs:
+            found["models"] = np.stack([save(job.model) for job in jobs]) if jobs else none
+            found["model"] = np.array(save(self.models[-1]))
         if "offsets" in needs:
             zeros = np.zeros(self.parameters, dtype=np.float32)
             rows = [zeros if job.offset is None else job.offset for job in jobs]

@@ -21,6 +21,7 @@ from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
 
 _CARRY = int(RUN | HOLD | LOCAL)
+_VECTORS = ("offset", "common", "frozen", "add")
 MOST_STEPS = 10**9  # upper limit of the steps or epochs of one job
 
 
@@ -178,16 +179,29 @@ def ask_merge(policy: Policy, ledger: Ledger, reports: Reports, parameters: int 
             f"The policy {policy.name} must return a Merge in merge with a coefficient for each of "
             f"the {len(reports)} reports. Got {_shorten(answer.coefficient)}."
         )
-    if answer.offset is None and answer.common is None and answer.frozen is None:
-        return answer
+    memory = None if answer.memory is None else _memory(policy, answer.memory)
+    answer = answer if memory is None else replace(answer, memory=memory)
+    if all(getattr(answer, name) is None for name in _VECTORS):
+        return cast(Merge, answer)
     return _with_vectors(policy, answer, reports, parameters)
+
+
+def _memory(policy: Policy, given: Any) -> NDArray[Any]:
+    """An array for the ledger, which nobody may write to any more."""
+    memory = _array(given)
+    if memory is None or memory.dtype.kind != "f":
+        got = None if memory is None else f"an array of type {memory.dtype}"
+        allowed = "a Merge whose memory is an array of floats, or None,"
+        raise answer_error(policy, "merge", allowed, given if got is None else got)
+    memory.setflags(write=False)
+    return memory
 
 
 def _with_vectors(policy: Policy, answer: Merge, reports: Reports, parameters: int | None) -> Merge:
     """Check the vectors of a merge, and convert them to arrays of the right type."""
     if parameters is None:
         raise InputError(
-            f"The policy {policy.name} returned offset, common or frozen in merge. They need a "
+            f"The policy {policy.name} returned {_listed(answer)} in merge. This needs a "
             "model, but without a task there is none. Give the run a task."
         )
     if answer.offset is not None and "updates" not in policy.needs:
@@ -196,8 +210,15 @@ def _with_vectors(policy: Policy, answer: Merge, reports: Reports, parameters: i
             "client's own update, but the policy does not declare it. Make it with "
             'Policy(..., needs=frozenset({"updates"})).'
         )
+    if answer.add is not None and not policy.needs & {"updates", "models"}:
+        raise InputError(
+            f"The policy {policy.name} returned a vector to add to the model in merge. It can be "
+            "calculated only from clients' own updates or models, but the policy declares neither. "
+            'Make it with Policy(..., needs=frozenset({"updates"})).'
+        )
     found: dict[str, Any] = {}
-    shapes = {"offset": (len(reports), parameters), "common": (parameters,)}
+    one = (parameters,)
+    shapes = {"offset": (len(reports), parameters), "common": one, "add": one}
     for name, shape in shapes.items():
         given = getattr(answer, name)
         if given is None:
@@ -207,7 +228,8 @@ def _with_vectors(policy: Policy, answer: Merge, reports: Reports, parameters: i
             raise _wrong_vector(policy, name, f"numbers of shape {shape}", array)
         with np.errstate(over="ignore"):
             found[name] = array.astype(np.float32, copy=False)
-        if not np.isfinite(found[name]).all():
+        # An infinite model fails the round: see Training.merge.
+        if name != "add" and not np.isfinite(found[name]).all():
             raise InputError(
                 f"The policy {policy.name} must return finite numbers as {name} in merge. Got NaN "
                 "or infinity, which clients would add to their gradients."
@@ -219,6 +241,11 @@ def _with_vectors(policy: Policy, answer: Merge, reports: Reports, parameters: i
             raise _wrong_vector(policy, "frozen", wanted, mask)
         found["frozen"] = mask
     return replace(answer, **found)
+
+
+def _listed(answer: Merge) -> str:
+    """The names of the vectors that a merge returns."""
+    return " and ".join(name for name in _VECTORS if getattr(answer, name) is not None)
 
 
 def local_models_error(policy: Policy) -> InputError:

@@ -39,12 +39,13 @@ COMMIT, FAIL = Verdict.COMMIT, Verdict.FAIL
 
 @dataclass(frozen=True, eq=False)
 class Merge:
-    """The next model: ``keep * w + sum over reports of coefficient * (update or model)``.
+    """The next model: ``keep * w + sum over reports of coefficient * (update or model) + add``.
 
     A report with coefficient 0 is not used.
 
-    The last three attributes apply to jobs that start later, until another merge replaces them;
-    None leaves them unchanged. They need a task, and cannot be combined with local models.
+    ``offset``, ``common`` and ``frozen`` apply to jobs that start later, until another merge
+    replaces them; None leaves them unchanged. They need a task, and cannot be combined with local
+    models.
 
     Attributes:
         coefficient: a number for each report.
@@ -57,6 +58,10 @@ class Merge:
             addition to its offset. Vectors count as one more model in the bytes sent to a client.
         frozen: a mask of shape (parameters,): the parameters that clients do not change. Bytes are
             counted as before unless ``Work.download`` and ``Work.upload`` are lowered.
+        add: a vector of shape (parameters,) that is added to the model; None adds nothing. The
+            policy must need "updates" or "models".
+        memory: an array of numbers that the server keeps for the policy: all later decisions see it
+            as ``ledger.memory``, and checkpoints contain it. None keeps the present one.
     """
 
     coefficient: Floats
@@ -65,6 +70,8 @@ class Merge:
     offset: NDArray[np.float32] | Floats | None = None
     common: NDArray[np.float32] | Floats | None = None
     frozen: Mask | None = None
+    add: NDArray[np.float32] | Floats | None = None
+    memory: NDArray[np.float32] | Floats | None = None
 
     def __post_init__(self) -> None:
         given = self.coefficient

@@ -223,6 +223,9 @@ class Reports(Jobs):
             response. :attr:`seconds` is the whole response time then.
         used: number of earlier updates that used the report; above 0 only for held reports.
         updates: the reported updates, a row per report; for a policy that needs "updates".
+        models: the clients' models, a row per report; for a policy that needs "models", which also
+            sees ``updates``.
+        model: the global model as a vector; for a policy that needs "models".
         losses: mean loss on the first batch before any step; for a policy that needs "losses".
         rms_losses: root of the mean squared loss on that batch; for a policy that needs "rms
             losses".
@@ -239,6 +242,8 @@ class Reports(Jobs):
     trained: Floats
     used: Whole
     updates: NDArray[np.float32] | None = None
+    models: NDArray[np.float32] | None = None
+    model: NDArray[np.float32] | None = None
     losses: Floats | None = None
     rms_losses: Floats | None = None
     labels: Whole | None = None

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cafe.errors import InputError
 from cafe.federation import Indices
@@ -78,6 +79,8 @@ class Ledger:
         working: number of running jobs.
         absent: number of clients that are away.
         state: what the policy's ``observe`` returned last; None before.
+        memory: the array that a ``merge`` returned last as ``memory``; None before. ``carry`` and
+            ``observe`` see that of their own round's merge.
         score: the last :class:`~cafe.rounds.ledger.ModelScore`, for a policy that needs scores.
         rng: random generator of the current decision. Every decision has its own.
     """
@@ -98,6 +101,7 @@ class Ledger:
         self.working = 0
         self.absent = 0
         self.state: Any = None
+        self.memory: NDArray[Any] | None = None
         self.score: ModelScore | None = None
         self.forecasts: Callable[[Indices, float], Floats] | None = None
         self._stream: Stream | None = None

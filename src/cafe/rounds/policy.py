@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -19,11 +19,15 @@ from cafe.rounds.ledger import Ledger
 from cafe.rounds.outcome import Outcome
 from cafe.rounds.round_views import Closed, Waiting
 
+if TYPE_CHECKING:
+    from cafe.learn.server_optimisers import ServerOptimiser
+
 NEEDS = {
     "forecasts": "how likely each client is to stay present, from the federation's presence",
     "labels": "how many examples of each class the client of each report holds",
     "local models": "clients keep their own model from one round to the next",
     "losses": "the mean loss of each report's first batch",
+    "models": "each client's model and update in the clear, which secure aggregation forbids",
     "offsets": "the vectors from earlier merges that clients added to their gradients",
     "rms losses": "the root of the mean squared loss of each report's first batch",
     "scores": "loss and accuracy of the model, evaluated every ``score_every`` updates",
@@ -31,7 +35,7 @@ NEEDS = {
     "updates": "each client's update in the clear, which secure aggregation forbids",
 }
 # Needs that each report must contain. Secure aggregation cannot provide them.
-PER_CLIENT_NEEDS = frozenset({"updates", "losses", "rms losses", "labels", "offsets"})
+PER_CLIENT_NEEDS = frozenset({"updates", "models", "losses", "rms losses", "labels", "offsets"})
 
 
 class _Unstated(dict[str, Any]):
@@ -43,9 +47,9 @@ class _Unstated(dict[str, Any]):
 class Policy:
     """How a server runs its rounds: a value, made by a recipe such as :func:`cafe.policies.mcu`.
 
-    The last six attributes declare in advance what the decisions will do. Servers and simulators
-    use them to reject settings that cannot work, to send real clients their deadline, and to wait
-    for enough clients before a round.
+    The attributes from ``quorum`` on declare in advance what the decisions will do. Servers and
+    simulators use them to reject settings that cannot work, to send real clients their deadline,
+    and to wait for enough clients before a round.
 
     Attributes:
         name: name of the recipe.
@@ -59,8 +63,10 @@ class Policy:
         needs: what the decisions must know in addition to who reported when; keys of ``NEEDS``.
         parameters: the recipe's arguments that differ from its defaults. If they are left out, the
             policy's text shows the closure variables and fields of its decisions.
-        quorum: number of reports below which no round succeeds. A round opens when this many
-            clients are present.
+        server: the server optimiser, which turns the merged update into a step of the model; None:
+            that of the task or of the live server. Only one of the two may be given.
+        quorum: number of reports below which no round succeeds.
+        present: number of clients that must be present for a round to open; None: the quorum.
         deadline: longest duration of a round; None if there is no limit.
         target: number of reports at which a round closes, or "all" if it closes when all invited
             clients have reported. Leave it out if it may exceed the number of clients, which is
@@ -80,7 +86,9 @@ class Policy:
     observe: Callable[[Ledger, Outcome, Closed], Any] | None = None
     needs: frozenset[str] = frozenset()
     parameters: Mapping[str, Any] = field(default_factory=_Unstated)
+    server: ServerOptimiser | None = None
     quorum: int = 1
+    present: int | None = None
     deadline: float | None = None
     target: int | Literal["all"] | None = None
     cohort: int | float | None = None
@@ -97,6 +105,8 @@ class Policy:
             )
         check_whole("The quorum", self.quorum)
         check_whole("score_every", self.score_every)
+        if self.present is not None:
+            check_whole("present", self.present)
         if self.deadline is not None:
             check_positive("The deadline", self.deadline)
         target: Any = self.target
@@ -128,6 +138,12 @@ class Policy:
                 f'needs must be a set of strings, such as frozenset({{"losses"}}). Got {needs!r}.'
             )
         object.__setattr__(self, "needs", frozenset(needs))
+        server: Any = self.server
+        if server is not None and (isinstance(server, type) or not hasattr(server, "step")):
+            raise InputError(
+                f"The policy {self.name} must have a server optimiser as server, such as "
+                f"cafe.learn.server_optimisers.Adam(), or None. Got {server!r}."
+            )
         if not isinstance(self.parameters, Mapping):
             raise InputError(
                 "parameters must be a dictionary of the recipe's arguments, such as "
@@ -157,6 +173,11 @@ class Policy:
         invited = self.invites(federation.clients)
         # A policy that keeps jobs running can collect more reports than it invites at once.
         limited = self.deadline is not None or self.target == "all"
+        if self.present is not None and self.present > federation.clients:
+            raise InputError(
+                f"A round of the policy {self.name} opens when {self.present} clients are present, "
+                f"but the federation has {federation.clients}."
+            )
         for name, value in (("quorum", self.quorum), ("target", self.target)):
             if limited and isinstance(value, int) and value > invited:
                 raise InputError(
@@ -174,6 +195,11 @@ class Policy:
                 "Without a deadline a round waits for all clients, and a client that is absent or "
                 "crashes would make it last for ever. Give the policy a deadline."
             )
+
+    @property
+    def opens_with(self) -> int:
+        """The number of clients that must be present for a round to open."""
+        return self.quorum if self.present is None else self.present
 
     @property
     def identity(self) -> str:

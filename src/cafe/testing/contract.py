@@ -323,7 +323,7 @@ def _gather(live: LiveRun, policy: Policy) -> None:
     if not isinstance(wire, VirtualWire) or wire.presence is None:
         return
     live.refresh_clients()
-    while live.ledger.clients - live.ledger.absent < policy.quorum:
+    while live.ledger.clients - live.ledger.absent < policy.opens_with:
         wire.t = wire.presence.next_change(wire.t)
         live.refresh_clients()
 

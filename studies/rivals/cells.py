@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import settings
 
-import cafe
 from cafe.analysis.run_costs import spent_until
+from cafe.engine import Run, StoppingRule
 from cafe.errors import CafeError
+from cafe.learn.threads import one_blas_thread
 from cafe.policies import recipes
 from cafe.rounds import Fate, History
 
-POINTS = 41  # of the accuracy over time that is stored
+
+EVALUATIONS = 80  # of the model in a run, at equal distances in virtual time
 
 
 @dataclass(frozen=True)
@@ -56,38 +58,45 @@ class Cell:
 def run(cell: Cell) -> dict[str, Any]:
     """Simulate the cell; what it cost, and when the model reached which accuracy."""
     size = settings.QUICK if cell.quick else settings.FULL
-    started = time.process_time()
+    target, started = size.targets[cell.task], time.process_time()
     row = {name: value for name, value in asdict(cell).items() if name != "quick"}
     try:
-        history = cafe.simulate(
-            settings.fleet(cell.fleet, size.clients),
-            recipes()[cell.policy](**cell.parameters),
-            settings.task(cell.task, cell.fleet, size, cell.seed, cell.rate),
-            time=settings.horizon(cell.fleet, size),
-            seed=cell.seed,
-        )
+        history = _simulate(cell, size, target)
+        row |= tried(history, target) if cell.phase == "tune" else figures(history, target)
     except CafeError as error:
-        return {**row, "error": f"{error}", "cpu": time.process_time() - started}
-    return {
-        **row,
-        **figures(history, size.targets[cell.task], settings.horizon(cell.fleet, size)),
-        "cpu": round(time.process_time() - started, 2),
-    }
+        row["error"] = f"{error}"
+    return row | {"cpu": round(time.process_time() - started, 2)}
 
 
-def figures(history: History, target: float, end: float) -> dict[str, Any]:
+def _simulate(cell: Cell, size: settings.Size, target: float) -> History:
+    """Simulate a cell. A try ends as soon as it reaches the target."""
+    federation = settings.fleet(cell.fleet, size.clients)
+    policy = recipes()[cell.policy](**cell.parameters)
+    what = settings.task(cell.task, cell.fleet, size, cell.seed, cell.rate)
+    run = Run(federation, policy, what, seed=cell.seed)
+    stopping = StoppingRule(None, None, settings.horizon(cell.fleet, size))
+    with one_blas_thread():
+        while (before := stopping.share_done(run)) < 1:
+            run.step()
+            if int(EVALUATIONS * stopping.share_done(run)) > int(EVALUATIONS * before):
+                reached = (run.evaluate().accuracy or 0.0) >= target
+                if reached and cell.phase == "tune":
+                    break
+    return run.history()
+
+
+def tried(history: History, target: float) -> dict[str, Any]:
+    """What tuning compares: the time to the target, or else the last accuracy."""
+    time_ = spent_until(history, target).time
+    return {"to_target": {"time": _finite(time_)}, "accuracy": history.accuracy}
+
+
+def figures(history: History, target: float) -> dict[str, Any]:
     """What a run cost. None stands for a target that was not reached."""
     spent = asdict(spent_until(history, target))
-    curve = history.curve
-    assert curve is not None
-    grid = np.linspace(0, end, POINTS)
-    before = np.searchsorted(curve.time, grid, side="right") - 1
-    accuracy = np.where(before >= 0, curve.accuracy[before], np.nan)
     return {
-        "to_target": {k: v if np.isfinite(v) else None for k, v in spent.items()},
+        "to_target": {name: _finite(value) for name, value in spent.items()},
         "accuracy": history.accuracy,
-        "loss": history.loss if history.loss is not None and np.isfinite(history.loss) else None,
-        "curve": [None if np.isnan(a) else round(float(a), 4) for a in accuracy],
         "updates": history.updates,
         "rounds": history.rounds,
         "jobs": history.jobs,
@@ -101,3 +110,7 @@ def figures(history: History, target: float, end: float) -> dict[str, Any]:
             np.sort(history.age_by_client)[-max(len(history.age_by_client) // 10, 1) :].mean()
         ),
     }
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None

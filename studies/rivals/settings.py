@@ -16,7 +16,8 @@ from cafe.planner import pooled_quantile
 from cafe.presence import DayNight
 
 STEPS = 5  # local steps of every report, unless the scheme chooses their number
-BATCH = 32
+BATCH = 20
+TEST = 2000  # examples on which the model is evaluated
 CLASSES_EACH = 3  # classes that a client holds
 SORTED = 0.7  # share of the examples that follow the speed, in the fleet "by speed"
 HORIZON = 40  # length of a run, in median response times
@@ -46,7 +47,7 @@ class Size:
     horizon: float = HORIZON
 
 
-FULL = Size(100, "mnist", 8, 3, 5, {"perceptron": 0.85, "cnn": 0.85})
+FULL = Size(50, "mnist", 16, 4, 5, {"perceptron": 0.85, "cnn": 0.85})
 QUICK = Size(12, "digits", 2, 1, 2, {"perceptron": 0.5}, horizon=8)
 
 
@@ -139,8 +140,10 @@ def shards(name: str, federation: cafe.Federation, data: Dataset, seed: int) -> 
 
 @cache
 def dataset(name: str) -> Dataset:
-    """The dataset, loaded once per process."""
-    return load(name)
+    """The dataset, loaded once per process, with a part of its test examples."""
+    found = load(name)
+    some = np.random.default_rng(0).permutation(len(found.test))[:TEST]
+    return replace(found, test=found.test.take(np.sort(some)))
 
 
 def task(kind: str, name: str, size: Size, seed: int, rate: float) -> cafe.Task:

@@ -17,7 +17,7 @@ from settings import STEPS, Facts
 Rng = np.random.Generator
 Space = Callable[[Facts, Rng], dict[str, Any]]
 
-RATES = (0.02, 0.05, 0.1, 0.2)
+RATES = (0.05, 0.1, 0.2, 0.4)
 
 
 def deadline(facts: Facts, rng: Rng) -> float:

@@ -16,7 +16,6 @@ from cafe.learn.threads import one_blas_thread
 from cafe.policies import recipes
 from cafe.rounds import Fate, History
 
-
 EVALUATIONS = 80  # of the model in a run, at equal distances in virtual time
 
 

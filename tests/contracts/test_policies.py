@@ -181,7 +181,7 @@ def test_recipes_are_values_with_text_and_identity(policy: Policy) -> None:
     assert again == policy
     assert str(again) == str(policy)
     assert again.identity == policy.identity
-    assert policy.deadline == policy.parameters["deadline"]
+    assert policy.deadline == policy.parameters.get("deadline")
 
 
 @pytest.mark.parametrize("recipe", recipes().values(), ids=list(recipes()))

@@ -21,6 +21,7 @@ TEST = 2000  # examples on which the model is evaluated
 CLASSES_EACH = 3  # classes that a client holds
 SORTED = 0.7  # share of the examples that follow the speed, in the fleet "by speed"
 HORIZON = 40  # length of a run, in median response times
+LINK = 0.1  # time between an edge server and the cloud and back, in median response times
 DAY = 16  # length of a day in the fleet "day and night", in median response times
 
 

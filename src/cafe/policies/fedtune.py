@@ -25,6 +25,7 @@ from cafe.rounds.round_views import Closed
 _FOR_CLIENTS = np.array([1.0, 1.0, -1.0, -1.0])
 _FOR_EPOCHS = np.array([-1.0, 1.0, -1.0, 1.0])
 _LARGEST = 1e9  # slopes grow no further, so that they stay finite
+_ROUNDING = 1e-9  # suggestions whose sum is a smaller part of them than this cancel out
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,9 @@ class _Tuner:
                 ratio = np.divide(np.abs(spent - earlier), step, out=slopes.copy(), where=step > 0)
                 slopes = np.where(favoured, ratio, slopes * (self.penalty if worse else 1.0))
                 slopes = np.minimum(slopes, _LARGEST)
-            wish = float(np.sum(signs * self.preferences * slopes * np.abs(change)))
-            value = max(now[name] + int(np.sign(wish)), 1)
+            terms = signs * self.preferences * slopes * np.abs(change)
+            tie = abs(terms.sum()) <= _ROUNDING * np.abs(terms).sum()
+            value = max(now[name] + (0 if tie else int(np.sign(terms.sum()))), 1)
             found[name] = value if most is None else min(value, most)
             found[f"{name} slopes"] = slopes.tolist()
         return found

@@ -40,10 +40,11 @@ def _picked(ledger: Ledger) -> list[int]:
 
 def _shares(ledger: Ledger) -> Floats:
     """Each client's share of all examples; an unknown number counts as the mean of the others."""
-    held = ledger.examples.astype(float)
+    held: Floats = ledger.examples.astype(float)
     known = held >= 0
     held[~known] = held[known].mean() if known.any() else 1.0
-    return held / held.sum()
+    held /= held.sum()
+    return held
 
 
 @dataclass(frozen=True)

@@ -62,9 +62,11 @@ def test_quorum_counts_new_reports() -> None:
     assert run.by_round["succeeded"].tolist() == [True, False]
 
 
-def test_with_every_report_in_time_it_is_mcu() -> None:
+@pytest.mark.parametrize("steps", [1, 3])
+def test_with_every_report_in_time_it_is_mcu(steps: int) -> None:
     who, what = cafe.Federation(6, cafe.Uniform(0.1, 0.9)), pulled(*np.arange(6.0))
-    ours = cafe.simulate(who, deadline_compensated(deadline=1.0), what, rounds=20)
-    mean = cafe.simulate(who, cafe.policies.mcu(quorum=1, deadline=1.0), what, rounds=20)
+    ours = cafe.simulate(who, deadline_compensated(deadline=1.0, steps=steps), what, rounds=20)
+    plain = cafe.policies.mcu(quorum=1, deadline=1.0, steps=steps)
+    mean = cafe.simulate(who, plain, what, rounds=20)
     np.testing.assert_array_equal(ours.model, mean.model)
     assert ours.fates == mean.fates

@@ -37,12 +37,14 @@ def closed_round(clients: Indices, reported: bool = True) -> Closed:
     return Closed.of(reported, jobs, np.full(n, reported), used, None)
 
 
-def play(policy: Policy, accuracies: Sequence[float], clients: int = 100) -> list[tuple[int, int]]:
+def play(
+    policy: Policy, accuracies: Sequence[float], clients: int = 100, held: int = 10
+) -> list[tuple[int, int]]:
     """M and E in each round, if the model has these accuracies when the rounds open.
 
-    All clients hold ten examples. So a round costs 10 E, 1, 10 E M and M.
+    If all clients hold ten examples, a round costs 10 E, 1, 10 E M and M.
     """
-    ledger, chosen = Ledger.new(np.full(clients, 10)), []
+    ledger, chosen = Ledger.new(np.full(clients, held)), []
     for number, accuracy in enumerate(accuracies):
         ledger.round = number
         ledger.score = ModelScore(1.0, accuracy, number)
@@ -87,7 +89,8 @@ def test_change_that_made_things_worse_is_reversed() -> None:
     policy = fedtune(alpha=0.25, beta=0.0, gamma=0.0, delta=0.75)
     found = play(policy, [0.10, 0.12, 0.16, 0.165, 0.18])
     assert found == [(20, 20), (20, 20), (19, 21), (19, 21), (20, 20)]
-    mild = fedtune(alpha=0.25, beta=0.0, gamma=0.0, delta=0.75, penalty=1.0)
+    # With 4 instead of 10, 0.762 - 1.547 < 0: the moves go on. With the slope 1 they would not.
+    mild = fedtune(alpha=0.25, beta=0.0, gamma=0.0, delta=0.75, penalty=4.0)
     assert play(mild, [0.10, 0.12, 0.16, 0.165, 0.18])[-1] == (18, 22)
 
 
@@ -107,11 +110,19 @@ def test_nothing_moves_if_the_suggestions_cancel_out() -> None:
 
 
 def test_equal_overheads_do_not_divide_by_zero() -> None:
-    """Rises of 1/8 in one round, and then in two rounds each: the time is 8, 16, 16, 16."""
-    eighths = [0, 1, 1, 2, 2, 3, 3, 4, 4, 5]
-    found = play(fedtune(**PURE["beta"]), [0.1 + k / 8 for k in eighths])
-    assert found[3] == (21, 21)
-    assert len(found) == 10
+    """Rises of 1/8 in one round, and then in two rounds each: the times are 8, 16, 16, 16.
+
+    From the fourth rise on the last change of the transmission time is 0. The computation load
+    decides.
+    """
+    eighths = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 5])
+    found = play(fedtune(alpha=0.0, beta=0.25, gamma=0.75, delta=0.0), (eighths / 8).tolist())
+    assert found == [(20, 20)] * 3 + [(19, 19)] * 2 + [(18, 18)] * 2 + [(17, 17)] * 2 + [(16, 16)]
+
+
+def test_clients_of_unknown_size_do_not_divide_by_zero() -> None:
+    """All sizes are unknown, and so are both computation overheads."""
+    assert play(fedtune(**PURE["beta"]), [0.10, 0.12, 0.16], held=-1)[-1] == (21, 21)
 
 
 @pytest.mark.parametrize(

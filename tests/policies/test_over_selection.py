@@ -12,6 +12,7 @@ from cafe.errors import InputError
 from cafe.policies import mcu, over_selection
 from tests.support.federations import taking
 from tests.support.policies import CLIENTS, task
+from tests.support.small_tasks import drawn
 
 
 @pytest.mark.parametrize(
@@ -61,6 +62,16 @@ def test_reports_are_weighed_by_size() -> None:
     who = taking(1.0, 2.0, 3.0, examples=np.array([1, 3, 9]))
     run = cafe.simulate(who, over_selection(goal=2, extra=1.5, deadline=9.0), rounds=1)
     np.testing.assert_allclose(run.weight_by_client, [0.25, 0.75, 0])
+
+
+@pytest.mark.parametrize(
+    ("options", "steps"), [({}, 1), ({"epochs": 3}, 3), ({"steps": 2}, 2), ({"steps": 5}, 5)]
+)
+def test_local_work(options: dict[str, Any], steps: int) -> None:
+    """Each step halves the distance to the only example, at 1."""
+    policy = over_selection(goal=1, extra=1.0, deadline=2.0, **options)
+    run = cafe.simulate(taking(1.0), policy, drawn(1.0), rounds=1)
+    assert run.model == pytest.approx([1 - 0.5**steps])
 
 
 @pytest.mark.parametrize("quorum", [1, 4, CLIENTS])

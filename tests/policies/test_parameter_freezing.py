@@ -86,6 +86,31 @@ def test_threshold_is_halved_when_most_parameters_are_frozen() -> None:
     assert bytes_[7] == 1.0
 
 
+def test_freezing_period_is_halved() -> None:
+    """The threshold is 0.9, and halved after each check that leaves the second parameter frozen.
+
+    round   |e| / a   period, and threshold after the check
+    2       0         1: 0.45, frozen in round 3
+    4       1/3       2: 0.225, frozen in rounds 5 and 6; 0.1125 after 5
+    7       0         3: frozen in rounds 8 to 10; 0.0140625 after 9
+    11      1/5       3 // 2 = 1: frozen in round 12
+    """
+    _, _, bytes_ = play(13, decay=0.5, threshold=0.9, most=0.4)
+    frozen = [3, 5, 6, 8, 9, 10, 12]
+    assert bytes_.tolist() == [0.5 if round_ in frozen else 1.0 for round_ in range(1, 14)]
+
+
+def test_without_stable_parameters_it_is_mcu() -> None:
+    """A parameter that has changed once is never below a threshold that is almost 0."""
+    what, who = cafe.testing.check.small_task(14), cafe.Federation(14, cafe.Exponential(1.0))
+    same: dict[str, Any] = {"quorum": 5, "deadline": 0.9, "cohort": 8, "steps": 2}
+    ours = cafe.simulate(who, parameter_freezing(threshold=1e-9, **same), what, rounds=30)
+    plain = cafe.simulate(who, cafe.policies.mcu(**same), what, rounds=30)
+    np.testing.assert_allclose(ours.model, plain.model, rtol=1e-4, atol=1e-6)
+    assert 0 < ours.updates == plain.updates < 30
+    assert ours.by_round["bytes_down"].tolist() == plain.by_round["bytes_down"].tolist()
+
+
 def test_check_interval() -> None:
     """With checks after every second update, the changes between checks are 3/4, 3/16, ...
 

@@ -12,6 +12,7 @@ from cafe.learn.quadratic import Quadratic
 from cafe.policies import safa
 from cafe.presence import Trace
 from tests.support.federations import taking
+from tests.support.small_tasks import drawn
 
 
 def pulled(*at: float, examples: tuple[int, ...]) -> cafe.Task:
@@ -61,6 +62,21 @@ def test_five_rounds_by_hand() -> None:
     np.testing.assert_allclose(history.weight_by_client, [0.75, 0.5, 0.5])
     # Reports from the model of their own round: that of client 0 in round 0. All others are stale.
     assert (history.fates["fresh"], history.fates["stale"]) == (1, 5)
+
+
+def test_report_that_was_not_picked_is_used_once() -> None:
+    """Four clients of the same size; the fourth, at 64, takes 3.1. The first rounds are as above.
+
+    1: client 0 reports 4.5 and is not picked: (4 + 8) / 4 = 3. 2: (4.5 + 8 + 16) / 4 = 7.125.
+    3: client 3 reports 32 at 3.1, before client 0 at 3.25: 15.125. The report of client 0 that was
+       used in round 2 stays in the cache, but does not count as used again.
+    """
+    what = pulled(8.0, 16.0, 32.0, 64.0, examples=(1, 1, 1, 1))
+    run = Run(taking(1.0, 2.25, 3.0, 3.1), safa(deadline=10.0, fraction=0.25), what)
+    models = [(closed, model) for closed, model, _ in play(run, 4)]
+    assert models == [(1.0, 1.0), (2.25, 3.0), (3.0, 7.125), (3.1, 15.125)]
+    assert run.history().by_round["used"].tolist() == [1, 1, 2, 1]
+    assert run.history().reports_reused == 0
 
 
 def test_deprecated_clients_by_hand() -> None:
@@ -133,6 +149,15 @@ def test_quota_is_rounded_up(fraction: float, quota: int) -> None:
     run = cafe.simulate(who, safa(deadline=9.0, fraction=fraction), what, rounds=1)
     assert run.by_round["used"][0] == quota
     assert run.virtual_time == pytest.approx(0.9 + quota / 10)
+
+
+@pytest.mark.parametrize(
+    ("options", "steps"), [({}, 1), ({"epochs": 3}, 3), ({"steps": 2}, 2)], ids=str
+)
+def test_local_work(options: dict[str, int], steps: int) -> None:
+    """Each step halves the distance to the only example, at 1."""
+    run = cafe.simulate(taking(1.0), safa(deadline=2.0, **options), drawn(1.0), rounds=1)
+    assert run.model == pytest.approx([1 - 0.5**steps])
 
 
 def test_round_ends_at_its_deadline() -> None:

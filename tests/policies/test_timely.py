@@ -17,6 +17,7 @@ from cafe.policies import timely
 from cafe.presence import OnOff, Trace
 from cafe.presence.base import ClientNumbers, Mask, Saved
 from tests.support.federations import taking
+from tests.support.small_tasks import drawn
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def test_cycle_and_age_agree_with_the_closed_form(
 
 
 def test_round_opens_when_enough_clients_are_present() -> None:
-    """Clients come at 0, 2, 5 and 9. With m = 3 the round opens at 5. The first two report first."""
+    """Clients come at 0, 2, 5 and 9. With m = 3 the round opens at 5. Two reports close it."""
     coming = Trace([[0, 0, 99], [1, 2, 99], [2, 5, 99], [3, 9, 99]])
     who = taking(1.0, 2.0, 3.0, 4.0, presence=coming)
     run = cafe.simulate(who, timely(cohort=3, goal=2), rounds=1)
@@ -142,6 +143,13 @@ def test_rounds_end_at_the_deadline_if_clients_are_lost() -> None:
     lengths = run.by_round["closed"] - run.by_round["opened"]
     assert 0 < run.updates < 200
     assert lengths.max() == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_local_work(steps: int) -> None:
+    """Each step halves the distance to the only example, at 1."""
+    run = cafe.simulate(taking(1.0), timely(cohort=1, goal=1, steps=steps), drawn(1.0), rounds=1)
+    assert run.model == pytest.approx([1 - 0.5**steps])
 
 
 def test_goal_above_the_cohort_is_refused() -> None:

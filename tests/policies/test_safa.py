@@ -11,8 +11,10 @@ from cafe.engine import Run
 from cafe.learn.quadratic import Quadratic
 from cafe.policies import safa
 from cafe.presence import Trace
+from cafe.testing import engine_trainer
 from tests.support.federations import taking
 from tests.support.small_tasks import drawn
+from tests.support.virtual_runs import VirtualWire, live
 
 
 def pulled(*at: float, examples: tuple[int, ...]) -> cafe.Task:
@@ -181,17 +183,19 @@ def test_contract_with_presence_and_lost_clients() -> None:
     cafe.testing.check_policy(safa(deadline=1.0, tolerance=2), rounds=25)
 
 
-def test_clients_of_unknown_size_count_as_the_mean() -> None:
-    """Sizes 2 and 6 are known, the third is not: the shares are 2/12, 6/12 and 4/12."""
-    ledger = cafe.rounds.Ledger.new(np.array([2, 6, -1]))
-    ledger.now = 1.0
-    none, one = np.zeros(1, dtype=np.int64), np.array([1.0])
-    reports = cafe.rounds.Reports(
-        client=np.array([0]), start=one - 1, version=none, round=none, local=none > 0,
-        invitation=none, steps=none + 1, note=one, arrived=one, trained=one, used=none,
-        models=np.array([[12.0]], np.float32), model=np.array([6.0], np.float32),
-    )  # fmt: skip
-    merge = safa(deadline=3.0).merge(ledger, reports)
-    np.testing.assert_allclose(merge.coefficient, [1 / 6])
-    assert merge.add is not None
-    np.testing.assert_allclose(merge.add, [5.0])
+def test_sizes_are_learned_from_reports_on_real_clients() -> None:
+    """The five rounds again, on a server that does not know the sizes 1, 1 and 2.
+
+    0: client 0 reports 4 and the size 1. The others count as 1, too: 4/3.
+    1: client 1 reports 8, and client 0, which is not picked, 4/3 + (8 - 4/3)/2 = 14/3: (4 + 8)/3.
+    2: client 2 reports 16 and the size 2: 14/3/4 + 8/4 + 16/2 = 67/6.
+    """
+    wire = VirtualWire(taking(1.0, 2.25, 3.0), train=engine_trainer(THREE, 0), task=THREE)
+    policy = safa(deadline=10.0, fraction=1 / 3, steps=1)
+    run = live(wire, policy, model={"w": np.zeros(1, np.float32)})
+    models = []
+    for _ in range(3):
+        assert run.step().outcome.succeeded
+        models.append(float(run.model[0]))
+    assert models == pytest.approx([4 / 3, 4.0, 67 / 6])
+    assert run.ledger.examples.tolist() == [1, 1, 2]

@@ -109,7 +109,9 @@ def parameter_freezing(
 
     The publication has no deadline rule. Here rounds close as those of :func:`cafe.policies.mcu`,
     and all reports count equally. A server optimiser with momentum would move frozen parameters, so
-    do not combine the two. The server keeps six numbers per parameter.
+    do not combine the two. The server keeps six numbers per parameter. Bytes are counted as if
+    every invited client had the frozen parameters, as in the publication, where all clients take
+    part in every round. Clients that missed rounds would need some of them.
 
     Differs from the authors' code: it also freezes half of the parameters at random for one check,
     an extension that is not part of the rule above.

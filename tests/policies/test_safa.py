@@ -9,6 +9,7 @@ import cafe
 from cafe.data.examples import Examples, Shards
 from cafe.engine import Run
 from cafe.learn.quadratic import Quadratic
+from cafe.live.validation import ReportLimits
 from cafe.policies import safa
 from cafe.presence import Trace
 from cafe.testing import engine_trainer
@@ -170,6 +171,17 @@ def test_round_ends_at_its_deadline() -> None:
     assert run.by_round["used"].tolist() == [2, 2, 2]
 
 
+def test_quota_that_the_other_clients_cannot_fill() -> None:
+    """The quota is 3 of 4. In round 1 only client 3 was not picked before: it reports at 4.5.
+
+    Clients 0 and 1, which report at 4 and 5, fill the quota. Client 2 would report at 6.
+    """
+    who, what = taking(1.0, 2.0, 3.0, 4.5), pulled(1, 2, 3, 4, examples=(1,) * 4)
+    run = cafe.simulate(who, safa(deadline=9.0, fraction=0.75), what, rounds=2)
+    assert run.by_round["closed"].tolist() == [3.0, 5.0]
+    assert run.merged_by_client.tolist() == [2, 2, 1, 1]
+
+
 def test_round_without_reports_fails_and_changes_nothing() -> None:
     who, what = taking(4.0, 5.0), pulled(8.0, 16.0, examples=(1, 1))
     run = Run(who, safa(deadline=3.0, fraction=0.5), what)
@@ -192,7 +204,8 @@ def test_sizes_are_learned_from_reports_on_real_clients() -> None:
     """
     wire = VirtualWire(taking(1.0, 2.25, 3.0), train=engine_trainer(THREE, 0), task=THREE)
     policy = safa(deadline=10.0, fraction=1 / 3, steps=1)
-    run = live(wire, policy, model={"w": np.zeros(1, np.float32)})
+    limits = ReportLimits(clip=None)
+    run = live(wire, policy, model={"w": np.zeros(1, np.float32)}, report_limits=limits)
     models = []
     for _ in range(3):
         assert run.step().outcome.succeeded

@@ -73,9 +73,12 @@ class _AtQuota:
         return max(ceil(self.fraction * clients - _ROUNDING), 1)
 
     def __call__(self, ledger: Ledger, waiting: Waiting) -> Wait | Verdict:
-        missing, until = self.quota(ledger.clients), ledger.opened + self.deadline
+        until, picked = ledger.opened + self.deadline, _picked(ledger)
+        quota = self.quota(ledger.clients)
+        others = min(quota, ledger.clients - len(picked))
         if waiting.reports:
-            missing -= int(np.count_nonzero(~np.isin(waiting.jobs.client, _picked(ledger))))
+            others -= int(np.count_nonzero(~np.isin(waiting.jobs.client, picked)))
+        missing = max(others, quota - waiting.reports)
         if missing <= 0:
             return COMMIT
         if ledger.now >= until or not waiting.outstanding:
@@ -178,7 +181,9 @@ def safa(
       clients run on over several rounds, until they are deprecated.
     - A round closes when a quota, the fraction C of all clients, has reported and was not picked in
       the last round, or at the deadline. If there are too few, clients that were picked in the last
-      round fill the quota in the order in which they reported.
+      round fill the quota in the order in which they reported. If the quota is larger than the
+      number of clients that were not picked, a round closes when these have reported and the quota
+      is full.
     - The server keeps a model of each client. The models of picked clients replace theirs, and the
       present model replaces those of deprecated clients. The next model is the mean of all, weighed
       by the number of examples. Then the reports that were not picked replace theirs, too: they are
@@ -199,7 +204,8 @@ def safa(
     trained in the first round outside of the protocol; and the time to send models is charged for
     all earlier rounds again.
 
-    Not verified: the defaults of ``fraction`` and ``epochs``. The authors' code uses several
+    Not verified: when a round closes if the quota is larger than the number of clients that were
+    not picked, and the defaults of ``fraction`` and ``epochs``. The authors' code uses several
     fractions, and 3 to 5 epochs depending on the task.
 
     Args:

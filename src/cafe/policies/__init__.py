@@ -19,8 +19,14 @@ from cafe.policies._lookup import Registered
 from cafe.policies._recipe import KINDS, Scheme, recipe, scheme_of
 from cafe.policies.agu import agu
 from cafe.policies.awu import awu
+from cafe.policies.deadline_compensated import deadline_compensated
 from cafe.policies.fedavg import fedavg
+from cafe.policies.fedtune import fedtune
 from cafe.policies.mcu import mcu
+from cafe.policies.over_selection import over_selection
+from cafe.policies.parameter_freezing import parameter_freezing
+from cafe.policies.safa import safa
+from cafe.policies.timely import timely
 from cafe.rounds.policy import Policy
 
 __all__ = [
@@ -29,14 +35,20 @@ __all__ = [
     "Scheme",
     "agu",
     "awu",
+    "deadline_compensated",
     "fedavg",
+    "fedtune",
     "mcu",
+    "over_selection",
+    "parameter_freezing",
     "recipe",
     "recipes",
     "registered",
     "resolve",
     "resolve_controller",
+    "safa",
     "scheme_of",
+    "timely",
 ]
 
 

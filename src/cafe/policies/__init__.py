@@ -17,15 +17,21 @@ from cafe.controllers import Controller
 from cafe.policies import _lookup
 from cafe.policies._lookup import Registered
 from cafe.policies._recipe import KINDS, Scheme, recipe, scheme_of
+from cafe.policies.age_of_update import age_of_update
 from cafe.policies.agu import agu
 from cafe.policies.awu import awu
 from cafe.policies.deadline_compensated import deadline_compensated
+from cafe.policies.energy_harvesting import energy_harvesting
 from cafe.policies.fedavg import fedavg
 from cafe.policies.fedtune import fedtune
+from cafe.policies.flanp import flanp
 from cafe.policies.mcu import mcu
+from cafe.policies.oort import oort
 from cafe.policies.over_selection import over_selection
 from cafe.policies.parameter_freezing import parameter_freezing
+from cafe.policies.refl import refl
 from cafe.policies.safa import safa
+from cafe.policies.tifl import tifl
 from cafe.policies.timely import timely
 from cafe.rounds.policy import Policy
 
@@ -33,21 +39,27 @@ __all__ = [
     "KINDS",
     "Registered",
     "Scheme",
+    "age_of_update",
     "agu",
     "awu",
     "deadline_compensated",
+    "energy_harvesting",
     "fedavg",
     "fedtune",
+    "flanp",
     "mcu",
+    "oort",
     "over_selection",
     "parameter_freezing",
     "recipe",
     "recipes",
+    "refl",
     "registered",
     "resolve",
     "resolve_controller",
     "safa",
     "scheme_of",
+    "tifl",
     "timely",
 ]
 

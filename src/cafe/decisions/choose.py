@@ -76,7 +76,7 @@ def to_digits(values: Floats, digits: int) -> Floats:
     Rounded values that should be equal are equal, so that decisions that compare them agree.
     """
     size = np.abs(values)
-    exponent = np.floor(np.log10(np.where(size > 0, size, 1.0)))
-    unit = 10.0 ** (exponent - digits + 1)
-    rounded: Floats = np.round(values / unit) * unit
+    places = digits - 1 - np.floor(np.log10(np.where(size > 0, size, 1.0)))
+    up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
+    rounded: Floats = np.round(values * up / down) * down / up
     return rounded

@@ -72,7 +72,8 @@ class _EnoughFresh:
         end = np.inf if self.deadline is None else ledger.opened + self.deadline
         if ledger.now >= end:
             return COMMIT if waiting.reports >= self.quorum else FAIL
-        target = round(waiting.invited / self.extra)  # the number that was multiplied by extra
+        # The number that was multiplied by extra; lower if too few clients were idle.
+        target = min(max(round(waiting.invited / self.extra), 1), waiting.invited)
         fresh = int(np.count_nonzero(waiting.jobs.round == ledger.round)) if waiting.reports else 0
         missing = max(target - fresh, self.quorum - waiting.reports)
         return Wait(end, waiting.reports + missing) if missing > 0 else COMMIT

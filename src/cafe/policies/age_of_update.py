@@ -68,10 +68,10 @@ def age_of_update(
     clients count equally, these are the oldest; ties are broken at random. Reports are averaged.
 
     A channel is good, in this recipe, if the client is present when the round opens and did not
-    miss a deadline in the last ``pause`` rounds in which it could have been invited. The server
-    learns this without knowledge of the federation. Fading channels can be given to the federation
-    as a presence, such as ``cafe.presence.OnOff``. If no channel is good, the oldest of the
-    clients that are present are invited.
+    miss the deadline in one of the last ``pause`` rounds. The server learns both from the clients,
+    not from the federation. Fading channels can be given to the federation as a presence, such as
+    ``cafe.presence.OnOff``. If no channel is good, the oldest of the clients that are present are
+    invited.
 
     This is a stand-in: the publication assigns sub-channels by their signal-to-noise ratio, and a
     federation has no radio channels.

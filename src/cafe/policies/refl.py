@@ -118,7 +118,8 @@ def _observe(ledger: Ledger, outcome: Outcome, closed: Closed) -> dict[str, Any]
     seconds = ledger.memory[closed.jobs.client[running]]
     mean = ledger.memory.sum() / max(np.count_nonzero(ledger.memory), 1)
     ends = closed.jobs.start[running] + np.where(seconds > 0, seconds, mean)
-    soon = int(np.count_nonzero(ends <= ledger.now + duration))
+    # A job that should have ended more than one duration ago may be lost.
+    soon = int(np.count_nonzero(np.abs(ends - ledger.now) <= duration))
     return {"duration": duration, "stragglers": soon}
 
 
@@ -153,7 +154,8 @@ def refl(
     adaptive target is off in the published experiments. Clients are chosen here by the probability
     of staying up to 2 mu, given that they stay up to mu, because forecasts are about staying. B is
     estimated from the last response times; a client that has not reported before counts as the mean
-    client. Too few clients: those that have rested longest are invited before their time.
+    client, and a client that is overdue by more than mu is not expected. If too few clients have
+    rested, those that have rested longest are invited as well.
 
     Not verified: the experiments in the paper, and how late clients predict their remaining time.
 

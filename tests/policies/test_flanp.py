@@ -37,8 +37,11 @@ def test_the_number_of_clients_doubles() -> None:
     assert [o.invited for o in outcomes] == [16, 2, 2, 2, 4, 8, 16, 16, 16]
     # A round lasts as long as its slowest client, the n-th fastest.
     assert [o.closed - o.opened for o in outcomes] == [16, 2, 2, 2, 4, 8, 16, 16, 16]
-    merged = run.history().merged_by_client.tolist()
-    assert merged == [4] * 8 + [5] * 4 + [6] * 2 + [9] * 2
+    merged = run.history().merged_by_client
+    assert merged.tolist() == [4] * 8 + [5] * 4 + [6] * 2 + [9] * 2
+    assert run.ledger.memory is not None
+    np.testing.assert_allclose(run.ledger.memory[0], merged * np.arange(16, 0, -1))
+    assert run.ledger.memory[1].tolist() == merged.tolist()
 
 
 @pytest.mark.parametrize(("threshold", "stage"), [(0.0399, 2), (0.0401, 4)])
@@ -60,6 +63,8 @@ def test_the_norm_is_that_of_the_mean_update_per_step(threshold: float, stage: i
 def test_all_clients_are_the_last_stage() -> None:
     run = Run(taking(*[1.0] * 6), flanp(threshold=1e9), one_point(6))
     assert [run.step().invited for _ in range(5)] == [6, 2, 4, 6, 6]
+    twice = Run(taking(*[1.0] * 6), flanp(threshold=1e9, profiling=2), one_point(6))
+    assert [twice.step().invited for _ in range(5)] == [6, 6, 2, 4, 6]
 
 
 def test_speed_is_the_mean_of_all_reports() -> None:

@@ -104,7 +104,7 @@ def test_policies_are_listed_with_all_parameters(run: Run) -> None:
     assert listed["mcu"]["parameters"][0]["needed"]
     out = run("policies").out
     assert "Synchronous: every report" in out
-    assert "weighed by their client's age" in out
+    assert "Age-weighted update (AWU)" in out
     assert "close_when_all" not in out, "parameters are shown only for a policy that is named"
 
 

@@ -87,7 +87,8 @@ def flanp(
 
     The server learns how fast clients are from their reports. In the first rounds, the profiling,
     all clients work. Later, the fastest are those with the lowest mean time over all their reports;
-    clients that have never reported come last. If a client is away, the next fastest takes its place.
+    clients that have never reported come last. If a client is away, the next fastest takes its
+    place.
 
     Differs from the publication: local work is plain SGD instead of FedGATE, which corrects local
     gradients; the step size is that of the task in all stages; clients are known to be fast from

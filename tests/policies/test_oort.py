@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,8 +14,8 @@ from cafe.data.examples import Examples, Shards
 from cafe.engine import Run
 from cafe.errors import InputError
 from cafe.learn.linear import Logistic
-from cafe.policies import oort
-from cafe.rounds import Ledger, Policy
+from cafe.policies import oort, refl, tifl
+from cafe.rounds import Ledger, Policy, Work
 from tests.support.federations import taking
 from tests.support.ledgers import ledger_of
 
@@ -163,3 +164,18 @@ def test_reports_are_weighed_by_size() -> None:
 def test_shares_outside_their_range(wrong: dict[str, float], words: str) -> None:
     with pytest.raises(InputError, match=words):
         oort(goal=2, preferred=1.0, **cast(Any, wrong))
+
+
+@pytest.mark.parametrize(
+    ("options", "work"),
+    [
+        ({}, Work(epochs=1, scaled=False)),
+        ({"epochs": 3}, Work(epochs=3, scaled=False)),
+        ({"steps": 5}, Work(steps=5, scaled=False)),
+    ],
+)
+def test_local_work(options: dict[str, int], work: Work) -> None:
+    for policy in (oort(goal=2, preferred=1.0, **cast(Any, options)), tifl(**cast(Any, options))):
+        assert policy.invite(ledger_of(4), np.random.default_rng(0)).work == work
+    late = refl(**cast(Any, options)).invite(ledger_of(4), np.random.default_rng(0))
+    assert late.work == replace(work, scaled=True)  # it weighs new reports equally

@@ -18,15 +18,21 @@ from cafe.policies import _lookup
 from cafe.policies._lookup import Registered
 from cafe.policies._recipe import KINDS, Scheme, recipe, scheme_of
 from cafe.policies.agu import agu
+from cafe.policies.anarchic import anarchic
 from cafe.policies.awu import awu
 from cafe.policies.deadline_compensated import deadline_compensated
+from cafe.policies.fedasync import fedasync
 from cafe.policies.fedavg import fedavg
+from cafe.policies.fedbuff import fedbuff
 from cafe.policies.fedtune import fedtune
+from cafe.policies.fleet import fleet
 from cafe.policies.mcu import mcu
 from cafe.policies.over_selection import over_selection
 from cafe.policies.parameter_freezing import parameter_freezing
 from cafe.policies.safa import safa
+from cafe.policies.salvage import salvage
 from cafe.policies.timely import timely
+from cafe.policies.unbiased_age import unbiased_age
 from cafe.rounds.policy import Policy
 
 __all__ = [
@@ -34,10 +40,14 @@ __all__ = [
     "Registered",
     "Scheme",
     "agu",
+    "anarchic",
     "awu",
     "deadline_compensated",
+    "fedasync",
     "fedavg",
+    "fedbuff",
     "fedtune",
+    "fleet",
     "mcu",
     "over_selection",
     "parameter_freezing",
@@ -47,8 +57,10 @@ __all__ = [
     "resolve",
     "resolve_controller",
     "safa",
+    "salvage",
     "scheme_of",
     "timely",
+    "unbiased_age",
 ]
 
 

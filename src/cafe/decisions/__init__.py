@@ -11,7 +11,6 @@ from cafe.decisions.staleness import (
     HingeDamping,
     MixModels,
     PowerDamping,
-    staleness_of,
 )
 from cafe.decisions.weigh import ByAge, BySize, Mean
 
@@ -35,5 +34,4 @@ __all__ = [
     "Sample",
     "buffering",
     "closing",
-    "staleness_of",
 ]

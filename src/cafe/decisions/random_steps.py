@@ -18,27 +18,27 @@ class RandomSteps:
 
     Attributes:
         refill: chooses the clients. The amount in its work is not used.
-        least: the least number of steps.
-        most: the largest number of steps. All numbers in between are equally likely.
+        least_steps: the least number of steps.
+        most_steps: the largest number of steps. All numbers in between are equally likely.
 
     Example:
         >>> from cafe.decisions import RandomSteps, Refill
-        >>> RandomSteps(Refill(20), least=1, most=5).concurrency
+        >>> RandomSteps(Refill(20), least_steps=1, most_steps=5).concurrency
         20
     """
 
     refill: Refill
-    least: int
-    most: int
+    least_steps: int
+    most_steps: int
 
     def __post_init__(self) -> None:
         check_type("refill", self.refill, Refill, "a Refill, such as Refill(10)")
-        object.__setattr__(self, "least", check_whole("least", self.least))
-        object.__setattr__(self, "most", check_whole("most", self.most))
-        if self.most < self.least:
+        object.__setattr__(self, "least_steps", check_whole("least_steps", self.least_steps))
+        object.__setattr__(self, "most_steps", check_whole("most_steps", self.most_steps))
+        if self.most_steps < self.least_steps:
             raise InputError(
-                f"most must be at least as large as least ({self.least}). Got {self.most}. "
-                "Raise most, or lower least."
+                f"most_steps must be at least least_steps ({self.least_steps}). Got "
+                f"{self.most_steps}. Raise most_steps, or lower least_steps."
             )
 
     @property
@@ -57,4 +57,5 @@ class RandomSteps:
 
     def _with_steps(self, invitation: Invitation, rng: np.random.Generator) -> Invitation:
         count = len(invitation.clients)
-        return replace(invitation, amount=rng.integers(self.least, self.most + 1, size=count))
+        steps = rng.integers(self.least_steps, self.most_steps + 1, size=count)
+        return replace(invitation, amount=steps)

@@ -152,7 +152,7 @@ def staleness_of(ledger: Ledger, reports: Reports) -> Floats:
 
     Example:
         >>> import cafe
-        >>> from cafe.decisions import staleness_of
+        >>> from cafe.decisions.staleness import staleness_of
         >>> policy = cafe.policies.mcu(quorum=1, deadline=0.5, late="keep")
         >>> def merge(ledger, reports):
         ...     return cafe.rounds.Merge(1 / (1 + staleness_of(ledger, reports)) / ledger.clients)

@@ -47,8 +47,8 @@ ENTRIES = [
     entry(decisions.Refill, {"concurrency": NOTHING, "work": NOTHING}, given(concurrency=2)),
     entry(
         decisions.RandomSteps,
-        {"refill": NOTHING, "least": NOTHING, "most": NOTHING},
-        given(refill=decisions.Refill(2), least=1, most=3),
+        {"refill": NOTHING, "least_steps": NOTHING, "most_steps": NOTHING},
+        given(refill=decisions.Refill(2), least_steps=1, most_steps=3),
     ),
     entry(
         decisions.Buffered,

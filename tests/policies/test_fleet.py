@@ -47,6 +47,7 @@ def test_dampening(threshold: float, staleness: list[float], expected: list[floa
         ([1, 1, 1, 1], 50.0, 1.0),
         ([1, 1, 1, 1], 51.0, 2.0),
         ([1, 0, 0, 1], 100.0, 3.0),
+        ([55, 45], 55.0, 0.0),  # 0.55 * 100 is above 55 in floating point
     ],
 )
 def test_percentile_of_past_staleness(

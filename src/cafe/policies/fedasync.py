@@ -53,7 +53,8 @@ def fedasync(
         power: the exponent of "polynomial", the paper's a.
         slope: how fast "hinge" falls, the paper's a.
         lag: the staleness up to which "hinge" is 1, the paper's b.
-        prox: factor of the proximal term, rho. It has no effect on jobs of one step.
+        prox: factor of the proximal term, rho. It has no effect on jobs of one step. Unchanged
+            ClientApps of Flower need 0.
         epochs: local passes over a client's examples; one, unless steps are given.
         steps: local gradient steps instead of epochs.
         deadline: how long the server waits for a report; then it replaces clients that are lost.

@@ -126,7 +126,7 @@ def staleness_percentile(counts: list[int], percentile: float) -> float:
     if not counts:
         return 0.0
     reached = np.cumsum(counts)
-    share = percentile / 100 * (1 - 1e-12)  # 99.7 % of 1000 reports are 997, not 998
+    share = percentile / 100 * (1 - 1e-12)  # rounding may not add a report
     return float(np.searchsorted(reached, share * reached[-1]))
 
 

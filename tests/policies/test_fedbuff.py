@@ -15,13 +15,13 @@ from cafe.policies import fedavg, fedbuff
 from tests.support.federations import taking
 
 
-def equal_clients(clients: int) -> cafe.Task:
+def equal_clients(clients: int, batch: int | None = 2) -> cafe.Task:
     """Clients with five examples each."""
     rng = np.random.default_rng(7)
     x = rng.normal(size=(5 * clients, 4)).astype(np.float32)
     shards = Shards.of([*np.arange(5 * clients).reshape(clients, 5)])
     return cafe.Task(
-        Examples(x, np.arange(5 * clients) % 3), shards, Logistic(4, 3, l2=0.1), batch=2
+        Examples(x, np.arange(5 * clients) % 3), shards, Logistic(4, 3, l2=0.1), batch=batch
     )
 
 
@@ -35,6 +35,23 @@ def test_first_update_of_all_clients_is_that_of_federated_averaging(work: dict[s
     assert averaged.model is not None
     assert buffered.model.tobytes() == averaged.model.tobytes()
     assert np.any(buffered.model != 0)
+
+
+def test_updates_without_staleness_are_those_of_federated_averaging() -> None:
+    """All clients take 1. With a maximum staleness of 0, an update has one report of each client.
+
+    Clients 0 and 1 report first and are replaced before the update, so their next reports, at 2,
+    are too old. They begin anew, and the second update is at 3. The batches are all examples, so
+    that they do not depend on the invitation. The order of the reports differs, hence the rounding.
+    """
+    who, what = taking(1.0, 1.0, 1.0), equal_clients(3, batch=None)
+    policy = fedbuff(concurrency=3, goal=3, max_staleness=0, steps=2)
+    buffered = cafe.simulate(who, policy, what, rounds=4)
+    averaged = cafe.simulate(who, fedavg(fraction=1.0, steps=2), what, rounds=4)
+    assert buffered.by_round["closed"].tolist()[:3] == [1.0, 3.0, 5.0]
+    assert buffered.model is not None
+    assert averaged.model is not None
+    np.testing.assert_allclose(buffered.model, averaged.model, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize(

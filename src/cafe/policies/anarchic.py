@@ -43,7 +43,7 @@ def anarchic(
     its number of steps is uniform between two limits. A federation with presence
     restricts when clients can start. Steps take time only if the federation has ``per_step``.
 
-    Differs from the authors' code: it was not available.
+    Differs from the authors' code: not known, because the code was not available.
 
     Not verified: the default values of all parameters.
 

@@ -39,9 +39,10 @@ def fedasync(
     A stale model draws the global model back towards an old version. Schemes that merge updates,
     such as FedBuff, do not have this effect.
 
-    Differs from the authors' code: it was not available. Re-implementations that multiply the
-    mixing weight by f at every report make it compound, so that it falls to 0; here each report has
-    its own weight. The paper delays clients at random; here they start as soon as there is room.
+    Differs from the authors' code: not known, because the code was not available. A widespread
+    re-implementation multiplies the mixing weight by f at every report, so that it falls to 0; here
+    each report has its own weight. The paper's scheduler starts clients at random times; here they
+    start as soon as there is room.
 
     Not verified: the default values of all parameters, and one local epoch. The paper's experiments
     also halve ``mixing`` once during training, which is left out.

@@ -74,16 +74,20 @@ class Buffered:
             object.__setattr__(self, "max_staleness", most)
 
     def __call__(self, ledger: Ledger, waiting: Waiting) -> Wait | Verdict | Invitation:
-        count = waiting.reports
-        if self.max_staleness is not None and count:
-            staleness = ledger.version - waiting.jobs.version
-            count = int(np.count_nonzero(staleness <= self.max_staleness))
-        if count >= self.goal:
-            return COMMIT
         end = np.inf if self.deadline is None else ledger.opened + self.deadline
-        if ledger.now >= end:
-            return COMMIT if count else FAIL
+        over = ledger.now >= end
+        if waiting.reports >= self.goal or over:
+            count = self._count(ledger, waiting)
+            if count >= self.goal or over:
+                return COMMIT if count else FAIL
         return self.refill.now(ledger) or Wait(end, waiting.reports + 1)
+
+    def _count(self, ledger: Ledger, waiting: Waiting) -> int:
+        """The reports of the round that are not too old."""
+        if self.max_staleness is None or not waiting.reports:
+            return waiting.reports
+        staleness = ledger.version - waiting.jobs.version
+        return int(np.count_nonzero(staleness <= self.max_staleness))
 
 
 def buffering(

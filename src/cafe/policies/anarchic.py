@@ -40,8 +40,8 @@ def anarchic(
     that has never reported counts as 0 in it.
 
     The choices of clients are random here: whenever there is room, a random idle client starts, and
-    its number of steps is uniform between two limits. A federation with presence
-    restricts when clients can start. Steps take time only if the federation has ``per_step``.
+    its number of steps is uniform between two limits. If the federation has a presence, clients
+    start only when they are present. Steps take time only if the federation has ``per_step``.
 
     Differs from the authors' code: not known, because the code was not available.
 
@@ -55,7 +55,7 @@ def anarchic(
         least_steps: least number of local steps that a client takes.
         most_steps: largest number of local steps that a client takes.
         server_rate: the server's learning rate. An update is about as long as one local step, so
-            values above 1 are usual.
+            values above 1 may be needed.
         deadline: how long the server waits for m reports; then it uses those that have arrived,
             with the same coefficients, and replaces clients that are lost.
 

@@ -6,7 +6,7 @@ from cafe.decisions import Everyone
 from cafe.rounds import COMMIT, RUN, Carried, Merge, Policy, Wait
 
 
-def fedbuff(*, goal: int, power: float = 0.5) -> Policy:
+def buffered(*, goal: int, power: float = 0.5) -> Policy:
     """Commit at every goal-th report, damp stale reports, let the other clients keep running.
 
     Args:
@@ -21,4 +21,4 @@ def fedbuff(*, goal: int, power: float = 0.5) -> Policy:
         staleness = ledger.version - reports.version
         return Merge(np.power(1.0 + staleness, -power) / goal)
 
-    return Policy("fedbuff", Everyone(), close, merge, lambda ledger, closed: Carried(RUN))
+    return Policy("buffered", Everyone(), close, merge, lambda ledger, closed: Carried(RUN))

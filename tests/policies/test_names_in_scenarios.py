@@ -28,7 +28,7 @@ TABLES = {
     "takes_a_name": r"policy: The parameter 'name' of takes_a_name .* rename the parameter",
     "of_nothing": r"policy: own_rules:of_nothing must return a Policy",
     "fails": r"policy: own_rules:fails has failed: ZeroDivisionError",
-    "fedbuf": r"policy.name: own_rules has no function 'fedbuf'. Did you mean 'fedbuff'",
+    "buffere": r"policy.name: own_rules has no function 'buffere'. Did you mean 'buffered'",
 }
 
 
@@ -36,7 +36,7 @@ TABLES = {
 def test_unusable_tables_are_refused(tmp_path: Path, function: str, said: str) -> None:
     folder = folder_with(tmp_path / "here")
     with pytest.raises(FileError, match=rf"own.toml: {said}"):
-        scenario_in(folder, SCENARIO.replace("fedbuff", function))
+        scenario_in(folder, SCENARIO.replace("buffered", function))
 
 
 KEYS = {
@@ -53,34 +53,34 @@ def test_keys_are_checked_as_those_of_shipped_recipes(tmp_path: Path, line: str,
 
 
 def test_a_scenario_finds_the_file_beside_it(tmp_path: Path) -> None:
-    more = '[policies.big]\nname = "own_rules:fedbuff"\ngoal = 9\npower = 1\nnote = "x"\n'
+    more = '[policies.big]\nname = "own_rules:buffered"\ngoal = 9\npower = 1\nnote = "x"\n'
     scenario = scenario_in(folder_with(tmp_path / "here"), SCENARIO + more)
-    assert [*scenario.policies] == ["fedbuff", "big"]
-    assert str(scenario.policy("fedbuff")).startswith("buffered(goal=3, power=0.5, code=")
+    assert [*scenario.policies] == ["buffered", "big"]
+    assert str(scenario.policy("buffered")).startswith("buffered(goal=3, power=0.5, code=")
     assert str(scenario.policy("big")).startswith("buffered(goal=9, power=1.0, code=")
     varied = scenario.with_values({"policy.goal": 5})
-    assert str(varied.policy("fedbuff")).startswith("buffered(goal=5,")
-    other = scenario_in(tmp_path / "here", SCENARIO.replace("fedbuff", "takes_anything"))
+    assert str(varied.policy("buffered")).startswith("buffered(goal=5,")
+    other = scenario_in(tmp_path / "here", SCENARIO.replace("buffered", "takes_anything"))
     assert other.label == "takes_anything"
 
 
 def test_a_table_may_not_have_the_label_of_the_first(tmp_path: Path) -> None:
-    more = "[policies.fedbuff]\ngoal = 3\n"
+    more = "[policies.buffered]\ngoal = 3\n"
     with pytest.raises(
-        FileError, match=r'also the label of \[policy\].*name = "own_rules:fedbuff"'
+        FileError, match=r'also the label of \[policy\].*name = "own_rules:buffered"'
     ):
         scenario_in(folder_with(tmp_path / "here"), SCENARIO + more)
 
 
 def test_reports_order_policies_by_their_labels() -> None:
     more = "[policies.big]\ngoal = 9\n"
-    assert _label_order(SCENARIO + more) == {"fedbuff": 0, "big": 1}
+    assert _label_order(SCENARIO + more) == {"buffered": 0, "big": 1}
 
 
 def test_labels() -> None:
     assert policy_label("mcu") == "mcu"
     assert policy_label("fancy") == "fancy"
-    assert policy_label("my_policies:fedbuff") == "fedbuff"
+    assert policy_label("my_policies:buffered") == "buffered"
     assert policy_label("my_policies:mcu") == "my_policies.mcu"
     assert policy_label("my_policies:Family._größe") == "Family._gr-e"
     free = labels_for("a.b:_c", {"c"})
@@ -90,16 +90,16 @@ def test_labels() -> None:
 
 def test_names_get_labels(tmp_path: Path) -> None:
     scenario = scenario_in(folder_with(tmp_path / "here"))
-    names = ["own_rules:fedbuff", "mcu", "own_rules:mcu", "own_rules:Family.member"]
+    names = ["own_rules:buffered", "mcu", "own_rules:mcu", "own_rules:Family.member"]
     named, labels = scenario.with_labels_for(names)
-    assert labels == ["fedbuff", "mcu", "own_rules.mcu", "Family.member"]
-    assert named.policy("fedbuff") is scenario.policy("fedbuff")
+    assert labels == ["buffered", "mcu", "own_rules.mcu", "Family.member"]
+    assert named.policy("buffered") is scenario.policy("buffered")
     assert str(named.policy("own_rules.mcu")).startswith("buffered(goal=3,")
     assert named.settings("own_rules.mcu")["policy"]["name"] == "own_rules:mcu"
     _, labels = scenario.with_labels_for(
-        ["a:fedbuff", "b:fedbuff", "own_rules:fedbuff", "a:fedbuff"]
+        ["a:buffered", "b:buffered", "own_rules:buffered", "a:buffered"]
     )
-    assert labels == ["a.fedbuff", "b.fedbuff", "fedbuff", "a.fedbuff"]
+    assert labels == ["a.buffered", "b.buffered", "buffered", "a.buffered"]
     with pytest.raises(InputError, match="given only once"):
         plan_runs(named, labels, tmp_path)
     again, _ = named.with_labels_for(["own_rules:mcu"])
@@ -107,7 +107,7 @@ def test_names_get_labels(tmp_path: Path) -> None:
 
 
 def test_a_name_without_a_table_that_lacks_a_parameter(tmp_path: Path) -> None:
-    text = SCENARIO.replace("own_rules:fedbuff", "mcu").replace("goal = 3", "quorum=1\ndeadline=1")
+    text = SCENARIO.replace("own_rules:buffered", "mcu").replace("goal = 3", "quorum=1\ndeadline=1")
     scenario, [label] = scenario_in(folder_with(tmp_path / "here"), text).with_labels_for(
         ["own_rules:mcu"]
     )
@@ -118,33 +118,33 @@ def test_a_name_without_a_table_that_lacks_a_parameter(tmp_path: Path) -> None:
 
 def test_settings_identify_code_that_is_not_shipped(tmp_path: Path) -> None:
     scenario = scenario_in(folder_with(tmp_path / "here"))
-    settings = scenario.settings("fedbuff")["policy"]
-    identity = scenario.policy("fedbuff").identity
+    settings = scenario.settings("buffered")["policy"]
+    identity = scenario.policy("buffered").identity
     assert settings == {
-        "name": "own_rules:fedbuff",
+        "name": "own_rules:buffered",
         "parameters": {"goal": 3},
         "identity": identity,
     }
-    shipped = SCENARIO.replace("own_rules:fedbuff", "fedavg").replace("goal = 3", "fraction = 0.5")
+    shipped = SCENARIO.replace("own_rules:buffered", "fedavg").replace("goal = 3", "fraction = 0.5")
     kept = scenario_in(tmp_path / "here", shipped).settings("fedavg")["policy"]
     assert kept == {"name": "fedavg", "fraction": 0.5}
 
 
 def test_other_code_cannot_resume_a_run(tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "here")
-    execute(scenario_in(folder), "fedbuff", 0, tmp_path / "run")
-    again = execute(scenario_in(folder), "fedbuff", 0, tmp_path / "run", resume=True)
+    execute(scenario_in(folder), "buffered", 0, tmp_path / "run")
+    again = execute(scenario_in(folder), "buffered", 0, tmp_path / "run", resume=True)
     assert again.finished
     assert again.history.policy.startswith("buffered(goal=3, power=0.5, code=")
     weaker = HELPERS.replace("-power", "-power / 2")
     changed = folder_with(tmp_path / "changed", helpers_of_mine=weaker)
     with pytest.raises(FileError, match=r"policy.identity was \"buffered\(goal=3.* and is "):
-        execute(scenario_in(changed), "fedbuff", 0, tmp_path / "run", resume=True)
+        execute(scenario_in(changed), "buffered", 0, tmp_path / "run", resume=True)
 
 
 def test_code_that_cannot_be_identified_is_refused_before_it_runs(tmp_path: Path) -> None:
     scenario = scenario_in(
-        folder_with(tmp_path / "here"), SCENARIO.replace("own_rules:fedbuff", "own_rules:draws")
+        folder_with(tmp_path / "here"), SCENARIO.replace("own_rules:buffered", "own_rules:draws")
     )
     with pytest.raises(FileError, match=r"policy: 'rng', used by draws.* is a numpy.*Generator"):
         execute(scenario, "draws", 0, tmp_path / "run")
@@ -155,10 +155,10 @@ def test_code_that_cannot_be_identified_is_refused_before_it_runs(tmp_path: Path
 @pytest.mark.slow
 def test_a_comparison_in_other_processes(tmp_path: Path, jobs: int) -> None:
     scenario = scenario_in(folder_with(tmp_path / "here"))
-    scenario, labels = scenario.with_labels_for(["own_rules:fedbuff", "own_rules:mcu"])
+    scenario, labels = scenario.with_labels_for(["own_rules:buffered", "own_rules:mcu"])
     runs = plan_runs(scenario, labels, tmp_path / "runs")
     results = sweep(scenario, runs, backend=LocalProcesses(jobs))
-    assert [run.folder.name for run in runs] == ["fedbuff-seed-0", "own_rules.mcu-seed-0"]
+    assert [run.folder.name for run in runs] == ["buffered-seed-0", "own_rules.mcu-seed-0"]
     assert [result.provenance["label"] for result in results] == labels
     again = sweep(scenario, runs, backend=LocalProcesses(jobs), resume=True)
     assert [r.history.updates for r in again] == [12, 12]
@@ -180,25 +180,25 @@ def test_compare_by_names(tmp_path: Path) -> None:
     folder_with(tmp_path / "current")
     scenario_in(folder_with(tmp_path / "here"))
     file = str(tmp_path / "here" / "own.toml")
-    names = "own_rules:fedbuff,own_rules:mcu"
+    names = "own_rules:buffered,own_rules:mcu"
     ran = cafe("compare", file, "--policies", names, "--jobs", "1", "--seeds", "2", "--json")
     assert ran.returncode == 0, ran.stderr
-    assert [policy["label"] for policy in json.loads(ran.stdout)] == ["fedbuff", "own_rules.mcu"]
+    assert [policy["label"] for policy in json.loads(ran.stdout)] == ["buffered", "own_rules.mcu"]
     assert sorted(run.name for run in Path("results/own-compared").iterdir()) == [
-        "fedbuff-seed-0",
-        "fedbuff-seed-1",
+        "buffered-seed-0",
+        "buffered-seed-1",
         "own_rules.mcu-seed-0",
         "own_rules.mcu-seed-1",
     ]
     assert cafe("report", "results").returncode == 0
-    ran = cafe("compare", file, "--policies", "own_rules:fedbuf", "--output", "x")
+    ran = cafe("compare", file, "--policies", "own_rules:buffere", "--output", "x")
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr == "Error: own_rules has no function 'fedbuf'. Did you mean 'fedbuff'?\n"
+    assert ran.stderr == "Error: own_rules has no function 'buffere'. Did you mean 'buffered'?\n"
 
 
 @pytest.mark.slow
 def test_policies_lists_what_packages_register(tmp_path: Path) -> None:
-    entries = "fancy = own_rules:fedbuff\nmcu = own_rules:mcu\nlost = own_rules:lost"
+    entries = "fancy = own_rules:buffered\nmcu = own_rules:mcu\nlost = own_rules:lost"
     install(tmp_path / "site", "fancy-policies", entries)
     ran = cafe("policies", "--json", path=tmp_path / "site")
     assert ran.returncode == 0, ran.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cafe.scenario import Scenario, load_scenario
 
-FEDBUFF = '''
+BUFFERED = '''
 from helpers_of_mine import damped
 from cafe.decisions import Everyone
 from cafe.rounds import COMMIT, RUN, Carried, Merge, Policy, Wait
@@ -15,7 +15,7 @@ from cafe.rounds import COMMIT, RUN, Carried, Merge, Policy, Wait
 NOT_A_FUNCTION = 3
 NO_SIGNATURE = max
 
-def fedbuff(*, goal: int, power: float = 0.5, note: str | None = None) -> Policy:
+def buffered(*, goal: int, power: float = 0.5, note: str | None = None) -> Policy:
     """Commit at every goal-th report.
 
     Args:
@@ -34,28 +34,28 @@ def fedbuff(*, goal: int, power: float = 0.5, note: str | None = None) -> Policy
 class Family:
     @staticmethod
     def member(*, goal: int) -> Policy:
-        return fedbuff(goal=goal)
+        return buffered(goal=goal)
 
 def mcu(*, goal: int) -> Policy:
-    return fedbuff(goal=goal)
+    return buffered(goal=goal)
 
 def untyped(*, goal):
-    return fedbuff(goal=goal)
+    return buffered(goal=goal)
 
 def badly_typed(*, goal: "Goal") -> Policy:
-    return fedbuff(goal=goal)
+    return buffered(goal=goal)
 
 def takes_a_function(weight: Wait) -> Policy:
-    return fedbuff(goal=1)
+    return buffered(goal=1)
 
 def takes_a_position(goal: int, /) -> Policy:
-    return fedbuff(goal=1)
+    return buffered(goal=1)
 
 def takes_a_name(name: str) -> Policy:
-    return fedbuff(goal=1)
+    return buffered(goal=1)
 
 def takes_anything(*args: int, goal: int, **more: int) -> Policy:
-    return fedbuff(goal=goal)
+    return buffered(goal=goal)
 
 def of_nothing(*, goal: int):
     return 3
@@ -66,7 +66,7 @@ def fails(*, goal: int) -> Policy:
 def draws(*, goal: int) -> Policy:
     import numpy as np
     rng = np.random.default_rng(0)
-    policy = fedbuff(goal=goal)
+    policy = buffered(goal=goal)
     return Policy("draws", policy.invite, lambda ledger, waiting: rng, policy.merge, policy.carry)
 '''
 HELPERS = "def damped(staleness, power):\n    return staleness**-power\n"
@@ -75,7 +75,7 @@ SCENARIO = """
 clients = 20
 rate = 1.0
 [policy]
-name = "own_rules:fedbuff"
+name = "own_rules:buffered"
 goal = 3
 [run]
 rounds = 12
@@ -85,7 +85,7 @@ rounds = 12
 def folder_with(folder: Path, **files: str) -> Path:
     """A folder with the policies of this module, or with others."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in ({"own_rules": FEDBUFF, "helpers_of_mine": HELPERS} | files).items():
+    for name, text in ({"own_rules": BUFFERED, "helpers_of_mine": HELPERS} | files).items():
         (folder / f"{name}.py").write_text(text)
     return folder
 

@@ -76,3 +76,16 @@ def carry_rule(late: str) -> DropAll | KeepRunning:
     """Drop jobs that miss the deadline, or keep them running."""
     check_choice("late", late, ["drop", "keep"])
     return DropAll() if late == "drop" else KeepRunning()
+
+
+def local_work(epochs: int | None, steps: int | None, **more: Any) -> Work:
+    """The work of recipes in which clients take an epoch unless steps are given.
+
+    Args:
+        epochs: local passes over a client's examples.
+        steps: local gradient steps instead.
+        more: other arguments of :class:`~cafe.rounds.Work`.
+    """
+    if steps is None:
+        return Work(epochs=1 if epochs is None else epochs, **more)
+    return Work(steps, epochs, **more)

@@ -99,6 +99,16 @@ class ByAge:
         return Merge(weight / whole)
 
 
+def proportional(age: Floats) -> Floats:
+    """The age itself: weights that are proportional to the age."""
+    return age
+
+
+# Every client's coefficients add up to 1/N per round, however rarely it reports: R counts each
+# round exactly once, in the merge that follows it.
+INVERSE_PARTICIPATION = ByAge(proportional, "rounds since", "clients")
+
+
 def _some(what: str, reports: Reports) -> None:
     if not len(reports):
         raise InputError(

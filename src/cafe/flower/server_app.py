@@ -41,7 +41,7 @@ def server(
     Args:
         policy: for example ``cafe.policies.mcu(...)``, the same object that ``cafe.simulate``
             takes; or a controller that chooses a policy for each round; or the name of a policy
-            that needs no parameters, such as ``"my_app.policies:fedbuff"``.
+            that needs no parameters, such as ``"my_app.policies:buffered"``.
         model: the initial arrays by name, or a function that returns them.
         folder: where the run's files are written.
         more: when to stop, how to evaluate, what to reject and so on: any other field of

@@ -19,12 +19,16 @@ from cafe.policies._lookup import Registered
 from cafe.policies._recipe import KINDS, Scheme, recipe, scheme_of
 from cafe.policies.age_of_update import age_of_update
 from cafe.policies.agu import agu
+from cafe.policies.anarchic import anarchic
 from cafe.policies.awu import awu
 from cafe.policies.deadline_compensated import deadline_compensated
 from cafe.policies.energy_harvesting import energy_harvesting
+from cafe.policies.fedasync import fedasync
 from cafe.policies.fedavg import fedavg
+from cafe.policies.fedbuff import fedbuff
 from cafe.policies.fedtune import fedtune
 from cafe.policies.flanp import flanp
+from cafe.policies.fleet import fleet
 from cafe.policies.mcu import mcu
 from cafe.policies.oort import oort
 from cafe.policies.over_selection import over_selection
@@ -32,7 +36,9 @@ from cafe.policies.parameter_freezing import parameter_freezing
 from cafe.policies.refl import refl
 from cafe.policies.safa import safa
 from cafe.policies.tifl import tifl
+from cafe.policies.salvage import salvage
 from cafe.policies.timely import timely
+from cafe.policies.unbiased_age import unbiased_age
 from cafe.rounds.policy import Policy
 
 __all__ = [
@@ -41,12 +47,16 @@ __all__ = [
     "Scheme",
     "age_of_update",
     "agu",
+    "anarchic",
     "awu",
     "deadline_compensated",
     "energy_harvesting",
+    "fedasync",
     "fedavg",
+    "fedbuff",
     "fedtune",
     "flanp",
+    "fleet",
     "mcu",
     "oort",
     "over_selection",
@@ -58,9 +68,11 @@ __all__ = [
     "resolve",
     "resolve_controller",
     "safa",
+    "salvage",
     "scheme_of",
     "tifl",
     "timely",
+    "unbiased_age",
 ]
 
 

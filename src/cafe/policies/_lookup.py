@@ -16,7 +16,7 @@ from cafe.rounds.policy import Policy
 from cafe.user_code.user_functions import FunctionKind, find_function, folders_to_search
 
 GROUP = "cafe.policies"
-_EXAMPLE = "my_policies:fedbuff"
+_EXAMPLE = "my_policies:buffered"
 
 Recipe = Callable[..., Policy]
 

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from cafe.decisions.build import carry_rule, closing, invite_rule, non_defaults
-from cafe.decisions.weigh import ByAge, Weight
+from cafe.decisions.weigh import INVERSE_PARTICIPATION, ByAge, Weight, proportional
 from cafe.errors import InputError, check_flag, did_you_mean, shorten
 from cafe.latency.base import Floats
 from cafe.policies._recipe import recipe
@@ -21,15 +21,11 @@ def _paper(age: Floats) -> Floats:
     return np.minimum(age, CAP) ** 2
 
 
-def _same(age: Floats) -> Floats:
-    return age
-
-
 _WEIGHTS: dict[str, Callable[[Literal["time", "rounds"]], ByAge]] = {
     "paper": lambda unit: ByAge(_paper, unit),
-    "age": lambda unit: ByAge(_same, unit),
-    "linear": lambda _: ByAge(_same, "rounds since"),
-    "unbiased": lambda _: ByAge(_same, "rounds since", "clients"),
+    "age": lambda unit: ByAge(proportional, unit),
+    "linear": lambda _: ByAge(proportional, "rounds since"),
+    "unbiased": lambda _: INVERSE_PARTICIPATION,
 }
 
 
@@ -53,8 +49,8 @@ def awu(
         weight: the paper's Q. "paper": min(age, 10)^2. "age": the age itself. "linear": rounds
             since the client was last merged. These weights are divided by their sum. "unbiased":
             as "linear", divided by the number of clients N; every client's mean coefficient then
-            tends to 1/N however rarely it reports. Or a function from an array of ages to an array
-            of weights, which are divided by their sum.
+            tends to 1/N however rarely it reports, as in :func:`cafe.policies.unbiased_age`. Or a
+            function from an array of ages to an array of weights, which are divided by their sum.
         unit: unit of the age for "paper", "age" and functions: "time" or "rounds".
         quorum: reports needed for a round to succeed; 1 in the paper.
         target: close a round as soon as this many reports have arrived.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cafe.decisions.build import closing, non_defaults
+from cafe.decisions.build import closing, local_work, non_defaults
 from cafe.decisions.carry import DropAll
 from cafe.decisions.invite import Fraction
 from cafe.decisions.weigh import BySize
 from cafe.policies._recipe import recipe
-from cafe.rounds.jobs import Work
 from cafe.rounds.policy import Policy
 
 
@@ -42,13 +41,9 @@ def fedavg(
         History(fedavg(fraction=0.3): 100 rounds, 100 updates)
     """
     given = non_defaults(fedavg, locals())
-    if steps is None:
-        work = Work(epochs=1 if epochs is None else epochs, scaled=False)
-    else:
-        work = Work(steps, epochs, scaled=False)
     return Policy(
         "fedavg",
-        Fraction(fraction, work),
+        Fraction(fraction, local_work(epochs, steps, scaled=False)),
         merge=BySize(divisor),
         carry=DropAll(),
         needs=frozenset({"sizes"}),

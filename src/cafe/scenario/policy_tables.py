@@ -136,8 +136,8 @@ def is_label(text: str) -> bool:
 def labels_for(name: str, taken: Collection[str]) -> Iterator[str]:
     """Possible labels for a name, the best first, without those that are taken.
 
-    For ``my_policies:fedbuff`` they are ``fedbuff`` and ``my_policies.fedbuff``, then
-    ``my_policies.fedbuff-2`` and so on.
+    For ``my_policies:buffered`` they are ``buffered`` and ``my_policies.buffered``, then
+    ``my_policies.buffered-2`` and so on.
     """
     module, _, function = name.rpartition(":")
     short, whole = (_safe(text) for text in (function, f"{module}.{function}"))

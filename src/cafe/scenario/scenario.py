@@ -105,8 +105,8 @@ class Scenario:
     def with_labels_for(self, names: Sequence[str]) -> tuple[Scenario, list[str]]:
         """A copy with a label for each of the names, and these labels in the order of the names.
 
-        A label is part of a folder name. The label of ``my_policies:fedbuff`` is ``fedbuff``, or
-        ``my_policies.fedbuff`` if ``fedbuff`` is something else. A name that is a valid label is
+        A label is part of a folder name. The label of ``my_policies:buffered`` is ``buffered``, or
+        ``my_policies.buffered`` if ``buffered`` is something else. A name that is a valid label is
         its own label.
         """
         from cafe.policies import recipes

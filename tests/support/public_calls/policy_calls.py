@@ -46,6 +46,46 @@ ENTRIES = [
     entry(decisions.Fraction, {"fraction": POSITIVE, "work": NOTHING}, given(fraction=0.1)),
     entry(decisions.Refill, {"concurrency": NOTHING, "work": NOTHING}, given(concurrency=2)),
     entry(
+        decisions.RandomSteps,
+        {"refill": NOTHING, "least_steps": NOTHING, "most_steps": NOTHING},
+        given(refill=decisions.Refill(2), least_steps=1, most_steps=3),
+    ),
+    entry(
+        decisions.Buffered,
+        {
+            "refill": NOTHING,
+            "goal": NOTHING,
+            "deadline": maybe(POSITIVE),
+            "max_staleness": maybe(NATURAL),
+        },
+        given(refill=decisions.Refill(2), goal=1),
+    ),
+    entry(
+        decisions.buffering,
+        {
+            "refill": NOTHING,
+            "goal": NOTHING,
+            "deadline": maybe(POSITIVE),
+            "max_staleness": maybe(NATURAL),
+        },
+        given(refill=decisions.Refill(2), goal=1),
+    ),
+    entry(decisions.PowerDamping, {"power": NOT_NEGATIVE}, given()),
+    entry(decisions.HingeDamping, {"slope": NOT_NEGATIVE, "lag": NOT_NEGATIVE}, given()),
+    entry(
+        decisions.ByStaleness,
+        {
+            "weight": NOTHING,
+            "divisor": POSITIVE,
+            "max_staleness": maybe(NATURAL),
+            "factor": POSITIVE,
+        },
+        given(weight=np.sqrt),
+    ),
+    entry(
+        decisions.MixModels, {"share": POSITIVE, "weight": NOTHING}, given(share=1, weight=np.sqrt)
+    ),
+    entry(
         decisions.DeadlineQuorum,
         {"quorum": NOTHING, "deadline": maybe(POSITIVE), "target": maybe(NOTHING), "all_in": FLAG},
         given(quorum=1, deadline=1.0),

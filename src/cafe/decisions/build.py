@@ -65,13 +65,6 @@ def invite_rule(cohort: int | None, steps: int) -> Everyone | Sample:
     return Everyone(work) if cohort is None else Sample(cohort, work)
 
 
-def local_work(epochs: int | None, steps: int | None, usual: int = 1, **more: Any) -> Work:
-    """The work of clients that make ``usual`` epochs, unless other epochs or steps are given."""
-    if steps is None:
-        return Work(epochs=usual if epochs is None else epochs, **more)
-    return Work(steps, epochs, **more)
-
-
 def carry_rule(late: str) -> DropAll | KeepRunning:
     """Drop jobs that miss the deadline, or keep them running."""
     check_choice("late", late, ["drop", "keep"])

@@ -35,8 +35,8 @@ from cafe.policies.over_selection import over_selection
 from cafe.policies.parameter_freezing import parameter_freezing
 from cafe.policies.refl import refl
 from cafe.policies.safa import safa
-from cafe.policies.tifl import tifl
 from cafe.policies.salvage import salvage
+from cafe.policies.tifl import tifl
 from cafe.policies.timely import timely
 from cafe.policies.unbiased_age import unbiased_age
 from cafe.rounds.policy import Policy

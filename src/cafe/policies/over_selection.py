@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from math import ceil
 
-from cafe.decisions.build import closing, non_defaults
+from cafe.decisions.build import closing, local_work, non_defaults
 from cafe.decisions.carry import DropAll
 from cafe.decisions.invite import Sample
 from cafe.decisions.weigh import BySize
 from cafe.errors import InputError, check_positive, check_whole
 from cafe.policies._recipe import recipe
-from cafe.rounds.jobs import Work
 from cafe.rounds.policy import Policy
 
 _ROUNDING = 1e-9  # 1.1 * 10 is 11.000000000000002
@@ -65,10 +64,7 @@ def over_selection(
     if check_positive("minimum", minimum) > 1:
         raise InputError(f"minimum must be at most 1, a fraction of the goal. Got {minimum}.")
     cohort = ceil(extra * goal - _ROUNDING)
-    if steps is None:
-        work = Work(epochs=1 if epochs is None else epochs, scaled=False)
-    else:
-        work = Work(steps, epochs, scaled=False)
+    work = local_work(epochs, steps, scaled=False)
     return Policy(
         "over_selection",
         Sample(cohort, work),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cafe.decisions.build import non_defaults
+from cafe.decisions.build import local_work, non_defaults
 from cafe.errors import InputError, check_positive, check_whole
 from cafe.federation import Indices
 from cafe.latency.base import Floats
@@ -226,10 +226,7 @@ def safa(
     if check_positive("The fraction of clients", fraction) > 1:
         raise InputError(f"The fraction of clients must be at most 1. Got {fraction!r}.")
     tolerance = check_whole("tolerance", tolerance, least=0)
-    if steps is None:
-        work = Work(epochs=1 if epochs is None else epochs, scaled=False)
-    else:
-        work = Work(steps, epochs, scaled=False)
+    work = local_work(epochs, steps, scaled=False)
     close = _AtQuota(float(fraction), check_positive("The deadline", deadline))
     return Policy(
         "safa",

@@ -45,7 +45,7 @@ def test_an_unknown_policy_is_refused(tmp_path: Path) -> None:
 POLICIES = {
     'name = "mc"': "policy.name must be a known name. Got 'mc'. Did you mean 'mcu'?",
     "name = 3": 'policy.name must be text in quotes. Got 3: write name = "mcu".',
-    "quorum = 3": "policy.name is missing. Known: agu,",
+    "quorum = 3": "policy.name is missing. Known: ",
     'nme = "mcu"\nquorum = 3': "the key policy.nme is not known. Did you mean 'name'?",
     'kind = "mcu"\nquorum = 3': "the key policy.kind is not known. Did you mean 'name'?",
     'name = "mcu"\nquorm = 3': "the key policy.quorm is not known. Did you mean 'quorum'?",

@@ -152,6 +152,12 @@ def _fedbuff(facts: Facts, rng: Rng) -> Given:
     return _buffered(facts, rng) | {"steps": STEPS}
 
 
+def _fleet(facts: Facts, rng: Rng) -> Given:
+    # FLeet adds up the reports of an update: with a high goal the same rate is a larger step.
+    given = {"concurrency": share(facts, rng, 0.2, 1.0), "goal": one_of(rng, 1, 2, 4)}
+    return given | {"deadline": lost_after(facts), "steps": STEPS}
+
+
 def _fedasync(facts: Facts, rng: Rng) -> Given:
     concurrency = share(facts, rng, 0.2, 1.0)
     given = {"concurrency": concurrency, "mixing": between(rng, 0.05, 0.9)}
@@ -160,8 +166,9 @@ def _fedasync(facts: Facts, rng: Rng) -> Given:
 
 
 def _anarchic(facts: Facts, rng: Rng) -> Given:
-    given = _buffered(facts, rng) | {"setting": one_of(rng, "device", "silo")}
-    return given | {"most_steps": 2 * STEPS - 1}  # on average STEPS
+    # On average clients take STEPS steps; their updates are divided by the number of steps.
+    given = _buffered(facts, rng) | {"most_steps": 2 * STEPS - 1, "server_rate": float(STEPS)}
+    return given | {"setting": one_of(rng, "device", "silo")}
 
 
 def _parameter_freezing(facts: Facts, rng: Rng) -> Given:
@@ -208,7 +215,7 @@ SPACES: dict[str, Space] = {
     "fedtune": _fedtune,
     "safa": _safa,
     "fedbuff": _fedbuff,
-    "fleet": _fedbuff,
+    "fleet": _fleet,
     "fedasync": _fedasync,
     "anarchic": _anarchic,
     "hierarchical": _hierarchical,

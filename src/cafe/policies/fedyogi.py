@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cafe.decisions.build import local_work, non_defaults, weighted_averaging
+from cafe.errors import check_positive
 from cafe.learn.server_optimisers import Adam
 from cafe.policies._recipe import recipe
 from cafe.rounds.policy import Policy
@@ -58,6 +59,6 @@ def fedyogi(
     """
     given = non_defaults(fedyogi, locals())
     work = local_work(epochs, steps, scaled=False)
-    server = Adam(server_rate, first, second, floor, yogi=True)
+    server = Adam(check_positive("server_rate", server_rate), first, second, floor, yogi=True)
     rounds = weighted_averaging(fraction, work, quorum, deadline)
     return Policy("fedyogi", parameters=given, server=server, **rounds)

@@ -94,12 +94,12 @@ def li_sampling(
       p_k N / K.
 
     In both, the expected weight of client k is p_k. The weights of scheme II add up to 1 only on
-    average, unless all clients hold equally many examples. Updates are weighed, not models: the next
-    model is w + sum of p_k (N / K) (w_k - w), with w the present model. The sum of weighted models
-    differs from it by w times (sum of weights - 1), which is 0 on average. Without it, the model is
-    not scaled at random in each round, and the expected next model is the same. If all local losses
-    are multiplied by p_k N and reports are weighed equally, as the paper suggests for unequal sizes,
-    the policy is :func:`mcu` with a cohort.
+    average, unless all clients hold equally many examples. So updates are weighed, not models: the
+    next model is w + sum of p_k (N / K) (w_k - w), where w is the present model. The published sum
+    of weighted models is this plus w times (sum of weights - 1). That term is 0 on average, and
+    without it the model is not scaled at random in each round. For unequal sizes the paper also
+    multiplies the loss of client k by p_k N, and weighs reports equally: this is :func:`mcu` with a
+    cohort.
 
     If reports are missing at the deadline, "reported" divides by the number of draws that reported,
     in place of K. "all" divides by K, as if the others had sent the model back unchanged. The

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cafe.policies import fedprox
 from tests.support.public_calls.samples import entry, given
-from tests.support.wrong_calls import FLAG, NOTHING, NOT_NEGATIVE, POSITIVE, maybe
+from tests.support.wrong_calls import FLAG, NOT_NEGATIVE, NOTHING, POSITIVE, maybe
 
 VARIANTS = [
     fedprox(fraction=0.4, epochs=2, deadline=1.0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cafe.policies import fedyogi
 from tests.support.public_calls.samples import entry, given
-from tests.support.wrong_calls import NOTHING, NOT_NEGATIVE, POSITIVE, maybe
+from tests.support.wrong_calls import NOT_NEGATIVE, NOTHING, POSITIVE, maybe
 
 VARIANTS = [
     fedyogi(fraction=0.4, deadline=1.0),

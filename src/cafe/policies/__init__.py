@@ -41,6 +41,7 @@ from cafe.policies.parameter_freezing import parameter_freezing
 from cafe.policies.refl import refl
 from cafe.policies.safa import safa
 from cafe.policies.salvage import salvage
+from cafe.policies.scaffold import scaffold
 from cafe.policies.tifl import tifl
 from cafe.policies.timely import timely
 from cafe.policies.unbiased_age import unbiased_age
@@ -79,6 +80,7 @@ __all__ = [
     "resolve_controller",
     "safa",
     "salvage",
+    "scaffold",
     "scheme_of",
     "tifl",
     "timely",

@@ -48,9 +48,7 @@ def fednova(
     optimiser ``cafe.learn.server_optimisers.Momentum()``.
 
     The numbers of steps differ between clients if epochs are given, because clients hold different
-    numbers of examples, or with partial work. Real clients must report their steps if they make
-    epochs or partial work; a client that does not counts as if it had taken the steps that it was
-    asked for, or one step if epochs were asked for.
+    numbers of examples, or with partial work. A real client must report its steps.
 
     Differs from the authors' code: p_k is the share of the examples of the clients that report. In
     the code all clients take part in every round. The published rule leaves the effective number
@@ -77,5 +75,6 @@ def fednova(
     given = non_defaults(fednova, locals())
     cut = check_flag("partial", partial) and deadline is not None
     work = local_work(epochs, steps, partial=cut, scaled=False)
-    rounds = weighted_averaging(fraction, work, quorum, deadline) | {"merge": per_step}
+    rounds = weighted_averaging(fraction, work, quorum, deadline)
+    rounds |= {"merge": per_step, "needs": frozenset({"sizes", "steps"})}
     return Policy("fednova", parameters=given, **rounds)

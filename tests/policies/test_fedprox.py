@@ -74,7 +74,7 @@ def test_slow_clients_report_what_they_have_done(
 
 
 def test_the_usual_work_is_that_of_the_paper() -> None:
-    def work(**given: Any) -> Work:
+    def work(**given: Any) -> Any:
         invite: Any = fedprox(**given).invite
         return invite.work
 

@@ -11,6 +11,7 @@ import pytest
 import cafe
 from cafe.engine import Run
 from cafe.learn.schedules import LearningRate
+from cafe.live.wire import Order, Report
 from cafe.policies import li_sampling
 from cafe.presence import OnOff
 from cafe.reference import Reference
@@ -19,6 +20,7 @@ from cafe.rounds.ledger import LedgerColumns
 from tests.support.federations import taking
 from tests.support.jobs import reported
 from tests.support.vectors import models, points
+from tests.support.virtual_runs import VirtualWire, exponential, live
 
 SIZES = np.array([1, 2, 4, 8, 16, 32, 64, 3])
 
@@ -138,6 +140,24 @@ def test_unknown_sizes_count_as_the_mean() -> None:
     nobody = Ledger.new(np.full(4, -1))
     found = weights(li_sampling(cohort=4), nobody, 4000).mean(axis=0)
     np.testing.assert_allclose(found, 1 / 4, atol=0.02)
+
+
+@pytest.mark.parametrize("scheme", ["I", "II"])
+def test_real_clients_tell_their_sizes(scheme: Any) -> None:
+    """No size is known at first; a round later those of the clients that have reported are."""
+
+    def tamper(report: Report, order: Order) -> Report:
+        return replace(report, examples=10 + order.number)
+
+    wire = VirtualWire(exponential(8), tamper=tamper)
+    run = live(wire, li_sampling(scheme=scheme, cohort=4, deadline=30.0))
+    assert set(run.ledger.examples.tolist()) == {-1}
+    first = run.step().outcome
+    known = np.flatnonzero(run.ledger.examples >= 0)
+    assert len(known) == first.used > 0
+    assert run.ledger.examples[known].tolist() == (10 + known).tolist()
+    assert all(run.step().outcome.succeeded for _ in range(30))
+    assert run.ledger.examples.tolist() == list(range(10, 18))
 
 
 def test_absent_clients_are_not_drawn() -> None:

@@ -92,9 +92,10 @@ def scaffold(
     Example:
         >>> import cafe
         >>> policy = cafe.policies.scaffold(fraction=0.5, steps=5, deadline=2.0)
-        >>> phones, task = cafe.phones(10, seed=1), cafe.testing.check.small_task(10)
-        >>> cafe.simulate(phones, policy, task, rounds=20)
-        History(scaffold(fraction=0.5, steps=5, deadline=2.0): 20 rounds, 20 updates)
+        >>> clients = cafe.Federation(10, cafe.Exponential(1.0))
+        >>> task = cafe.testing.check.small_task(10)
+        >>> cafe.simulate(clients, policy, task, rounds=20).updates
+        20
     """
     given = non_defaults(scaffold, locals())
     work = local_work(epochs, steps)

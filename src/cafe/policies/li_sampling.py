@@ -102,10 +102,11 @@ def li_sampling(
     cohort.
 
     If reports are missing at the deadline, "reported" divides by the number of draws that reported,
-    in place of K. "all" divides by K, as if the others had sent the model back unchanged. The
-    weights are unbiased if missing a deadline does not depend on the client. Absent clients are not
-    drawn: if some are absent, scheme I draws with the shares of those that are present, and scheme
-    II invites all of them if they are fewer than K.
+    in place of K. "all" divides by K, as if the others had sent the model back unchanged. If all
+    clients miss deadlines equally often, the expected weight of client k is about p_k with
+    "reported", and p_k times the share of jobs that report with "all". If slow clients miss more of
+    them, they count for less in both cases. Absent clients are not drawn: scheme I draws with the
+    shares of those that are present, and scheme II invites all of them if they are fewer than K.
 
     Real clients tell their size with their first report. Until then a client counts as the mean of
     the known ones, and as all others if none is known.

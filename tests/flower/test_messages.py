@@ -85,6 +85,7 @@ def test_orders_survive_packing(order: Order, run: str) -> None:
         steps=st.none() | st.integers(-(2**62), 2**62),
         rms_loss=st.none() | st.floats(),
         labels=st.none() | st.lists(st.integers(0, 2**40), min_size=1, max_size=9).map(tuple),
+        rate=st.none() | st.floats(),
     )
 )
 def test_reports_survive_packing(report: Report) -> None:
@@ -93,7 +94,8 @@ def test_reports_survive_packing(report: Report) -> None:
     plain = ("invitation", "version", "carried", "examples", "label", "took", "steps", "labels")
     for name in plain:
         assert getattr(back, name) == getattr(report, name)
-    assert repr((back.loss, back.rms_loss)) == repr((report.loss, report.rms_loss))
+    for name in ("loss", "rms_loss", "rate"):
+        assert repr(getattr(back, name)) == repr(getattr(report, name))
     assert list(back.update) == list(UPDATES)
     for name, array in UPDATES.items():
         np.testing.assert_array_equal(back.update[name], array)
@@ -143,7 +145,7 @@ def test_required_and_optional_values_of_a_report() -> None:
     silent = messages.read_report(content(examples=None), MOST)
     assert silent is not None
     rest = (silent.examples, silent.steps, silent.loss, silent.rms_loss, silent.labels)
-    assert rest == (None,) * 5
+    assert (*rest, silent.rate) == (None,) * 6
 
 
 @pytest.mark.parametrize("value", [3, "1", True, b"1", [1.0], ["1"], [True], [1] * 100_001])
@@ -152,7 +154,7 @@ def test_label_counts(value: Any) -> None:
     assert "integer" in why
 
 
-@pytest.mark.parametrize("name", ["loss", "rms_loss", "took"])
+@pytest.mark.parametrize("name", ["loss", "rms_loss", "took", "rate"])
 @pytest.mark.parametrize("value", ["1.5", True, [1.0], b"1"])
 def test_numbers_are_required(name: str, value: Any) -> None:
     assert "a number was expected" in rejection(content(**{name: value}))
@@ -188,7 +190,7 @@ values = st.one_of(
     st.lists(st.integers(-9, 9), max_size=3),
 )
 names = st.sampled_from([REPORT, UPDATE, MODEL, ORDER, STOPPED, "x"])
-more = ["loss", "rms_loss", "label", "labels", "steps", "took"]
+more = ["loss", "rms_loss", "label", "labels", "steps", "took", "rate"]
 fields = st.sampled_from([*GOOD, *more, STOPPED, "x"])
 configs = st.dictionaries(fields, values).map(lambda v: ConfigRecord(v))
 likely = st.fixed_dictionaries({n: values | st.just(v) for n, v in GOOD.items()}).map(ConfigRecord)

@@ -30,6 +30,14 @@ def test_adam_divides_by_the_root_of_the_mean_square(yogi: bool) -> None:
     assert step.tolist() == pytest.approx([0.1 * 0.1 / (wanted**0.5 + 0.01)])
 
 
+@pytest.mark.parametrize("optimiser", [Momentum(), Adam(), Adam(yogi=True)], ids=repr)
+def test_moments_have_the_type_of_the_update(optimiser: ServerOptimiser) -> None:
+    """A run is saved with this type: a wider one would not survive."""
+    step, moments = optimiser.step(np.array([0.2, 0.0], dtype=np.float32), ())
+    step, moments = optimiser.step(step, moments)
+    assert {array.dtype for array in (step, *moments)} == {np.dtype(np.float32)}
+
+
 @pytest.mark.parametrize(
     "make",
     [

@@ -76,6 +76,9 @@ def refused(report: Report, order: Order = ORDER, **limits: Any) -> str:
         ({"examples": 10**7 + 1}, "it claims 10000001 examples, and 1 to 10000000 are accepted"),
         ({"loss": float("nan")}, "its loss is nan"),
         ({"loss": float("-inf")}, "its loss is -inf"),
+        ({"rate": float("nan")}, "its learning rate is nan"),
+        ({"rate": float("inf")}, "its learning rate is inf"),
+        ({"rate": -0.1}, "its learning rate is -0.1"),
         ({"update": {}}, "array 'bias' is missing or unexpected"),
         ({"update": {"weight": update()["weight"]}}, "array 'bias' is missing or unexpected"),
         ({"update": update(more=np.zeros(1, np.float32))}, "array 'more' is missing or unexpected"),
@@ -141,6 +144,8 @@ def test_an_absolute_limit_holds_from_the_first_report_on() -> None:
         ("sizes", {"examples": 5}, "it has no number of examples held, which the policy needs"),
         ("losses", {"loss": 0.5}, "it has no loss, which the policy needs"),
         ("rms losses", {"rms_loss": 0.5}, "it has no rms loss, which the policy needs"),
+        ("rates", {"rate": 0.0}, "it has no learning rate, which the policy needs"),
+        ("steps", {"steps": 0}, "it has no number of steps, which the policy needs"),
         ("labels", {"labels": (2, 3)}, "it has no label counts, which the policy needs"),
     ],
 )

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import cafe
+from cafe.engine import Run
 from cafe.policies import fedavg
+from cafe.reference import Reference
 from tests.support.federations import taking
+from tests.support.vectors import models, points
 
 
 @pytest.mark.parametrize(
@@ -45,3 +48,26 @@ def test_reports_are_weighted_by_size(divisor: Any, weights: list[float]) -> Non
     who = taking(1.0, 2.0, 3.0, 4.0, examples=np.array([1, 2, 3, 4]))
     history = cafe.simulate(who, fedavg(fraction=1.0, deadline=2.5, divisor=divisor), rounds=1)
     np.testing.assert_allclose(history.weight_by_client, weights)
+
+
+@pytest.mark.parametrize("kind", [Run, Reference])
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        # One step goes half the way: from 0 to 2 and 4. Then (2 + 3 * 4) / 4 or / 8.
+        ({}, [3.5, 5.25]),
+        ({"divisor": "all"}, [1.75, 3.0625]),
+        # Two steps go three quarters of the way: (3 + 3 * 6) / 4.
+        ({"epochs": 2}, [5.25]),
+        ({"steps": 2}, [5.25]),
+    ],
+)
+def test_models_of_two_rounds(kind: Any, options: dict[str, Any], expected: list[float]) -> None:
+    """Clients with 1, 3 and 4 examples at 4, 8 and 100; the third is late. Rate 1/2, from 0.
+
+    Second round: from 3.5 to 3.75 and 5.75, and (3.75 + 3 * 5.75) / 4 = 5.25. With "all", from 1.75
+    to 2.875 and 4.875, and (2.875 + 3 * 4.875 + 4 * 1.75) / 8 = 3.0625.
+    """
+    policy = fedavg(fraction=1.0, deadline=3.0, **options)
+    run = kind(taking(1.0, 2.0, 9.0), policy, points(4.0, 8.0, 100.0, copies=[1, 3, 4]))
+    assert models(run, len(expected)) == [[model] for model in expected]

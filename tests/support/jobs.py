@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
-from cafe.rounds.jobs import Running, Status, constant_column
+from cafe.rounds.jobs import Reports, Running, Status, constant_column
 
 
 def running(clients: list[int], start: float = 0.0) -> Running:
@@ -25,3 +28,11 @@ def running(clients: list[int], start: float = 0.0) -> Running:
         status=constant_column(np.int8(Status.EXPECTED), n),
         trained=constant_column(np.nan, n),
     )
+
+
+def reported(clients: list[int], **columns: Any) -> Reports:
+    """Reports of :func:`running` jobs; ``columns`` replace some of theirs, such as ``steps``."""
+    jobs, n = running(clients), len(clients)
+    used = np.zeros(n, dtype=np.int64)
+    found = Reports(**vars(jobs.visible()), arrived=jobs.arrival, trained=np.ones(n), used=used)
+    return replace(found, **{name: np.array(column) for name, column in columns.items()})

@@ -69,10 +69,14 @@ def in_turn(cohort: int, amounts: NDArray[np.int64]) -> Any:
     return invite
 
 
-def points(*where: Any, hessian: Any = 1.0) -> cafe.Task:
-    """Each client holds one point; every step moves its model towards the point."""
+def points(*where: Any, hessian: Any = 1.0, copies: Any = None) -> cafe.Task:
+    """Each client holds one point; every step moves its model towards the point.
+
+    ``copies``: how many examples each client holds, all of them its point; None: one.
+    """
     x = np.array(where, dtype=np.float32).reshape(len(where), -1)
-    shards = Shards.of([np.array([k]) for k in range(len(where))])
+    counts = [1] * len(where) if copies is None else copies
+    shards = Shards.of([np.full(count, k) for k, count in enumerate(counts)])
     learner = Quadratic(x.shape[1], hessian)
     return cafe.Task(Examples(x, np.zeros(len(x))), shards, learner, batch=None, rate=0.5)
 

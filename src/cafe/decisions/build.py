@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import signature
-from typing import Any
+from typing import Any, Literal
 
 from cafe.decisions.carry import DropAll, KeepRunning
 from cafe.decisions.close import DeadlineQuorum
-from cafe.decisions.invite import Everyone, Sample
+from cafe.decisions.invite import Everyone, Fraction, Sample
+from cafe.decisions.weigh import BySize
 from cafe.errors import check_choice
 from cafe.rounds.jobs import Work
 
@@ -65,20 +66,43 @@ def invite_rule(cohort: int | None, steps: int) -> Everyone | Sample:
     return Everyone(work) if cohort is None else Sample(cohort, work)
 
 
-def carry_rule(late: str) -> DropAll | KeepRunning:
-    """Drop jobs that miss the deadline, or keep them running."""
-    check_choice("late", late, ["drop", "keep"])
-    return DropAll() if late == "drop" else KeepRunning()
-
-
-def local_work(epochs: int | None, steps: int | None, **more: Any) -> Work:
-    """The work of recipes in which clients take an epoch unless steps are given.
+def local_work(epochs: int | None, steps: int | None, usual: int = 1, **more: Any) -> Work:
+    """The work of recipes in which clients make some epochs unless steps are given.
 
     Args:
         epochs: local passes over a client's examples.
         steps: local gradient steps instead.
+        usual: the epochs if neither is given.
         more: other arguments of :class:`~cafe.rounds.Work`.
     """
     if steps is None:
-        return Work(epochs=1 if epochs is None else epochs, **more)
+        return Work(epochs=usual if epochs is None else epochs, **more)
     return Work(steps, epochs, **more)
+
+
+def weighted_averaging(
+    fraction: float,
+    work: Work,
+    quorum: int,
+    deadline: float | None,
+    divisor: Literal["reported", "all"] = "reported",
+) -> dict[str, Any]:
+    """The arguments of a :class:`~cafe.rounds.Policy` whose rounds are those of FedAvg.
+
+    A random fraction of all clients is invited. The round closes when all of them have reported, at
+    the latest at the deadline, and reports are weighed by size. ``work`` must not be ``scaled``.
+    """
+    return {
+        "invite": Fraction(fraction, work),
+        "merge": BySize(divisor),
+        "carry": DropAll(),
+        "needs": frozenset({"sizes"}),
+        "cohort": float(fraction),
+        **closing(quorum, deadline, all_in=True),
+    }
+
+
+def carry_rule(late: str) -> DropAll | KeepRunning:
+    """Drop jobs that miss the deadline, or keep them running."""
+    check_choice("late", late, ["drop", "keep"])
+    return DropAll() if late == "drop" else KeepRunning()

@@ -149,7 +149,7 @@ class EdgeServers:
 
 
 def _check_needs(cloud: Policy) -> None:
-    unmet = sorted(cloud.needs & {"losses", "rms losses", "offsets"})
+    unmet = sorted(cloud.needs & {"losses", "rms losses", "offsets", "rates"})
     if unmet:
         raise InputError(
             f"The policy {cloud.name} needs {' and '.join(unmet)} of clients, but the cloud's "

@@ -135,6 +135,9 @@ class Training:
             vectors, size = self.vectors, self.parameters
             found["offsets"] = vectors.offsets(reports.client, reports.invitation, size)
             found["common"] = vectors.common_or_zeros(size)
+        if "rates" in needs:
+            last = (chains.invitations >= 0).sum(axis=1) - 1
+            found["rates"] = self._rates(chains)[np.arange(len(chains)), last]
         return replace(reports, **found)
 
     def merge(self, chains: JobChains, reports: Reports, merge: Merge) -> bool:
@@ -289,26 +292,32 @@ class Training:
             offset = vectors.offsets(chains.client, numbers, self.parameters)
         return replace(local, offset=offset, frozen=used[0].frozen)
 
-    def _local_steps(self, chains: JobChains, works: tuple[Work, ...]) -> LocalSteps:
+    def _rates(self, chains: JobChains) -> Floats:
+        """The learning rate of each job of the chains; 0 where a chain has fewer jobs."""
         rates = np.zeros(chains.invitations.shape)
         if chains.one_job:
-            number, version = int(chains.invitations[0, 0]), int(chains.versions[0, 0])
-            updates = version - bisect_right(self.given, version)
-            rates[:] = self.task.rate_at(self.chains.invitations[number].round, updates)
-            return self.batches.local_steps(
-                chains.client, chains.invitations, rates, chains.steps, works[0]
-            )
+            if len(chains):
+                rates[:] = self._rate(int(chains.invitations[0, 0]), int(chains.versions[0, 0]))
+            return rates
         columns = (chains.invitations.ravel().tolist(), chains.versions.ravel().tolist())
         jobs = set(zip(*columns, strict=True))
         for number, version in jobs:
             if number < 0:
                 continue
-            updates = version - bisect_right(self.given, version)
-            rate = self.task.rate_at(self.chains.invitations[number].round, updates)
             if len(jobs) == 1:
-                rates[:] = rate
+                rates[:] = self._rate(number, version)
             else:
-                rates[(chains.invitations == number) & (chains.versions == version)] = rate
+                here = (chains.invitations == number) & (chains.versions == version)
+                rates[here] = self._rate(number, version)
+        return rates
+
+    def _rate(self, invitation: int, version: int) -> float:
+        """The learning rate of the jobs of an invitation that began from a version of the model."""
+        updates = version - bisect_right(self.given, version)
+        return self.task.rate_at(self.chains.invitations[invitation].round, updates)
+
+    def _local_steps(self, chains: JobChains, works: tuple[Work, ...]) -> LocalSteps:
+        rates = self._rates(chains)
         if len(works) == 1:
             return self.batches.local_steps(
                 chains.client, chains.invitations, rates, chains.steps, works[0]

@@ -103,6 +103,7 @@ def read_report(content: RecordDict, max_bytes: int) -> Report | None:
             _optional(_integer, values.get("steps")),
             _optional(_number, values.get("rms_loss")),
             _optional(_counts, values.get("labels")),
+            _optional(_number, values.get("rate")),
         )
     except KeyError as error:
         raise MalformedError(f"it has no {str(error)[:40]}") from None

@@ -89,8 +89,9 @@ class Adam:
         mean = mean * self.first + update * (1 - self.first)
         fresh = update * update
         if self.yogi:
-            above = (square > fresh) * 1.0 - (square < fresh) * 1.0
-            square = square - fresh * above * (1 - self.second)
+            # Products with masks keep the type of the update; a run is saved with it.
+            signed = fresh * (square > fresh) - fresh * (square < fresh)
+            square = square - signed * (1 - self.second)
         else:
             square = square * self.second + fresh * (1 - self.second)
         return mean / (square**0.5 + self.floor) * self.rate, (mean, square)

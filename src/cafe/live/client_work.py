@@ -136,6 +136,7 @@ class Trained:
         steps: how many gradient steps were taken.
         rms_loss: the root of the mean squared loss before the first step.
         labels: how many examples of each class the client holds.
+        rate: the learning rate of these steps; their mean if it changed.
 
     Example:
         >>> from cafe.live import Trained
@@ -149,6 +150,7 @@ class Trained:
     steps: int | None = None
     rms_loss: float | None = None
     labels: Sequence[int] | None = None
+    rate: float | None = None
 
 
 @dataclass(eq=False)
@@ -249,6 +251,7 @@ def work(
         steps=None if trained.steps is None else int(trained.steps),
         rms_loss=None if rms_loss is None else float(rms_loss),
         labels=None if trained.labels is None else tuple(int(count) for count in trained.labels),
+        rate=None if trained.rate is None else float(trained.rate),
     )
     if order.carry:
         kept.append(

@@ -334,7 +334,7 @@ class LiveRun:
             found["updates"] = np.array(updates, dtype=np.float32).reshape(-1, size)
         if "models" in needs:
             found |= self._clear_models(reports, found["updates"])
-        # A held report may lack a loss that the policy of its round did not need: NaN.
+        # A held report may lack a number that the policy of its round did not need: NaN.
         if "losses" in needs:
             found["losses"] = np.array([report.loss for report in accepted], dtype=float)
         if "rms losses" in needs:
@@ -342,6 +342,8 @@ class LiveRun:
         if "labels" in needs:
             counts = np.array([report.labels for report in accepted], dtype=np.int64)
             found["labels"] = counts.reshape(len(accepted), self.validator.classes or 0)
+        if "rates" in needs:
+            found["rates"] = np.array([report.rate for report in accepted], dtype=float)
         if "offsets" in needs:
             found["offsets"] = self.vectors.offsets(reports.client, reports.invitation, size)
             found["common"] = self.vectors.common_or_zeros(size)

@@ -103,6 +103,7 @@ def _without_vector(report: Report) -> dict[str, Any]:
         "steps": report.steps,
         "rms_loss": report.rms_loss,
         "labels": report.labels,
+        "rate": report.rate,
     }
 
 
@@ -121,6 +122,7 @@ def _report(run: LiveRun, k: int, vector: Any, meta: dict[str, Any]) -> Report:
         steps=meta["steps"],
         rms_loss=meta["rms_loss"],
         labels=None if meta["labels"] is None else tuple(meta["labels"]),
+        rate=meta.get("rate"),
         vector=vector,
     )
 

@@ -131,6 +131,8 @@ class ReportValidator:
         for name, loss in (("loss", report.loss), ("rms loss", report.rms_loss)):
             if loss is not None and not np.isfinite(loss):
                 return f"its {name} is {loss}"
+        if report.rate is not None and not 0 <= report.rate < np.inf:
+            return f"its learning rate is {report.rate}"
         if report.steps is not None and not 0 <= report.steps <= MAX_STEPS:
             return f"it claims {report.steps} steps, and 0 to {MAX_STEPS} are accepted"
         return self._wrong_labels(report.labels)
@@ -153,6 +155,8 @@ class ReportValidator:
             "losses": ("loss", report.loss),
             "rms losses": ("rms loss", report.rms_loss),
             "labels": ("label counts", report.labels),
+            "rates": ("learning rate", report.rate),
+            "steps": ("number of steps", report.steps),
         }
         for need, (what, value) in contents.items():
             if need in needs and value is None:

@@ -78,6 +78,7 @@ class Report:
         steps: gradient steps that it took; None if unknown.
         rms_loss: the root of its mean squared loss, on the examples of ``loss``.
         labels: how many examples of each class its client holds.
+        rate: the learning rate of its steps; None if unknown.
         vector: the update as one vector; None until the server has accepted the report.
     """
 
@@ -92,6 +93,7 @@ class Report:
     steps: int | None = None
     rms_loss: float | None = None
     labels: tuple[int, ...] | None = None
+    rate: float | None = None
     vector: Vector | None = None
 
 

@@ -23,12 +23,17 @@ from cafe.policies.anarchic import anarchic
 from cafe.policies.awu import awu
 from cafe.policies.deadline_compensated import deadline_compensated
 from cafe.policies.energy_harvesting import energy_harvesting
+from cafe.policies.fedadam import fedadam
 from cafe.policies.fedasync import fedasync
 from cafe.policies.fedavg import fedavg
 from cafe.policies.fedbuff import fedbuff
+from cafe.policies.fednova import fednova
+from cafe.policies.fedprox import fedprox
 from cafe.policies.fedtune import fedtune
+from cafe.policies.fedyogi import fedyogi
 from cafe.policies.flanp import flanp
 from cafe.policies.fleet import fleet
+from cafe.policies.li_sampling import li_sampling
 from cafe.policies.mcu import mcu
 from cafe.policies.oort import oort
 from cafe.policies.over_selection import over_selection
@@ -36,6 +41,7 @@ from cafe.policies.parameter_freezing import parameter_freezing
 from cafe.policies.refl import refl
 from cafe.policies.safa import safa
 from cafe.policies.salvage import salvage
+from cafe.policies.scaffold import scaffold
 from cafe.policies.tifl import tifl
 from cafe.policies.timely import timely
 from cafe.policies.unbiased_age import unbiased_age
@@ -51,12 +57,17 @@ __all__ = [
     "awu",
     "deadline_compensated",
     "energy_harvesting",
+    "fedadam",
     "fedasync",
     "fedavg",
     "fedbuff",
+    "fednova",
+    "fedprox",
     "fedtune",
+    "fedyogi",
     "flanp",
     "fleet",
+    "li_sampling",
     "mcu",
     "oort",
     "over_selection",
@@ -69,6 +80,7 @@ __all__ = [
     "resolve_controller",
     "safa",
     "salvage",
+    "scaffold",
     "scheme_of",
     "tifl",
     "timely",

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cafe.decisions.build import closing, local_work, non_defaults
-from cafe.decisions.carry import DropAll
-from cafe.decisions.invite import Fraction
-from cafe.decisions.weigh import BySize
+from cafe.decisions.build import local_work, non_defaults, weighted_averaging
 from cafe.policies._recipe import recipe
 from cafe.rounds.policy import Policy
 
@@ -24,13 +21,23 @@ def fedavg(
 ) -> Policy:
     """Federated averaging (FedAvg): a random fraction of clients, local epochs, weights by size.
 
+    "Communication-Efficient Learning of Deep Networks from Decentralized Data" (2017). The server
+    invites a random fraction of all clients, C. Each of them makes E local epochs of mini-batch
+    SGD from the global model. The next model is the mean of their models, weighted by the numbers
+    of their examples. With one epoch and ``batch=None`` in the task, this is the paper's FedSGD.
+
+    With the server optimiser ``cafe.learn.server_optimisers.Momentum()`` in the task, this is
+    FedAvgM of Hsu et al. (2019).
+
+    Not verified: versions of the paper differ in the divisor; ``divisor`` offers both.
+
     Args:
         fraction: fraction of all clients that is invited in each round.
         epochs: local passes over a client's examples; one, unless steps are given.
         steps: local gradient steps instead of epochs.
         divisor: divide by the examples of the clients that "reported", or of "all" clients, as if
-            the others had sent the model back unchanged. Versions of the original paper differ in
-            this. "all" acts like a server step size of about ``fraction``.
+            the others had sent the model back unchanged. "all" acts like a server step size of
+            about ``fraction``.
         deadline: how long a round waits; None waits for all invited clients.
         quorum: reports needed for a round to succeed.
 
@@ -41,13 +48,6 @@ def fedavg(
         History(fedavg(fraction=0.3): 100 rounds, 100 updates)
     """
     given = non_defaults(fedavg, locals())
-    return Policy(
-        "fedavg",
-        Fraction(fraction, local_work(epochs, steps, scaled=False)),
-        merge=BySize(divisor),
-        carry=DropAll(),
-        needs=frozenset({"sizes"}),
-        parameters=given,
-        cohort=float(fraction),
-        **closing(quorum, deadline, all_in=True),
-    )
+    work = local_work(epochs, steps, scaled=False)
+    rounds = weighted_averaging(fraction, work, quorum, deadline, divisor)
+    return Policy("fedavg", parameters=given, **rounds)

@@ -39,6 +39,7 @@ class ReferenceJob:
     base: Any = None  # the global model that its chain began from
     loss: float = np.nan  # on its first batch
     rms_loss: float = np.nan
+    rate: float = np.nan  # the learning rate of its steps
 
     @property
     def chain(self) -> list[ReferenceJob]:

@@ -63,7 +63,7 @@ class Trainer:
         job.base = self.models[job.began]
         model = job.base if job.before is None else job.before.model
         updates = job.version - sum(version <= job.version for version in self.given)
-        rate = task.rate_at(job.round, updates)
+        job.rate = rate = task.rate_at(job.round, updates)
         local = Batches(task, self.seed).local_steps(
             client, np.array([[job.invitation]]), np.array([[rate]]), np.array([[job.steps]]),
             job.work,
@@ -148,6 +148,8 @@ class Trainer:
             rows = [zeros if job.offset is None else job.offset for job in jobs]
             found["offsets"] = np.array(rows, dtype=np.float32).reshape(-1, len(zeros))
             found["common"] = zeros if self.common is None else self.common
+        if "rates" in needs:
+            found["rates"] = np.array([job.rate for job in jobs], dtype=float)
         if "losses" in needs:
             found["losses"] = np.array([job.loss for job in jobs])
         if "rms losses" in needs:

@@ -236,6 +236,8 @@ class Reports(Jobs):
             "offsets".
         common: the vector that every client adds at present, zeros if there is none; for a policy
             that needs "offsets".
+        rates: the learning rate of the steps of each report, the last job's if it has several; for
+            a policy that needs "rates".
     """
 
     arrived: Floats
@@ -249,6 +251,7 @@ class Reports(Jobs):
     labels: Whole | None = None
     offsets: NDArray[np.float32] | None = None
     common: NDArray[np.float32] | None = None
+    rates: Floats | None = None
 
     @property
     def seconds(self) -> Floats:

@@ -29,13 +29,17 @@ NEEDS = {
     "losses": "the mean loss of each report's first batch",
     "models": "each client's model and update in the clear, which secure aggregation forbids",
     "offsets": "the vectors from earlier merges that clients added to their gradients",
+    "rates": "the learning rate of each report's steps",
     "rms losses": "the root of the mean squared loss of each report's first batch",
     "scores": "loss and accuracy of the model, evaluated every ``score_every`` updates",
     "sizes": "how many examples each client holds: a report without this number is rejected",
+    "steps": "how many steps each client took: a report without this number is rejected",
     "updates": "each client's update in the clear, which secure aggregation forbids",
 }
 # Needs that each report must contain. Secure aggregation cannot provide them.
-PER_CLIENT_NEEDS = frozenset({"updates", "models", "losses", "rms losses", "labels", "offsets"})
+PER_CLIENT_NEEDS = frozenset(
+    {"updates", "models", "losses", "rms losses", "labels", "offsets", "rates"}
+)
 
 
 class _Unstated(dict[str, Any]):

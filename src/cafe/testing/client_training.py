@@ -57,6 +57,7 @@ def engine_trainer(task: Task, seed: int) -> Train:
             steps=int(steps[0, 0]),
             rms_loss=float(np.sqrt((losses**2 * share).sum())),
             labels=counts,
+            rate=float(rate[0, 0]),
         )
 
     return train

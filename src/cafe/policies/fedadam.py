@@ -1,0 +1,64 @@
+"""FedAdam: FedAvg with the server optimiser Adam (Reddi et al., 2021)."""
+
+from __future__ import annotations
+
+from cafe.decisions.build import local_work, non_defaults, weighted_averaging
+from cafe.errors import check_positive
+from cafe.learn.server_optimisers import Adam
+from cafe.policies._recipe import recipe
+from cafe.rounds.policy import Policy
+
+
+@recipe("synchronous", "Reddi et al. (2021)")
+def fedadam(
+    *,
+    server_rate: float = 0.01,
+    first: float = 0.9,
+    second: float = 0.99,
+    floor: float = 1e-3,
+    fraction: float = 0.1,
+    epochs: int | None = None,
+    steps: int | None = None,
+    deadline: float | None = None,
+    quorum: int = 1,
+) -> Policy:
+    """FedAdam: FedAvg, with Adam on the server instead of adding the mean update to the model.
+
+    "Adaptive Federated Optimization" (ICLR 2021). Rounds are those of :func:`fedavg`, but the mean
+    of the updates, D, is not added to the model. For each parameter, the server keeps m, a decaying
+    mean of D, and v, a decaying mean of its square::
+
+        m = beta_1 m + (1 - beta_1) D
+        v = beta_2 v + (1 - beta_2) D^2
+
+    and adds eta m / (sqrt(v) + tau) to the model. m begins at 0, and v at tau^2. There is no bias
+    correction.
+
+    Updates are weighed by size, as in the paper's experiments; its analysis weighs them equally.
+    The server's learning rate has no published default: the paper tunes it for each dataset,
+    together with the clients' learning rate. The value here is only a starting point.
+
+    Not verified: the defaults of beta_1, beta_2 and tau, and the weights in the experiments.
+
+    Args:
+        server_rate: the server's learning rate, eta.
+        first: the decay of the mean update, beta_1.
+        second: the decay of the mean square, beta_2.
+        floor: what is added to the root, tau.
+        fraction: fraction of all clients that is invited in each round.
+        epochs: local passes over a client's examples; one, unless steps are given.
+        steps: local gradient steps instead of epochs.
+        deadline: how long a round waits; None waits for all invited clients.
+        quorum: reports needed for a round to succeed.
+
+    Example:
+        >>> import cafe
+        >>> policy = cafe.policies.fedadam(server_rate=0.03, fraction=0.3)
+        >>> cafe.simulate(cafe.Federation(10, cafe.Exponential(1.0)), policy, rounds=100)
+        History(fedadam(server_rate=0.03, fraction=0.3): 100 rounds, 100 updates)
+    """
+    given = non_defaults(fedadam, locals())
+    work = local_work(epochs, steps, scaled=False)
+    server = Adam(check_positive("server_rate", server_rate), first, second, floor)
+    rounds = weighted_averaging(fraction, work, quorum, deadline)
+    return Policy("fedadam", parameters=given, server=server, **rounds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,34 @@ def test_server_evaluates_before_the_first_round_and_after_each_success(
         2: 4.25,
     }
     assert events.read(tmp_path / "run" / events.NAME).scores == [(2, (4.25, 0.5))]
+
+
+def test_policy_that_needs_scores_sees_those_of_the_clients_or_of_the_server(run: Run) -> None:
+    """It sees a score before the first round too; evaluate_fn is called once per version."""
+    seen: list[Any] = []
+    asked: list[int] = []
+    base = mcu(quorum=3, deadline=5.0)
+
+    def invite(ledger: Any, rng: Any) -> Any:
+        seen.append(ledger.score)
+        return base.invite(ledger, rng)
+
+    def on_server(server_round: int, arrays: ArrayRecord) -> MetricRecord:
+        asked.append(server_round)
+        return MetricRecord({"loss": 10.0 - server_round})
+
+    policy = replace(base, invite=invite, needs=frozenset({"scores"}))
+    run(policy, 2, fraction_evaluate=1.0)
+    # b[0] is 0.25 and then 2.25; client k adds k, with the weight k / 6.
+    assert [(score.loss, score.version) for score in seen] == [
+        (pytest.approx(0.25 + 14 / 6), 0),
+        (pytest.approx(2.25 + 14 / 6), 1),
+    ]
+    seen.clear()
+    result = run(policy, 2, {"evaluate_fn": on_server}, overwrite=True)
+    assert [(score.loss, score.version) for score in seen] == [(10.0, 0), (9.0, 1)]
+    assert asked == [0, 1, 2]
+    assert sorted(result.evaluate_metrics_serverapp) == [0, 1, 2]
 
 
 def test_clients_that_do_not_evaluate_do_not_stop_the_run(

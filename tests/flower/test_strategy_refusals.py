@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,13 @@ def test_policies_that_need_cafes_client_are_refused(policy: cafe.Policy, words:
 def test_policy_of_a_controller_is_refused_in_the_run(run: Run, grid: StockGrid) -> None:
     with pytest.raises(InputError, match="needs local models"):
         run(lambda ledger, seen: agu(quorum=2, deadline=5.0))
+    assert not grid.sent
+
+
+def test_policy_that_needs_scores_is_refused_if_nobody_evaluates(run: Run, grid: StockGrid) -> None:
+    policy = replace(mcu(quorum=2, deadline=5.0), needs=frozenset({"scores"}))
+    with pytest.raises(InputError, match=r"mcu needs scores, but .*Strategy fraction_evaluate"):
+        run(policy, fraction_evaluate=0.0)
     assert not grid.sent
 
 

@@ -19,12 +19,9 @@ from tests.support.virtual_runs import live
 
 pytestmark = pytest.mark.slow
 
-# A real server has no forecasts, and it evaluates by itself.
-SIMULATED = {"forecasts", "scores"}
-LIVE = [policy for policy in EVERY if not policy.needs & SIMULATED]
 # A real server is told which jobs are lost, and does not wait for them if it waits for all.
-WAITING = [policy for policy in LIVE if policy.target != "all"]
-LEARNERS = [*LIVE, *(policy for policy in SEEING if not policy.needs & SIMULATED)]
+WAITING = [policy for policy in EVERY if policy.target != "all"]
+LEARNERS = [*EVERY, *SEEING]
 SERVERS = [None, Adam(rate=0.05), Momentum(0.5, 0.5)]
 
 
@@ -33,7 +30,7 @@ def setting(policy: Policy, **given: Any) -> contract.CheckSetup:
     return contract.CheckSetup(lambda: policy, **usual | given)
 
 
-@over(LIVE)
+@over(EVERY)
 @pytest.mark.parametrize("notices", [0.0, 1.0])
 def test_same_books(policy: Policy, notices: float) -> None:
     contract.check_live(setting(policy), notices)
@@ -74,7 +71,7 @@ latencies = st.one_of(
 
 
 @given(
-    policy=st.sampled_from(LIVE),
+    policy=st.sampled_from(EVERY),
     latency=latencies,
     clients=st.integers(10, 16),
     seed=st.integers(0, 2**40),

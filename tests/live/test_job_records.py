@@ -137,9 +137,7 @@ def test_behaviour_of_a_client_determines_its_fate(way: str) -> None:
     assert run.outcomes[0].absent_waste == pytest.approx(0.5 * (record.fate == "absent"))
 
 
-@pytest.mark.parametrize(
-    "policy", [policy for policy in EVERY if "forecasts" not in policy.needs], ids=str
-)
+@pytest.mark.parametrize("policy", EVERY, ids=str)
 def test_replies_without_an_open_job_are_ignored(policy: Policy) -> None:
     policy = replace(policy, needs=policy.needs | {"local models"})
 

@@ -33,6 +33,13 @@ _STREAMS = {
 }
 
 
+def score_is_due(policy: Policy, ledger: Ledger) -> bool:
+    """Whether the policy needs scores, and the last one is missing or too old for it."""
+    if "scores" not in policy.needs:
+        return False
+    return ledger.score is None or ledger.version - ledger.score.version >= policy.score_every
+
+
 class PolicyCalls:
     """Calls the decisions of the policy of a round.
 

@@ -15,7 +15,7 @@ from cafe.engine.closing_round import ClosingRound
 from cafe.engine.failures import Failures
 from cafe.engine.fates import JobFates, UsedReports
 from cafe.engine.new_jobs import JobStarter
-from cafe.engine.policy_calls import PolicyCalls
+from cafe.engine.policy_calls import PolicyCalls, score_is_due
 from cafe.engine.response_times import ResponseTimes
 from cafe.engine.run_checks import (
     check_same_optimiser,
@@ -168,8 +168,9 @@ class Run:
         if self.presence is not None:
             attendance.mark_absent(ledger, self.presence)
         policy = self.policy = self._choose()
-        if "scores" in policy.needs:
-            self._update_score(policy)
+        if score_is_due(policy, ledger):
+            score = self._score()
+            ledger.score = ModelScore(score.loss, score.accuracy, ledger.version)
         ledger.forecasts = self._forecast if "forecasts" in policy.needs else None
         if self.presence is not None:
             attendance.wait_for_clients(ledger, self.presence, policy.opens_with)
@@ -271,13 +272,6 @@ class Run:
         if self.presence is None:
             return np.ones(len(clients))
         return self.presence.forecast(clients, self.ledger.now, until)
-
-    def _update_score(self, policy: Policy) -> None:
-        """Evaluate the model if the last score is too old for the policy."""
-        ledger = self.ledger
-        if ledger.score is None or ledger.version - ledger.score.version >= policy.score_every:
-            score = self._score()
-            ledger.score = ModelScore(score.loss, score.accuracy, ledger.version)
 
     def why_failing(self) -> str:
         """A sentence: how many rounds in a row have failed, and the reason if it is known."""

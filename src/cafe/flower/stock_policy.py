@@ -9,7 +9,7 @@ from cafe.rounds.jobs import Work
 from cafe.rounds.policy import NEEDS, Policy
 
 # What the server knows without the client's help, or from Flower's usual replies.
-KNOWN = frozenset({"sizes", "scores", "updates"})
+KNOWN = frozenset({"forecasts", "sizes", "scores", "updates"})
 INSTEAD = (
     "Use CAFe's client for it (cafe.flower.client and cafe.flower.server), or another policy, such "
     "as cafe.policies.mcu(quorum=3, deadline=8.0)."
@@ -24,7 +24,7 @@ def check_policy(policy: Policy) -> None:
         >>> from cafe.flower.stock_policy import check_policy
         >>> check_policy(cafe.policies.mcu(quorum=3, deadline=8.0))
     """
-    missing = sorted(policy.needs - KNOWN - {"forecasts"})  # a live run refuses forecasts itself
+    missing = sorted(policy.needs - KNOWN)
     if missing:
         need = missing[0]
         raise InputError(

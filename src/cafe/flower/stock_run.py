@@ -47,10 +47,14 @@ class StockRun:
         self._file: MetricsFile | None = None
 
     def begin(self, run: LiveRun) -> None:
-        """Open the file of metrics. For a new run, evaluate the initial model."""
+        """Open the file of metrics. For a new run, evaluate the initial model.
+
+        If the policy needs scores, the server evaluates the initial model before the first round.
+        """
         check_policy(run.policy)
         self._file = MetricsFile(self._folder, run.ledger.version)
-        if self._evaluate_fn is not None and not run.outcomes:
+        scored = "scores" in run.policy.needs
+        if self._evaluate_fn is not None and not run.outcomes and not scored:
             # Not caught: a mistake in the function shows before clients work for nothing.
             metrics = as_metrics(self._evaluate_fn(0, pack_arrays(run.arrays)))
             if metrics is not None:

@@ -20,12 +20,14 @@ from cafe.engine.run_checks import check_same_optimiser, check_secure, server_op
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Indices
 from cafe.fitting.observations import Observations
+from cafe.latency.base import Floats
 from cafe.learn.base import Score
 from cafe.live.aggregation import GlobalModel
 from cafe.live.clipping import UpdateClipper
 from cafe.live.dispatch import ClientRegistry, Dispatcher, attach_vectors, new_jobs
 from cafe.live.job_records import JobRecord, KeptRecords, OpenRound, PlayedRound, Response
 from cafe.live.model_layout import Arrays, Vector
+from cafe.live.stay_estimate import StayEstimate
 from cafe.live.validation import CLIP, ReportLimits, ReportValidator
 from cafe.live.wire import Report, Wire
 from cafe.randomness import check_seed
@@ -34,10 +36,13 @@ from cafe.rounds.answers import COMMIT, Verdict, Wait
 from cafe.rounds.client_vectors import ClientVectors, JobVectors
 from cafe.rounds.history import Column, History, RoundColumns
 from cafe.rounds.jobs import Invitation, Mask, Reports, Running, Status
-from cafe.rounds.ledger import Ledger
+from cafe.rounds.ledger import Ledger, ModelScore
 from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import Policy
 from cafe.rounds.round_views import Closed, Waiting
+
+# From clients, now, and a later time to the probability that each client stays present until then.
+Forecast = Callable[[Indices, float, float], Floats]
 
 POLL = 0.15  # seconds between two polls for replies
 TICK = 1.0  # seconds between two calls of ``on_time`` in an open round
@@ -54,6 +59,8 @@ class LiveRun:
         seed: the seed of all random numbers of the server.
         report_limits: limits on what clients may report.
         secure_aggregation: reject policies that need to see single updates or losses.
+        forecast: forecasts of presence, for policies that need them; None: estimated from which
+            clients were present when the server looked.
 
     Attributes:
         on_change: called whenever something has changed that an observer may see, such as a new
@@ -72,6 +79,7 @@ class LiveRun:
         seed: int = 0,
         report_limits: ReportLimits | None = None,
         secure_aggregation: bool = False,
+        forecast: Forecast | None = None,
     ) -> None:
         self.wire, self.controller, self.seed = wire, controller, check_seed(seed)
         self.secure_aggregation = secure_aggregation
@@ -85,6 +93,7 @@ class LiveRun:
         self.books = Books.new(np.empty(0, dtype=np.int64))
         self.calls = PolicyCalls(self.books.ledger, self.seed, secure_aggregation)
         self.clients = ClientRegistry()
+        self.stay_estimate, self._forecast = StayEstimate(), forecast
         limits = report_limits or ReportLimits(clip=None if secure_aggregation else CLIP)
         if secure_aggregation and limits.clip is not None:
             raise InputError(
@@ -155,24 +164,32 @@ class LiveRun:
         """
         present = self.wire.present()
         self.ledger.now = self.now()
-        return self.clients.update(present, self.books)
+        changed = self.clients.update(present, self.books)
+        self.stay_estimate.look(self.ledger.now, ~self.ledger.away)
+        return changed
 
     def choose_policy(self) -> Policy:
         """The policy of the next round; the controller is called again if clients join or leave."""
         ledger = self.ledger
         chosen_for = (ledger.round, ledger.away.tobytes())
         if chosen_for != self._chosen_for:
+            ledger.forecasts = None  # only policies that declare it see forecasts
             self.policy = ask_controller(self.controller, ledger, self.observations())
             self.policy.check_lost()  # real clients get lost, and a round must still end
             check_secure(self.policy, self.secure_aggregation)
             self._set_optimiser()
             if "forecasts" in self.policy.needs:
-                raise InputError(
-                    f"The policy {self.policy.name} needs forecasts of presence, which exist "
-                    "only in simulations. Simulate it, or choose another policy."
-                )
+                ledger.forecasts = self._stays
             self._chosen_for = chosen_for
         return self.policy
+
+    def _stays(self, clients: Indices, until: float) -> Floats:
+        """The probability that each client stays present until a time; 0 for clients away."""
+        ledger = self.ledger
+        if self._forecast is not None:
+            return self._forecast(clients, ledger.now, until)
+        stays = self.stay_estimate.forecast(clients, ledger.now, until)
+        return np.where(ledger.away[clients], 0.0, stays)
 
     def _set_optimiser(self) -> None:
         """Use the policy's server optimiser, if it has one; it cannot change in a run."""
@@ -412,6 +429,11 @@ class LiveRun:
         versions = {self.ledger.version, *running.version.tolist()}
         self.global_model.forget(versions | set(books.kept.version[keeps].tolist()))
         self.vectors.forget([*running.invitation.tolist(), *books.kept.invitation[keeps].tolist()])
+
+    def add_score(self, score: Score) -> None:
+        """Record an evaluation of the present model, which policies see if they need scores."""
+        self.scores.append((len(self.outcomes), score))
+        self.ledger.score = ModelScore(score.loss, score.accuracy, self.ledger.version)
 
     def observations(self) -> Observations | None:
         """The last response times, as a controller sees them; None if there are none yet."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cafe.engine.policy_calls import score_is_due
 from cafe.errors import (
     CafeError,
     InfeasibleError,
@@ -28,7 +29,6 @@ from cafe.results.execution import write_final_files
 from cafe.results.loading import is_finished, load
 from cafe.results.storage import lock_folder, make_folder, write_arrays
 from cafe.rounds.history import History
-from cafe.rounds.ledger import ModelScore
 from cafe.rounds.outcome import Fate
 
 POLL_CLIENTS = 1.0  # seconds between two checks of who is present
@@ -152,6 +152,8 @@ class _Server:
         self.evaluate()  # an earlier server may have been stopped before it could evaluate
         while self.stopping.share_done(self.run) < 1:
             self.wait_for_clients()
+            if self.provide_score():
+                self.wait_for_clients()  # the evaluation may have taken a while
             self.log.check_space()
             self.status.show("open", self.trouble if self.run.failures else "")
             played = self.run.step()
@@ -185,7 +187,8 @@ class _Server:
             if "scores" in policy.needs and self.evaluator is None:
                 raise InputError(
                     f"The policy {policy.name} needs scores, but the server does not evaluate. "
-                    "Give it evaluate=..., a function or 'clients'."
+                    "Give it evaluate=..., a function or 'clients'; or give cafe.flower.Strategy "
+                    "fraction_evaluate above 0, or its start evaluate_fn."
                 )
             need = self.config.clients or policy.opens_with
             present = int(np.count_nonzero(~run.ledger.away))
@@ -208,25 +211,45 @@ class _Server:
         """Evaluate the model, if it is time to and this version has not been evaluated."""
         run, version = self.run, self.run.ledger.version
         due = version % self.config.evaluate_every == 0 or self.stopping.share_done(run) >= 1
-        if "scores" in run.policy.needs:
-            seen = run.ledger.score
-            due = due or seen is None or version - seen.version >= run.policy.score_every
-        if self.evaluator is None or version == self.evaluated or not due:
-            return
+        due = due or score_is_due(run.policy, run.ledger)
+        if self.evaluator is not None and version != self.evaluated and due:
+            self.ask_evaluator(self.evaluator)
+
+    def provide_score(self) -> bool:
+        """Evaluate the model now if the policy needs a score and has none. Return whether it did.
+
+        This is so before the first round, and if a controller has chosen such a policy.
+        """
+        run, evaluator = self.run, self.evaluator
+        due = score_is_due(run.policy, run.ledger)
+        tried = run.ledger.score is not None and run.ledger.version == self.evaluated
+        if evaluator is None or not due or tried:
+            return False
+        why = self.ask_evaluator(evaluator) or "the evaluation has no loss"
+        if run.ledger.score is None:
+            raise InfeasibleError(
+                f"The policy {run.policy.name} needs scores, and version {run.ledger.version} was "
+                f"not evaluated: {why}. Correct the evaluation and submit the run again."
+            )
+        return True
+
+    def ask_evaluator(self, evaluator: Evaluator) -> str:
+        """Evaluate the model, and record its score; the reason if this was not possible."""
+        run, version = self.run, self.run.ledger.version
         self.evaluated = version
         self.status.show("evaluating")
-        score, why = self.evaluator(run)
+        score, why = evaluator(run)
         if score is None:
             if why:
                 self.say(f"Version {version} was not evaluated: {why}.")
-            return
-        run.scores.append((len(run.outcomes), score))
-        run.ledger.score = ModelScore(score.loss, score.accuracy, version)
+            return why
+        run.add_score(score)
         self.log.events.score(len(run.outcomes), score)
         self.log.save()
         right = "" if score.accuracy is None else f", accuracy {score.accuracy:.1%}"
         self.say(f"Evaluated version {version}: loss {score.loss:.4g}{right}.")
         self.status.show("open")
+        return ""
 
     def announce(self, played: PlayedRound) -> None:
         """Write a round to the log, and remember its last problem."""

@@ -26,6 +26,8 @@ def save(run: LiveRun) -> State:
     state |= {f"moment.{n}": np.asarray(moment) for n, moment in enumerate(model.moments)}
     state |= {f"rest.{name}": array for name, array in model.rest.items()}
     state |= {f"held.{k}": np.asarray(report.vector) for k, report in run.held.items()}
+    state["stay.departures"] = run.stay_estimate.departures
+    state["stay.seconds"] = run.stay_estimate.seconds
     state["norms"] = np.array([*run.clipper.norms.items()], dtype=float).reshape(-1, 2)
     meta |= asdict(run.clients)
     meta |= {"failures": run.failures, "waits": run.calls.waits, **identity(run)}
@@ -57,6 +59,9 @@ def restore(run: LiveRun, state: State) -> None:
     run.restarts = meta["restarts"]
     run.validator.classes = meta["classes"]
     run.clipper.norms = {int(client): norm for client, norm in state["norms"].tolist()}
+    stay = _with_prefix(state, "stay.")  # runs of older versions have none
+    if stay:
+        run.stay_estimate.restore(**stay)
     model, kept = run.global_model, run.kept_records
     model.versions = {int(n): array for n, array in _with_prefix(state, "model.").items()}
     model.rest = _with_prefix(state, "rest.")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cafe.controllers import Fixed
+from cafe.engine.policy_calls import score_is_due
 from cafe.engine.run import Run
 from cafe.engine.snapshot import restore, save
 from cafe.federation import Federation
@@ -269,16 +270,15 @@ def check_future(setting: CheckSetup) -> None:
 def check_live(setting: CheckSetup, notices: float = 1.0) -> None:
     """A live run equals the engine's run if clients respond and train as in the engine.
 
-    Policies that need scores or forecasts are skipped: scores depend on the server, and forecasts
-    exist only in simulations.
+    The live run has the engine's forecasts and the engine's evaluation. Policies that wait for all
+    clients without a deadline are skipped: real clients get lost.
 
     Args:
         setting: the runs on which the policy is checked.
         notices: fraction of its training time that a client measures on its own clock.
     """
     policy = setting.make()
-    endless = policy.deadline is None and policy.target == "all"
-    if policy.needs & {"scores", "forecasts"} or endless:
+    if policy.deadline is None and policy.target == "all":
         return
     check = Check(policy, "live = engine")
     who = ("the live run", "the engine")
@@ -286,6 +286,7 @@ def check_live(setting: CheckSetup, notices: float = 1.0) -> None:
         mine, theirs = _live(setting, policy, notices), setting.run()
         for _ in range(setting.rounds):
             _gather(mine, policy)
+            _evaluate(mine, setting.task)
             ours, its = mine.step().outcome, theirs.step()
             if setting.task is None:  # without a task the engine counts no bytes
                 its = replace(its, bytes_down=ours.bytes_down, bytes_up=ours.bytes_up)
@@ -308,7 +309,14 @@ def _live(setting: CheckSetup, policy: Policy, notices: float) -> LiveRun:
         model = split_in_two(task.learner.save(task.learner.start(Stream(seed, "start").at(0))))
     limits = ReportLimits(clip=None)  # the engine's clients are honest, and it does not clip
     started = GlobalModel(model, optimiser=optimiser)
-    live = LiveRun(wire, Fixed(policy), started, seed=seed, report_limits=limits)
+    live = LiveRun(
+        wire,
+        Fixed(policy),
+        started,
+        seed=seed,
+        report_limits=limits,
+        forecast=wire.forecast,
+    )
     live.refresh_clients()
     examples = setting.federation.examples if task is None else task.shards.counts
     live.books.columns.examples[:] = examples
@@ -326,6 +334,13 @@ def _gather(live: LiveRun, policy: Policy) -> None:
     while live.ledger.clients - live.ledger.absent < policy.opens_with:
         wire.t = wire.presence.next_change(wire.t)
         live.refresh_clients()
+
+
+def _evaluate(live: LiveRun, task: Task | None) -> None:
+    """Evaluate the model as the engine does, if the policy needs a score before the round."""
+    if task is not None and score_is_due(live.policy, live.ledger):
+        model = task.learner.load(live.model)
+        live.add_score(task.learner.score(model, task.held if task.test is None else task.test))
 
 
 def _same_end(check: Check, mine: Run, theirs: Run, who: tuple[str, str]) -> None:

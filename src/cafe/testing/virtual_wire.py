@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cafe.federation import Federation
+from cafe.federation import Federation, Indices
+from cafe.latency.base import Floats
 from cafe.live.client_work import ClientContext, Job, LocalModel, TooLateError, Train, Trained, work
 from cafe.live.model_layout import Arrays
 from cafe.live.wire import ClientScore, Order, Reply, Report
@@ -128,6 +129,12 @@ class VirtualWire:
             return list(self.names)
         away = self.presence.away(self.t)
         return [name for k, name in enumerate(self.names) if not away[k]]
+
+    def forecast(self, clients: Indices, now: float, until: float) -> Floats:
+        """The probability that each client stays present, from ``presence`` itself."""
+        if self.presence is None:
+            return np.ones(len(clients))
+        return self.presence.forecast(clients, now, until)
 
     def clock(self) -> float:
         return self.t

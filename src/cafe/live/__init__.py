@@ -9,6 +9,7 @@
     aggregation        how updates are combined, and how the global model moves
     job_records        the jobs of the open round, and the fate of every job
     dispatch           the clients' names; sends orders and receives replies
+    stay_estimate      how likely clients are to stay, estimated from who was present
     live_run           one round after another
     evaluation         evaluation of the model within a time limit
     snapshot           a run as arrays and back: its checkpoint

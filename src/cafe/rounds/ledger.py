@@ -144,7 +144,10 @@ class Ledger:
         return self._rng
 
     def forecast(self, clients: Indices, until: float) -> Floats:
-        """The probability that each client stays present until a time.
+        """The probability that each client stays present until a time; 0 for clients that are away.
+
+        In simulations it follows from the federation's presence. On real clients it is estimated
+        from who was present when the server looked.
 
         Raises:
             InputError: if the policy does not need "forecasts".

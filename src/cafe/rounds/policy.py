@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cafe.learn.server_optimisers import ServerOptimiser
 
 NEEDS = {
-    "forecasts": "how likely each client is to stay present, from the federation's presence",
+    "forecasts": "how likely each client is to stay present; on real clients this is estimated",
     "labels": "how many examples of each class the client of each report holds",
     "local models": "clients keep their own model from one round to the next",
     "losses": "the mean loss of each report's first batch",

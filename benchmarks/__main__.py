@@ -1,4 +1,4 @@
-"""``python -m benchmarks [growth | simulate | networks | sweeps | million]``.
+"""``python -m benchmarks [growth | simulate | networks | policies | sweeps | million]``.
 
 Prints tables, and writes results to a folder.
 """
@@ -11,8 +11,9 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from benchmarks import growth, million, networks, report, simulate, sweeps
+from benchmarks import growth, million, networks, policies, report, simulate, sweeps
 from benchmarks.peers import PEERS, PLAIN_TORCH
 
 MILLION = 3  # repetitions of the largest federations, at most
@@ -24,7 +25,7 @@ def main() -> None:
     parser.add_argument(
         "which",
         nargs="?",
-        choices=["growth", "simulate", "networks", "sweeps", "million"],
+        choices=["growth", "simulate", "networks", "policies", "sweeps", "million"],
         help="default: all",
     )
     parser.add_argument("--peers", action="store_true", help="race other simulators too")
@@ -41,6 +42,8 @@ def main() -> None:
     for which in ("simulate", "networks"):
         if given.which in (None, which):
             _race(which, given)
+    if given.which in (None, "policies"):
+        _policies(given)
     if given.which in (None, "sweeps"):
         measured = sweeps.measure(_say, repetitions=given.repetitions)
         _show("sweeps", measured, sweeps.sheets(measured), given.output)
@@ -51,14 +54,28 @@ def main() -> None:
 
 def _race(which: str, given: argparse.Namespace) -> None:
     peers = (PLAIN_TORCH, *(PEERS if given.peers else ()))
-    folder = given.peers_dir or Path(tempfile.gettempdir()) / "cafe-peers"
-    times = {"repetitions": given.repetitions} | ({"slot": given.slot} if given.slot else {})
+    folder, times = _peers_folder(given), _times(given)
     if which == "simulate":
         measured = simulate.measure(simulate.Sizes(**times), peers, folder, _say)
     else:
         measured = networks.measure(peers, folder, _say, **times)
     name = f"{which}-peers" if given.peers else which
     _show(name, measured, report.sheets(measured), given.output)
+
+
+def _policies(given: argparse.Namespace) -> None:
+    peers = [peer for peer in PEERS if given.peers and peer.module == "pfl_research"]
+    measured = policies.measure(_say, peers=peers, folder=_peers_folder(given), **_times(given))
+    name = "policies-peers" if given.peers else "policies"
+    _show(name, measured, policies.sheets(measured), given.output)
+
+
+def _peers_folder(given: argparse.Namespace) -> Path:
+    return given.peers_dir or Path(tempfile.gettempdir()) / "cafe-peers"
+
+
+def _times(given: argparse.Namespace) -> dict[str, Any]:
+    return {"repetitions": given.repetitions} | ({"slot": given.slot} if given.slot else {})
 
 
 def _show(

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 import cafe
-from benchmarks import fused, million, report, simulate, sweeps
+from benchmarks import fused, million, policies, report, simulate, sweeps
 from benchmarks.million_cases import CASES, trained_name
 from benchmarks.peers import Peer
 from benchmarks.race import DropsOutError, race
 from benchmarks.replanned import Replanned
-from benchmarks.workloads import Workload
+from benchmarks.workloads import WORKLOADS, Workload
+from cafe.data import Examples
 from cafe.fitting import Observations
+from cafe.learn import LocalSteps
+from cafe.learn.mlp import MLP
 from cafe.rounds import Ledger, Policy
 
 ONE = Workload("one step", 8, batch=4, widths=(6, 5, 3), examples=240)
@@ -102,6 +105,72 @@ def test_reference_computes_the_right_gradient() -> None:
     walked = fused.several_steps(params, x, y, share, rows)
     for one, other in zip(move, walked, strict=True):
         np.testing.assert_allclose(one[0], other[0], atol=1e-4)
+
+
+@pytest.mark.slow
+def test_policies_are_measured_and_written(tmp_path: Path) -> None:
+    measured = policies.measure(
+        lambda what: None,
+        peers=[Peer("nobody", "nobody")],
+        folder=tmp_path,
+        workload=ONE,
+        repetitions=2,
+        slot=0.02,
+    )
+    (sheet,) = policies.sheets(measured)
+    report.write("policies", measured, [sheet], tmp_path)
+    found = json.loads((tmp_path / "policies.json").read_text())
+    assert set(found["dropped_out"]) == {"nobody"}
+    assert set(found["policies"]) == cafe.policies.recipes().keys()
+    for name, of in found["policies"].items():
+        needs = cafe.policies.recipes()[name](**policies.setting_of(name, ONE)).needs
+        # Policies that do not see single updates or losses keep the fused path.
+        assert ("single updates" in of["content"]) == bool(needs & {"updates", "models"})
+        assert ("losses" in of["content"]) == bool(needs & {"losses", "rms losses"})
+        for what in ("rounds_per_second", "gradients_per_second"):
+            assert len(of[what]) == 2
+            assert min(of[what]) > 0
+    assert {len(row) for row in sheet.rows} == {len(sheet.head)}
+    over = {row[0]: row[6] for row in sheet.rows}
+    assert sheet.head[6] == "over mcu"
+    assert over["mcu"] == "1.00 (1.00 to 1.00)"
+
+
+@pytest.mark.parametrize("name", sorted(cafe.policies.recipes()))
+def test_each_recipe_has_a_row_in_the_benchmark(name: str) -> None:
+    for workload in (ONE, WORKLOADS[0]):
+        cafe.policies.recipes()[name](**policies.setting_of(name, workload))
+
+
+def test_a_recipe_without_a_setting_is_named() -> None:
+    with pytest.raises(LookupError, match="no setting for the recipe newest"):
+        policies.setting_of("newest", ONE)
+
+
+def test_gradients_are_counted() -> None:
+    """Two steps of 4 and 3 examples; client 1 does not take the second, or is not used."""
+    learner = MLP(6, 3, (5,))
+    counting, model = policies.Counting(learner, 2), learner.start(np.random.default_rng(0))
+    data = Examples(*ONE.data())
+    rows = np.arange(16).reshape(2, 2, 4)
+    weight = np.full(rows.shape, 0.25, np.float32)
+    weight[:, 1, 3] = 0.0
+    local = LocalSteps(rows, weight, np.array([[0.1, 0.1], [0.1, 0.0]], np.float32))
+    both = np.ones(2, np.float32)
+    np.testing.assert_array_equal(
+        counting.update(model, data, local, both), learner.update(model, data, local, both)
+    )
+    assert counting.gradients == (4 + 3 + 4) / 2
+    counting.update(model, data, local, np.array([1.0, 0.0], np.float32))
+    assert counting.gradients == (11 + 7) / 2
+    counting.gradient(model, data, rows[0, 0], np.ones(4, np.float32))
+    assert counting.gradients == (18 + 4) / 2
+    assert counting.content == "fused"
+    counting.losses(model, data, rows[0, 0])
+    assert counting.content == "fused, losses"
+    counting.updates(model, data, local)
+    assert counting.gradients == (22 + 11) / 2
+    assert counting.content == "single updates, losses"
 
 
 @pytest.mark.slow

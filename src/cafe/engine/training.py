@@ -219,24 +219,26 @@ class Training:
         """The update of each chain, for a policy that needs to see them."""
         if self.computed_updates is not None:
             return self.computed_updates(chains)
-        rows: dict[int, NDArray[np.float32]] = {}
+        rows, learner = np.empty((len(chains), self.parameters), np.float32), self.task.learner
         for version, works, some in self._groups(chains):
-            local, learner = self._steps_with_vectors(chains.take(some), works), self.task.learner
+            local = self._steps_with_vectors(chains.take(some), works)
             self._count_examples(local)
             with np.errstate(all="ignore"):
                 found = learner.updates(self.models[version], self.task.data, local)
-            rows |= {int(k): learner.save(row) for k, row in zip(some, found, strict=True)}
-        if not rows:
-            return np.empty((0, len(self.task.learner.save(self.model))), dtype=np.float32)
-        return np.stack([rows[k] for k in range(len(chains))])
+            for k, row in zip(some.tolist(), found, strict=True):
+                rows[k] = learner.save(row)
+        return rows
 
     def _clear_models(
         self, chains: JobChains, updates: NDArray[np.float32]
     ) -> dict[str, NDArray[np.float32]]:
         """The clients' models, a row per chain, and the global model, as vectors."""
         save, models = self.task.learner.save, np.empty_like(updates)
-        for row, version, update in zip(models, chains.versions[:, 0], updates, strict=True):
-            row[:] = save(self.models[int(version)]) + update
+        first = chains.versions[:, 0]
+        for version in np.unique(first).tolist():
+            began = save(self.models[version])
+            for k in np.flatnonzero(first == version).tolist():
+                np.add(began, updates[k], out=models[k])
         return {"models": models, "model": np.array(save(self.model), dtype=np.float32)}
 
     def losses(self, chains: JobChains) -> tuple[Floats, Floats]:

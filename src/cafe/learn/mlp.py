@@ -156,16 +156,26 @@ class MLP:
     def updates(self, model: Floats, data: Examples, local: LocalSteps) -> Floats:
         """The update of each client, a row per client."""
         model, prepared = self._model(model), self._prepare(data, local)
-        order = balanced_order(prepared.lengths(), self._threads)
-        found = np.zeros((len(local), self.size), np.float32)
+        lengths = prepared.lengths()
+        if lengths.all() and (lengths == lengths[:1]).all():  # any order has equal shares
+            order, found = None, np.empty((len(local), self.size), np.float32)
+        else:
+            order = balanced_order(lengths, self._threads)
+            found = np.zeros((len(local), self.size), np.float32)
 
         def of_share(pieces: list[slice]) -> None:
-            for clients in (order[piece] for piece in pieces):
+            for piece in pieces:
+                if order is None:
+                    of_piece = prepared.select(np.arange(piece.start, piece.stop))
+                    client_updates(model, of_piece, self.widths, found[piece])
+                    continue
+                clients = order[piece]
                 moves = scratch("moves", clients.size, self.size)
                 client_updates(model, prepared.select(clients), self.widths, moves)
                 found[clients] = moves
 
-        parallel_map(of_share, self._split_clients(order.size, prepared, apart=True))
+        busy = len(local) if order is None else order.size
+        parallel_map(of_share, self._split_clients(busy, prepared, apart=True))
         return found
 
     def score(self, model: Floats, data: Examples) -> Score:

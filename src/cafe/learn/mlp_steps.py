@@ -160,10 +160,17 @@ def weighted_update(
 
 def client_updates(model: Floats, local: MLPSteps, widths: Widths, out: Floats) -> None:
     """Write each client's update (its model after all steps minus ``model``), a row per client."""
-    first = parameters(widths[:2])
+    first, windows = parameters(widths[:2]), local.windows(widths[1])
+    shrinks = local.keep is not None and bool(np.any(local.keep != 1.0))
+    if len(windows) == 1 and not shrinks and not local.by_step:
+        # The first layer's change is a product, so its end is never needed.
+        passes = run_steps(model, local, widths, out[:, first:], model)
+        first_layer_gradient(passes.back, passes.x, out=layers(out, widths)[0])
+        out[:, first:] -= model[first:]
+        return
     moved = scratch("moved", len(out), first)
     start = model
-    for window in local.windows(widths[1]):
+    for window in windows:
         passes = run_steps(start, window, widths, out[:, first:], model)
         first_layer_gradient(passes.back, passes.x, out=layers(moved, widths[:2])[0])
         keep = None if window.keep is None else window.keep.prod(axis=1)

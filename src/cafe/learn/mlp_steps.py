@@ -162,11 +162,15 @@ def client_updates(model: Floats, local: MLPSteps, widths: Widths, out: Floats) 
     """Write each client's update (its model after all steps minus ``model``), a row per client."""
     first, windows = parameters(widths[:2]), local.windows(widths[1])
     shrinks = local.keep is not None and bool(np.any(local.keep != 1.0))
-    if len(windows) == 1 and not shrinks and not local.by_step:
+    if len(windows) == 1 and not shrinks:
         # The first layer's change is a product, so its end is never needed.
         passes = run_steps(model, local, widths, out[:, first:], model)
         first_layer_gradient(passes.back, passes.x, out=layers(out, widths)[0])
         out[:, first:] -= model[first:]
+        _push(local, out)
+        if local.frozen is not None:
+            for own in out:
+                own[local.frozen] = 0.0
         return
     moved = scratch("moved", len(out), first)
     start = model
@@ -176,15 +180,20 @@ def client_updates(model: Floats, local: MLPSteps, widths: Widths, out: Floats) 
         keep = None if window.keep is None else window.keep.prod(axis=1)
         back = None if window.prox is None else _base_factor(window)[:, -1]
         _step(start[..., :first], keep, moved, out[:, :first], model[:first], back)
-        if window.offset is not None and window.rate is not None:
-            pushed = scratch("pushed", *out.shape)
-            np.multiply(window.offset, window.rate, out=pushed)  # windows are single steps
-            out -= pushed
+        _push(window, out)
         if window.frozen is not None:
             for own in out:  # by index and row by row: a mask is several times slower
                 own[window.frozen] = model[window.frozen]
         start = out
     out -= model
+
+
+def _push(window: MLPSteps, out: Floats) -> None:
+    """Subtract the offset, times the learning rate. Windows with an offset are single steps."""
+    if window.offset is not None and window.rate is not None:
+        pushed = scratch("pushed", *out.shape)
+        np.multiply(window.offset, window.rate, out=pushed)
+        out -= pushed
 
 
 def run_steps(

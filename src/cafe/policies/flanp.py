@@ -61,8 +61,9 @@ class _Stages:
         count, reports = ledger.state or self.first, closed.reports
         if outcome.round < self.profiling or reports is None or reports.updates is None:
             return count
-        per_step = reports.updates.astype(float) / np.maximum(reports.steps, 1)[:, None]
-        square = float((per_step.mean(axis=0) ** 2).sum())
+        share = 1.0 / (len(reports.steps) * np.maximum(reports.steps, 1))
+        mean = (share.astype(np.float32) @ reports.updates).astype(float)
+        square = float(mean @ mean)
         grows = square <= self.threshold / count
         return min(2 * count, ledger.clients) if grows else count
 

@@ -35,14 +35,19 @@ class ControlVariates:
         assert added is not None
         assert common is not None
         assert rates is not None
-        moved = (reports.steps * rates)[:, None]
-        before = common - added
-        with np.errstate(divide="ignore", invalid="ignore"):
-            after = np.where(moved > 0, -added - updates / moved, before)
-        change = (after - before).sum(axis=0, dtype=float)
+        # A job that has not moved keeps its variate. Of the others, the new c_k is -offset, where
+        # offset = added + update / (steps * rate), and c_k was common - added.
+        span = reports.steps * rates
+        moved = span > 0
+        per_step = np.divide(1.0, span, out=np.zeros_like(span), where=moved).astype(np.float32)
+        offset = updates * per_step[:, None]
+        offset += added
+        if not moved.all():
+            offset[~moved] -= common
+        change = -(per_step @ updates) - np.count_nonzero(moved) * common
         return Merge(
             np.full(len(reports), self.server_rate / len(reports)),
-            offset=-after,
+            offset=offset,
             common=common + change / ledger.clients,
         )
 

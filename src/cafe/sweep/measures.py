@@ -12,7 +12,7 @@ from cafe.results.result_json import FIGURES
 from cafe.rounds import History
 
 # Figures of every run; those that are not numbers are left out.
-RUN_FIGURES = tuple(name for name in FIGURES if name != "fates")
+RUN_FIGURES = tuple(name for name in FIGURES if name not in ("fates", "work_by_fate"))
 
 # What a run had spent when it first reached sweep.accuracy, by the attribute of Spent.
 SPENT_FIGURES = {

@@ -43,4 +43,6 @@ def accuracy_by_client(task: Task, by_class: Floats) -> Floats:
     known, starts = np.isfinite(each), task.shards.starts[:-1]
     total = np.add.reduceat(np.where(known, each, 0.0), starts)
     count = np.add.reduceat(known.astype(np.int64), starts)
-    return np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
+    found = np.full(len(count), np.nan)
+    np.divide(total, count, out=found, where=count > 0)
+    return found

@@ -13,7 +13,9 @@ from numpy.typing import ArrayLike
 from cafe.analysis.run_groups import RunGroup, by_scenario, group_runs
 from cafe.analysis.run_records import RunRecord
 from cafe.errors import InputError, check_path, check_positive, check_type
-from cafe.report import data_plots, page, run_cells, run_plots
+from cafe.report import comparison_cells, data_plots, page, run_cells, run_plots
+from cafe.report.cells import Cells
+from cafe.report.leaderboard import leaderboard
 from cafe.report.page import bullets, paragraphs, picture, table
 from cafe.report.run_sentences import (
     best_policies,
@@ -43,8 +45,8 @@ def write(
         title: the page's title.
         story: paragraphs at the start of the page.
         class_counts: the number of examples of each class that each client holds, a row per client.
-        accuracy: report what it took to reach this accuracy; if left out, the highest that every
-            run reached.
+        accuracy: report what it took to reach this accuracy; if left out, the highest multiple of
+            5% that every policy of a scenario reached in most of its runs.
     """
     check_path("path", path)
     check_type("title", title, str, "a text")
@@ -86,18 +88,29 @@ def parts(
     if cut:
         text = f"{cut} of the runs had not finished: their results so far are shown."
         body.append(f"<p class=warn>{escape(text)}</p>")
+    scenarios = by_scenario(groups)
+    for some in scenarios:
+        body += leaderboard(some, accuracy)
     body.append(table(run_cells.results(groups)))
     if any(group.has_curves for group in groups):
         drawn = run_plots.accuracy_and_loss(groups)
         body += ["<h2>Accuracy and loss</h2>", picture(drawn, "accuracy", _learning(groups))]
-        reached = run_cells.spent_until(groups, accuracy)
-        body += [table(reached)] if reached else []
+        reached = [comparison_cells.spent_until(some, accuracy) for some in scenarios]
+        body += _tables(reached)
     body += [table(cells) for cells in run_cells.costs(groups)]
-    sent = run_cells.traffic(groups)
-    body += [table(sent)] if sent else []
+    body += _tables([run_cells.traffic(groups), comparison_cells.work_shares(groups)])
+    fair = comparison_cells.fair(groups)
+    body += [table(fair), f"<p class=dim>{FAIR}</p>"] if fair else []
     # Only within a scenario: between scenarios, differences are not due to the policy.
-    against = map(run_cells.differences, by_scenario(groups))
-    body += [table(cells) for cells in against if cells is not None]
+    for some in scenarios:
+        body += _tables(
+            [
+                run_cells.differences(some),
+                comparison_cells.spent_differences(some, accuracy),
+                comparison_cells.work_share_differences(some),
+                comparison_cells.fair_differences(some),
+            ]
+        )
     body += ["<h2>Age of clients</h2>", picture(run_plots.age(groups), "age", AGE)]
     body += [table(run_cells.fates(groups)), picture(run_plots.fates(groups), "fates", FATES)]
     body += [
@@ -125,6 +138,10 @@ WEIGHT = (
     "from 0 means that the clients on the left hardly contribute. In short runs the line also "
     "rises by chance."
 )
+FAIR = (
+    "A tenth is a tenth of the clients, rounded up. The accuracy for a client is that on test "
+    "examples of the classes that it holds."
+)
 CLASS_COUNTS = (
     "A column per client, a row per class; darker means more examples. Clients whose columns look "
     "alike hold similar data and can replace each other."
@@ -133,6 +150,10 @@ THEORY = (
     "Each mark is the deviation of a measured value from the expected one; bars are 95% intervals. "
     "About 19 bars in 20 should cross the line. Marks without a bar did not vary."
 )
+
+
+def _tables(cells: Sequence[Cells | None]) -> list[str]:
+    return [table(some) for some in cells if some is not None]
 
 
 def _learning(groups: Sequence[RunGroup]) -> str:

@@ -6,6 +6,7 @@ A mean with such runs is a lower bound.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -55,7 +56,7 @@ class AccuracyCosts:
     @property
     def reached(self) -> int:
         """The number of runs that reached the accuracy."""
-        return sum(np.isfinite(spent.time) for spent in self.group.spent_until(self.accuracy))
+        return sum(math.isfinite(spent.time) for spent in self.group.spent_until(self.accuracy))
 
     @property
     def complete(self) -> bool:
@@ -66,12 +67,12 @@ class AccuracyCosts:
     def gap(self) -> float:
         """The longest time between the evaluation that reached it and the one before; 0 if none."""
         gaps = [spent.gap for spent in self.group.spent_until(self.accuracy)]
-        return max((gap for gap in gaps if np.isfinite(gap)), default=0.0)
+        return max((gap for gap in gaps if math.isfinite(gap)), default=0.0)
 
     def values(self, what: str) -> Floats:
         """An attribute of :class:`Spent` for each run; all that it spent if it never got there."""
         pairs = zip(self.group.spent_until(self.accuracy), self.group.histories, strict=True)
-        each = [s if np.isfinite(s.time) else spent_in_all(history) for s, history in pairs]
+        each = [s if math.isfinite(s.time) else spent_in_all(history) for s, history in pairs]
         return np.array([getattr(spent, what) for spent in each])
 
     def cost(self, what: str) -> Bounded:
@@ -91,27 +92,24 @@ class AccuracyCosts:
 
 
 def common_accuracy(groups: Sequence[RunGroup]) -> float | None:
-    """The highest multiple of 5% that every policy reached in most of its runs; None without one.
+    """The highest multiple of 5% that most policies reached in all of their runs; None without one.
 
-    A policy does not count if most of its runs have no update: an untrained model has not learned
-    its accuracy.
+    A policy with a run without updates does not count: an untrained model has not learned its
+    accuracy.
     """
-    levels = [_usual_best(group) for group in groups if _usually_moved(group)]
-    lowest = min(levels, default=-1.0)
-    steps = int(lowest * STEPS + 1e-9) if lowest > 0 else 0
+    levels = sorted((_lowest_best(group) for group in groups if _moved(group)), reverse=True)
+    level = levels[len(levels) // 2] if levels else -1.0
+    steps = int(level * STEPS + 1e-9) if level > 0 else 0
     return steps / STEPS if steps else None
 
 
-def _usually_moved(group: RunGroup) -> bool:
-    return 2 * sum(history.updates > 0 for history in group.histories) > len(group.histories)
+def _moved(group: RunGroup) -> bool:
+    return all(history.updates for history in group.histories)
 
 
-def _usual_best(group: RunGroup) -> float:
-    """The highest accuracy that more than half of the runs reached; -1 without one."""
-    best = [
-        float(np.fmax.reduce(h.curve.accuracy, initial=-1.0))
-        if h.updates and h.curve is not None
-        else -1.0
+def _lowest_best(group: RunGroup) -> float:
+    """The highest accuracy that all runs reached; -1 without one."""
+    return min(
+        -1.0 if h.curve is None else float(np.fmax.reduce(h.curve.accuracy, initial=-1.0))
         for h in group.histories
-    ]
-    return sorted(best, reverse=True)[len(best) // 2]
+    )

@@ -14,7 +14,6 @@ from cafe.analysis.accuracy_costs import AccuracyCosts, Bounded, common_accuracy
 from cafe.analysis.run_groups import RunGroup
 
 Measure = Literal["time", "accuracy", "loss"]
-COSTS = ("time", "work", "bytes")  # attributes of Spent: the first one ranks
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class Place:
     """The place of a policy.
 
     Attributes:
-        rank: its rank, from 1.
+        rank: its rank, from 1. Policies with equal costs have the same rank.
         group: its runs.
         costs: what it spent until it reached the accuracy; None if there is none to reach.
         behind: the difference to the first policy, which is positive if this one is worse; None for
@@ -78,10 +77,12 @@ def make_leaderboard(
 
 def _by_cost(groups: Sequence[RunGroup], goal: float) -> Leaderboard:
     costs = [AccuracyCosts(group, goal) for group in groups]
-    first, *others = sorted(costs, key=lambda each: _cost_key(each, COSTS[0]))
+    keys = {id(each): _cost_key(each, "time") for each in costs}
+    first, *others = sorted(costs, key=lambda each: keys[id(each)])
     places = [Place(1, first.group, first, None, None)]
-    for rank, each in enumerate(others, 2):
-        behind = each.minus(first, COSTS[0])
+    for each in others:
+        behind, key = each.minus(first, "time"), keys[id(each)]
+        rank = 1 + sum(other < key for other in keys.values())
         places.append(Place(rank, each.group, each, behind, _is_clear(behind)))
     return Leaderboard("time", goal, places)
 
@@ -98,10 +99,12 @@ def _by_score(groups: Sequence[RunGroup], what: Literal["accuracy", "loss"]) -> 
         mean = sign * group.final_estimate(what).mean
         return mean if math.isfinite(mean) else math.inf
 
+    keys = [key(group) for group in groups]
     first, *others = sorted(groups, key=key)
     best = sign * first.final_values(what)
     places = [Place(1, first, None, None, None)]
-    for rank, group in enumerate(others, 2):
+    for group in others:
+        rank = 1 + sum(other < key(group) for other in keys)
         apart = statistics.paired if group.seeds == first.seeds else statistics.unpaired
         found = apart(sign * group.final_values(what), best)
         behind = Bounded(found) if math.isfinite(found.mean) else None

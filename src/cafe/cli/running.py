@@ -42,7 +42,7 @@ Accuracy = Annotated[
     float | None,
     typer.Option(
         help="Compare what it took to reach this accuracy, from 0 to 1 (default: the highest "
-        "multiple of 0.05 that every policy reaches in most of its runs).",
+        "multiple of 0.05 that most policies reach in all of their runs).",
         show_default=False,
     ),
 ]

@@ -22,11 +22,11 @@ SPENT = {
     "bytes": "bytes, down and up",
 }
 FAIR = {  # column, and whether it is a share
-    "oldest_tenth_age": ("age of the oldest tenth", False),
-    "oldest_tenth_age_ratio": ("relative to the mean", False),
-    "least_merged_tenth": ("merges of the least merged tenth, relative to the mean", False),
-    "worst_tenth_accuracy": ("accuracy for the worst tenth", True),
-    "accuracy_spread": ("spread of the accuracy", True),
+    "oldest_tenth_age": ("oldest, s", False),
+    "oldest_tenth_age_ratio": ("over mean", False),
+    "least_merged_tenth": ("least merged over mean", False),
+    "worst_tenth_accuracy": ("worst accuracy", True),
+    "accuracy_spread": ("spread", True),
 }
 
 
@@ -64,12 +64,12 @@ def spent_until(groups: Sequence[RunGroup], accuracy: float | None = None) -> Ce
         ]
         for each in every
     ]
-    notes = ["costs until the first evaluation with it"]
+    notes = ["until the first evaluation with it"]
     gap = max(each.gap for each in every)
-    notes += [f"at most {format_number(gap)} s after the one before"] if gap else []
+    notes += [f"{format_number(gap)} s or less after the one before"] if gap else []
     if not all(each.complete for each in every):
-        notes.append("≥: the runs that did not reach it count with all they spent")
-    title = f"What it took to reach an accuracy of {format_share(goal)}: {', '.join(notes)}"
+        notes.append("≥: runs that did not reach it count with all they spent")
+    title = f"What it took to reach an accuracy of {format_share(goal)}: {'; '.join(notes)}"
     return Cells(title, ["", "reached by", *(SPENT[name] for name in names)], rows)
 
 
@@ -116,7 +116,7 @@ def work_share_differences(groups: Sequence[RunGroup]) -> Cells | None:
     """The shares of client time of each policy minus those of the first, in points."""
     met = met_fates(groups)
     names = {f"work_share_{fate}": (FATES[fate][0], True) for fate in met}
-    return _differences(groups, names, "in where client time went, percentage points")
+    return _differences(groups, names, "in where client time went, in percentage points")
 
 
 def fair(groups: Sequence[RunGroup]) -> Cells | None:
@@ -132,14 +132,17 @@ def fair(groups: Sequence[RunGroup]) -> Cells | None:
         ]
         for group in groups
     ]
-    title = "Fairness: how the worst tenth of the clients fares"
+    title = (
+        "Fairness: the age, merges and accuracy of the worst tenth of the clients, and the spread "
+        "of the accuracy over clients"
+    )
     return Cells(title, ["", *(FAIR[name][0] for name in shown)], rows) if shown else None
 
 
 def fair_differences(groups: Sequence[RunGroup]) -> Cells | None:
     """The figures of fairness of each policy minus those of the first, paired by seed."""
     names = {name: FAIR[name] for name in _known(groups)}
-    return _differences(groups, names, "in fairness, accuracies in percentage points")
+    return _differences(groups, names, "in fairness; accuracies in percentage points")
 
 
 def _differences(

@@ -10,16 +10,15 @@ from cafe.analysis.policy_labels import parse_policy
 from cafe.analysis.run_groups import RunGroup
 from cafe.policies import recipes, scheme_of
 from cafe.report.comparison_cells import (
-    SPENT,
     format_bounded,
     met_fates,
     signed,
 )
 from cafe.report.run_cells import format_mean
 from cafe.report.run_plots import FATE_STYLES
-from cafe.wording import FATES, format_share
+from cafe.wording import FATES, format_number, format_share
 
-CLEAR = {True: "clear", False: "not clear", None: "unknown"}
+CLEAR = {True: "yes", False: "no", None: "?"}
 
 
 def leaderboard(groups: Sequence[RunGroup], accuracy: float | None = None) -> list[str]:
@@ -58,6 +57,24 @@ def leaderboard(groups: Sequence[RunGroup], accuracy: float | None = None) -> li
     ]
 
 
+def first_groups(scenarios: Sequence[Sequence[RunGroup]], most: int) -> list[RunGroup]:
+    """The first groups of the leaderboards, in the order in which the groups were given.
+
+    Args:
+        scenarios: the groups of each scenario.
+        most: how many groups to return; at least one of each scenario.
+    """
+    every = [group for groups in scenarios for group in groups]
+    if len(every) <= most:
+        return every
+    each, chosen = max(most // len(scenarios), 1), set()
+    for groups in scenarios:
+        board = make_leaderboard(groups)
+        order = groups if board is None else [place.group for place in board.places]
+        chosen |= {id(group) for group in order[:each]}
+    return [group for group in every if id(group) in chosen]
+
+
 def kind_of(group: RunGroup) -> str:
     """The kind of a shipped policy's rounds; ``-`` for other policies and for controllers."""
     recipe = recipes().get(parse_policy(group.policy)[0])
@@ -66,28 +83,44 @@ def kind_of(group: RunGroup) -> str:
 
 
 def _columns(board: Leaderboard) -> list[str]:
-    first = ["", "policy", "rounds"]
+    first, behind = ["#", "policy", "rounds"], ["behind the first", "clear"]
     if board.measure != "time":
-        return [*first, f"final {board.measure}", "behind the first"]
-    costs = [SPENT["time"], "behind the first", SPENT["work"]]
-    if _has_bytes(board):
-        costs.append(SPENT["bytes"])
-    return [*first, "reached by", *costs, "final accuracy"]
+        return [*first, f"final {board.measure}", *behind]
+    reached = [] if _all_reached(board) else ["reached by"]
+    traffic = ["bytes"] if _has_bytes(board) else []
+    return [*first, *reached, "time, s", *behind, "client-s", *traffic, "final accuracy"]
 
 
 def _row(board: Leaderboard, place: Place, index: int, ranks: dict[str, list[int]]) -> list[str]:
     """The cells of a policy, without its bar."""
     group, costs = place.group, place.costs
     first = [f"{place.rank}", group.label, kind_of(group)]
-    behind = signed(place.behind, 100.0 if board.measure == "accuracy" else 1.0)
-    if place.rank > 1:
-        behind += f", {CLEAR[place.clear]}"
+    behind = [
+        signed(place.behind, 100.0 if board.measure == "accuracy" else 1.0),
+        "" if index == 0 else CLEAR[place.clear],
+    ]
     if costs is None:
-        return [*first, _score(group, board.measure), behind]
-    shown = [format_bounded(costs.cost("time")), behind]
+        return [*first, _score(group, board.measure), *behind]
+    reached = [] if _all_reached(board) else [f"{costs.reached} of {costs.runs}"]
+    others = []
     for what in ("work", *(["bytes"] if _has_bytes(board) else [])):
-        shown.append(f"{format_bounded(costs.cost(what))} (#{ranks[what][index]})")
-    return [*first, f"{costs.reached} of {costs.runs}", *shown, _score(group, "accuracy")]
+        found = costs.cost(what)
+        text = f"{found.bound} {_short(found.estimate.mean)} (#{ranks[what][index]})"
+        others.append(text.strip())
+    time = format_bounded(costs.cost("time"))
+    return [*first, *reached, time, *behind, *others, _score(group, "accuracy")]
+
+
+def _short(number: float) -> str:
+    """Three digits, with k, M, G or T for thousands and more."""
+    for power, letter in ((12, "T"), (9, "G"), (6, "M"), (3, "k")):
+        if number >= 0.9995 * 10**power:
+            return f"{number / 10**power:.3g} {letter}"
+    return format_number(number)
+
+
+def _all_reached(board: Leaderboard) -> bool:
+    return all(place.costs is None or place.costs.complete for place in board.places)
 
 
 def _score(group: RunGroup, measure: str) -> str:
@@ -108,9 +141,9 @@ def _explain(board: Leaderboard) -> str:
     else:
         ranked = (
             f"Ranked by the time until an accuracy of {format_share(board.accuracy)}. Policies "
-            "that reached it in all runs come first. #: the rank by another cost."
+            "that reached it in all runs come first. In brackets: the rank by another cost."
         )
-    return f"{ranked} A policy is clearly behind if the difference exceeds two standard errors."
+    return f"{ranked} A difference is clear if it exceeds two standard errors."
 
 
 def _note(board: Leaderboard) -> str:
@@ -118,8 +151,7 @@ def _note(board: Leaderboard) -> str:
         "≥ is a lower bound, and ≤ an upper one: runs that did not reach the accuracy count with "
         "all that they spent. "
     )
-    reached = all(place.costs is None or place.costs.complete for place in board.places)
-    return ("" if reached else bound) + (
+    return ("" if _all_reached(board) else bound) + (
         "Of twenty policies as good as the first, about one looks clearly behind by chance."
     )
 

@@ -15,7 +15,7 @@ from cafe.analysis.run_records import RunRecord
 from cafe.errors import InputError, check_path, check_positive, check_type
 from cafe.report import comparison_cells, data_plots, page, run_cells, run_plots
 from cafe.report.cells import Cells
-from cafe.report.leaderboard import leaderboard
+from cafe.report.leaderboard import first_groups, leaderboard
 from cafe.report.page import bullets, paragraphs, picture, table
 from cafe.report.run_sentences import (
     best_policies,
@@ -26,6 +26,7 @@ from cafe.report.run_sentences import (
 from cafe.wording import format_count
 
 MOST_TEXT = 20_000  # maximum number of characters of a scenario or a provenance
+MOST_LINES = 10  # maximum number of policies that are lines of a plot
 
 
 def write(
@@ -46,7 +47,7 @@ def write(
         story: paragraphs at the start of the page.
         class_counts: the number of examples of each class that each client holds, a row per client.
         accuracy: report what it took to reach this accuracy; if left out, the highest multiple of
-            5% that every policy of a scenario reached in most of its runs.
+            5% that most policies of a scenario reached in all of their runs.
     """
     check_path("path", path)
     check_type("title", title, str, "a text")
@@ -91,10 +92,14 @@ def parts(
     scenarios = by_scenario(groups)
     for some in scenarios:
         body += leaderboard(some, accuracy)
+    lines = first_groups(scenarios, MOST_LINES)
+    order = "of the leaderboard" if any(group.has_curves for group in groups) else "given"
+    few = f" The first {len(lines)} of {len(groups)} policies {order} are drawn."
+    few = few if len(lines) < len(groups) else ""
     body.append(table(run_cells.results(groups)))
     if any(group.has_curves for group in groups):
-        drawn = run_plots.accuracy_and_loss(groups)
-        body += ["<h2>Accuracy and loss</h2>", picture(drawn, "accuracy", _learning(groups))]
+        drawn = run_plots.accuracy_and_loss(lines)
+        body += ["<h2>Accuracy and loss</h2>", picture(drawn, "accuracy", _learning(groups) + few)]
         reached = [comparison_cells.spent_until(some, accuracy) for some in scenarios]
         body += _tables(reached)
     body += [table(cells) for cells in run_cells.costs(groups)]
@@ -111,11 +116,11 @@ def parts(
                 comparison_cells.fair_differences(some),
             ]
         )
-    body += ["<h2>Age of clients</h2>", picture(run_plots.age(groups), "age", AGE)]
+    body += ["<h2>Age of clients</h2>", picture(run_plots.age(lines), "age", AGE + few)]
     body += [table(run_cells.fates(groups)), picture(run_plots.fates(groups), "fates", FATES)]
     body += [
         "<h2>Weight of clients</h2>",
-        picture(run_plots.client_weights(groups), "weight", WEIGHT),
+        picture(run_plots.client_weights(lines), "weight", WEIGHT + few),
     ]
     if class_counts is not None:
         drawn = data_plots.class_counts(class_counts)

@@ -31,8 +31,8 @@ RATIOS = {
 # The shares of client time by the fate of the jobs: one amount divided by another, like RATIOS.
 FATE_NAMES = (*(fate.name.lower() for fate in Fate), "open")
 WORK_SHARES = {f"work_share_{fate}": (f"work_{fate}", "work") for fate in FATE_NAMES}
+ROUNDING = 1e-9  # of sums in another order
 COUNTED = ("downloads", "bytes_down", "bytes_up", "reused")  # per update; theory has none of them
-
 
 # What a run had spent when it first reached an accuracy, by the attribute of Spent.
 SPENT_FIGURES = {
@@ -80,7 +80,9 @@ def amounts_by_round(history: History) -> dict[str, Floats]:
     found |= {name: rows[name] for name in sums}
     # A kept report's time is in "work" when its job ends, and has a fate later.
     by_fate = np.asarray(rows["work_by_fate"], dtype=float)
-    columns = [*by_fate.T, found["work"] - by_fate.sum(axis=1)]
+    rest = found["work"] - by_fate.sum(axis=1)
+    rest[np.abs(rest) <= ROUNDING * found["work"]] = 0.0
+    columns = [*by_fate.T, rest]
     found |= {f"work_{fate}": column for fate, column in zip(FATE_NAMES, columns, strict=True)}
     return {name: np.asarray(column, dtype=float) for name, column in found.items()}
 

@@ -18,9 +18,9 @@ SPENT = {
     "rounds": "rounds",
     "work": "client-seconds",
     "processing_waste": "processing waste",
-    "waste": "waste",
-    "bytes": "bytes, down and up",
+    "bytes": "MB, down and up",
 }
+MEGA = 1e6
 FAIR = {  # column, and whether it is a share
     "oldest_tenth_age": ("oldest, s", False),
     "oldest_tenth_age_ratio": ("over mean", False),
@@ -30,11 +30,9 @@ FAIR = {  # column, and whether it is a share
 }
 
 
-def format_bounded(found: Bounded | None) -> str:
+def format_bounded(found: Bounded, scale: float = 1.0) -> str:
     """An estimate with its standard error; ``≥`` or ``≤`` marks a bound."""
-    if found is None:
-        return "-"
-    text = format_estimate(found.estimate.mean, found.estimate.error)
+    text = format_estimate(scale * found.estimate.mean, scale * found.estimate.error)
     return f"{found.bound} {text}" if found.bound else text
 
 
@@ -60,7 +58,7 @@ def spent_until(groups: Sequence[RunGroup], accuracy: float | None = None) -> Ce
         [
             each.group.label,
             f"{each.reached} of {each.runs}",
-            *(format_bounded(each.cost(name)) for name in names),
+            *(format_bounded(each.cost(name), _scale(name)) for name in names),
         ]
         for each in every
     ]
@@ -81,7 +79,8 @@ def spent_differences(groups: Sequence[RunGroup], accuracy: float | None = None)
     first, *others = every
     names = _spent_names(every)
     rows = [
-        [each.group.label, *(signed(each.minus(first, name)) for name in names)] for each in others
+        [each.group.label, *(signed(each.minus(first, name), _scale(name)) for name in names)]
+        for each in others
     ]
     title = f"Difference to {first.group.label} until an accuracy of {format_share(first.accuracy)}"
     return Cells(title, ["", *(SPENT[name] for name in names)], rows)
@@ -175,6 +174,10 @@ def _costs(groups: Sequence[RunGroup], accuracy: float | None) -> list[AccuracyC
 def _spent_names(every: Sequence[AccuracyCosts]) -> list[str]:
     traffic = any(each.values("bytes").any() for each in every)
     return [name for name in SPENT if traffic or name != "bytes"]
+
+
+def _scale(name: str) -> float:
+    return 1 / MEGA if name == "bytes" else 1.0
 
 
 def _known(groups: Sequence[RunGroup]) -> list[str]:

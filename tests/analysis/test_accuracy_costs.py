@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,9 @@ STEP = 2.0  # seconds of a round; a client-second, 3 s of waste and 10 + 5 bytes
 def history(seed: int, accuracies: Sequence[float], *, updates: bool = True) -> History:
     """A run with a round and an evaluation for each accuracy."""
     count = len(accuracies)
-    closed = STEP * np.arange(1, count + 1)
+    closed = np.array([STEP * k for k in range(1, count + 1)])
     none = np.zeros(count)
-    columns = {
+    columns: dict[str, Any] = {
         "round": np.arange(count),
         "opened": closed - STEP,
         "closed": closed,
@@ -35,10 +36,11 @@ def history(seed: int, accuracies: Sequence[float], *, updates: bool = True) -> 
         "bytes_down": np.full(count, 10.0),
         "bytes_up": np.full(count, 5.0),
         "age": none,
-    } | {name: np.zeros(count, dtype=int) for name in ("invited", "reports", "used", "reused")}
+    }
+    columns |= {name: np.zeros(count, int) for name in ("invited", "reports", "used", "reused")}
     columns["downloads"] = none
     after = np.arange(1, count + 1)
-    curve = Curve(after, closed, after, after * 1.0, none, np.array(accuracies))
+    curve = Curve(after, closed, after, after.astype(float), none, np.array(accuracies))
     return History("mcu()", seed, columns, np.ones(3), np.ones(3, int), np.ones(3), 0, curve)
 
 

@@ -39,7 +39,7 @@ def test_accuracy_for_each_client() -> None:
     """Clients hold the classes 0 0 0 1, then 1, then 2 (unknown), then 0 and 2."""
     y = np.array([0, 0, 0, 1, 1, 2, 0, 2])
     shards = Shards.of([np.arange(4), np.array([4]), np.array([5]), np.array([6, 7])])
-    task = cafe.Task(Examples(np.ones((8, 1)), y), shards, Ridge(1, l2=0.1))  # type: ignore[arg-type]
+    task = cafe.Task(Examples(np.ones((8, 1)), y), shards, Ridge(1, l2=0.1))
     found = accuracy_by_client(task, np.array([0.8, 0.4]))
     assert found[0] == pytest.approx((3 * 0.8 + 0.4) / 4)
     assert found[1] == 0.4

@@ -98,8 +98,8 @@ def test_costs_until_an_accuracy() -> None:
     other = group([0.9], [0.1, 0.9], [0.1] * 4, label="other")
     cells = comparison_cells.spent_until([first, other], 0.9)
     assert cells is not None
-    assert cells.title.startswith("What it took to reach an accuracy of 90%: until the first")
-    assert "2 s or less after the one before" in cells.title
+    assert cells.title.startswith("What it took to reach an accuracy of 90%: costs up to the first")
+    assert "at most 2 s after the one before" in cells.title
     assert cells.columns[:3] == ["", "reached by", "time, s"]
     assert cells.rows[0][:3] == ["first", "3 of 3", "4.0 ± 1.2"]
     assert cells.rows[1][:3] == ["other", "2 of 3", "≥ 4.7 ± 1.8"]

@@ -62,12 +62,12 @@ def spent_until(groups: Sequence[RunGroup], accuracy: float | None = None) -> Ce
         ]
         for each in every
     ]
-    notes = ["until the first evaluation with it"]
+    notes = ["costs up to the first evaluation that shows it"]
     gap = max(each.gap for each in every)
-    notes += [f"{format_number(gap)} s or less after the one before"] if gap else []
+    notes += [f"at most {format_number(gap)} s after the one before"] if gap else []
     if not all(each.complete for each in every):
-        notes.append("≥: runs that did not reach it count with all they spent")
-    title = f"What it took to reach an accuracy of {format_share(goal)}: {'; '.join(notes)}"
+        notes.append("≥ if runs that did not reach it count with all they spent")
+    title = f"What it took to reach an accuracy of {format_share(goal)}: {', '.join(notes)}"
     return Cells(title, ["", "reached by", *(SPENT[name] for name in names)], rows)
 
 
@@ -115,7 +115,7 @@ def work_share_differences(groups: Sequence[RunGroup]) -> Cells | None:
     """The shares of client time of each policy minus those of the first, in points."""
     met = met_fates(groups)
     names = {f"work_share_{fate}": (FATES[fate][0], True) for fate in met}
-    return _differences(groups, names, "in where client time went, in percentage points")
+    return _differences(groups, names, "in shares of client time, in percentage points")
 
 
 def fair(groups: Sequence[RunGroup]) -> Cells | None:

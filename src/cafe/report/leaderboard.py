@@ -57,19 +57,22 @@ def leaderboard(groups: Sequence[RunGroup], accuracy: float | None = None) -> li
     ]
 
 
-def first_groups(scenarios: Sequence[Sequence[RunGroup]], most: int) -> list[RunGroup]:
+def first_groups(
+    scenarios: Sequence[Sequence[RunGroup]], most: int, accuracy: float | None = None
+) -> list[RunGroup]:
     """The first groups of the leaderboards, in the order in which the groups were given.
 
     Args:
         scenarios: the groups of each scenario.
         most: how many groups to return; at least one of each scenario.
+        accuracy: the accuracy to reach, as in :func:`leaderboard`.
     """
     every = [group for groups in scenarios for group in groups]
     if len(every) <= most:
         return every
     each, chosen = max(most // len(scenarios), 1), set()
     for groups in scenarios:
-        board = make_leaderboard(groups)
+        board = make_leaderboard(groups, accuracy)
         order = groups if board is None else [place.group for place in board.places]
         chosen |= {id(group) for group in order[:each]}
     return [group for group in every if id(group) in chosen]
@@ -152,7 +155,7 @@ def _note(board: Leaderboard) -> str:
         "all that they spent. "
     )
     return ("" if _all_reached(board) else bound) + (
-        "Of twenty policies as good as the first, about one looks clearly behind by chance."
+        "With many policies and few seeds, some differences look clear by chance."
     )
 
 

@@ -92,7 +92,7 @@ def parts(
     scenarios = by_scenario(groups)
     for some in scenarios:
         body += leaderboard(some, accuracy)
-    lines = first_groups(scenarios, MOST_LINES)
+    lines = first_groups(scenarios, MOST_LINES, accuracy)
     order = "of the leaderboard" if any(group.has_curves for group in groups) else "given"
     few = f" The first {len(lines)} of {len(groups)} policies {order} are drawn."
     few = few if len(lines) < len(groups) else ""

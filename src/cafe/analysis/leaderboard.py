@@ -115,8 +115,8 @@ def _by_score(groups: Sequence[RunGroup], what: Literal["accuracy", "loss"]) -> 
 def _is_clear(behind: Bounded | None) -> bool | None:
     if behind is None or not behind.estimate.error >= 0:
         return None
-    # An upper bound says nothing about being behind.
-    return behind.bound != "≤" and behind.estimate.mean > 0 and behind.estimate.is_apart(0.0)
+    # A lower bound is enough. It is never an upper one: the first policy reached it most often.
+    return behind.estimate.mean > 0 and behind.estimate.is_apart(0.0)
 
 
 def _is_known(group: RunGroup, what: str) -> bool:

@@ -151,8 +151,7 @@ def _explain(board: Leaderboard) -> str:
 
 def _note(board: Leaderboard) -> str:
     bound = (
-        "≥ is a lower bound, and ≤ an upper one: runs that did not reach the accuracy count with "
-        "all that they spent. "
+        "≥ is a lower bound: runs that did not reach the accuracy count with all that they spent. "
     )
     return ("" if _all_reached(board) else bound) + (
         "With many policies and few seeds, some differences look clear by chance."

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cafe.analysis.policy_labels import parse_policy
-from cafe.analysis.run_groups import by_scenario, common_accuracy, group_runs
+from cafe.analysis.run_groups import by_scenario, group_runs
 from cafe.errors import InputError
 from cafe.policies import agu, fedavg, mcu
 from cafe.report import (
@@ -92,18 +92,6 @@ def test_runs_are_grouped_by_policy_and_sorted_by_seed(learned: list[Run]) -> No
 def test_empty_list_of_runs_is_refused() -> None:
     with pytest.raises(InputError, match="At least one result is required"):
         group_runs([])
-
-
-def test_the_accuracy_that_every_run_reached() -> None:
-    def reaching(top: float) -> Run:
-        history = made_up("mcu(quorum=1, deadline=2)", 0, 10, 4)
-        assert history.curve is not None
-        return Run(replace(history, curve=replace(history.curve, accuracy=np.full(10, top))))
-
-    assert common_accuracy(group_runs([reaching(0.93), reaching(0.87)])) == 0.85
-    assert common_accuracy(group_runs([reaching(0.9)])) == 0.9
-    assert common_accuracy(group_runs([reaching(0.02)])) is None
-    assert common_accuracy(group_runs([reaching(float("nan"))])) is None
 
 
 def test_run_without_rounds_is_accepted() -> None:

@@ -80,6 +80,32 @@ def test_compare_pairs_the_seeds(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("scenario")
+def test_compare_shows_the_cost_of_an_accuracy(run: Run) -> None:
+    command = "compare small.toml --seeds 2 --rounds 10 --jobs 1 --accuracy"
+    first, slow = run.json(f"{command} 0.1")
+    own = first["to_accuracy"]
+    assert (own["accuracy"], own["runs"], own["differences"]) == (0.1, 2, None)
+    assert own["reached"] == 2
+    time = own["figures"]["time_to_accuracy"]
+    assert time["bound"] is None
+    assert 0 < time["mean"] < first["figures"]["virtual_time"]["mean"]
+    assert slow["to_accuracy"]["differences"].keys() == own["figures"].keys()
+    shares = [v["mean"] for k, v in first["figures"].items() if k.startswith("work_share_")]
+    assert sum(shares) == pytest.approx(1)
+    assert slow["differences"]["worst_tenth_accuracy"]["mean"] is not None
+    never, _ = run.json(f"{command} 1 --resume")
+    assert never["to_accuracy"]["reached"] == 0
+    assert never["to_accuracy"]["figures"]["time_to_accuracy"]["bound"] == "lower"
+    out = run(f"{command} 1 --resume").out
+    assert "0 of 2" in out
+    assert "Where client time went" in out
+    assert "Fairness: " in out
+    ran = run("report results --accuracy 0.1")
+    assert ran.code == 0, ran.err
+    assert "Ranked by the time until an accuracy of 10%" in Path("report.html").read_text()
+
+
+@pytest.mark.usefixtures("scenario")
 def test_report_writes_one_page(run: Run) -> None:
     run("compare small.toml --jobs 1 --rounds 10")
     ran = run("report results results/small-compared --output page.html --title Two")
@@ -133,6 +159,8 @@ RUN_MISTAKES = {
     "a policy twice": ("compare small.toml --policies mcu,mcu", "given only once"),
     "two places": ("compare small.toml --dask-local 2 --dask x", "Give --dask or --dask-local"),
     "no seeds": ("compare small.toml --seeds 0", "--seeds must be at least 1. Got 0"),
+    "no accuracy": ("compare small.toml --accuracy 85", "--accuracy must be more than 0"),
+    "no such accuracy": ("report . --accuracy 0", "--accuracy must be more than 0"),
     "no jobs": ("compare small.toml --jobs 0", "--jobs must be at least 1"),
     "a bad seed": ("simulate small.toml --seed -1", "A seed must be a whole number from 0 up"),
     "no rounds": ("simulate small.toml --rounds 0", "rounds must be a whole number from 1 up"),

@@ -1,4 +1,7 @@
-"""Evaluation by default: at most a tenth of the examples, each version once, the same resumed."""
+"""Evaluation by default: at most a tenth of the examples, each version once, the same resumed.
+
+The last version is evaluated once more for the clients: on the examples of each of its two classes.
+"""
 
 from __future__ import annotations
 
@@ -61,12 +64,16 @@ POLICY = mcu(quorum=1, deadline=2.0)
 def test_at_most_a_tenth_of_the_trained_examples(rounds: int, test: int, number: int) -> None:
     learner = CountingLearner()
     history = cafe.simulate(FLEET, POLICY, task_of(learner, test), rounds=rounds, seed=1)
-    assert {*learner.evaluated} == {number}
-    assert learner.examples_evaluated <= learner.trained / 10
-    assert {*learner.models.values()} == {1}
     assert history.curve is not None
+    assert learner.evaluated[number] == len(history.curve)
+    assert learner.examples_evaluated <= learner.trained / 10
+    by_client = history.accuracy_by_client is not None
+    assert by_client == (number * (len(history.curve) + 1) <= learner.trained / 10)
+    assert learner.examples_evaluated == number * (len(history.curve) + by_client)
+    *others, last = learner.models.values()
+    assert {*others} <= {1}
+    assert last == (3 if by_client else 1)
     assert history.curve.round[-1] == rounds
-    assert len(history.curve) == sum(learner.evaluated.values())
 
 
 def test_the_counted_examples_are_those_of_the_learner() -> None:
@@ -91,7 +98,8 @@ def test_a_version_is_evaluated_once_although_rounds_fail() -> None:
     policy = mcu(quorum=20, deadline=2.0)  # about one round in twenty succeeds
     history = cafe.simulate(FLEET, policy, task_of(learner, 50), rounds=200, evaluate_every=1)
     assert history.updates < 100
-    assert {*learner.models.values()} == {1}
+    *others, last = learner.models.values()
+    assert ({*others}, last) == ({1}, 3)
 
 
 def test_a_resumed_run_is_evaluated_in_the_same_way() -> None:
@@ -133,7 +141,8 @@ def test_other_learners_and_other_options_are_not_limited() -> None:
     assert not has_budget(Run(FLEET, POLICY, task_of(plain, 50)))
     learner = CountingLearner()
     cafe.simulate(FLEET, POLICY, task_of(learner, 5_000), rounds=20, evaluate_every=5)
-    assert learner.evaluated == {5_000: 4}
+    assert learner.evaluated[5_000] == 4
+    assert learner.examples_evaluated == 5 * 5_000
 
 
 def test_clusters_are_not_limited() -> None:

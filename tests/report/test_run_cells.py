@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +17,6 @@ from cafe.wording import (
 )
 from tests.support.runs import (
     Run,
-    never_succeeding,
 )
 
 
@@ -79,16 +77,3 @@ def test_differences_are_paired_by_seed(learned: list[Run]) -> None:
     assert run_cells.differences(group_runs(learned[:-1])) is None
     assert run_cells.differences(group_runs(learned[:3])) is None
     assert run_cells.differences(group_runs(learned[::3])) is None
-
-
-def test_costs_until_an_accuracy(learned: list[Run]) -> None:
-    groups = group_runs(learned)
-    never_reached = run_cells.spent_until(groups, 0.9999)
-    assert never_reached is not None
-    assert {cell for row in never_reached.rows for cell in row[1:]} == {"not reached"}
-    reached = run_cells.spent_until(groups)
-    assert reached is not None
-    goal = int(re.findall(r"(\d+)%", reached.title)[0]) / 100
-    times = [spent.time for spent in groups[0].spent_until(goal)]
-    assert reached.rows[0][1].startswith(f"{np.mean(times):,.5g}"[:3])
-    assert run_cells.spent_until(group_runs([never_succeeding()])) is None

@@ -16,6 +16,17 @@ def test_clients_survive_conversion_to_arrays() -> None:
     assert again.open_jobs == 4
 
 
+def test_accuracy_is_kept_if_it_is_known() -> None:
+    """Files of earlier versions have no such array, and those of runs without a model either."""
+    old = Clients(np.ones(2), np.ones(2, dtype=int), np.ones(2), 0)
+    assert "accuracy" not in old.arrays()
+    assert Clients.from_arrays(old.arrays()).accuracy is None
+    new = Clients(np.ones(2), np.ones(2, dtype=int), np.ones(2), 0, np.array([0.5, 1.0]))
+    again = Clients.from_arrays(new.arrays()).accuracy
+    assert again is not None
+    assert again.tolist() == [0.5, 1.0]
+
+
 def test_clients_of_a_run_without_a_checkpoint_are_unknown() -> None:
     unknown = Clients.unknown(3)
     assert np.isnan(unknown.age).all()

@@ -38,6 +38,7 @@ def outcomes(draw: st.DrawFn) -> list[Outcome]:
             downloads=draw(counts),
             bytes_down=draw(times),
             bytes_up=draw(times),
+            work_by_fate=np.array([draw(times) for _ in Fate]),
         )
         for n in range(draw(st.integers(0, 5)))
     ]
@@ -77,16 +78,20 @@ def written(path: Path, rounds: int) -> bytes:
     return path.read_bytes()
 
 
-def test_logs_of_earlier_versions_are_read_with_zeros(tmp_path: Path) -> None:
-    """They have no such fields; any other field that is missing is damage."""
+def test_logs_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    """They lack some fields, which are 0 or unknown; any other field that is missing is damage."""
     path = tmp_path / "events.jsonl"
     written(path, 2)
     added = ("reused", "downloads", "bytes_down", "bytes_up")
+    unknown = "work_by_fate"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     before = read(path)
-    old = [{name: value for name, value in line.items() if name not in added} for line in lines]
+    new = (*added, unknown)
+    old = [{name: value for name, value in line.items() if name not in new} for line in lines]
     path.write_text("".join(f"{json.dumps(line)}\n" for line in old))
-    assert read(path).rounds == [line | dict.fromkeys(added, 0) for line in before.rounds]
+    for line, full in zip(read(path).rounds, before.rounds, strict=True):
+        assert np.isnan(line.pop(unknown)).tolist() == [True] * len(Fate)
+        assert line == {k: v for k, v in full.items() if k != unknown} | dict.fromkeys(added, 0)
     for name in old[0]:
         some = [{k: v for k, v in line.items() if k != name} for line in old]
         path.write_text("".join(f"{json.dumps(line)}\n" for line in some))

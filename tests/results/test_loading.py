@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from cafe.analysis.run_groups import group_runs
 from cafe.errors import FileError
-from cafe.results import Result, execute, find, load
+from cafe.report import comparison_cells
+from cafe.results import Result, execute, find, load, summary
 from cafe.results.storage import write_arrays
 
 if TYPE_CHECKING:
@@ -112,3 +115,32 @@ def test_all_runs_below_a_folder_are_found(lab: Lab, tmp_path: Path) -> None:
     assert [result.history.seed for result in find(tmp_path / "out")] == [0, 1]
     with pytest.raises(FileError, match="there are no runs"):
         find(tmp_path / "nowhere")
+
+
+def test_results_of_earlier_versions_are_compared_without_what_they_lack(
+    lab: Lab, tmp_path: Path
+) -> None:
+    """They have neither client time by fate nor the accuracy for each client."""
+    folder = tmp_path / "run"
+    new = execute(lab.scenario(learning=True), "agu", 0, folder)
+    log = folder / "events.jsonl"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for line in lines:
+        line.pop("work_by_fate", None)
+    log.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    arrays = dict(np.load(folder / "clients.npz"))
+    del arrays["accuracy"]
+    np.savez(folder / "clients.npz", **arrays)
+    old = load(folder)
+    assert new.history.accuracy_by_client is not None
+    assert old.history.accuracy_by_client is None
+    assert np.isnan(old.history.by_round["work_by_fate"]).all()
+    for name in ("waste", "work", "fates"):
+        np.testing.assert_array_equal(old.history.by_round[name], new.history.by_round[name])
+    found = summary(old.history)
+    assert {*found["work_by_fate"].values()} == {None}
+    groups = group_runs([old])
+    assert comparison_cells.work_shares(groups) is None
+    cells = comparison_cells.fair(groups)
+    assert cells is not None
+    assert "worst accuracy" not in cells.columns

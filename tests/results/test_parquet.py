@@ -29,12 +29,16 @@ def test_tables_contain_the_run(run: Result) -> None:
     assert rounds["waste"] == history.by_round["waste"].tolist()
     for fate in Fate:
         assert rounds[fate.name.lower()] == history.by_round["fates"][:, fate].tolist()
+        work = history.by_round["work_by_fate"][:, fate].tolist()
+        assert rounds[f"work_{fate.name.lower()}"] == work
     assert history.curve is not None
     evaluated = [figure for figure in rounds["accuracy"] if figure is not None]
     assert evaluated == history.curve.accuracy.tolist()
     clients = parquet.read_table(run.folder / "clients.parquet").to_pydict()
     assert clients["client"] == list(range(20))
     assert clients["weight"] == history.weight_by_client.tolist()
+    assert history.accuracy_by_client is not None
+    assert clients["accuracy"] == history.accuracy_by_client.tolist()
 
 
 def test_run_finishes_without_pyarrow(

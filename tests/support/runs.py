@@ -72,6 +72,7 @@ def made_up(policy: str, seed: int, rounds: int, clients: int, *, curve: bool = 
         columns[name] = rng.integers(1, clients, rounds)
     for name in ("waste", "processing_waste", "absent_waste", "work"):
         columns[name] = rng.uniform(0, clients, rounds)
+    columns["work_by_fate"] = np.outer(columns["work"], np.full(len(Fate), 1 / len(Fate)))
     after = np.arange(1, rounds + 1)
     way = after / rounds
     learned = Curve(after, closed, after, np.cumsum(columns["work"]), 2 - way, 0.9 * way)

@@ -7,10 +7,10 @@ import math
 import pytest
 
 import cafe
+from cafe.analysis.run_costs import SPENT_FIGURES
 from cafe.errors import InputError
 from cafe.sweep.measures import (
     RUN_FIGURES,
-    SPENT_FIGURES,
     SweepMeasure,
     check_measure,
     measure_run,

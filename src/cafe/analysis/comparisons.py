@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cafe.analysis import statistics
-from cafe.analysis.run_costs import RATIOS
+from cafe.analysis.fairness import FAIRNESS
+from cafe.analysis.run_costs import RATIOS, WORK_SHARES
 from cafe.analysis.run_groups import RunGroup
 from cafe.analysis.statistics import Estimate
 from cafe.latency.base import Floats
@@ -45,7 +46,7 @@ def have_same_seeds(groups: Sequence[RunGroup]) -> bool:
 
 
 def difference(group: RunGroup, first: RunGroup, what: str) -> Estimate:
-    """The mean difference of a quantity, or of the last accuracy or loss, seed by seed."""
+    """The mean difference of a quantity, of fairness, or of the last accuracy or loss, by seed."""
     return statistics.paired(_run_values(group, what), _run_values(first, what))
 
 
@@ -60,7 +61,7 @@ def best_groups(groups: Sequence[RunGroup], quantity: str) -> list[RunGroup]:
     values = [sign * _run_values(group, quantity) for group in groups]
     means = [_mean(each, group) for each, group in zip(values, groups, strict=True)]
     least = int(np.argmin(means))
-    apart = statistics.paired if have_same_seeds(groups) else _unpaired
+    apart = statistics.paired if have_same_seeds(groups) else statistics.unpaired
     equal = [bool(np.array_equal(each, values[least])) for each in values]
     clear = all(
         same or mean == np.inf or _is_clear(apart(each, values[least]))
@@ -100,13 +101,15 @@ def find_lead(groups: Sequence[RunGroup], quantity: str) -> Lead | None:
         return None
     least = min(others)
     second = others[least]
-    apart = statistics.paired if have_same_seeds(groups) else _unpaired
+    apart = statistics.paired if have_same_seeds(groups) else statistics.unpaired
     found = apart(_run_values(best[0], quantity), _run_values(second, quantity))
     return Lead((*best,), second, found, abs(found.mean / least) if least else float("inf"))
 
 
 def _run_values(group: RunGroup, what: str) -> Floats:
-    """Values whose mean is a quantity, or the last accuracy or loss."""
+    """Values whose mean is a quantity, a figure of fairness, or the last accuracy or loss."""
+    if what in FAIRNESS:
+        return group.fairness_values(what)
     return group.final_values(what) if what in FINAL else group.values(what)
 
 
@@ -120,15 +123,7 @@ def _is_clear(difference: Estimate) -> bool:
     return difference.mean > 0 and difference.is_apart(0.0)
 
 
-def _unpaired(values: Floats, others: Floats) -> Estimate:
-    """The difference of the means of independent values."""
-    first, second = statistics.mean(values), statistics.mean(others)
-    error = float(np.hypot(first.error, second.error))
-    return Estimate(first.mean - second.mean, error, min(first.count, second.count))
-
-
 def _figure_values(group: RunGroup) -> dict[str, Floats]:
     """Values of each figure whose mean is the figure: one per run, or per block of rounds."""
-    found = {name: group.values(name) for name in RATIOS}
-    found |= {name: group.final_values(name) for name in FINAL}
+    found = {name: _run_values(group, name) for name in (*RATIOS, *FINAL, *WORK_SHARES, *FAIRNESS)}
     return found | {"virtual_time": np.array([h.virtual_time for h in group.histories])}

@@ -10,8 +10,9 @@ import numpy as np
 
 from cafe.analysis import run_costs, statistics
 from cafe.analysis.expected_values import expected_values
+from cafe.analysis.fairness import fairness
 from cafe.analysis.policy_labels import parse_policy, unique_labels
-from cafe.analysis.run_costs import RATIOS, Spent, amounts_by_round
+from cafe.analysis.run_costs import RATIOS, WORK_SHARES, Spent, amounts_by_round
 from cafe.analysis.run_records import (
     RunRecord,
     drop_duplicates,
@@ -61,11 +62,11 @@ class RunGroup:
 
     def values(self, quantity: str) -> Floats:
         """Values whose mean is the quantity: one per run, or per block if there is one run."""
-        over, under = RATIOS.get(quantity, (quantity, "updates"))
+        over, under = (RATIOS | WORK_SHARES).get(quantity, (quantity, "updates"))
         return statistics.ratio_values(self._sums[over], self._sums[under])
 
     def estimate(self, quantity: str) -> Estimate:
-        """A quantity of :data:`RATIOS` or :data:`COUNTED`, estimated from all runs."""
+        """A quantity of RATIOS, WORK_SHARES or COUNTED, estimated from all runs."""
         return statistics.mean(self.values(quantity))
 
     def final_values(self, what: str) -> Floats:
@@ -117,6 +118,19 @@ class RunGroup:
     def spent_estimate(self, accuracy: float, what: str) -> Estimate:
         """The mean of one attribute of :class:`Spent`; infinite if a run never got there."""
         return statistics.mean([getattr(spent, what) for spent in self.spent_until(accuracy)])
+
+    @cached_property
+    def _fairness(self) -> dict[str, Floats]:
+        each = [fairness(history) for history in self.histories]
+        return {name: np.array([one[name] for one in each]) for name in each[0]}
+
+    def fairness_values(self, figure: str) -> Floats:
+        """A figure of :func:`cafe.analysis.fairness.fairness` for each run."""
+        return self._fairness[figure]
+
+    def fairness_estimate(self, figure: str) -> Estimate:
+        """The mean of a figure of :func:`cafe.analysis.fairness.fairness` over the runs."""
+        return statistics.mean(self.fairness_values(figure))
 
     @property
     def expected(self) -> dict[str, float]:
@@ -185,23 +199,6 @@ def by_scenario(groups: Sequence[RunGroup]) -> list[list[RunGroup]]:
     for group in groups:
         found.setdefault(group.scenario, []).append(group)
     return [*found.values()]
-
-
-def common_accuracy(groups: Sequence[RunGroup]) -> float | None:
-    """The highest multiple of 5% that every run reached; None if there is none above 0.
-
-    None also if a run has no update: an untrained model has not learned its accuracy.
-    """
-    if not all(h.updates for group in groups for h in group.histories):
-        return None
-    best = [
-        float(np.max(h.curve.accuracy, initial=-1.0)) if h.curve is not None else -1.0
-        for group in groups
-        for h in group.histories
-    ]
-    lowest = min(best)
-    steps = int(lowest * 20 + 1e-9) if lowest > 0 else 0
-    return steps / 20 if steps else None
 
 
 def _mean_by_client(rows: Sequence[Floats]) -> Floats:

@@ -103,6 +103,13 @@ def paired(values: ArrayLike, others: ArrayLike) -> Estimate:
         return mean(first - second)
 
 
+def unpaired(values: ArrayLike, others: ArrayLike) -> Estimate:
+    """The difference of the means of independent values."""
+    first, second = mean(values), mean(others)
+    error = float(np.hypot(first.error, second.error))
+    return Estimate(first.mean - second.mean, error, min(first.count, second.count))
+
+
 def blocks(column: NDArray[np.generic]) -> Floats:
     """Sums over blocks of consecutive entries, for a standard error from one run (batch means).
 

@@ -9,13 +9,15 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from cafe.analysis.comparisons import compare_figures
+from cafe.analysis.accuracy_costs import AccuracyCosts, Bounded, common_accuracy
+from cafe.analysis.comparisons import compare_figures, have_same_seeds
+from cafe.analysis.run_costs import SPENT_FIGURES
 from cafe.analysis.run_groups import RunGroup, group_runs
 from cafe.analysis.run_records import RunRecord
 from cafe.analysis.statistics import Estimate
 from cafe.errors import InputError
 from cafe.policies import Registered, resolve, scheme_of
-from cafe.report import policy_cells, run_cells
+from cafe.report import comparison_cells, policy_cells, run_cells
 from cafe.report.cells import Cells
 from cafe.report.run_sentences import explain_errors, name_winners
 from cafe.report.tables import table
@@ -32,10 +34,25 @@ def simulation_tables(results: Sequence[RunRecord]) -> RenderableType:
     return _tables([run_cells.runs(groups), *_estimates(groups)], explain_errors(groups))
 
 
-def comparison_tables(results: Sequence[RunRecord]) -> RenderableType:
-    """Several policies side by side, and their differences to the first."""
+def comparison_tables(
+    results: Sequence[RunRecord], accuracy: float | None = None
+) -> RenderableType:
+    """Several policies side by side, and their differences to the first.
+
+    Args:
+        results: the runs.
+        accuracy: the accuracy to reach; a common one if left out.
+    """
     groups = group_runs(results)
-    cells = [*_estimates(groups), run_cells.differences(groups)]
+    cells = [
+        *_estimates(groups, accuracy),
+        comparison_cells.work_shares(groups),
+        comparison_cells.fair(groups),
+        run_cells.differences(groups),
+        comparison_cells.spent_differences(groups, accuracy),
+        comparison_cells.work_share_differences(groups),
+        comparison_cells.fair_differences(groups),
+    ]
     tables = _tables([some for some in cells if some is not None], explain_errors(groups))
     return Group(tables, *map(Text, name_winners(groups)))
 
@@ -68,9 +85,17 @@ def policy_pages(recipes: Recipes) -> RenderableType:
     return Group(*parts)
 
 
-def results_to_json(results: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    """For each policy: its figures with standard errors, differences to the first, its runs."""
+def results_to_json(
+    results: Sequence[RunRecord], accuracy: float | None = None
+) -> list[dict[str, Any]]:
+    """For each policy: its figures with standard errors, differences to the first, its runs.
+
+    Args:
+        results: the runs.
+        accuracy: the accuracy to reach; a common one if left out.
+    """
     groups = group_runs(results)
+    goal = common_accuracy(groups) if accuracy is None else accuracy
     return [
         {
             "label": group.runs[0].provenance["label"],
@@ -79,6 +104,7 @@ def results_to_json(results: Sequence[RunRecord]) -> list[dict[str, Any]]:
             "differences": None
             if found.differences is None
             else _estimates_to_json(found.differences),
+            "to_accuracy": None if goal is None else _costs_to_json(groups, group, goal),
             "runs": [summary(history) for history in group.histories],
         }
         for group, found in zip(groups, compare_figures(groups), strict=True)
@@ -120,8 +146,8 @@ def _load_registered(others: Sequence[Registered]) -> tuple[Recipes, dict[str, s
     return loaded, faults
 
 
-def _estimates(groups: Sequence[RunGroup]) -> list[Cells]:
-    reached = run_cells.spent_until(groups)
+def _estimates(groups: Sequence[RunGroup], accuracy: float | None = None) -> list[Cells]:
+    reached = comparison_cells.spent_until(groups, accuracy)
     return [run_cells.results(groups), *([reached] if reached else []), *run_cells.costs(groups)]
 
 
@@ -134,6 +160,30 @@ def _tables(cells: Sequence[Cells], note: str = "") -> RenderableType:
 
 def _estimates_to_json(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, float]]:
     return {name: {"mean": e.mean, "error": e.error} for name, e in estimates.items()}
+
+
+def _costs_to_json(groups: Sequence[RunGroup], group: RunGroup, goal: float) -> dict[str, Any]:
+    """What a policy spent until an accuracy, and the differences to the first policy."""
+    own, first = AccuracyCosts(group, goal), AccuracyCosts(groups[0], goal)
+    found: dict[str, Any] = {"accuracy": goal, "reached": own.reached, "runs": own.runs}
+    found |= {"gap": own.gap, "figures": {}, "differences": None}
+    for name, what in SPENT_FIGURES.items():
+        found["figures"][name] = _bounded_to_json(own.cost(what))
+    if group is not groups[0] and have_same_seeds(groups):
+        found["differences"] = {
+            name: _bounded_to_json(own.minus(first, what)) for name, what in SPENT_FIGURES.items()
+        }
+    return found
+
+
+def _bounded_to_json(found: Bounded | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "mean": found.estimate.mean,
+        "error": found.estimate.error,
+        "bound": {"": None, "≥": "lower", "≤": "upper"}[found.bound],
+    }
 
 
 def _parameters(recipe: Callable[..., Any]) -> list[dict[str, Any]]:

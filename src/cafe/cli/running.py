@@ -38,6 +38,16 @@ if TYPE_CHECKING:
     from cafe.scenario import Scenario
 
 
+Accuracy = Annotated[
+    float | None,
+    typer.Option(
+        help="Compare what it took to reach this accuracy, from 0 to 1 (default: the highest "
+        "multiple of 0.05 that most policies reach in all of their runs).",
+        show_default=False,
+    ),
+]
+
+
 def simulate(
     file: ScenarioFile,
     output: Annotated[
@@ -103,6 +113,7 @@ def compare(
     dask_local: DaskLocal = None,
     resume: Resume = False,
     overwrite: Overwrite = False,
+    accuracy: Accuracy = None,
     as_json: Json = False,
 ) -> None:
     """Run several policies with the same seeds, and compare them."""
@@ -113,6 +124,7 @@ def compare(
 
     if seeds is not None and seeds < 1:
         raise InputError(f"--seeds must be at least 1. Got {seeds}.")
+    _check_accuracy(accuracy)
     backend = choose_backend(jobs, dask, dask_local)
     chosen = None if seeds is None else range(seeds)
     scenario = load_scenario(file).with_run(rounds=rounds, seeds=chosen)
@@ -134,9 +146,9 @@ def compare(
                 say=say,
             )
     if as_json:
-        print_json(result_tables.results_to_json(results))
+        print_json(result_tables.results_to_json(results, accuracy))
     else:
-        print_output(result_tables.comparison_tables(results))
+        print_output(result_tables.comparison_tables(results, accuracy))
     _say_how_evaluated(results)
     _say_where(folder)
 
@@ -150,9 +162,11 @@ def report(
     title: Annotated[
         str, typer.Option(help="The title of the page (default Runs).", show_default=False)
     ] = "Runs",
+    accuracy: Accuracy = None,
 ) -> None:
     """Write a self-contained HTML page about runs on disk."""
     check_page(output)
+    _check_accuracy(accuracy)
     from cafe.analysis.run_records import sort_runs
     from cafe.analysis.run_search import find_runs
     from cafe.report import run_page
@@ -161,7 +175,7 @@ def report(
     found, others = find_runs(folders)
     if others:
         say(f"Skipped {format_count(others, 'run.json file')} of another program.")
-    run_page.write(output, sort_runs(found), title=title)
+    run_page.write(output, sort_runs(found), title=title, accuracy=accuracy)
     say_written(output)
 
 
@@ -189,6 +203,11 @@ def policies(
         print_json(result_tables.policies_to_json(recipes(), registered()))
     else:
         print_output(result_tables.policy_tables(recipes(), registered()))
+
+
+def _check_accuracy(accuracy: float | None) -> None:
+    if accuracy is not None and not 0 < accuracy <= 1:
+        raise InputError(f"--accuracy must be more than 0 and at most 1. Got {accuracy:g}.")
 
 
 def _fetch(scenario: Scenario, runs: Sequence[PlannedRun], *, resume: bool) -> None:

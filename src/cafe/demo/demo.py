@@ -33,7 +33,7 @@ from cafe.files import explain_os_error
 from cafe.fitting import fit, read_observations
 from cafe.planner import frontier
 from cafe.progress import ProgressCallback
-from cafe.report import page, plan_page, plan_plots, plotting, run_cells, run_page, tables
+from cafe.report import comparison_cells, page, plan_page, plan_plots, plotting, run_page, tables
 from cafe.wording import format_count
 
 SEEDS, BUDGET = 3, 1800.0
@@ -102,7 +102,7 @@ def run_demo(
     shown: list[Any] = [*(f"{line}\n" for line in begins), tables.plan(made, ())]
     for part in [*shown, *(f"{line}\n" for line in ends)]:
         print_part(part)
-    reached = run_cells.spent_until(groups, GOAL)
+    reached = comparison_cells.spent_until(groups, GOAL)
     if reached is not None:
         print_part(tables.table(reached))
 

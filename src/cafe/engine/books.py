@@ -213,6 +213,7 @@ class Books:
             stale = take_rows(jobs.version, used.jobs) != self.ledger.version
             late = int(np.count_nonzero(stale))
             outcome.fates[0], outcome.fates[1] = outcome.used - late, late  # FRESH, STALE
+            closing.charge_used(stale, late)
             self._credit(closing)
             wasted = NO_CLIENTS if runs is not None else np.flatnonzero(~reported)
         else:
@@ -221,6 +222,13 @@ class Books:
         if runs is None:
             outcome.fates[rest] += len(jobs) - outcome.reports
         closing.charge(wasted)
+        work = outcome.work_by_fate
+        if not outcome.used:
+            work[mine] = closing.spent[reported].sum()
+        if runs is None:
+            work[rest] += (
+                outcome.processing_waste if outcome.used else closing.spent[~reported].sum()
+            )
 
         def fate() -> Codes:
             found = np.where(reported, np.int8(mine), np.int8(rest))
@@ -238,7 +246,9 @@ class Books:
         if outcome.used:
             self._merge(closing, fates)
         closing.charge(np.flatnonzero(fate >= OVER))
-        outcome.fates += fate_counts(fate)
+        counts = fate_counts(fate)
+        outcome.fates += counts
+        closing.charge_fates(fate, counts)
         if keeps is not None:
             fates.kept = np.flatnonzero(keeps)
         if self._any_kept or keeps is not None:

@@ -105,6 +105,29 @@ class ClosingRound:
         outcome.waste += float(elapsed(outcome.closed, start).sum())
         outcome.processing_waste += float(spent[wasted].sum())
 
+    def charge_used(self, stale: Mask, late: int) -> None:
+        """Add the work of the used jobs to the outcome.
+
+        Args:
+            stale: which of them began from an older version.
+            late: how many.
+        """
+        spent, work = take_rows(self.spent, self.used.jobs), self.outcome.work_by_fate
+        if 0 < late < len(stale):
+            work[0], work[1] = spent[~stale].sum(), spent[stale].sum()  # FRESH, STALE
+        else:
+            work[int(late > 0)] = spent.sum()
+
+    def charge_fates(self, fate: Codes, counts: Whole) -> None:
+        """Add the work of the jobs with each fate to the outcome.
+
+        Args:
+            fate: each job's fate.
+            counts: the number of jobs with each fate.
+        """
+        for each in np.flatnonzero(counts).tolist():
+            self.outcome.work_by_fate[each] += self.spent[fate == each].sum()
+
 
 def _lost(now: float, jobs: Running, reported: Mask) -> Mask | None:
     """Which jobs are known never to report; None if none is."""

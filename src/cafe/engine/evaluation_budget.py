@@ -31,7 +31,7 @@ def is_evaluation_due(run: Run, before: float, share: float) -> bool:
 
     The first call after a gradient chooses the number of examples, for the whole run. The model is
     evaluated at most about 100 times, and always at the end. An earlier evaluation leaves enough
-    for the last one.
+    for the last one, and for its repetition class by class; see :mod:`cafe.engine.client_accuracy`.
 
     Args:
         run: a run with a budget.
@@ -48,7 +48,15 @@ def is_evaluation_due(run: Run, before: float, share: float) -> bool:
         return True
     if run.evaluated_on is None or int(100 * share) <= int(100 * before):
         return False
-    return trained >= TENTH * run.evaluated_on * (len(run.scores) + 2)
+    return trained >= TENTH * run.evaluated_on * (len(run.scores) + 3)
+
+
+def can_evaluate_clients(run: Run) -> bool:
+    """Whether a run with a budget has enough left to evaluate its last model class by class."""
+    training = run.training
+    assert training is not None
+    examples = run.evaluated_on or 0
+    return training.examples_trained >= TENTH * examples * (len(run.scores) + 1)
 
 
 def choose_number(trained: float, available: int) -> int:

@@ -77,6 +77,7 @@ class KeptReports:
             return
         fate = fate.astype(np.int64)
         np.add.at(outcome.fates, fate, pending)
+        np.add.at(outcome.work_by_fate, fate, self.spent[clients])
         some = pending > 0
         fates.earlier.append((clients[some], fate[some]))
         self._charged(clients)

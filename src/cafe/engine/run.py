@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from cafe.controllers import Controller, Fixed, as_controller, ask_controller, d
 from cafe.engine import attendance
 from cafe.engine.arrivals import Arrivals
 from cafe.engine.books import Books
+from cafe.engine.client_accuracy import accuracy_by_class, accuracy_by_client
 from cafe.engine.closing_round import ClosingRound
 from cafe.engine.failures import Failures
 from cafe.engine.fates import JobFates, UsedReports
@@ -114,6 +116,7 @@ class Run:
         self.scores: list[tuple[int, Score]] = []
         # The number of examples of an evaluation; None: all. See cafe.engine.evaluation_budget.
         self.evaluated_on: int | None = None
+        self._by_client: tuple[int, Floats | None] | None = None  # of this version
         self._scored: dict[int | None, tuple[int, Score]] = {}  # the last, by number of examples
         self.responses = ResponseTimes()
         self.failures = Failures()
@@ -297,6 +300,22 @@ class Run:
         self.scores.append((len(self.outcomes), score))
         return score
 
+    def evaluate_clients(self) -> None:
+        """Measure the accuracy of the model for each client, for the history.
+
+        There is none for tasks without classes, for a model with an infinite loss, and for one that
+        no update has changed.
+        """
+        if self.training is None:
+            raise InputError("There is no model to evaluate: the run has no task.")
+        training, task, found = self.training, self.training.task, None
+        changed = training.version > 0
+        if changed and task.data.classes and np.isfinite(self._score(self.evaluated_on).loss):
+            examples = training.evaluation_examples(self.evaluated_on)
+            by_class = accuracy_by_class(task.learner, training.model, examples)
+            found = None if by_class is None else accuracy_by_client(task, by_class)
+        self._by_client = (training.version, found)
+
     def _score(self, examples: int | None = None) -> Score:
         """The model's score on this many examples, or on all. No version is evaluated twice."""
         if self.training is None:
@@ -318,7 +337,7 @@ class Run:
     def history(self) -> History:
         """What has happened so far."""
         training = self.training
-        return self.books.history(
+        history = self.books.history(
             display_name(self.controller),
             self.seed,
             self.by_round,
@@ -326,6 +345,9 @@ class Run:
             None if training is None else self.scores,
             None if training is None else training.task.learner.save(training.model).copy(),
         )
+        if training is None or self._by_client is None or self._by_client[0] != training.version:
+            return history
+        return replace(history, accuracy_by_client=self._by_client[1])
 
 
 def _keep_freed_memory() -> None:

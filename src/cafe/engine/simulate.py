@@ -6,7 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 from cafe.controllers import Controller
-from cafe.engine.evaluation_budget import has_budget, is_evaluation_due
+from cafe.engine.evaluation_budget import (
+    can_evaluate_clients,
+    has_budget,
+    is_evaluation_due,
+)
 from cafe.engine.run import Run
 from cafe.engine.stopping import StoppingRule
 from cafe.errors import check_progress, check_type, check_whole
@@ -97,7 +101,7 @@ def run_rounds(
         evaluate_every: the number of rounds between two evaluations of the model; None: it is
             evaluated after every hundredth part of the run, or less often if its learner is costly,
             see :mod:`cafe.engine.evaluation_budget`. It is evaluated after the last round in any
-            case.
+            case, also for each client.
 
     Yields:
         The outcome of each round, and the model's score if it was evaluated after the round.
@@ -118,6 +122,8 @@ def run_rounds(
             else:
                 due = run.ledger.round % every == 0
             yield outcome, run.evaluate() if trained and (due or share >= 1) else None
+        if trained and (not limited or can_evaluate_clients(run)):
+            run.evaluate_clients()
 
 
 def _one_blas_thread_if(trained: bool) -> AbstractContextManager[None]:

@@ -144,7 +144,8 @@ def read_jobs(folder: str | Path) -> list[JobRecord]:
 def read_rounds(folder: str | Path) -> list[Outcome]:
     """The outcomes of a run's rounds."""
     found = events.read(Path(folder) / events.NAME).rounds
-    return [Outcome(**line | {"fates": np.array(line["fates"])}) for line in found]
+    arrays = ("fates", "work_by_fate")
+    return [Outcome(**line | {name: np.array(line[name]) for name in arrays}) for line in found]
 
 
 def _check_length(path: Path, length: int) -> None:

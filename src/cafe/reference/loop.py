@@ -320,6 +320,7 @@ class Reference:
         stays = np.broadcast_to(np.asarray(carried.kept) & (not spoilt), self.clients)
 
         running, keeping, wasted, ended, absent = [], [], [], [], []
+        fates: dict[ReferenceJob, Fate] = {}
         last = {job.client: job for job in jobs if job in reported}  # each client's last report
         for job, code in zip(jobs, codes.tolist(), strict=True):
             lost = job not in reported and (job.absent or (job.crashes and job.stop <= self.now))
@@ -336,20 +337,24 @@ class Reference:
             elif job not in used:
                 wasted.append(job)
                 if job in reported:
-                    outcome.fates[Fate.OVER if outcome.succeeded else Fate.FAILED] += 1
+                    fates[job] = Fate.OVER if outcome.succeeded else Fate.FAILED
                 elif lost:
-                    outcome.fates[Fate.ABSENT if job.absent else Fate.CRASHED] += 1
+                    fates[job] = Fate.ABSENT if job.absent else Fate.CRASHED
                     absent += [job] if job.absent else []
                 elif job.arrival <= self.now:  # it came with the target's last report
-                    outcome.fates[Fate.OVER] += 1
+                    fates[job] = Fate.OVER
                 else:
-                    outcome.fates[unfinished] += 1
+                    fates[job] = unfinished
+                outcome.fates[fates[job]] += 1
         outcome.work = float(np.sum([job.spent(self.now) for job in ended]))
         outcome.waste = float(np.sum([self.now - job.start for job in wasted]))
         outcome.processing_waste = float(np.sum([job.spent(self.now) for job in wasted]))
         outcome.absent_waste = float(np.sum([self.now - job.start for job in absent]))
 
-        self.books.merge(outcome, used, self.version)
+        fates |= self.books.merge(outcome, used, self.version)
+        for fate in Fate:
+            spent = [job.spent(self.now) for job in ended if fates.get(job) == fate]
+            outcome.work_by_fate[fate] += float(np.sum(spent))
         newly = {job.client for job, _ in keeping}
         continuing = {job.client for job in running if job.local}
         dropped = [k for k in sorted(self.books.kept) if k not in newly | continuing]

@@ -51,15 +51,20 @@ class ReferenceBooks:
             return [0.0] * len(self.area)
         return [(area + self.age_since(k, now)) / now for k, area in enumerate(self.area)]
 
-    def merge(self, outcome: Outcome, used: dict[ReferenceJob, float], version: int) -> None:
+    def merge(
+        self, outcome: Outcome, used: dict[ReferenceJob, float], version: int
+    ) -> dict[ReferenceJob, Fate]:
         """Reset the ages of clients in the update, and give the jobs in it their fate.
 
         Args:
             outcome: the outcome of the round.
             used: the jobs in the update, with their coefficients.
             version: the version of the model before the update.
+
+        Returns:
+            The fates of the jobs of this round.
         """
-        now = outcome.closed
+        now, fates = outcome.closed, {}
         outcome.used = len(used)
         fresh = [job for job in used if not self.is_kept(job)]
         for job, coefficient in used.items():
@@ -73,14 +78,18 @@ class ReferenceBooks:
             outcome.reused += job.uses > 0
             fate = Fate.FRESH if job.began == version else Fate.STALE
             outcome.fates[fate] += job in fresh
+            if job in fresh:
+                fates[job] = fate
             kept = self.kept.get(client)
             if kept is not None and (job.local or job not in fresh):
                 outcome.fates[fate] += kept.pending
+                outcome.work_by_fate[fate] += kept.spent
                 kept.pending, kept.charge, kept.spent = 0, 0.0, 0.0
                 if job in fresh:  # the update contains the local model that it continued from
                     del self.kept[client]
             job.uses += 1
         self.drop(outcome, [job.client for job in fresh if not job.local])
+        return fates
 
     def is_kept(self, job: ReferenceJob) -> bool:
         """Whether a job's report was kept in an earlier round."""
@@ -115,3 +124,4 @@ class ReferenceBooks:
         outcome.processing_waste += float(np.sum([k.spent for k in lost]))
         for k in lost:
             outcome.fates[k.fate] += k.pending
+            outcome.work_by_fate[k.fate] += k.spent

@@ -9,7 +9,7 @@ import numpy as np
 
 from cafe.analysis.comparisons import best_groups, difference, have_same_seeds
 from cafe.analysis.run_costs import RATIOS
-from cafe.analysis.run_groups import RunGroup, common_accuracy
+from cafe.analysis.run_groups import RunGroup
 from cafe.analysis.statistics import Estimate
 from cafe.report.cells import Cells
 from cafe.wording import (
@@ -108,23 +108,6 @@ def traffic(groups: Sequence[RunGroup]) -> Cells | None:
     labels = (TRAFFIC[name] for name in some)
     columns = ["", *(f"{label}, bytes" if "bytes" in unit else label for label, unit, _ in labels)]
     return Cells("Network traffic, per update", columns, rows)
-
-
-def spent_until(groups: Sequence[RunGroup], accuracy: float | None = None) -> Cells | None:
-    """What it took to reach an accuracy: the one given, or the highest that every run reached."""
-    goal = common_accuracy(groups) if accuracy is None else accuracy
-    if goal is None:
-        return None
-    names = ["time", "rounds", "work", "processing_waste", "waste"]
-    columns = ["", "time, s", "rounds", "client-seconds", "processing waste", "waste"]
-    if any(spent.bytes for group in groups for spent in group.spent_until(goal)):
-        names, columns = [*names, "bytes"], [*columns, "bytes, down and up"]
-    rows = []
-    for group in groups:
-        found = [group.spent_estimate(goal, name) for name in names]
-        text = [format_mean(e) if np.isfinite(e.mean) else "not reached" for e in found]
-        rows.append([group.label, *text])
-    return Cells(f"What it took to reach an accuracy of {format_share(goal)}", columns, rows)
 
 
 def differences(groups: Sequence[RunGroup]) -> Cells | None:

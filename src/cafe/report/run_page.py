@@ -13,7 +13,9 @@ from numpy.typing import ArrayLike
 from cafe.analysis.run_groups import RunGroup, by_scenario, group_runs
 from cafe.analysis.run_records import RunRecord
 from cafe.errors import InputError, check_path, check_positive, check_type
-from cafe.report import data_plots, page, run_cells, run_plots
+from cafe.report import comparison_cells, data_plots, page, run_cells, run_plots
+from cafe.report.cells import Cells
+from cafe.report.leaderboard import first_groups, leaderboard
 from cafe.report.page import bullets, paragraphs, picture, table
 from cafe.report.run_sentences import (
     best_policies,
@@ -24,6 +26,7 @@ from cafe.report.run_sentences import (
 from cafe.wording import format_count
 
 MOST_TEXT = 20_000  # maximum number of characters of a scenario or a provenance
+MOST_LINES = 10  # maximum number of policies that are lines of a plot
 
 
 def write(
@@ -43,8 +46,8 @@ def write(
         title: the page's title.
         story: paragraphs at the start of the page.
         class_counts: the number of examples of each class that each client holds, a row per client.
-        accuracy: report what it took to reach this accuracy; if left out, the highest that every
-            run reached.
+        accuracy: report what it took to reach this accuracy; if left out, the highest multiple of
+            5% that most policies of a scenario reached in all of their runs.
     """
     check_path("path", path)
     check_type("title", title, str, "a text")
@@ -86,23 +89,38 @@ def parts(
     if cut:
         text = f"{cut} of the runs had not finished: their results so far are shown."
         body.append(f"<p class=warn>{escape(text)}</p>")
+    scenarios = by_scenario(groups)
+    for some in scenarios:
+        body += leaderboard(some, accuracy)
+    lines = first_groups(scenarios, MOST_LINES, accuracy)
+    order = "of the leaderboard" if any(group.has_curves for group in groups) else "given"
+    few = f" The first {len(lines)} of {len(groups)} policies {order} are drawn."
+    few = few if len(lines) < len(groups) else ""
     body.append(table(run_cells.results(groups)))
     if any(group.has_curves for group in groups):
-        drawn = run_plots.accuracy_and_loss(groups)
-        body += ["<h2>Accuracy and loss</h2>", picture(drawn, "accuracy", _learning(groups))]
-        reached = run_cells.spent_until(groups, accuracy)
-        body += [table(reached)] if reached else []
+        drawn = run_plots.accuracy_and_loss(lines)
+        body += ["<h2>Accuracy and loss</h2>", picture(drawn, "accuracy", _learning(groups) + few)]
+        reached = [comparison_cells.spent_until(some, accuracy) for some in scenarios]
+        body += _tables(reached)
     body += [table(cells) for cells in run_cells.costs(groups)]
-    sent = run_cells.traffic(groups)
-    body += [table(sent)] if sent else []
+    body += _tables([run_cells.traffic(groups), comparison_cells.work_shares(groups)])
+    fair = comparison_cells.fair(groups)
+    body += [table(fair), f"<p class=dim>{FAIR}</p>"] if fair else []
     # Only within a scenario: between scenarios, differences are not due to the policy.
-    against = map(run_cells.differences, by_scenario(groups))
-    body += [table(cells) for cells in against if cells is not None]
-    body += ["<h2>Age of clients</h2>", picture(run_plots.age(groups), "age", AGE)]
+    for some in scenarios:
+        body += _tables(
+            [
+                run_cells.differences(some),
+                comparison_cells.spent_differences(some, accuracy),
+                comparison_cells.work_share_differences(some),
+                comparison_cells.fair_differences(some),
+            ]
+        )
+    body += ["<h2>Age of clients</h2>", picture(run_plots.age(lines), "age", AGE + few)]
     body += [table(run_cells.fates(groups)), picture(run_plots.fates(groups), "fates", FATES)]
     body += [
         "<h2>Weight of clients</h2>",
-        picture(run_plots.client_weights(groups), "weight", WEIGHT),
+        picture(run_plots.client_weights(lines), "weight", WEIGHT + few),
     ]
     if class_counts is not None:
         drawn = data_plots.class_counts(class_counts)
@@ -125,6 +143,10 @@ WEIGHT = (
     "from 0 means that the clients on the left hardly contribute. In short runs the line also "
     "rises by chance."
 )
+FAIR = (
+    "A tenth is a tenth of the clients, rounded up. The accuracy for a client is that on test "
+    "examples of the classes that it holds."
+)
 CLASS_COUNTS = (
     "A column per client, a row per class; darker means more examples. Clients whose columns look "
     "alike hold similar data and can replace each other."
@@ -133,6 +155,10 @@ THEORY = (
     "Each mark is the deviation of a measured value from the expected one; bars are 95% intervals. "
     "About 19 bars in 20 should cross the line. Marks without a bar did not vary."
 )
+
+
+def _tables(cells: Sequence[Cells | None]) -> list[str]:
+    return [table(some) for some in cells if some is not None]
 
 
 def _learning(groups: Sequence[RunGroup]) -> str:

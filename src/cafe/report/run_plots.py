@@ -142,7 +142,7 @@ def fates(groups: Sequence[RunGroup]) -> Figure:
             facecolor=FATE_STYLES[fate][0], hatch=FATE_STYLES[fate][1],
             edgecolor=GREY if fate == "open" else "white", label=f"{word}: {meaning}",
         )
-        for fate, (word, meaning) in FATES.items()
+        for fate, (word, meaning) in FATES.items() if any(group.fates[fate] for group in groups)
     ]  # fmt: skip
     drawn.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return drawn

@@ -25,12 +25,14 @@ class Clients:
         merged: the number of updates that used a report of each client.
         weight: the sum of each client's coefficients in the updates.
         open_jobs: the number of jobs of all clients that have no fate yet.
+        accuracy: the accuracy of the last model for each client; None if it was not measured.
     """
 
     age: Floats
     merged: Whole
     weight: Floats
     open_jobs: int
+    accuracy: Floats | None = None
 
     @classmethod
     def of(cls, history: History) -> Self:
@@ -40,6 +42,7 @@ class Clients:
             history.merged_by_client,
             history.weight_by_client,
             history.open_jobs,
+            history.accuracy_by_client,
         )
 
     @classmethod
@@ -51,8 +54,10 @@ class Clients:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The inverse of :meth:`arrays`."""
-        return cls(arrays["age"], arrays["merged"], arrays["weight"], int(arrays["open_jobs"]))
+        open_jobs, accuracy = int(arrays["open_jobs"]), arrays.get("accuracy")
+        return cls(arrays["age"], arrays["merged"], arrays["weight"], open_jobs, accuracy)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The values as arrays, to be written to a file."""
-        return {name: np.asarray(value) for name, value in vars(self).items()}
+        known = {name: value for name, value in vars(self).items() if value is not None}
+        return {name: np.asarray(value) for name, value in known.items()}

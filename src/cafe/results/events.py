@@ -16,12 +16,18 @@ from cafe.errors import FileError
 from cafe.files import explain_os_error
 from cafe.learn.base import Score
 from cafe.results.storage import AppendOnlyFile
-from cafe.rounds.outcome import Outcome
+from cafe.rounds.outcome import Fate, Outcome
 
 NAME = "events.jsonl"
 FIELDS = tuple(f.name for f in fields(Outcome))
 # Fields that logs of older versions do not have.
-NOT_COUNTED = {"reused": 0, "downloads": 0, "bytes_down": 0.0, "bytes_up": 0.0}
+NOT_COUNTED = {
+    "reused": 0,
+    "downloads": 0,
+    "bytes_down": 0.0,
+    "bytes_up": 0.0,
+    "work_by_fate": [math.nan] * len(Fate),
+}
 
 
 class Log(AppendOnlyFile):

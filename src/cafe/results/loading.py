@@ -168,6 +168,7 @@ def _history(begun: dict[str, Any], log: events.Events, of: Clients, model: Any 
     columns = {name: np.array([line[name] for line in log.rounds]) for name in events.FIELDS}
     if not log.rounds:
         columns["fates"] = np.zeros((0, len(Fate)), dtype=np.int64)
+        columns["work_by_fate"] = np.zeros((0, len(Fate)))
     return History(
         policy=begun["policy"],
         seed=begun["seed"],
@@ -178,4 +179,5 @@ def _history(begun: dict[str, Any], log: events.Events, of: Clients, model: Any 
         open_jobs=of.open_jobs,
         curve=Curve.of(log.scores, columns) if "task" in begun["settings"] else None,
         model=model,
+        accuracy_by_client=of.accuracy,
     )

@@ -41,14 +41,16 @@ def write_tables(folder: Path, history: History) -> None:
         of = Clients.of(history)
         number = np.arange(len(of.age))
         columns = {"client": number, "age": of.age, "merged": of.merged, "weight": of.weight}
+        columns |= {} if of.accuracy is None else {"accuracy": of.accuracy}
         _write(folder / CLIENTS, columns)
 
 
 def _rounds(history: History) -> dict[str, Any]:
     """Columns with a value per round; loss and accuracy are NaN where there was no evaluation."""
-    columns = {name: column for name, column in history.by_round.items() if name != "fates"}
-    fates = history.by_round["fates"]
-    columns |= {fate.name.lower(): fates[:, fate] for fate in Fate}
+    rows = history.by_round
+    columns = {name: rows[name] for name in rows if name not in ("fates", "work_by_fate")}
+    columns |= {fate.name.lower(): rows["fates"][:, fate] for fate in Fate}
+    columns |= {f"work_{fate.name.lower()}": rows["work_by_fate"][:, fate] for fate in Fate}
     if history.curve is not None:
         for name in ("loss", "accuracy"):
             figures = np.full(history.rounds, np.nan)

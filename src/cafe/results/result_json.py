@@ -62,4 +62,6 @@ def check(path: Path, history: History) -> None:
 
 
 def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value

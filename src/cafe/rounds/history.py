@@ -72,13 +72,15 @@ class History:
         policy: the policy as text, such as ``mcu(quorum=1, deadline=0.5)``.
         seed: seed of the run.
         by_round: an array for each field of :class:`Outcome`, with an entry per round; ``fates``
-            has a column per fate.
+            and ``work_by_fate`` have a column per fate.
         age_by_client: age of each client, averaged over the virtual time of the run.
         merged_by_client: number of reports of each client that were used.
         weight_by_client: sum of each client's coefficients.
         open_jobs: number of jobs without a fate when the run ended.
         curve: evaluations of the model; None without a task.
         model: parameters of the last model; None without a task.
+        accuracy_by_client: accuracy of the last model for the classes that each client holds, as in
+            :func:`cafe.engine.client_accuracy.accuracy_by_client`; None if it was not measured.
     """
 
     policy: str
@@ -90,6 +92,7 @@ class History:
     open_jobs: int
     curve: Curve | None = None
     model: NDArray[np.float32] | None = None
+    accuracy_by_client: Floats | None = None
 
     @property
     def rounds(self) -> int:
@@ -202,6 +205,11 @@ class History:
         return {f.name.lower(): int(self.by_round["fates"][:, f].sum()) for f in Fate}
 
     @property
+    def work_by_fate(self) -> dict[str, float]:
+        """Client time of the jobs that ended with each fate; NaN if the log does not have it."""
+        return {f.name.lower(): float(self.by_round["work_by_fate"][:, f].sum()) for f in Fate}
+
+    @property
     def jobs(self) -> int:
         """Number of jobs that were started."""
         return int(self.by_round["invited"].sum())
@@ -228,6 +236,7 @@ def outcome_columns(outcomes: Sequence[Outcome]) -> dict[str, Column]:
     found = {f.name: np.array([getattr(o, f.name) for o in outcomes]) for f in fields(Outcome)}
     if not outcomes:
         found["fates"] = np.zeros((0, len(Fate)), dtype=np.int64)
+        found["work_by_fate"] = np.zeros((0, len(Fate)))
     return found
 
 

@@ -7,6 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 
+from cafe.latency.base import Floats
 from cafe.rounds.jobs import Whole
 
 
@@ -30,6 +31,11 @@ OPEN = -1  # instead of a fate: the job is still running, or its report is held
 def no_fates() -> Whole:
     """An array with a zero for each fate."""
     return np.zeros(len(Fate), dtype=np.int64)
+
+
+def no_work() -> Floats:
+    """An array with no client time for each fate."""
+    return np.zeros(len(Fate))
 
 
 @dataclass(eq=False, slots=True)
@@ -63,6 +69,8 @@ class Outcome:
             rounds instead.
         bytes_down: bytes sent to clients; 0 without a task.
         bytes_up: bytes of the reports that arrived, used or not; 0 without a task.
+        work_by_fate: client time of the jobs that ended with each :class:`Fate`. Over all rounds it
+            adds up to ``work``, except for the time in kept reports that have no fate yet.
     """
 
     round: int
@@ -83,3 +91,4 @@ class Outcome:
     downloads: int = 0
     bytes_down: float = 0.0
     bytes_up: float = 0.0
+    work_by_fate: Floats = field(default_factory=no_work)

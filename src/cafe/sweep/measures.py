@@ -6,23 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from cafe.analysis.run_costs import spent_until
+from cafe.analysis.run_costs import SPENT_FIGURES, spent_until
 from cafe.errors import InputError, did_you_mean
 from cafe.results.result_json import FIGURES
 from cafe.rounds import History
 
 # Figures of every run; those that are not numbers are left out.
-RUN_FIGURES = tuple(name for name in FIGURES if name != "fates")
-
-# What a run had spent when it first reached sweep.accuracy, by the attribute of Spent.
-SPENT_FIGURES = {
-    "time_to_accuracy": "time",
-    "rounds_to_accuracy": "rounds",
-    "client_seconds_to_accuracy": "work",
-    "waste_to_accuracy": "waste",
-    "processing_waste_to_accuracy": "processing_waste",
-    "bytes_to_accuracy": "bytes",
-}
+RUN_FIGURES = tuple(name for name in FIGURES if name not in ("fates", "work_by_fate"))
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any
 
+from cafe.analysis.run_costs import SPENT_FIGURES
 from cafe.report.cells import Cells
-from cafe.sweep.measures import SPENT_FIGURES
 from cafe.sweep.ranking import RankedSetting
 from cafe.sweep.sweep import SweepResult
 from cafe.wording import format_estimate, format_number, format_share

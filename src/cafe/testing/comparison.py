@@ -84,6 +84,11 @@ class Check:
                     if one[fate] != other[fate]:
                         column = f"the number of {fate.name.lower()} jobs"
                         raise self._differ(mine.round, column, (one[fate], other[fate]), who)
+            elif field.name == "work_by_fate":
+                for fate in Fate:
+                    if not _near(one[fate], other[fate], rounding):
+                        column = f"the client time of {fate.name.lower()} jobs"
+                        raise self._differ(mine.round, column, (one[fate], other[fate]), who)
             elif not _near(one, other, rounding):
                 raise self._differ(mine.round, field.name, (one, other), who)
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import settings
+from cafe.engine.hierarchy_run import new_run
 
+from cafe.analysis.fairness import fairness
 from cafe.analysis.run_costs import spent_until
-from cafe.engine import Run, StoppingRule
+from cafe.engine import StoppingRule
 from cafe.errors import CafeError
 from cafe.learn.threads import one_blas_thread
 from cafe.policies import recipes
@@ -72,7 +74,7 @@ def _simulate(cell: Cell, size: settings.Size, target: float) -> History:
     federation = settings.fleet(cell.fleet, size.clients)
     policy = recipes()[cell.policy](**cell.parameters)
     what = settings.task(cell.task, cell.fleet, size, cell.seed, cell.rate)
-    run = Run(federation, policy, what, seed=cell.seed)
+    run = new_run(federation, policy, what, seed=cell.seed)
     stopping = StoppingRule(None, None, settings.horizon(cell.fleet, size))
     with one_blas_thread():
         while (before := stopping.share_done(run)) < 1:
@@ -81,6 +83,8 @@ def _simulate(cell: Cell, size: settings.Size, target: float) -> History:
                 reached = (run.evaluate().accuracy or 0.0) >= target
                 if reached and cell.phase == "tune":
                     break
+        if cell.phase == "final":
+            run.evaluate_clients()
     return run.history()
 
 
@@ -104,11 +108,16 @@ def figures(history: History, target: float) -> dict[str, Any]:
         "processing_waste": history.processing_waste,
         "client_seconds": history.client_seconds,
         "bytes": history.bytes_down + history.bytes_up,
+        "work_by_fate": _by_fate(history),
         "age": history.mean_age,
-        "worst_age": float(
-            np.sort(history.age_by_client)[-max(len(history.age_by_client) // 10, 1) :].mean()
-        ),
+        "fairness": {name: _finite(value) for name, value in fairness(history).items()},
     }
+
+
+def _by_fate(history: History) -> dict[str, float]:
+    """Client time by the fate of the jobs."""
+    seconds = np.asarray(history.by_round["work_by_fate"]).sum(axis=0)
+    return {fate.name.lower(): round(float(seconds[fate]), 3) for fate in Fate}
 
 
 def _finite(value: float) -> float | None:

@@ -148,3 +148,11 @@ def test_clients_download_a_vector_and_upload_none() -> None:
     outcomes = [run.step() for _ in range(3)]
     assert [outcome.bytes_down for outcome in outcomes] == [8, 16, 16]
     assert [outcome.bytes_up for outcome in outcomes] == [8, 8, 8]
+
+
+@pytest.mark.parametrize("kind", [Run, Reference])
+def test_rounds_of_training_that_diverges_fail(kind: Any) -> None:
+    """A rate of 1e30 makes the updates infinite: the round fails, and the run goes on."""
+    what = replace(points(0.0, 4.0), rate=1e30)
+    run = kind(taking(1.0, 1.0), scaffold(fraction=1.0, steps=3), what)
+    assert [run.step().succeeded for _ in range(2)] == [False, False]

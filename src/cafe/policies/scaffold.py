@@ -45,11 +45,11 @@ class ControlVariates:
         if not moved.all():
             offset[~moved] -= common
         change = -(per_step @ updates) - np.count_nonzero(moved) * common
-        return Merge(
-            np.full(len(reports), self.server_rate / len(reports)),
-            offset=offset,
-            common=common + change / ledger.clients,
-        )
+        share = np.full(len(reports), self.server_rate / len(reports))
+        common = common + change / ledger.clients
+        if not (np.isfinite(common).all() and np.isfinite(offset).all()):
+            return Merge(share)  # training has diverged: the round fails, the variates stay
+        return Merge(share, offset=offset, common=common)
 
 
 @recipe("synchronous", "Karimireddy et al. (2020)")

@@ -8,6 +8,7 @@ from typing import Protocol, cast
 
 from cafe.errors import InputError, check_type
 from cafe.fitting.observations import Observations
+from cafe.rounds.hierarchy import Hierarchy
 from cafe.rounds.identity import digest
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
@@ -62,6 +63,8 @@ def as_controller(given: object) -> Controller:
     """
     if isinstance(given, Policy):
         return Fixed(given)
+    if isinstance(given, Hierarchy):
+        raise InputError(f"A policy of one level is needed here. {_two_levels(given)}")
     if not is_controller(given):
         raise InputError(
             "Expected a policy, such as cafe.policies.mcu(quorum=1, deadline=0.5), or a "
@@ -76,15 +79,24 @@ def ask_controller(controller: Controller, ledger: Ledger, seen: Observations | 
     Raises:
         InputError: if the controller does not return a Policy.
     """
-    policy = controller(ledger, seen)
+    policy: object = controller(ledger, seen)
+    if isinstance(policy, Hierarchy):
+        raise InputError(f"The controller must return a Policy. {_two_levels(policy)}")
     if not isinstance(policy, Policy):
         raise InputError(f"The controller must return a Policy. Got {policy!r}.")
     return policy
 
 
+def _two_levels(given: Hierarchy) -> str:
+    return (
+        f"Got the hierarchy {given}: two levels run in simulation only, by cafe.simulate, and "
+        "without a controller. Choose a policy, such as cafe.policies.mcu(quorum=1, deadline=0.5)."
+    )
+
+
 def is_controller(given: object) -> bool:
     """Whether an object can be called with two arguments, a ledger and response times."""
-    if not callable(given) or isinstance(given, type | Policy):
+    if not callable(given) or isinstance(given, type | Policy | Hierarchy):
         return False
     try:
         signature(given).bind(None, None)

@@ -33,6 +33,7 @@ from cafe.latency import Exponential, Latency, Various
 from cafe.latency.base import Floats
 from cafe.latency.shifted import shifted
 from cafe.presence import Presence
+from cafe.presence.part import PartOfPresence
 
 Indices = NDArray[np.intp]
 
@@ -134,6 +135,38 @@ class Federation:
             np.concatenate([s + g.kind_of_client for s, g in zip(starts, groups, strict=False)]),
             per_step=_joined([np.broadcast_to(g.per_step, g.kinds) for g in groups]),
             evidence=joined_evidence(groups, cls.join),
+        )
+
+    def take(self, clients: Indices) -> Federation:
+        """A federation of some of the clients, in the given order, without the evidence.
+
+        A presence stays that of the whole federation: its other clients are not asked.
+        """
+        index = np.asarray(clients, dtype=np.intp)
+        presence = self.presence
+        if presence is not None:
+            presence = PartOfPresence(presence, self.clients, index)
+        known, kind = np.unique(self._kinds_of(index), return_inverse=True)
+        part = self
+        if len(known) < self.kinds:
+            part = replace(
+                self,
+                clients=len(known),
+                latency=_spread(self.latency, self.kinds).take(known),
+                availability=np.broadcast_to(self.availability, self.kinds)[known],
+                per_step=np.broadcast_to(self.per_step, self.kinds)[known],
+                examples=1,
+                kind=None,
+                presence=None,
+                evidence=None,
+            )
+        return replace(
+            part,
+            clients=len(index),
+            examples=np.broadcast_to(self.examples, self.clients)[index],
+            kind=kind.reshape(-1) if len(known) > 1 else None,
+            presence=presence,
+            evidence=None,
         )
 
     @property

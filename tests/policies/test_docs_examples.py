@@ -36,7 +36,8 @@ every_example = pytest.mark.parametrize("name", GIVEN)
 
 
 def recipe(name: str) -> Callable[..., Policy]:
-    return resolve(f"{name}:{name}", folder=FOLDER)
+    found: Any = resolve(f"{name}:{name}", folder=FOLDER)
+    return found
 
 
 def made(name: str) -> Policy:

@@ -96,7 +96,11 @@ def cloud_task(task: Task | None, clusters: Sequence[Cluster]) -> Task | None:
 
 
 def cluster_runs(
-    clusters: Sequence[Cluster], task: Task | None, seed: int, crash: float
+    clusters: Sequence[Cluster],
+    task: Task | None,
+    seed: int,
+    crash: float,
+    secure_aggregation: bool = False,
 ) -> list[Run]:
     """The run of each cluster, before its first round."""
     first = _first_clients(clusters).tolist()
@@ -111,6 +115,7 @@ def cluster_runs(
                     seed=cluster_seed(seed, k),
                     crash=crash,
                     patience=maxsize,  # a cluster that gives up ends its job, not the run
+                    secure_aggregation=secure_aggregation,
                 )
             )
         except InputError as error:

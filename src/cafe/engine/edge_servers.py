@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cafe.engine.client_books import ClientBooks, CloudJob
 from cafe.engine.fates import JobFates
 from cafe.engine.job_chains import JobChains
 from cafe.engine.new_jobs import SimulatedJobs
@@ -18,8 +19,6 @@ from cafe.rounds.ledger import Ledger
 from cafe.rounds.outcome import OPEN, Fate
 from cafe.rounds.policy import Policy
 
-CloudJob = tuple[int, int]  # the number of the cloud's invitation, and the cluster
-
 
 class EdgeServers:
     """The servers of a cloud's clusters.
@@ -28,6 +27,7 @@ class EdgeServers:
         cloud: the run whose clients are the clusters. The constructor connects it to the servers.
         runs: each cluster's run.
         patience: a cluster gives up its job after this many failed rounds in a row.
+        books: the books of all clients, if they are kept in addition to those of the runs.
 
     Attributes:
         models: the model at the end of each job that the cloud may still merge, by job.
@@ -36,8 +36,10 @@ class EdgeServers:
         discarded: client time in the updates of jobs whose report the cloud has discarded.
     """
 
-    def __init__(self, cloud: Run, runs: Sequence[Run], patience: int) -> None:
-        self.cloud, self.runs, self.patience = cloud, runs, patience
+    def __init__(
+        self, cloud: Run, runs: Sequence[Run], patience: int, books: ClientBooks | None = None
+    ) -> None:
+        self.cloud, self.runs, self.patience, self.books = cloud, runs, patience, books
         self.models: dict[CloudJob, Model] = {}
         self.used: dict[CloudJob, float] = {}
         self.kept: dict[int, list[CloudJob]] = {}
@@ -108,6 +110,8 @@ class EdgeServers:
             self.models[job] = run.training.model
         played = run.outcomes[first:]
         self.used[job] = sum(outcome.work - outcome.processing_waste for outcome in played)
+        if self.books is not None:
+            self.books.add_job(job, run.books.columns, played)
         return run.ledger.now, made
 
     def updates(self, chains: JobChains) -> NDArray[np.float32]:
@@ -126,6 +130,8 @@ class EdgeServers:
 
     def end_round(self, jobs: Running, fates: JobFates) -> None:
         """Add up the time that a round of the cloud discarded, and drop models of ended jobs."""
+        if self.books is not None:
+            self.books.advance(self.cloud.ledger.now)
         for clusters, earlier in fates.earlier:
             for cluster, fate in zip(clusters.tolist(), earlier.tolist(), strict=True):
                 for job in self.kept.pop(cluster, []):
@@ -146,6 +152,8 @@ class EdgeServers:
         used = self.used.pop(job, 0.0)  # a cluster that was absent has used nothing
         if fate >= Fate.OVER:
             self.discarded += used
+        if self.books is not None:
+            self.books.end_job(job, fate)
 
 
 def _check_needs(cloud: Policy) -> None:

@@ -11,12 +11,14 @@ from cafe.engine.evaluation_budget import (
     has_budget,
     is_evaluation_due,
 )
+from cafe.engine.hierarchy_run import AnyRun, HierarchyRun, new_run
 from cafe.engine.run import Run
 from cafe.engine.stopping import StoppingRule
 from cafe.errors import check_progress, check_type, check_whole
 from cafe.federation import Federation
 from cafe.keywords import explain_keywords
 from cafe.learn.base import Score
+from cafe.rounds.hierarchy import Hierarchy
 from cafe.rounds.history import History
 from cafe.rounds.outcome import Outcome
 from cafe.rounds.policy import Policy
@@ -26,7 +28,7 @@ from cafe.task import Task
 @explain_keywords
 def simulate(
     federation: Federation,
-    policy: Policy | Controller,
+    policy: Policy | Controller | Hierarchy,
     task: Task | None = None,
     *,
     rounds: int | None = None,
@@ -46,8 +48,9 @@ def simulate(
 
     Args:
         federation: the clients.
-        policy: how the server runs its rounds, such as ``cafe.policies.mcu(...)``, or a controller
-            that chooses a policy for each round.
+        policy: how the server runs its rounds, such as ``cafe.policies.mcu(...)``, a controller
+            that chooses a policy for each round, or a hierarchy: then the history has the rounds of
+            the cloud, and costs and ages of clients.
         task: what is learned. Without a task no model is trained, and only times, fates and ages
             are simulated.
         rounds: the maximum number of rounds, including failed ones.
@@ -75,7 +78,7 @@ def simulate(
     """
     check_progress(progress)
     stopping = StoppingRule(rounds, updates, time)
-    run = Run(
+    run = new_run(
         federation,
         policy,
         task,
@@ -91,7 +94,7 @@ def simulate(
 
 
 def run_rounds(
-    run: Run, stopping: StoppingRule, evaluate_every: int | None = None
+    run: AnyRun, stopping: StoppingRule, evaluate_every: int | None = None
 ) -> Iterator[tuple[Outcome, Score | None]]:
     """Play rounds until the run ends.
 
@@ -106,23 +109,24 @@ def run_rounds(
     Yields:
         The outcome of each round, and the model's score if it was evaluated after the round.
     """
-    check_type("run", run, Run, "a cafe.engine.Run")
+    check_type("run", run, (Run, HierarchyRun), "a cafe.engine.Run")
     check_type("stopping", stopping, StoppingRule, "a cafe.engine.StoppingRule")
     every = None if evaluate_every is None else check_whole("evaluate_every", evaluate_every)
     trained = run.training is not None
-    limited = every is None and has_budget(run)
+    model_run = run if isinstance(run, Run) else run.cloud
+    limited = every is None and has_budget(model_run)
     with _one_blas_thread_if(trained):
         while (before := stopping.share_done(run)) < 1:
             outcome = run.step()
             share = stopping.share_done(run)
             if limited:
-                due = is_evaluation_due(run, before, share)
+                due = is_evaluation_due(model_run, before, share)
             elif every is None:
                 due = int(100 * share) > int(100 * before)
             else:
                 due = run.ledger.round % every == 0
             yield outcome, run.evaluate() if trained and (due or share >= 1) else None
-        if trained and (not limited or can_evaluate_clients(run)):
+        if trained and (not limited or can_evaluate_clients(model_run)):
             run.evaluate_clients()
 
 

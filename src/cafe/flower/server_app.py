@@ -54,10 +54,11 @@ def server(
         >>> policy = cafe.policies.mcu(quorum=2, deadline=8.0)
         >>> app = server(policy, {"w": np.zeros(3)}, rounds=20)  # what server_app.py must define
     """
+    chosen: Any = policy  # ServerConfig refuses what is neither a policy nor a controller
     if isinstance(policy, str):
-        policy = build_policy({"name": policy}, TableLocation("server", "policy"))
+        chosen = build_policy({"name": policy}, TableLocation("server", "policy"))
     check_path("folder", folder)
-    configured = ServerConfig(policy, model, **more)
+    configured = ServerConfig(chosen, model, **more)
     app = ServerApp()
 
     @app.main()

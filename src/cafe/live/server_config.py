@@ -29,6 +29,7 @@ from cafe.live.status_server import parse_address
 from cafe.live.validation import ReportLimits
 from cafe.live.wire import Wire
 from cafe.randomness import check_seed
+from cafe.rounds.hierarchy import Hierarchy
 from cafe.rounds.policy import Policy
 
 Model = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
@@ -82,10 +83,11 @@ class ServerConfig:
 
     def __post_init__(self) -> None:
         StoppingRule(self.rounds, self.updates, self.time)
-        if isinstance(self.policy, Cluster | list | tuple):
+        if isinstance(self.policy, Cluster | Hierarchy | list | tuple):
             raise InputError(
-                "Two levels run in simulation only, by cafe.two_levels. A server on real clients "
-                "needs one policy, such as cafe.policies.mcu(quorum=1, deadline=0.5)."
+                "Two levels run in simulation only, by cafe.two_levels and cafe.simulate. A server "
+                "on real clients needs one policy, such as cafe.policies.mcu(quorum=1, "
+                "deadline=0.5)."
             )
         as_controller(self.policy)
         check_whole("evaluate_every", self.evaluate_every)

@@ -21,6 +21,7 @@ from cafe.policies.age_of_update import age_of_update
 from cafe.policies.agu import agu
 from cafe.policies.anarchic import anarchic
 from cafe.policies.awu import awu
+from cafe.policies.cost_aware_hierarchical import cost_aware_hierarchical
 from cafe.policies.deadline_compensated import deadline_compensated
 from cafe.policies.energy_harvesting import energy_harvesting
 from cafe.policies.fedadam import fedadam
@@ -33,6 +34,7 @@ from cafe.policies.fedtune import fedtune
 from cafe.policies.fedyogi import fedyogi
 from cafe.policies.flanp import flanp
 from cafe.policies.fleet import fleet
+from cafe.policies.hierarchical import hierarchical
 from cafe.policies.li_sampling import li_sampling
 from cafe.policies.mcu import mcu
 from cafe.policies.oort import oort
@@ -45,6 +47,7 @@ from cafe.policies.scaffold import scaffold
 from cafe.policies.tifl import tifl
 from cafe.policies.timely import timely
 from cafe.policies.unbiased_age import unbiased_age
+from cafe.rounds.hierarchy import Hierarchy
 from cafe.rounds.policy import Policy
 
 __all__ = [
@@ -55,6 +58,7 @@ __all__ = [
     "agu",
     "anarchic",
     "awu",
+    "cost_aware_hierarchical",
     "deadline_compensated",
     "energy_harvesting",
     "fedadam",
@@ -67,6 +71,7 @@ __all__ = [
     "fedyogi",
     "flanp",
     "fleet",
+    "hierarchical",
     "li_sampling",
     "mcu",
     "oort",
@@ -88,7 +93,7 @@ __all__ = [
 ]
 
 
-def recipes() -> dict[str, Callable[..., Policy]]:
+def recipes() -> dict[str, Callable[..., Policy | Hierarchy]]:
     """The recipes that CAFe ships, by name.
 
     Example:
@@ -115,8 +120,8 @@ def registered() -> list[Registered]:
     return _lookup.registered(recipes())
 
 
-def resolve(name: str, folder: str | Path | None = None) -> Callable[..., Policy]:
-    """The recipe with a given name, a function that returns a policy.
+def resolve(name: str, folder: str | Path | None = None) -> Callable[..., Policy | Hierarchy]:
+    """The recipe with a given name, a function that returns a policy or a hierarchy.
 
     Args:
         name: the name of a shipped recipe; the name of an entry that an installed package
@@ -126,7 +131,7 @@ def resolve(name: str, folder: str | Path | None = None) -> Callable[..., Policy
 
     Raises:
         InputError: if there is no such recipe, or it cannot be imported or called. The returned
-            function raises it too, if it fails or does not return a Policy.
+            function raises it too, if it fails or returns something else.
 
     Example:
         >>> import cafe

@@ -12,20 +12,21 @@ from pathlib import Path
 
 from cafe.controllers import Controller, is_controller
 from cafe.errors import InputError, did_you_mean
+from cafe.rounds.hierarchy import Hierarchy
 from cafe.rounds.policy import Policy
 from cafe.user_code.user_functions import FunctionKind, find_function, folders_to_search
 
 GROUP = "cafe.policies"
 _EXAMPLE = "my_policies:buffered"
 
-Recipe = Callable[..., Policy]
+Recipe = Callable[..., Policy | Hierarchy]
 
 
 _POLICY = FunctionKind(
     "policy",
     _EXAMPLE,
-    "a Policy",
-    lambda made: isinstance(made, Policy),
+    "a Policy or a Hierarchy",
+    lambda made: isinstance(made, Policy | Hierarchy),
     "End it with `return Policy(...)`",
 )
 _CONTROLLER = FunctionKind(

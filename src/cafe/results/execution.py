@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cafe.engine import Run, StoppingRule, run_rounds
+from cafe.engine.hierarchy_run import AnyRun, new_run
 from cafe.engine.snapshot import restore, save
 from cafe.errors import (
     FileError,
@@ -67,7 +68,8 @@ def execute(
     """Run a scenario like :func:`cafe.engine.simulate`, and write every round to disk.
 
     With ``resume``, a run that was interrupted, even by a power cut, continues from its last
-    checkpoint. It ends with the same bytes as an uninterrupted run.
+    checkpoint. It ends with the same bytes as an uninterrupted run. A run of a hierarchy has no
+    checkpoints and starts over, with the same results.
 
     Args:
         scenario: the scenario to run.
@@ -177,12 +179,12 @@ def check_no_stray_files(folder: Path, more: Iterable[str] = ()) -> None:
             )
 
 
-def _new_run(scenario: Scenario, policy: str, seed: int, threads: int) -> Run:
+def _new_run(scenario: Scenario, policy: str, seed: int, threads: int) -> AnyRun:
     names = ("crash", "patience", "secure_aggregation")
     options = {name: scenario.run[name] for name in names if name in scenario.run}
     task = scenario.task(seed, threads)
     chosen = scenario.policy_or_controller(policy)
-    return Run(scenario.federation, chosen, task, seed=seed, **options)
+    return new_run(scenario.federation, chosen, task, seed=seed, **options)
 
 
 def remove_run_files(folder: Path, more: Iterable[str] = ()) -> None:
@@ -193,9 +195,12 @@ def remove_run_files(folder: Path, more: Iterable[str] = ()) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
-def _log(folder: Path, run: Run, say: Callable[[str], None] | None) -> events.Log:
+def _log(folder: Path, run: AnyRun, say: Callable[[str], None] | None) -> events.Log:
     """Restore the run from its last checkpoint, and open the log at that point."""
     path, kept = folder / events.NAME, checkpoint.read(folder / checkpoint.NAME)
+    if not isinstance(run, Run):
+        _say(say, f"{folder} has a run of two levels, which has no checkpoints: starting over.")
+        return events.Log(path)
     if kept is None:
         _say(say, f"{folder} has no checkpoint yet: starting from the beginning.")
         return events.Log(path)
@@ -206,7 +211,7 @@ def _log(folder: Path, run: Run, say: Callable[[str], None] | None) -> events.Lo
 
 
 def _play(
-    run: Run,
+    run: AnyRun,
     scenario: Scenario,
     folder: Path,
     log: events.Log,
@@ -227,16 +232,19 @@ def _play(
 
 
 class _Saver:
-    """Writes checkpoints every few seconds, but never for more than 5% of the time."""
+    """Writes checkpoints every few seconds, but never for more than 5% of the time.
 
-    def __init__(self, path: Path, run: Run, log: events.Log) -> None:
+    A run of two levels has no checkpoints. Only its log is written.
+    """
+
+    def __init__(self, path: Path, run: AnyRun, log: events.Log) -> None:
         self._path, self._run, self._log = path, run, log
         self._saved = self._flushed = time.monotonic()
         self._pause = CHECKPOINT_SECONDS
 
     def save_if_due(self) -> None:
         now = time.monotonic()
-        if now - self._saved >= self._pause:
+        if now - self._saved >= self._pause and isinstance(self._run, Run):
             self.save()
         elif now - self._flushed >= FLUSH_SECONDS:
             self._log.flush()
@@ -244,6 +252,9 @@ class _Saver:
 
     def save(self) -> None:
         """Sync the log, then write a checkpoint that refers to it."""
+        if not isinstance(self._run, Run):
+            self._log.sync()
+            return
         began = time.monotonic()
         state = save(self._run)
         checkpoint.write(self._path, self._run.history(), state, self._log.sync())

@@ -13,6 +13,7 @@ from cafe.rounds.answers import (
     Verdict,
     Wait,
 )
+from cafe.rounds.hierarchy import Hierarchy
 from cafe.rounds.history import Curve, History
 from cafe.rounds.jobs import Invitation, Jobs, Reports, Work
 from cafe.rounds.ledger import Ledger
@@ -33,6 +34,7 @@ __all__ = [
     "Closed",
     "Curve",
     "Fate",
+    "Hierarchy",
     "History",
     "Invitation",
     "Jobs",

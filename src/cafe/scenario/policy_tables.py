@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cafe.controllers import Controller
 from cafe.federation import Federation
+from cafe.rounds.hierarchy import Hierarchy
 from cafe.rounds.policy import Policy
 from cafe.toml_tables.reading import TableLocation, validate_table
 from cafe.toml_tables.shapes import REQUIRED, Table
@@ -19,9 +20,9 @@ _LONGEST = 100  # characters of a label
 
 def policies_from_tables(
     tables: Table, federation: Federation, run: Table, location: TableLocation
-) -> dict[str, Policy]:
+) -> dict[str, Policy | Hierarchy]:
     """The policies by label: that of ``[policy]``, if given, then those of ``[policies.LABEL]``."""
-    found = dict[str, Policy]()
+    found = dict[str, Policy | Hierarchy]()
     if "policy" in tables:
         first = policy_from_table(tables["policy"], federation, run, location.inside("policy"))
         found[policy_label(tables["policy"]["name"])] = first
@@ -44,15 +45,15 @@ def policies_from_tables(
     return found
 
 
-def build_policy(table: Table, location: TableLocation) -> Policy:
-    """Build the policy that a table describes by its name and parameters."""
+def build_policy(table: Table, location: TableLocation) -> Policy | Hierarchy:
+    """Build the policy or hierarchy that a table describes by its name and parameters."""
     return call_named(_known_to(table, location), table, location)
 
 
 def policy_from_table(
     table: Table, federation: Federation, run: Table, location: TableLocation
-) -> Policy:
-    """Build the policy that a table describes, and check that it suits the federation."""
+) -> Policy | Hierarchy:
+    """Build the policy or hierarchy of a table, and check that it suits the federation."""
     policy = build_policy(table, location)
     with location.add_to_errors():
         policy.check(federation, run.get("crash", 0.0))
@@ -102,7 +103,9 @@ def registered_names() -> set[str]:
     return {name for entry in registered() for name in (entry.name, entry.entry)}
 
 
-def _known_to(table: Table, location: TableLocation) -> dict[str, Callable[..., Policy]]:
+def _known_to(
+    table: Table, location: TableLocation
+) -> dict[str, Callable[..., Policy | Hierarchy]]:
     """The recipes that a table may name: the built-in ones, and the one that it names."""
     from cafe.policies import recipes, resolve
 

@@ -16,6 +16,7 @@ from cafe.federation_files.federation_table import csv_path, federation_from_tab
 from cafe.federation_files.federation_toml import check_document
 from cafe.files import read_text
 from cafe.randomness import check_seed
+from cafe.rounds.hierarchy import Hierarchy
 from cafe.rounds.policy import Policy
 from cafe.scenario.policy_tables import (
     controllers_from_tables,
@@ -58,7 +59,7 @@ class Scenario:
     text: str
     tables: dict[str, Any]
     federation: Federation
-    policies: Mapping[str, Policy]
+    policies: Mapping[str, Policy | Hierarchy]
     run: dict[str, Any]
     seeds: tuple[int, ...]
     learning: Learning | None = None
@@ -80,12 +81,12 @@ class Scenario:
         """All labels with a table: the controller, the policy of ``[policy]``, then the others."""
         return [*self.controllers, *self.policies]
 
-    def policy_or_controller(self, label: str) -> Policy | Controller:
+    def policy_or_controller(self, label: str) -> Policy | Hierarchy | Controller:
         """The controller or the policy with this label."""
         check_type("The label of a policy", label, str, "a text, such as 'mcu'")
         return self.controllers[label] if label in self.controllers else self.policy(label)
 
-    def policy(self, label: str) -> Policy:
+    def policy(self, label: str) -> Policy | Hierarchy:
         """The policy with this label.
 
         A policy without a table takes the parameters of ``[policy]`` that it knows, so ``[policy]``

@@ -69,7 +69,9 @@ def _expected(point: Mapping[str, Any]) -> dict[str, Any]:
 def path() -> list[Row]:
     """One client's age before and after the close of each round, from the engine's ledger."""
     scenario = load_scenario(NAME)
-    simulated = Run(scenario.federation, scenario.policy(scenario.label), seed=0)
+    policy = scenario.policy(scenario.label)
+    assert isinstance(policy, cafe.Policy)
+    simulated = Run(scenario.federation, policy, seed=0)
     ledger, rows, client = simulated.ledger, [], np.array([CLIENT])
     for _ in range(DRAWN):
         start = float(ledger.age(client)[0])
@@ -77,7 +79,7 @@ def path() -> list[Row]:
         rows.append(
             {
                 "kind": "path",
-                "deadline": scenario.policy(scenario.label).parameters["deadline"],
+                "deadline": policy.parameters["deadline"],
                 "round": outcome.round,
                 "opened": outcome.opened,
                 "closed": outcome.closed,

@@ -25,6 +25,7 @@ from cafe.rounds import (
     RUN,
     Carried,
     Closed,
+    Hierarchy,
     Invitation,
     Ledger,
     Merge,
@@ -332,11 +333,15 @@ def watching() -> Policy:
     )
 
 
-RECIPES: dict[str, list[Policy]] = {name: some.VARIANTS for name, some in modules().items()}
+VARIANTS: dict[str, list[Policy | Hierarchy]] = {n: m.VARIANTS for n, m in modules().items()}
+# The policies of each recipe. A recipe of two levels has none: those of its levels are in OTHERS.
+RECIPES = {n: [p for p in some if isinstance(p, Policy)] for n, some in VARIANTS.items()}
+HIERARCHIES = [p for some in VARIANTS.values() for p in some if isinstance(p, Hierarchy)]
 OTHERS = [
     fedbuff(3), refilling(6, 3), fedasync(0.5), memory(0.5), mixing(), tolerant(0.5, 3),
     counting(4), strict(2), greedy(0.4), learning(), unequal(), hurried(steps=3, prox=0.5),
     hurried(steps=4, partial=True), coin(), watching(), forecasting(),
+    *(level for h in HIERARCHIES for level in (h.edge, h.cloud)),
 ]  # fmt: skip
 _SHIPPED = [policy for some in RECIPES.values() for policy in some]
 # Policies that run with a task and without, those that need one, and those that need step times.

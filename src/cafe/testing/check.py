@@ -15,6 +15,7 @@ from cafe.latency import Constant
 from cafe.learn.linear import Logistic
 from cafe.presence import OnOff
 from cafe.randomness import Stream, check_seed
+from cafe.rounds.hierarchy import Hierarchy
 from cafe.rounds.policy import Policy
 from cafe.task import Task
 from cafe.testing import contract
@@ -141,6 +142,7 @@ def _unless_endless(
 def _maker(policy: Policy | Callable[[], Policy]) -> Callable[[], Policy]:
     if isinstance(policy, Policy):
         return lambda: policy
+    _check_one_level(policy)
     if not callable(policy):
         raise InputError(
             f"check_policy needs a policy, or a function that returns one. Got {policy!r}."
@@ -155,9 +157,18 @@ def _maker(policy: Policy | Callable[[], Policy]) -> Callable[[], Policy]:
     except ValueError:  # the signature is unknown
         pass
     made = policy()
+    _check_one_level(made)
     if not isinstance(made, Policy):
         raise InputError(
             "check_policy needs a policy, or a function that returns one. Got a function that "
             f"returns {made!r}."
         )
     return policy
+
+
+def _check_one_level(given: object) -> None:
+    if isinstance(given, Hierarchy):
+        raise InputError(
+            f"check_policy checks policies of one level. Got the hierarchy {given}, which has two "
+            "levels: check the policies hierarchy.edge and hierarchy.cloud."
+        )

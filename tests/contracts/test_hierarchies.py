@@ -60,7 +60,7 @@ def test_engine_and_slow_simulator_learn_the_same_model(policy: Hierarchy) -> No
     slow = SlowHierarchy(who, policy, task(), 12, 7)
     history = cafe.simulate(who, policy, task(), rounds=12, seed=7)
     assert_same(history, slow)
-    np.testing.assert_allclose(history.model, slow.model, rtol=1e-4, atol=1e-6)
+    assert history.model == pytest.approx(slow.model, rel=1e-4, abs=1e-6)
 
 
 @every_hierarchy

@@ -187,7 +187,7 @@ def test_model_equals_that_of_the_slow_simulator(cloud: Any, edge: Any) -> None:
     slow = SlowHierarchy(who, policy, task, 10, 5)
     history = cafe.simulate(who, policy, task, rounds=10, seed=5)
     assert_same(history, slow)
-    np.testing.assert_allclose(history.model, slow.model, rtol=1e-4, atol=1e-6)
+    assert history.model == pytest.approx(slow.model, rel=1e-4, abs=1e-6)
 
 
 # ---------------------------------------------------------------- plain runs
@@ -213,7 +213,7 @@ def test_one_cluster_without_a_link_has_the_books_of_a_plain_run(edge: Any) -> N
     np.testing.assert_array_equal(ours.merged_by_client, plain.merged_by_client)
     assert ours.open_jobs == plain.open_jobs
     assert ours.downloads == plain.downloads + 12
-    np.testing.assert_allclose(ours.model, plain.model, rtol=1e-4, atol=1e-6)
+    assert ours.model == pytest.approx(plain.model, rel=1e-4, abs=1e-6)
 
 
 def test_equals_two_levels_with_the_same_clusters() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -36,8 +36,7 @@ every_example = pytest.mark.parametrize("name", GIVEN)
 
 
 def recipe(name: str) -> Callable[..., Policy]:
-    found: Any = resolve(f"{name}:{name}", folder=FOLDER)
-    return found
+    return cast("Callable[..., Policy]", resolve(f"{name}:{name}", folder=FOLDER))
 
 
 def made(name: str) -> Policy:

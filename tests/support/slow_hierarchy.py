@@ -110,7 +110,9 @@ class SlowHierarchy:
         if task is not None:
             sizes = [int(task.shards.counts[group].sum()) for group in self.groups]
         links = cafe.Federation(
-            len(self.groups), cafe.Constant(1e-300) if link is None else link, examples=sizes
+            len(self.groups),
+            cafe.Constant(1e-300) if link is None else link,
+            examples=np.array(sizes),
         )
         self.cloud = Watched(links, self.hierarchy.cloud, None, seed=seed)
         self.draws, self.cloud.draws = self.cloud.draws, self  # type: ignore[assignment]

@@ -10,7 +10,7 @@ from cafe.decisions.build import closing, non_defaults
 from cafe.decisions.carry import DropAll, KeepRunning
 from cafe.decisions.invite import Everyone
 from cafe.decisions.weigh import Mean
-from cafe.errors import InputError, check_not_negative, check_positive
+from cafe.errors import InputError, check_not_negative, check_positive, check_whole
 from cafe.latency import Exponential
 from cafe.policies._association import Blocks
 from cafe.policies._recipe import recipe
@@ -69,6 +69,8 @@ def hierarchical(
         History(hierarchical(clusters=5, goal=2): 100 rounds, 100 updates)
     """
     given = non_defaults(hierarchical, locals())
+    check_whole("goal", goal)
+    check_whole("edge_updates", edge_updates)
     edge = Policy(
         "hierarchical",
         Everyone(Work(steps)),

@@ -10,6 +10,7 @@ from cafe.engine import Run, StoppingRule, run_rounds
 from cafe.federation_files import write_federation_by_hour
 from cafe.fitting import read_log
 from cafe.learn.linear import Logistic
+from cafe.rounds import Hierarchy
 from tests.support.public_calls.samples import (
     CALLBACK,
     PATH,
@@ -32,6 +33,11 @@ from tests.support.wrong_calls import (
     kind,
     maybe,
 )
+
+
+def one_cluster(federation: cafe.Federation) -> list[int]:
+    return [0] * federation.clients
+
 
 COLUMNS = {  # which columns of a log have what
     name: maybe(NOTHING) for name in ("client", "seconds", "deadline", "unit", "sent", "received")
@@ -183,6 +189,20 @@ ENTRIES = [
             merge=decisions.Mean(),
             carry=decisions.DropAll(),
         ),
+        explains=True,
+    ),
+    entry(
+        Hierarchy,
+        {
+            "name": TEXT,
+            "assign": NOTHING,
+            "edge": NOTHING,
+            "cloud": NOTHING,
+            "link": maybe(NOTHING),
+            "needs": NOTHING,
+            "parameters": kind("{}"),
+        },
+        given(name="own", assign=one_cluster, edge=policy(), cloud=policy()),
         explains=True,
     ),
     entry(

@@ -337,11 +337,13 @@ VARIANTS: dict[str, list[Policy | Hierarchy]] = {n: m.VARIANTS for n, m in modul
 # The policies of each recipe. A recipe of two levels has none: those of its levels are in OTHERS.
 RECIPES = {n: [p for p in some if isinstance(p, Policy)] for n, some in VARIANTS.items()}
 HIERARCHIES = [p for some in VARIANTS.values() for p in some if isinstance(p, Hierarchy)]
+# The policies of both levels, except clouds that wait for all clusters: those are never lost.
+LEVELS = [p for h in HIERARCHIES for p in (h.edge, h.cloud) if p.deadline or p.target != "all"]
 OTHERS = [
     fedbuff(3), refilling(6, 3), fedasync(0.5), memory(0.5), mixing(), tolerant(0.5, 3),
     counting(4), strict(2), greedy(0.4), learning(), unequal(), hurried(steps=3, prox=0.5),
     hurried(steps=4, partial=True), coin(), watching(), forecasting(),
-    *(level for h in HIERARCHIES for level in (h.edge, h.cloud)),
+    *LEVELS,
 ]  # fmt: skip
 _SHIPPED = [policy for some in RECIPES.values() for policy in some]
 # Policies that run with a task and without, those that need one, and those that need step times.

@@ -3,7 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from cafe.latency import (
     Various,
     Weibull,
 )
+from cafe.presence import OnOff
 
 MILLION = 1_000_000
 
@@ -368,3 +369,36 @@ def test_import_loads_no_heavy_module() -> None:
     code = f"import sys, cafe.federation; print(*sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("make", [alike, individuals, groups])
+def test_some_clients_of_a_federation(make: Callable[[], Federation]) -> None:
+    whole = replace(make(), per_step=0.25)
+    for index in ([0], [2, 0], list(range(whole.clients))[::-1]):
+        part = whole.take(np.array(index))
+        assert part.clients == len(index)
+        for values in ("availability", "per_step"):
+            theirs = whole.by_client(getattr(whole, values))[index]
+            np.testing.assert_array_equal(part.by_client(getattr(part, values)), theirs)
+        theirs = whole.by_client(whole.latency.mean())[index]
+        np.testing.assert_allclose(part.by_client(part.latency.mean()), theirs)
+        held = np.broadcast_to(whole.examples, whole.clients)[index]
+        np.testing.assert_array_equal(part.examples, held)
+        assert part.number.sum() == len(index)
+
+
+def test_some_clients_come_and_go_like_in_the_whole_federation() -> None:
+    index = np.array([4, 1])
+    whole = Federation(5, Exponential(1.0), presence=OnOff(on=np.arange(1.0, 6.0), off=2.0))
+    part = whole.take(index)
+    assert part.presence is not None
+    assert whole.presence is not None
+    theirs, mine = whole.presence.begin(5, seed=3), part.presence.begin(2, seed=3)
+    for now in np.linspace(0.0, 30.0, 100).tolist():
+        np.testing.assert_array_equal(mine.away(now), theirs.away(now)[index])
+        both = mine.leaves(np.array([0, 1]), now), theirs.leaves(index, now)
+        np.testing.assert_array_equal(*both)
+    np.testing.assert_array_equal(
+        part.presence.long_run(2), np.asarray(whole.presence.long_run(5))[index]
+    )
+    assert part.steady.clients == 2

@@ -53,7 +53,7 @@ def test_age_of_a_cluster_of_one_client() -> None:
     the last job, so that the mean age is E[X] + E[X^2] / (2 E[X]).
     """
     expected = 1.2 + (0.25 + 0.04 + 1.44) / 2.4
-    age, error = mean_ages(6, hierarchical(clusters=6, goal=1, link=0.2), 400.0)
+    age, error = mean_ages(6, hierarchical(clusters=6, goal=1, link=0.2), 150.0)
     assert abs(age - expected) < 4 * error
     assert error < 0.02
 

@@ -106,8 +106,11 @@ class RunGroup:
 
     @property
     def relative_weights(self) -> Floats:
-        """Each client's weight per update divided by an equal share, averaged over runs."""
-        known = filter(_has_clients, self.histories)
+        """Each client's weight per update divided by an equal share, averaged over runs.
+
+        Empty for runs of two levels, in which clients have no weight.
+        """
+        known = [h for h in self.histories if np.isfinite(h.weight_by_client).all()]
         each = _mean_by_client([h.weight_by_client / max(h.updates, 1) for h in known])
         return each * len(each)
 

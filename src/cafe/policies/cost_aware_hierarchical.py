@@ -47,8 +47,9 @@ def cost_aware_hierarchical(
     Its time grows with the square of the number of clients; 1000 clients take about a tenth of a
     second.
 
-    Not verified: only the abstract was available. It states the problem, its division into the
-    assignment and the resources, and backward induction for the assignment; our cost is simpler.
+    Not verified: only a part of the abstract was available. It states the problem, and that the
+    assignment is a combinatorial part of it. That it is solved by backward induction is not
+    verified. Our cost has no transmission power and no processor speed.
 
     Args:
         edges: the number of edge servers.

@@ -118,10 +118,11 @@ def parts(
         )
     body += ["<h2>Age of clients</h2>", picture(run_plots.age(lines), "age", AGE + few)]
     body += [table(run_cells.fates(groups)), picture(run_plots.fates(groups), "fates", FATES)]
-    body += [
-        "<h2>Weight of clients</h2>",
-        picture(run_plots.client_weights(lines), "weight", WEIGHT + few),
-    ]
+    weighted = [len(group.relative_weights) > 0 for group in lines]
+    if any(weighted):
+        text = WEIGHT if all(weighted) else f"{WEIGHT} {NO_WEIGHT}"
+        body += ["<h2>Weight of clients</h2>"]
+        body += [picture(run_plots.client_weights(lines), "weight", text + few)]
     if class_counts is not None:
         drawn = data_plots.class_counts(class_counts)
         body += ["<h2>Examples of clients</h2>", picture(drawn, "class-counts", CLASS_COUNTS)]
@@ -147,6 +148,7 @@ FAIR = (
     "A tenth is a tenth of the clients, rounded up. The accuracy for a client is that on test "
     "examples of the classes that it holds."
 )
+NO_WEIGHT = "There is no line where the weights are not known, as for schemes of two levels."
 CLASS_COUNTS = (
     "A column per client, a row per class; darker means more examples. Clients whose columns look "
     "alike hold similar data and can replace each other."

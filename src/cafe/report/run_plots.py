@@ -149,7 +149,10 @@ def fates(groups: Sequence[RunGroup]) -> Figure:
 
 
 def client_weights(groups: Sequence[RunGroup]) -> Figure:
-    """Each client's weight in the updates as a multiple of an equal share, sorted."""
+    """Each client's weight in the updates as a multiple of an equal share, sorted.
+
+    Groups without weights have no line.
+    """
     drawn = figure(WIDTH, 3.7)
     axes = drawn.add_subplot()
     axes.axhline(1, color=GREY, lw=1)

@@ -199,7 +199,8 @@ def _log(folder: Path, run: AnyRun, say: Callable[[str], None] | None) -> events
     """Restore the run from its last checkpoint, and open the log at that point."""
     path, kept = folder / events.NAME, checkpoint.read(folder / checkpoint.NAME)
     if not isinstance(run, Run):
-        _say(say, f"{folder} has a run of two levels, which has no checkpoints: starting over.")
+        why = "has a run of two levels, which has no checkpoints"
+        _say(say, f"{folder} {why}: starting from the beginning.")
         return events.Log(path)
     if kept is None:
         _say(say, f"{folder} has no checkpoint yet: starting from the beginning.")

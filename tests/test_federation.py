@@ -21,7 +21,7 @@ from cafe.latency import (
     Various,
     Weibull,
 )
-from cafe.presence import OnOff
+from cafe.presence import Battery, OnOff
 
 MILLION = 1_000_000
 
@@ -398,7 +398,24 @@ def test_some_clients_come_and_go_like_in_the_whole_federation() -> None:
         np.testing.assert_array_equal(mine.away(now), theirs.away(now)[index])
         both = mine.leaves(np.array([0, 1]), now), theirs.leaves(index, now)
         np.testing.assert_array_equal(*both)
+        both = mine.forecast(np.array([1]), now, now + 1), theirs.forecast(index[1:], now, now + 1)
+        np.testing.assert_array_equal(*both)
     np.testing.assert_array_equal(
         part.presence.long_run(2), np.asarray(whole.presence.long_run(5))[index]
     )
     assert part.steady.clients == 2
+
+
+def test_some_clients_spend_their_own_batteries() -> None:
+    presence = Battery(capacity=1.0, cost=1.0, harvest=0.1, slot=1.0, start=1.0)
+    part = Federation(5, Exponential(1.0), presence=presence).take(np.array([4, 1])).presence
+    assert part is not None
+    state, again = part.begin(2, seed=3), part.begin(2, seed=3)
+    assert not state.away(0.0).any()
+    state.spend(np.array([1]), 0.0)
+    assert state.away(0.0).tolist() == [False, True]
+    again.restore(state.save())
+    assert again.away(0.0).tolist() == [False, True]
+    assert state.next_change(0.0) > 0
+    assert part.describe() == presence.describe()
+    assert f"{part!r}" == f"PartOfPresence({presence!r}, 5, [4.0, 1.0])"

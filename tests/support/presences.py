@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from cafe.presence import Battery, ByHour, DayNight, OnOff, Presence, Trace
-from cafe.presence.part import PartOfPresence
 
 CLIENTS = 6
 WINDOWS = [[k, 1.3 * k, 1.3 * k + 2.1] for k in range(CLIENTS)] + [
@@ -28,11 +27,5 @@ PRESENCES: dict[str, Callable[[], Presence]] = {
     "battery": lambda: Battery(capacity=3.0, cost=1.0, harvest=0.4, slot=1.7, start=0.0),
     "battery, unequal": lambda: Battery(
         capacity=[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], cost=1.0, harvest=0.3, slot=0.9, start=0.5
-    ),
-    "a part of on-off": lambda: PartOfPresence(
-        OnOff(on=np.linspace(1.0, 2.0, 8), off=0.5), 8, np.array([7, 0, 3, 2, 5, 6])
-    ),
-    "a part of battery": lambda: PartOfPresence(
-        Battery(capacity=3.0, cost=1.0, harvest=0.4, slot=1.7, start=0.0), 9, np.arange(2, 8)
     ),
 }

@@ -105,11 +105,14 @@ class RunGroup:
         return _mean_by_client([h.age_by_client for h in self.histories if _has_clients(h)])
 
     @property
-    def relative_weights(self) -> Floats:
-        """Each client's weight per update divided by an equal share, averaged over runs.
+    def has_weights(self) -> bool:
+        """Whether clients have weights, as they do in all runs but those of two levels."""
+        known = filter(_has_clients, self.histories)
+        return all(np.isfinite(history.weight_by_client).all() for history in known)
 
-        Empty for runs of two levels, in which clients have no weight.
-        """
+    @property
+    def relative_weights(self) -> Floats:
+        """Each client's weight per update divided by an equal share; empty if it is unknown."""
         known = [h for h in self.histories if np.isfinite(h.weight_by_client).all()]
         each = _mean_by_client([h.weight_by_client / max(h.updates, 1) for h in known])
         return each * len(each)

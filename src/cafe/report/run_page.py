@@ -118,7 +118,7 @@ def parts(
         )
     body += ["<h2>Age of clients</h2>", picture(run_plots.age(lines), "age", AGE + few)]
     body += [table(run_cells.fates(groups)), picture(run_plots.fates(groups), "fates", FATES)]
-    weighted = [len(group.relative_weights) > 0 for group in lines]
+    weighted = [group.has_weights for group in lines]
     if any(weighted):
         text = WEIGHT if all(weighted) else f"{WEIGHT} {NO_WEIGHT}"
         body += ["<h2>Weight of clients</h2>"]

@@ -15,7 +15,7 @@ from cafe import Cluster
 from cafe.decisions import Everyone
 from cafe.errors import InfeasibleError, InputError
 from cafe.learn.server_optimisers import Momentum
-from cafe.policies import awu, hierarchical, mcu
+from cafe.policies import agu, awu, hierarchical, mcu
 from cafe.presence import OnOff
 from cafe.rounds import HOLD, Carried, Hierarchy, Invitation, Outcome, Work
 from tests.support.slow_hierarchy import SlowHierarchy
@@ -188,6 +188,42 @@ def test_model_equals_that_of_the_slow_simulator(cloud: Any, edge: Any) -> None:
     history = cafe.simulate(who, policy, task, rounds=10, seed=5)
     assert_same(history, slow)
     assert history.model == pytest.approx(slow.model, rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("late", ["edge", "cloud", "both"])
+@pytest.mark.parametrize("pool", ["round", "union"])
+@settings(max_examples=10)
+@given(seed=st.integers(0, 10**6))
+def test_kept_reports_are_counted_once(seed: int, pool: Any, late: str) -> None:
+    """Levels that keep reports of failed rounds, which the slow simulator does not have."""
+    edge = agu(quorum=3, deadline=0.4, pool=pool) if late != "cloud" else EDGES[0]
+    cloud = agu(quorum=3, deadline=1.0, pool=pool) if late != "edge" else CLOUDS[1]
+    who = cafe.Federation.exponential(np.linspace(1.0, 4.0, 12))
+    policy = Hierarchy("thirds", thirds, edge, cloud, cafe.Exponential(3.0))
+    history = cafe.simulate(who, policy, rounds=25, seed=seed)
+    levels = cafe.two_levels(
+        [Cluster(who.take(np.arange(k, 12, 3)), edge) for k in range(3)],
+        cloud,
+        link=cafe.Exponential(3.0),
+        rounds=25,
+        seed=seed,
+    )
+    assert history.by_round["closed"].tolist() == levels.cloud.by_round["closed"].tolist()
+    assert sum(history.fates.values()) + history.open_jobs == history.jobs
+    assert history.open_jobs >= 0
+    assert history.merged_by_client.sum() == history.reports_used
+    # A report may contain several jobs of a client that has continued from its own model.
+    assert history.reports_used <= history.fates["fresh"] + history.fates["stale"]
+    assert history.processing_waste <= history.waste + 1e-9
+    assert history.processing_waste <= history.client_seconds + 1e-9
+    # Clusters play ahead of the cloud's clock, which ends before some of their rounds.
+    assert history.client_seconds <= levels.client_seconds + 1e-9
+    assert history.waste <= levels.waste + 1e-9
+    end = history.virtual_time
+    before = [cluster.by_round["closed"] <= end for cluster in levels.clusters]
+    for name in ("invited", "reports"):
+        pairs = zip(levels.clusters, before, strict=True)
+        assert history.by_round[name].sum() == sum(c.by_round[name][b].sum() for c, b in pairs)
 
 
 # ---------------------------------------------------------------- plain runs

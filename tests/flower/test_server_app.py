@@ -59,7 +59,8 @@ def test_two_levels_are_refused() -> None:
     policy: Any = cafe.policies.mcu(quorum=1, deadline=1.0)
     cluster: Any = cafe.Cluster(cafe.Federation(3, cafe.Exponential(1.0)), policy)
     several: Any = [cluster]
-    for given in (cluster, several):
+    hierarchy: Any = cafe.policies.hierarchical(clusters=2, goal=1)
+    for given in (cluster, several, hierarchy):
         with pytest.raises(InputError, match="in simulation only"):
             server(given, {"w": np.zeros(2)}, rounds=1)
 

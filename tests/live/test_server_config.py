@@ -11,6 +11,7 @@ import pytest
 from cafe.errors import InputError
 from cafe.live.server import serve
 from cafe.live.server_config import ServerConfig
+from cafe.policies import hierarchical
 from tests.support.serving import MCU, config, wire
 from tests.support.virtual_runs import start
 
@@ -46,3 +47,9 @@ def test_server_config_is_checked(mistake: dict[str, Any]) -> None:
 def test_model_without_names_is_refused(tmp_path: Path, model: Any, got: str) -> None:
     with pytest.raises(InputError, match=rf"dictionary of arrays by name.* Got {got}\..*name"):
         serve(wire(), ServerConfig(MCU, model, rounds=1), tmp_path / "run")
+
+
+def test_two_levels_are_refused() -> None:
+    hierarchy: Any = hierarchical(clusters=2, goal=1)
+    with pytest.raises(InputError, match=r"in simulation only.* needs one policy"):
+        ServerConfig(hierarchy, start(), rounds=1)

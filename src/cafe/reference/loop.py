@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cafe.controllers import Controller, Fixed, display_name
+from cafe.controllers import Controller, Fixed, as_controller, display_name
 from cafe.federation import Federation
 from cafe.fitting.observations import Observations
 from cafe.randomness import Stream
@@ -52,7 +52,7 @@ class Reference:
         crash: float = 0.0,
     ) -> None:
         n = federation.clients
-        self.controller = Fixed(policy) if isinstance(policy, Policy) else policy
+        self.controller = as_controller(policy)
         self.clients, self.seed = n, seed
         examples = federation.examples if task is None else task.shards.counts
         self.examples = np.broadcast_to(examples, n).astype(np.int64)

@@ -123,6 +123,23 @@ def test_asynchronous_cloud_by_hand() -> None:
     assert history.model == pytest.approx([0.4375 * 5 / 6 + 1.5 / 6])
 
 
+def test_an_edge_server_without_clients_takes_no_part() -> None:
+    """Edge servers 0, 1 and 2 have links of 7, 1 and 2, and all clients report to 2 or to 1."""
+    link = cafe.Constant(np.array([7.0, 1.0, 2.0]))
+    policy = Hierarchy("h", two_and_one, everyone(), everyone(), link)
+    assert [*policy.clusters(taking(4.0, 1.0, 5.0))] == [1, 2]
+    history = cafe.simulate(taking(4.0, 1.0, 5.0), policy, rounds=1)
+    assert history.virtual_time == 7.0  # 5 and 2; the other cluster takes 1 and 1
+    with pytest.raises(InputError, match="an entry for each of the 3 edge servers"):
+        cafe.simulate(
+            taking(4.0, 1.0, 5.0), replace(policy, link=link.take(np.arange(2))), rounds=1
+        )
+
+
+def two_and_one(federation: cafe.Federation) -> list[int]:
+    return [2, 1, 2]
+
+
 # ---------------------------------------------------------------- the slow simulator
 
 CLOUDS = [
@@ -329,6 +346,27 @@ def test_rounds_that_never_succeed() -> None:
         cafe.simulate(
             taking(1.0, 2.0), hierarchy(edge=everyone(), cloud=cloud), rounds=9, patience=3
         )
+
+
+@pytest.mark.parametrize("wrong", [[0, 1], [0, 1, -1], [0.0, 1.0, 2.0], None])
+def test_wrong_assignments(wrong: Any) -> None:
+    with pytest.raises(InputError, match="the number of an edge server, from 0 up, for each of"):
+        cafe.simulate(taking(1.0, 2.0, 3.0), hierarchy(assign=lambda federation: wrong), rounds=1)
+
+
+def test_text_and_identity_without_parameters() -> None:
+    both = mcu(quorum=1, deadline=1.0)
+    one = Hierarchy("h", alternating, both, both)
+    assert f"{one}" == f"h(edge={both}, cloud={both})"
+    others = [
+        replace(one, assign=one_each),
+        replace(one, link=cafe.Constant(1.0)),
+        replace(one, edge=mcu(quorum=1, deadline=1.5)),
+        replace(one, cloud=mcu(quorum=1, deadline=1.5)),
+    ]
+    assert len({each.identity for each in (one, *others)}) == 5
+    with pytest.raises(InputError, match="needs of a hierarchy must be a set of"):
+        replace(one, needs=frozenset({"speed"}))
 
 
 def test_task_for_another_number_of_clients() -> None:

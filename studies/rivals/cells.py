@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import settings
-from cafe.engine.hierarchy_run import new_run
 
 from cafe.analysis.fairness import fairness
 from cafe.analysis.run_costs import spent_until
 from cafe.engine import StoppingRule
+from cafe.engine.hierarchy_run import new_run
 from cafe.errors import CafeError
 from cafe.learn.threads import one_blas_thread
 from cafe.policies import recipes

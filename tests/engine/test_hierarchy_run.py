@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 import cafe
 from cafe import Cluster
 from cafe.decisions import Everyone
+from cafe.engine.client_accuracy import accuracy_by_class
 from cafe.errors import InfeasibleError, InputError
 from cafe.learn.server_optimisers import Momentum
 from cafe.policies import agu, awu, hierarchical, mcu
 from cafe.presence import OnOff
 from cafe.rounds import HOLD, Carried, Hierarchy, Invitation, Outcome, Work
+from cafe.testing.check import small_task
 from tests.support.slow_hierarchy import SlowHierarchy
 from tests.support.two_levels import everyone, examples, points
 
@@ -291,6 +293,18 @@ def test_equals_two_levels_with_the_same_clusters() -> None:
     merged = np.concatenate([cluster.merged_by_client for cluster in levels.clusters])
     np.testing.assert_array_equal(history.merged_by_client[order], merged)
     assert history.loss == levels.cloud.loss
+
+
+def test_accuracy_by_client_is_in_the_order_of_the_clients() -> None:
+    who, what = cafe.Federation.exponential(np.linspace(1.0, 4.0, 14)), small_task(14)
+    history = cafe.simulate(who, hierarchy(), what, rounds=15)
+    assert history.model is not None
+    model = what.learner.load(history.model)
+    by_class = accuracy_by_class(what.learner, model, what.held)
+    assert by_class is not None
+    for client, found in enumerate(history.accuracy_by_client.tolist()):  # type: ignore[union-attr]
+        mine = what.data.y[what.shards[client]]
+        assert found == pytest.approx(np.mean([by_class[label] for label in mine]))
 
 
 # ---------------------------------------------------------------- presence, crashes, errors

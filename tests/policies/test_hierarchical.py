@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import cafe
+from cafe.decisions.staleness import MixModels, PowerDamping
 from cafe.errors import InputError
 from cafe.policies import hierarchical, mcu
-from cafe.policies.hierarchical import MixModels
 from cafe.rounds import Hierarchy, Ledger, Policy, Reports
 from tests.support.federations import taking
 from tests.support.two_levels import points
@@ -97,7 +97,7 @@ def test_weight_falls_with_staleness() -> None:
         local=whole > 0, invitation=whole, steps=whole, note=times, arrived=times, trained=times,
         used=whole,
     )  # fmt: skip
-    merge = MixModels(0.5, 0.5)(ledger, reports)
+    merge = MixModels(0.5, PowerDamping(0.5))(ledger, reports)
     assert merge.coefficient.tolist() == [0.1875, 0.125, 0.5]
     assert merge.keep == 0.1875
     assert merge.of == "model"

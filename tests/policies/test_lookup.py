@@ -142,5 +142,5 @@ def test_error_in_a_function_is_reported(tmp_path: Path) -> None:
         resolve("own_rules:fails", folder)(goal=3)
     with pytest.raises(InputError, match=r"own_rules:buffered has failed: TypeError: .*'gaol'"):
         resolve("own_rules:buffered", folder)(gaol=3)
-    with pytest.raises(InputError, match=r"of_nothing must return a Policy or a Hierarchy\. Got a int"):
+    with pytest.raises(InputError, match=r"of_nothing must return a Policy or a Hierarchy\. Got"):
         resolve("own_rules:of_nothing", folder)(goal=3)

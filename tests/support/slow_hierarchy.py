@@ -194,6 +194,7 @@ class SlowHierarchy:
                     assert job.fate is not None
                     fate = max(one.fate, job.fate)  # fresh only if it is fresh on both levels
                 found.fates[fate] += 1
+                found.work_by_fate[fate] += spent
                 if fate in USED:
                     found.used += 1
                     continue

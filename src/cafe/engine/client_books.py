@@ -22,7 +22,7 @@ from cafe.rounds.outcome import Fate, Outcome
 CloudJob = tuple[int, int]  # the number of the cloud's invitation, and the cluster
 _SUMS = (
     "invited", "reports", "fates", "waste", "processing_waste", "absent_waste", "downloads",
-    "bytes_down", "bytes_up",
+    "bytes_down", "bytes_up", "work_by_fate",
 )  # fmt: skip
 _NOBODY = np.empty(0, dtype=np.intp)
 
@@ -41,6 +41,8 @@ class _Content:
         used: reports in the updates of the cluster.
         reused: those of them that an earlier update of the cluster had used too.
         seconds: client time in its updates.
+        fresh_seconds: the part of it in jobs that were fresh in the cluster and have no fate.
+        stale_seconds: the part of it in those that were stale.
     """
 
     clients: Indices
@@ -52,6 +54,8 @@ class _Content:
     used: int = 0
     reused: int = 0
     seconds: float = 0.0
+    fresh_seconds: float = 0.0
+    stale_seconds: float = 0.0
 
 
 class ClientBooks:
@@ -108,12 +112,15 @@ class ClientBooks:
             for name in _SUMS:
                 setattr(sums, name, getattr(sums, name) + getattr(outcome, name))
             sums.fates[: Fate.OVER] -= outcome.fates[: Fate.OVER]  # the cloud decides
+            sums.work_by_fate[: Fate.OVER] -= outcome.work_by_fate[: Fate.OVER]
             sums.work += outcome.processing_waste
             content.fresh += int(outcome.fates[Fate.FRESH])
             content.stale += int(outcome.fates[Fate.STALE])
             content.used += outcome.used
             content.reused += outcome.reused
             content.seconds += outcome.work - outcome.processing_waste
+            content.fresh_seconds += float(outcome.work_by_fate[Fate.FRESH])
+            content.stale_seconds += float(outcome.work_by_fate[Fate.STALE])
             if content.fate is not None:
                 self._settle(content, content.fate)
 
@@ -137,11 +144,11 @@ class ClientBooks:
         """Book the reports in a cluster's report."""
         sums = self._sums
         sums.work += content.seconds
-        if fate == Fate.FRESH:
-            sums.fates[Fate.FRESH] += content.fresh
-            sums.fates[Fate.STALE] += content.stale
-        else:
-            sums.fates[fate] += content.fresh + content.stale
+        second = max(fate, int(Fate.STALE))
+        sums.fates[fate] += content.fresh
+        sums.fates[second] += content.stale
+        sums.work_by_fate[fate] += content.fresh_seconds
+        sums.work_by_fate[second] += content.stale_seconds
         if fate <= Fate.STALE:
             sums.used += content.used
             sums.reused += content.reused
@@ -149,7 +156,7 @@ class ClientBooks:
             sums.waste += content.seconds
             sums.processing_waste += content.seconds
         content.fresh = content.stale = content.used = content.reused = 0
-        content.seconds = 0.0
+        content.seconds = content.fresh_seconds = content.stale_seconds = 0.0
 
     def close(self, cloud: Outcome) -> Outcome:
         """The outcome of a closed round of the cloud, in terms of clients."""

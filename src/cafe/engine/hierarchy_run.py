@@ -9,6 +9,7 @@ import numpy as np
 
 from cafe.controllers import Controller
 from cafe.data.examples import Shards
+from cafe.engine.client_accuracy import accuracy_by_client
 from cafe.engine.client_books import ClientBooks
 from cafe.engine.clusters import Cluster, cloud_task, cluster_runs, link_federation
 from cafe.engine.edge_servers import EdgeServers
@@ -17,6 +18,7 @@ from cafe.engine.run_checks import check_setting
 from cafe.engine.training import Training
 from cafe.errors import InputError, check_flag, check_type
 from cafe.federation import Federation, Indices
+from cafe.latency.base import Floats
 from cafe.learn.base import Score
 from cafe.randomness import check_seed
 from cafe.rounds.hierarchy import Hierarchy
@@ -68,6 +70,8 @@ class HierarchyRun:
         check_setting(federation, task, crash, patience)
         check_flag("secure_aggregation", secure_aggregation)
         self.hierarchy, self.federation, self.seed = hierarchy, federation, check_seed(seed)
+        self.task = task
+        self._by_client: tuple[int, Floats | None] | None = None  # of this version
         hierarchy.check(federation, crash)
         found = hierarchy.clusters(federation)
         groups = [*found.values()]
@@ -124,6 +128,14 @@ class HierarchyRun:
         """Evaluate the model now, and add the score to the history."""
         return self.cloud.evaluate()
 
+    def evaluate_clients(self) -> None:
+        """Measure the accuracy of the model for each client, for the history."""
+        if self.task is None or self.training is None:
+            raise InputError("There is no model to evaluate: the run has no task.")
+        by_class = self.cloud.accuracy_by_class()
+        found = None if by_class is None else accuracy_by_client(self.task, by_class)
+        self._by_client = (self.training.version, found)
+
     def history(self) -> History:
         """What has happened so far, in terms of clients.
 
@@ -131,6 +143,8 @@ class HierarchyRun:
         models.
         """
         by_round, training = outcome_columns(self.outcomes), self.training
+        known = self._by_client
+        current = training is not None and known is not None and known[0] == training.version
         return History(
             policy=f"{self.hierarchy}",
             seed=self.seed,
@@ -141,6 +155,7 @@ class HierarchyRun:
             open_jobs=self.books.open_jobs,
             curve=None if training is None else Curve.of(self.scores, by_round),
             model=None if training is None else training.task.learner.save(training.model).copy(),
+            accuracy_by_client=known[1] if known is not None and current else None,
         )
 
 

@@ -308,13 +308,20 @@ class Run:
         """
         if self.training is None:
             raise InputError("There is no model to evaluate: the run has no task.")
-        training, task, found = self.training, self.training.task, None
-        changed = training.version > 0
-        if changed and task.data.classes and np.isfinite(self._score(self.evaluated_on).loss):
-            examples = training.evaluation_examples(self.evaluated_on)
-            by_class = accuracy_by_class(task.learner, training.model, examples)
-            found = None if by_class is None else accuracy_by_client(task, by_class)
-        self._by_client = (training.version, found)
+        by_class = self.accuracy_by_class()
+        task = self.training.task
+        found = None if by_class is None else accuracy_by_client(task, by_class)
+        self._by_client = (self.training.version, found)
+
+    def accuracy_by_class(self) -> Floats | None:
+        """The accuracy of the model on the test examples of each class; None if there is none."""
+        training = self.training
+        if training is None or not training.version or not training.task.data.classes:
+            return None
+        if not np.isfinite(self._score(self.evaluated_on).loss):
+            return None
+        examples = training.evaluation_examples(self.evaluated_on)
+        return accuracy_by_class(training.task.learner, training.model, examples)
 
     def _score(self, examples: int | None = None) -> Score:
         """The model's score on this many examples, or on all. No version is evaluated twice."""

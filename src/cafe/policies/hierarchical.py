@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
-
 from cafe.decisions.build import closing, non_defaults
 from cafe.decisions.carry import DropAll, KeepRunning
 from cafe.decisions.invite import Everyone
+from cafe.decisions.staleness import MixModels, PowerDamping
 from cafe.decisions.weigh import Mean
-from cafe.errors import InputError, check_not_negative, check_positive, check_whole
+from cafe.errors import InputError, check_positive, check_whole
 from cafe.latency import Exponential
 from cafe.policies._association import Blocks
 from cafe.policies._recipe import recipe
-from cafe.rounds.answers import Merge
 from cafe.rounds.hierarchy import Hierarchy
-from cafe.rounds.jobs import Reports, Work
-from cafe.rounds.ledger import Ledger
+from cafe.rounds.jobs import Work
 from cafe.rounds.policy import Policy
 
 
@@ -71,6 +66,8 @@ def hierarchical(
     given = non_defaults(hierarchical, locals())
     check_whole("goal", goal)
     check_whole("edge_updates", edge_updates)
+    if check_positive("mixing", mixing) > 1:
+        raise InputError(f"mixing must be at most 1, the weight of a whole model. Got {mixing}.")
     edge = Policy(
         "hierarchical",
         Everyone(Work(steps)),
@@ -82,7 +79,7 @@ def hierarchical(
     cloud = Policy(
         "hierarchical",
         Everyone(Work(edge_updates, scaled=False)),
-        merge=MixModels(mixing, power),
+        merge=MixModels(mixing, PowerDamping(power)),
         carry=KeepRunning(),
         parameters={"mixing": mixing},
         late="keep",
@@ -98,28 +95,3 @@ def hierarchical(
         None if link is None else Exponential(mean=float(link)),
         parameters=given,
     )
-
-
-@dataclass(frozen=True)
-class MixModels:
-    """Mix each reported model into the global one, with a weight that falls with its staleness.
-
-    Reports that arrive together are mixed in one after the other.
-    """
-
-    mixing: float
-    power: float
-
-    def __post_init__(self) -> None:
-        if check_positive("mixing", self.mixing) > 1:
-            raise InputError(
-                f"mixing must be at most 1. Got {self.mixing!r}: it is the share of a reported "
-                "model in the new one."
-            )
-        check_not_negative("power", self.power)
-
-    def __call__(self, ledger: Ledger, reports: Reports) -> Merge:
-        stale = np.asarray(ledger.version - reports.version, dtype=np.float64)
-        share = self.mixing * (1.0 + stale) ** -self.power
-        rest = np.cumprod(np.append(1.0, 1.0 - share[::-1]))
-        return Merge(share * rest[:-1][::-1], keep=float(rest[-1]), of="model")

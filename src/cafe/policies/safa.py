@@ -7,6 +7,7 @@ from math import ceil
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cafe.decisions.build import local_work, non_defaults
 from cafe.errors import InputError, check_positive, check_whole
@@ -19,6 +20,8 @@ from cafe.rounds.ledger import Ledger
 from cafe.rounds.outcome import Outcome
 from cafe.rounds.policy import Policy
 from cafe.rounds.round_views import Closed, Waiting
+
+Models = NDArray[np.float32]
 
 _ROUNDING = 1e-9  # 0.7 * 10 is 7.000000000000001
 
@@ -111,14 +114,15 @@ class _MergeCache:
         new = np.flatnonzero(~held)
         picked = new[self._picks(ledger, reports.client[new], reports.arrived[new])]
         cache[ledger.version - _versions(ledger) > self.tolerance] = reports.model
-        cache[reports.client[picked]] = reports.models[picked]
+        _write(cache, reports.client, reports.models, picked)
         used = held.copy()
         used[picked] = True
         share = _shares(ledger)
         coefficient = np.where(used, share[reports.client], 0.0)
         share[reports.client[used]] = 0.0
         others = share.astype(np.float32) @ cache
-        cache[reports.client[new]] = reports.models[new]  # the others wait for the next round
+        # The others wait for the next round.
+        _write(cache, reports.client, reports.models, np.setdiff1d(new, picked))
         return Merge(coefficient, keep=0.0, of="model", add=others, memory=cache)
 
     def _picks(self, ledger: Ledger, clients: Indices, arrived: Floats) -> Indices:
@@ -126,6 +130,12 @@ class _MergeCache:
         again = np.isin(clients, _picked(ledger))
         order = np.lexsort((arrived, again))
         return order[: self.close.quota(ledger.clients)]
+
+
+def _write(cache: Models, clients: Indices, models: Models, rows: Indices) -> None:
+    """Write some of the models into the cache, row by row: without a copy of them."""
+    for row in rows.tolist():
+        cache[clients[row]] = models[row]
 
 
 @dataclass(frozen=True)

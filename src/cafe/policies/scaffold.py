@@ -46,10 +46,10 @@ class ControlVariates:
             offset[~moved] -= common
         change = -(per_step @ updates) - np.count_nonzero(moved) * common
         share = np.full(len(reports), self.server_rate / len(reports))
-        common = common + change / ledger.clients
-        if not (np.isfinite(common).all() and np.isfinite(offset).all()):
+        mean = common + change / ledger.clients
+        if not (np.isfinite(mean).all() and np.isfinite(offset).all()):
             return Merge(share)  # training has diverged: the round fails, the variates stay
-        return Merge(share, offset=offset, common=common)
+        return Merge(share, offset=offset, common=mean)
 
 
 @recipe("synchronous", "Karimireddy et al. (2020)")

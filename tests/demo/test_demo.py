@@ -49,7 +49,7 @@ def test_demo_prints_and_writes_its_results(tmp_path: Path) -> None:
     assert saved == pytest.approx(100 * (1 - waste / waste_guessed), abs=1.5)
     rows = {line[:5]: line for line in told.splitlines() if ": MCU, " in line}
     for name, minutes in (("guess", time_guessed), ("plan:", time)):
-        seconds = float(re.split(r"  +", rows[name])[1].split(" ")[0].replace(",", ""))
+        seconds = float(re.split(r"  +", rows[name])[2].split(" ")[0].replace(",", ""))
         assert seconds == pytest.approx(60 * minutes, rel=0.01)
 
     found = re.search(

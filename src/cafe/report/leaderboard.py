@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from cafe.analysis.leaderboard import Leaderboard, Place, make_leaderboard
 from cafe.analysis.policy_labels import parse_policy
+from cafe.analysis.policy_ranks import Leaderboard, Place, make_leaderboard
 from cafe.analysis.run_groups import RunGroup
 from cafe.policies import recipes, scheme_of
 from cafe.report.comparison_cells import (

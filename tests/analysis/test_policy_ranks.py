@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cafe.analysis.leaderboard import make_leaderboard
+from cafe.analysis.policy_ranks import make_leaderboard
 from cafe.analysis.run_groups import RunGroup
 from tests.analysis.test_accuracy_costs import group
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from cafe.federation import Federation
     from cafe.federation_files import load_federation, write_federation
     from cafe.fitting import Observations, fit, read_observations
-    from cafe.fleet import phones
     from cafe.latency import (
         Constant,
         Empirical,
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
         Uniform,
         Weibull,
     )
+    from cafe.phone_fleet import phones
     from cafe.planner import Prices, ToGap, frontier, plan
     from cafe.rounds import History, Policy
     from cafe.scenario import load_scenario
@@ -62,7 +62,7 @@ _HOMES = {
     "cafe.federation": ("Federation",),
     "cafe.federation_files": ("load_federation", "write_federation"),
     "cafe.fitting": ("Observations", "fit", "read_observations"),
-    "cafe.fleet": ("phones",),
+    "cafe.phone_fleet": ("phones",),
     "cafe.latency": (
         "Constant",
         "Empirical",

@@ -22,7 +22,7 @@ LAYERS = (
     {"presence", "evidence"},
     {"federation_checks"},
     {"federation"},
-    {"fleet", "fitting", "rounds", "data", "toml_tables"},
+    {"phone_fleet", "fitting", "rounds", "data", "toml_tables"},
     {"learn", "decisions", "controllers", "federation_files"},
     {"theory"},
     {"planner"},

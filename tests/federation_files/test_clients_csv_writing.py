@@ -16,7 +16,6 @@ from cafe.federation_files import (
     load_federation,
     write_federation,
 )
-from cafe.fleet import phones
 from cafe.latency import (
     Constant,
     Empirical,
@@ -28,6 +27,7 @@ from cafe.latency import (
     Various,
     Weibull,
 )
+from cafe.phone_fleet import phones
 
 
 def read_again(federation: Federation, folder: Path, **given: Any) -> Federation:

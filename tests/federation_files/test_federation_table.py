@@ -18,7 +18,6 @@ from cafe.federation_files import (
     federation_from_table,
     latency_from_table,
 )
-from cafe.fleet import phones
 from cafe.latency import (
     Constant,
     Empirical,
@@ -31,6 +30,7 @@ from cafe.latency import (
     Uniform,
     Weibull,
 )
+from cafe.phone_fleet import phones
 from tests.support.federation_files import loaded, refused
 
 EVERY_FAMILY: list[tuple[dict[str, Any], Latency]] = [

@@ -14,8 +14,8 @@ from cafe._version import __version__
 from cafe.data import Classes, class_counts, load
 from cafe.engine import simulate
 from cafe.files import writing
-from cafe.fleet import phones
 from cafe.learn.mlp import MLP
+from cafe.phone_fleet import phones
 from cafe.planner import plan
 from cafe.policies import agu, awu, mcu
 from cafe.task import Task

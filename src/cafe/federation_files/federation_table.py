@@ -12,8 +12,8 @@ from cafe.federation_files.clients_csv import load_csv
 from cafe.federation_files.family_names import families_by_name, parameters_of
 from cafe.federation_files.presence_table import presence_from_table
 from cafe.files import read_text
-from cafe.fleet import phones
 from cafe.latency import Exponential, Latency
+from cafe.phone_fleet import phones
 from cafe.toml_tables.reading import TableLocation, example_line, look_up_name, validate_table
 from cafe.toml_tables.shapes import REQUIRED, Shape, Table
 from cafe.toml_tables.signatures import call_named

@@ -8,9 +8,9 @@ import pytest
 
 from cafe.errors import InputError
 from cafe.federation import Federation
-from cafe.fleet import _column, _transfers, phones
 from cafe.latency import LogNormal
 from cafe.latency.base import Floats
+from cafe.phone_fleet import _column, _transfers, phones
 from cafe.theory import expect
 
 
@@ -39,7 +39,7 @@ def transfer_times(kbytes: float, draws: int) -> Floats:
 def test_the_tables_come_with_source_and_licence() -> None:
     assert _column("phones.csv", "cpu_float_score").size == 166
     assert _column("network.csv", "up_sd").size == 19
-    folder = files("cafe.fleet")
+    folder = files("cafe.phone_fleet")
     assert "WWW) 2021" in folder.joinpath("README.md").read_text(encoding="utf-8")
     assert "BSD 2-Clause" in folder.joinpath("LICENSE-FLASH.txt").read_text(encoding="utf-8")
 

@@ -263,14 +263,15 @@ def sheets(measured: Mapping[str, Any]) -> list[Sheet]:
             name,
             policies[name]["kind"],
             policies[name]["content"],
-            cell(policies[name]["rounds_per_second"]),
-            cell(speed[name]),
+            cell(policies[name]["rounds_per_second"], 4),
+            cell([rate / 1000 for rate in speed[name]]),
             over(name, peak),
             *(over(name, base) for base in bases.values()),
         ]
         for name in sorted(speed, key=lambda name: -float(np.median(speed[name])))
     ]
-    head = ["", "kind", "computed", "rounds per second", "gradients per second", "over the peak"]
+    head = ["", "kind", "computed", "rounds per second"]
+    head += ["1,000 gradients per second", "over the peak"]
     head += [f"over {name}" for name in bases]
     empty = [""] * (len(head) - 2)
     rows += [[f"{name}: {why}", *empty, "none"] for name, why in measured["dropped_out"].items()]

@@ -6,7 +6,9 @@ import importlib.util
 import json
 import math
 import statistics
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +17,7 @@ import pytest
 
 from cafe.live.job_records import RESTARTED, REUSED, count_fates
 from cafe.live.run_log import read_jobs, read_rounds
+from cafe.policies import recipes
 
 STUDIES = Path(__file__).resolve().parents[1] / "studies"
 
@@ -194,3 +197,63 @@ def test_attacked_round_is_reproducible(monkeypatch: pytest.MonkeyPatch) -> None
                 # Another processor may round differently: three of 360 examples.
                 assert accuracy == pytest.approx(was["after"][rule][attack], abs=1.0)
         assert was["before"] == pytest.approx(now["before"], abs=1.0)
+
+
+RIVALS = STUDIES / "rivals"
+
+
+@pytest.fixture
+def rivals(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Imports a module of the study of all policies."""
+    monkeypatch.syspath_prepend(str(RIVALS))
+    names = {path.stem for path in RIVALS.glob("*.py")}
+
+    def load(name: str) -> ModuleType:
+        for each in names:
+            monkeypatch.delitem(sys.modules, each, raising=False)
+        return importlib.import_module(name)
+
+    return load
+
+
+def test_study_of_policies_tries_every_recipe(rivals: Callable[[str], ModuleType]) -> None:
+    assert rivals("spaces").SPACES.keys() == recipes().keys()
+
+
+def test_page_of_policies_follows_from_its_rows(rivals: Callable[[str], ModuleType]) -> None:
+    summarise = rivals("summarise")
+    lines = (RIVALS / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    assert summarise.page([json.loads(line) for line in lines]) == (RIVALS / "README.md").read_text(
+        encoding="utf-8"
+    )
+
+
+@pytest.mark.slow
+def test_quick_study_of_policies_resumes(tmp_path: Path) -> None:
+    """All policies are tuned and compared; a study without its last rows makes them again."""
+    pytest.importorskip("torch", reason="the study's network needs PyTorch")
+
+    def study() -> list[dict[str, Any]]:
+        command = [
+            sys.executable,
+            RIVALS / "study.py",
+            "--quick",
+            "--folder",
+            tmp_path,
+            "--jobs",
+            "1",
+        ]
+        subprocess.run([*map(str, command)], check=True, capture_output=True, text=True)
+        lines = (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+    rows = study()
+    final = {row["policy"] for row in rows if row["phase"] == "final" and "error" not in row}
+    assert final == recipes().keys()
+    page = (tmp_path / "README.md").read_text(encoding="utf-8")
+    kept = [json.dumps(row) + "\n" for row in rows[:-5]]
+    (tmp_path / "results.jsonl").write_text("".join(kept), encoding="utf-8")
+    again = study()
+    assert [row | {"cpu": 0} for row in again] == [row | {"cpu": 0} for row in rows]
+    assert [row["cpu"] for row in again[:-5]] == [row["cpu"] for row in rows[:-5]]
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == page

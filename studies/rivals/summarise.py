@@ -71,6 +71,11 @@ class Entry:
         """A figure of whole runs."""
         return mean([row[what] for row in self.rows])
 
+    def fairness(self, what: str) -> Estimate:
+        """A figure of fairness, over the seeds in which it is known."""
+        values = [row["fairness"][what] for row in self.rows]
+        return mean([value for value in values if value is not None])
+
     @property
     def wasted(self) -> float:
         """The share of the client time that was wasted, each job up to its own report."""
@@ -212,12 +217,18 @@ def _table_of(rows: Sequence[Row], task: str, fleet: str) -> str:
                 f"{100 * accuracy.mean:.1f} ± {100 * accuracy.error:.1f}",
                 f"{100 * entry.wasted:.0f} %",
                 f"{entry.figure('age').mean / 60:.1f}",
-                f"{entry.figure('worst_age').mean / 60:.1f}",
+                f"{entry.fairness('oldest_tenth_age').mean / 60:.1f}",
+                _percent(entry.fairness("worst_tenth_accuracy").mean),
             ]
         )
     heads = [f"{name} to target, {unit}" for name, unit, _ in COSTS.values()]
-    last = ["final accuracy, %", "wasted", "mean age, min", "age of the oldest tenth, min"]
+    last = ["final accuracy, %", "wasted", "mean age, min", "oldest tenth, min"]
+    last.append("accuracy for the worst tenth")
     return _table(["policy", "kind", *heads, *last], lines)
+
+
+def _percent(value: float) -> str:
+    return "-" if np.isnan(value) else f"{100 * value:.1f} %"
 
 
 def _show(entry: Entry, what: str) -> str:

@@ -143,6 +143,7 @@ def test_each_recipe_has_a_row_in_the_benchmark(name: str) -> None:
 
 
 def test_a_recipe_without_a_setting_is_named() -> None:
+    assert policies.settings(ONE).keys() == cafe.policies.recipes().keys()
     with pytest.raises(LookupError, match="no setting for the recipe newest"):
         policies.setting_of("newest", ONE)
 

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cafe
+from cafe.learn.base import Score
+from cafe.live import Job, Trained
 from cafe.live.job_records import REUSED, JobRecord, OpenRound, changed_fields, count_fates, digest
 from cafe.live.live_run import LiveRun
 from cafe.live.wire import Order, Reply, Report
@@ -22,8 +24,8 @@ from cafe.rounds import (
 from cafe.rounds.jobs import Running, Status, Work
 from cafe.rounds.outcome import Fate, Outcome
 from tests.support.chaos import Chaos, picky, play
-from tests.support.policies import EVERY, RECIPES, greedy, tolerant
-from tests.support.virtual_runs import WAYS, VirtualWire, exponential, live
+from tests.support.policies import EVERY, RECIPES, SEEING, greedy, tolerant
+from tests.support.virtual_runs import WAYS, VirtualWire, exponential, live, random_step
 
 MERGED = ("fresh", "stale")
 
@@ -286,3 +288,27 @@ def test_a_digest_changes_with_every_bit() -> None:
 def test_only_values_that_differ_from_the_defaults_are_written() -> None:
     assert changed_fields(Work()) == {}
     assert changed_fields(Work(epochs=2, upload=0.5)) == {"epochs": 2, "upload": 0.5}
+
+
+def complete(model: Any, job: Job) -> Trained:
+    """A random step with everything that a policy may need to know."""
+    moved = random_step(model, job)
+    return replace(moved, rms_loss=1.0, labels=[1, 2, 3], rate=0.1)
+
+
+@pytest.mark.parametrize("policy", EVERY + SEEING, ids=str)
+def test_clients_may_join_later(policy: Policy) -> None:
+    """A policy must not take for granted that all clients are there from the beginning."""
+    wire = VirtualWire(exponential(16, 2.0), 4, train=complete)
+    everybody, wire.names = wire.names, wire.names[:11]
+    run = live(wire, policy)
+    run.add_score(Score(1.0, 0.5))
+    for _ in range(8):
+        run.step()
+    wire.names = everybody
+    run.refresh_clients()
+    before = run.ledger.version
+    for _ in range(12):
+        run.step()
+    assert run.ledger.clients == 16
+    assert run.ledger.version > before

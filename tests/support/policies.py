@@ -265,7 +265,9 @@ def caching() -> Policy:
         assert reports.models is not None
         assert reports.model is not None
         cache = ledger.memory
-        rows = np.tile(reports.model, (ledger.clients, 1)) if cache is None else cache.copy()
+        rows = np.tile(reports.model, (ledger.clients, 1))
+        if cache is not None:
+            rows[: len(cache)] = cache  # clients may have joined
         rows[reports.client] = reports.models
         others = np.delete(rows, reports.client, axis=0).sum(axis=0) / ledger.clients
         share = np.full(len(reports), 1.0 / ledger.clients)

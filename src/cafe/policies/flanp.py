@@ -10,6 +10,7 @@ import numpy as np
 from cafe.decisions.build import closing, non_defaults
 from cafe.decisions.carry import DropAll
 from cafe.decisions.choose import highest, response_times
+from cafe.decisions.client_memory import client_memory
 from cafe.decisions.weigh import Mean
 from cafe.errors import check_positive, check_whole
 from cafe.policies._recipe import recipe
@@ -32,9 +33,10 @@ class _Fastest:
     work: Work
 
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
-        idle, memory = ledger.idle, ledger.memory
-        if ledger.round < self.profiling or memory is None:
+        idle = ledger.idle
+        if ledger.round < self.profiling or ledger.memory is None:
             return Invitation(idle, work=self.work)
+        memory = client_memory(ledger, 2)
         seconds = np.full(len(idle), np.inf)  # of clients that have never reported
         np.divide(memory[TOTAL, idle], memory[COUNT, idle], seconds, where=memory[COUNT, idle] > 0)
         count = ledger.state or self.first
@@ -43,7 +45,7 @@ class _Fastest:
 
 def _merge(ledger: Ledger, reports: Reports) -> Merge:
     """The mean, and the response times of all reports so far."""
-    memory = np.zeros((2, ledger.clients)) if ledger.memory is None else ledger.memory.copy()
+    memory = client_memory(ledger, 2)
     memory[TOTAL, reports.client] += response_times(reports)
     memory[COUNT, reports.client] += 1
     return replace(Mean()(ledger, reports), memory=memory)

@@ -10,6 +10,7 @@ import numpy as np
 from cafe.decisions.build import closing, local_work, non_defaults
 from cafe.decisions.carry import DropAll
 from cafe.decisions.choose import highest, response_times, to_digits, weighted_draw
+from cafe.decisions.client_memory import client_memory
 from cafe.decisions.weigh import BySize
 from cafe.errors import InputError, check_not_negative, check_positive, check_whole
 from cafe.federation import Indices
@@ -96,7 +97,7 @@ def _utility(ledger: Ledger, reports: Reports) -> Floats:
 
 def _learn(ledger: Ledger, reports: Reports) -> Merge:
     """Weigh by size, and remember the utility and the response time of each client."""
-    memory = np.zeros((2, ledger.clients)) if ledger.memory is None else ledger.memory.copy()
+    memory = client_memory(ledger, 2)
     memory[UTILITY, reports.client] = _utility(ledger, reports)
     memory[SECONDS, reports.client] = response_times(reports)
     return replace(BySize()(ledger, reports), memory=memory)

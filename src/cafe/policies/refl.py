@@ -10,6 +10,7 @@ import numpy as np
 from cafe.decisions.build import local_work, non_defaults
 from cafe.decisions.carry import KeepRunning
 from cafe.decisions.choose import highest, response_times
+from cafe.decisions.client_memory import client_memory
 from cafe.errors import InputError, check_positive, check_whole
 from cafe.federation import Indices
 from cafe.latency.base import Floats
@@ -88,7 +89,7 @@ def _merge(ledger: Ledger, reports: Reports) -> Merge:
         weight[stale] = (1 - DEVIATION) / (tau[stale] + 1)
         if not stale.all():
             weight[stale] += DEVIATION * _deviation(reports.updates, stale)
-    known = np.zeros(ledger.clients) if ledger.memory is None else ledger.memory.copy()
+    known = client_memory(ledger, 1)[0]
     known[reports.client] = response_times(reports)
     return Merge(weight / weight.sum(), memory=known)
 
@@ -115,7 +116,7 @@ def _observe(ledger: Ledger, outcome: Outcome, closed: Closed) -> dict[str, Any]
     running = ~closed.reported & ledger.busy[closed.jobs.client]
     if not running.any() or ledger.memory is None:
         return {"duration": duration, "stragglers": 0}
-    seconds = ledger.memory[closed.jobs.client[running]]
+    seconds = client_memory(ledger, 1)[0, closed.jobs.client[running]]
     mean = ledger.memory.sum() / max(np.count_nonzero(ledger.memory), 1)
     ends = closed.jobs.start[running] + np.where(seconds > 0, seconds, mean)
     # A job that should have ended more than one duration ago may be lost.

@@ -10,6 +10,7 @@ import numpy as np
 from cafe.decisions.build import closing, local_work, non_defaults
 from cafe.decisions.carry import DropAll
 from cafe.decisions.choose import highest, response_times, to_digits
+from cafe.decisions.client_memory import client_memory
 from cafe.decisions.weigh import BySize
 from cafe.errors import check_whole
 from cafe.policies._recipe import recipe
@@ -68,7 +69,7 @@ def _merge(ledger: Ledger, reports: Reports) -> Merge:
     merge, measured = BySize()(ledger, reports), reports.note == PROFILING
     if not measured.any():
         return merge
-    memory = np.zeros((2, ledger.clients)) if ledger.memory is None else ledger.memory.copy()
+    memory = client_memory(ledger, 2)
     memory[TOTAL, reports.client[measured]] += response_times(reports)[measured]
     memory[COUNT, reports.client[measured]] += 1
     return replace(merge, memory=memory)

@@ -148,7 +148,7 @@ class VirtualWire:
         while self._events and self._events[0] <= self.t:
             heapq.heappop(self._events)
         until = min([self.t + seconds, *self._events[:1]])
-        self.t = max(until, float(np.nextafter(self.t, np.inf)))
+        self.t = float(max(until, np.nextafter(self.t, np.inf)))
 
     def send(self, orders: Sequence[Order], model: Arrays) -> Sequence[str | None]:
         """Accept orders. Replies are computed at once, and delivered when their time has come."""

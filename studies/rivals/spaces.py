@@ -19,6 +19,8 @@ Given = dict[str, Any]
 Space = Callable[[Facts, Rng], Given]
 
 RATES = (0.05, 0.1, 0.2, 0.4)
+# FLeet adds every report to the model as it is. The others average, or mix with a share.
+RATE_FACTORS = {"fleet": 0.1}
 
 
 def deadline(facts: Facts, rng: Rng) -> float:
@@ -109,7 +111,7 @@ def _age_of_update(facts: Facts, rng: Rng) -> Given:
 
 def _tifl(facts: Facts, rng: Rng) -> Given:
     tiers = one_of(rng, 3, 5)
-    cohort = share(facts, rng, 0.1, 0.2)
+    cohort = share(facts, rng, 0.1, 1 / tiers)  # at most a whole tier
     given = {"tiers": tiers, "cohort": cohort, "interval": one_of(rng, 5, 20)}
     return given | {"deadline": lost_after(facts), "steps": STEPS}
 
@@ -153,7 +155,6 @@ def _fedbuff(facts: Facts, rng: Rng) -> Given:
 
 
 def _fleet(facts: Facts, rng: Rng) -> Given:
-    # FLeet adds up the reports of an update: with a high goal the same rate is a larger step.
     given = {"concurrency": share(facts, rng, 0.2, 1.0), "goal": one_of(rng, 1, 2, 4)}
     return given | {"deadline": lost_after(facts), "steps": STEPS}
 
@@ -185,7 +186,8 @@ def _hierarchical(facts: Facts, rng: Rng) -> Given:
 
 def _cost_aware_hierarchical(facts: Facts, rng: Rng) -> Given:
     given = {"edges": one_of(rng, 2, 5, 10), "energy": between(rng, 0.1, 10.0)}
-    given |= {"edge_updates": one_of(rng, 1, 2, 4), "deadline": long_deadline(facts, rng)}
+    # An edge server whose clients are all slow fails with a shorter deadline.
+    given |= {"edge_updates": one_of(rng, 1, 2, 4), "deadline": lost_after(facts)}
     return given | {"link": LINK * facts.quantile(0.5), "steps": STEPS}
 
 
@@ -226,5 +228,5 @@ SPACES: dict[str, Space] = {
 def draw(policy: str, facts: Facts, number: int) -> tuple[dict[str, Any], float]:
     """The parameters and the learning rate of a try; the same number gives the same try."""
     rng = np.random.default_rng([number, *policy.encode()])
-    rate = float(rng.choice(RATES))
+    rate = float(rng.choice(RATES)) * RATE_FACTORS.get(policy, 1.0)
     return SPACES[policy](facts, rng), rate

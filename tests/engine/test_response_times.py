@@ -61,7 +61,7 @@ def test_only_the_last_response_times_are_kept() -> None:
     def watching(ledger: Ledger, seen: Observations | None) -> Policy:
         if ledger.round:
             shown[ledger.round].append(seen)
-        return mcu(quorum=1, deadline=1.0, cohort=10 if ledger.round == 1 else None)
+        return mcu(quorum=1, deadline=1.0, cohort=10 if ledger.round else None)
 
     for kind in (Run, Reference):
         run = kind(who, watching, seed=2)

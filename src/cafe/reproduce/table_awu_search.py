@@ -229,9 +229,7 @@ def _range(distances: Sequence[float]) -> str:
 
 
 def _describe(row: Row, names: Sequence[str] = SETTING) -> dict[str, str]:
-    texts = {
-        name: row[name] if isinstance(row[name], str) else f"{row[name]:g}" for name in names
-    }
+    texts = {name: row[name] if isinstance(row[name], str) else f"{row[name]:g}" for name in names}
     if "decay" in texts:
         texts["decay"] = "halves in 500 rounds" if row["decay"] else "none"
     return texts

@@ -235,7 +235,7 @@ def test_start_of_pytorch_is_uniform_within_one_over_the_root_of_the_inputs() ->
 
 
 def test_start_does_not_change_gradients() -> None:
-    he, torch = (MLP(6, 3, (5,), init=init) for init in ("he", "torch"))  # type: ignore[arg-type]
+    he, torch = (MLP(6, 3, (5,), init=init) for init in ("he", "torch"))
     data, model = examples(he), a_model(he)
     rows, weight = np.arange(4), np.ones(4, np.float32)
     found = [net.gradient(model, data, rows, weight).tobytes() for net in (he, torch)]

@@ -11,8 +11,8 @@ and 4 were made smaller while step 2 ran, because of the time they would take):
   client, 500 samples, a constant rate, one local step. At 5 and 30 % biased clients, one seed. (A
   trial of a few settings came before it. The rates of PyTorch's initialisation lie around those of
   the trial.)
-- Step 3: the nearest setting of step 2 with one thing changed: 20 samples, one point, or a rate that
-  halves in 500 rounds and starts at twice the rate or at twice one of its neighbours.
+- Step 3: the nearest setting of step 2 with one thing changed: 20 samples, one point, or a rate
+  that halves in 500 rounds and starts at twice the rate or at twice one of its neighbours.
 - Step 4: the two nearest settings of each initialisation, and the nearest one of step 1, at all
   shares of the table with three seeds. The nearest of these is chosen.
 """

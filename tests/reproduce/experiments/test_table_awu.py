@@ -27,15 +27,23 @@ def late_if_biased(row: Row) -> float:
     return 100 + 2000 * row["share"] * (1.0 if row["policy"] == "mcu" else 0.5)
 
 
+def end_of(run: Row, end: End) -> float:
+    """The round in which a run leaves the plateau; seeds differ, and those of MCU more."""
+    wide = 40_000 if run["policy"] == "mcu" else 20_000
+    return end(run) + wide * JITTER[run["seed"]] * (1 + 3 * run["share"])
+
+
 def evaluations(runs: list[Row], end: End = late_if_biased) -> list[Row]:
     """A class has all predictions until the end of the plateau, then a tenth."""
     return [
         {"share": run["share"], "policy": run["policy"], "seed": run["seed"], "round": at}
-        | {"commonest": 1.0 if on else 0.1, "accuracy": 0.1 if on else run["accuracy"]}
+        | {
+            "commonest": 1.0 if on else 0.1,
+            "accuracy": 0.1 if on and at < 1000 else run["accuracy"],
+        }
         for run in runs
         for at in ROUNDS
-        for wide in [2.0 if run["policy"] == "mcu" else 1.0]
-        for on in [at <= end(run) + 20_000 * wide * JITTER[run["seed"]] * (1 + 3 * run["share"])]
+        for on in [at <= end_of(run, end)]
     ]
 
 
@@ -68,7 +76,10 @@ def plateau_verdicts(end: End, rows: list[Row] | None = None) -> list[str]:
 
 
 def test_a_plateau_that_lasts_longer_with_more_biased_clients_and_less_long_with_awu() -> None:
-    runs = runs_as_printed(TABLE_AWU, lambda row: 1 - row["accuracy"] - late_if_biased(row) / 2000)
+    runs = [
+        {**run, "accuracy": 1 - end_of(run, late_if_biased) / 2000}
+        for run in runs_as_printed(TABLE_AWU)
+    ]
     assert plateau_verdicts(late_if_biased, runs) == ["holds", "holds", "holds"]
 
 

@@ -78,7 +78,7 @@ def test_distance_is_the_root_mean_square_of_mean_accuracies() -> None:
 
 
 def test_settings_around_the_nearest_one() -> None:
-    near = {"init": "torch", "hidden": "200-100-50", "rate": 0.02, **BASE}
+    near = {"init": "torch", "hidden": "200-100-50", "rate": 0.015, **BASE}
     rows = rows_of(
         search.GRID,
         search.grid_settings(),
@@ -86,10 +86,10 @@ def test_settings_around_the_nearest_one() -> None:
     )
     found = search.settings_around(rows)
     assert {(s["init"], s["hidden"], s["steps"]) for s in found} == {("torch", "200-100-50", 1)}
-    assert [s["rate"] for s in found if s["decay"]] == [0.03, 0.04, 0.06]
+    assert [s["rate"] for s in found if s["decay"]] == [0.02, 0.03, 0.04]
     assert [(s["rate"], s["samples"], s["points"]) for s in found if not s["decay"]] == [
-        (0.02, 20, 5),
-        (0.02, 500, 1),
+        (0.015, 20, 5),
+        (0.015, 500, 1),
     ]
 
 
@@ -113,7 +113,7 @@ def test_finalists_are_the_nearest_of_each_initialisation_and_of_the_first_searc
 def test_the_nearest_of_the_last_step_is_chosen_whatever_was_nearest_before() -> None:
     one, other = ({"init": i, "hidden": "200-100", "rate": 0.01, **BASE} for i in ("he", "torch"))
     rows = rows_of(search.GRID, [one], lambda s: 0.0) + rows_of(search.GRID, [other], lambda s: 0.2)
-    seeds = (1000, 1001, 1002)
+    seeds = (1000, 1001)
     rows += rows_of(search.LAST, [one, other], lambda s: 0.1 if s["init"] == "he" else 0.05, seeds)
     assert search.choose_setting(rows)["init"] == "torch"
 

@@ -19,6 +19,7 @@ from cafe.reproduce.rows import Rows, column, group, levels, select
 HALF = 0.5  # the share of predictions in one class from which on a run is on the plateau
 SCHEMES = ("mcu", "awu")
 FOLLOWS, FOLLOWS_IN_PART = -0.8, -0.5  # rank correlation of the plateau's length with accuracy
+EARLY = 0.2  # the part of a run after which the claims state what is predicted
 DRAWN = 3  # number of shares in the picture
 
 
@@ -87,6 +88,7 @@ def claims(plateaus: Plateaus, many: float) -> list[Claim]:
     shortened = {share: plateaus.shortened(share) for share in plateaus.shares if share >= many}
     at = {f"at {share:.0%}": estimate for share, estimate in shortened.items()}
     correlation = plateaus.correlation
+    early = min(plateaus.rounds, key=lambda at: abs(at - EARLY * plateaus.rounds[-1]))
     return [
         Claim(
             "Beyond the paper: a run of MCU predicts one class for most examples at first, and the "
@@ -94,7 +96,8 @@ def claims(plateaus: Plateaus, many: float) -> list[Claim]:
             judge_differences([longer["mcu"]]),
             f"From {first:.0%} to {last:.0%} biased clients the plateau of MCU becomes "
             f"{with_error(longer['mcu'], 0)} rounds longer, that of AWU "
-            f"{with_error(longer['awu'], 0)}.",
+            f"{with_error(longer['awu'], 0)}. After {early} rounds the commonest class has "
+            f"{_list_shares(plateaus, early)} of the predictions.",
         ),
         Claim(
             "Beyond the paper: with many biased clients (15 % and more) age weights shorten this "
@@ -109,6 +112,18 @@ def claims(plateaus: Plateaus, many: float) -> list[Claim]:
             f"Over all runs the rank correlation is {correlation:.2f}.",
         ),
     ]
+
+
+def _list_shares(plateaus: Plateaus, at: int) -> str:
+    """The commonest class's part of the predictions after a round, at the ends of the axis."""
+    parts = {
+        f"({policy.upper()}, {share:.0%})": mean(
+            column(plateaus.rows, "commonest", share=share, policy=policy, round=at)
+        )
+        for share in (plateaus.shares[0], plateaus.shares[-1])
+        for policy in SCHEMES
+    }
+    return list_estimates(parts, "{}", 2)
 
 
 def lengths_table(plateaus: Plateaus) -> Cells:

@@ -262,8 +262,8 @@ def test_start_of_the_embedded_perceptron_has_the_distribution_of_pytorch() -> N
     torch.manual_seed(0)
     linear = [nn.Linear(300, 200), nn.Linear(200, 40)]
     for mine, theirs in zip(layers(own, net.widths), linear, strict=True):
-        for values, wanted in ((mine.weight, theirs.weight), (mine.bias, theirs.bias)):
-            wanted = wanted.detach().numpy()
+        for values, parameter in ((mine.weight, theirs.weight), (mine.bias, theirs.bias)):
+            wanted = parameter.detach().numpy()
             assert values.shape == wanted.shape
             few = values.size < 1000
             assert np.abs(values).max() == pytest.approx(

@@ -40,7 +40,7 @@ FIRST, GRID, AROUND, LAST = "first", "grid", "around", "last"  # the steps of th
 # Four layers may be four of units, of weights, or of hidden units. The rates of PyTorch's
 # initialisation depend on the depth, which decides how long the plateau lasts.
 _HE = (0.001, 0.0015, 0.002, 0.003, 0.005, 0.007)
-RATES = {
+RATES: dict[str, dict[str, tuple[float, ...]]] = {
     "he": dict.fromkeys(("200-100", "128-64-32", "200-100-50", "200-100-50-50"), _HE),
     "torch": {
         "200-100": (0.005, 0.007, 0.01, 0.015),

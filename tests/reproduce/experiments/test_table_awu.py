@@ -24,13 +24,13 @@ def papers_verdicts(rows: list[Row]) -> list[str]:
 
 def late_if_biased(row: Row) -> float:
     """The plateau ends later the more clients are biased, with AWU half as late."""
-    return 100 + 2000 * row["share"] * (1.0 if row["policy"] == "mcu" else 0.5)
+    return 100 + 2000 * float(row["share"]) * (1.0 if row["policy"] == "mcu" else 0.5)
 
 
 def end_of(run: Row, end: End) -> float:
     """The round in which a run leaves the plateau; seeds differ, and those of MCU more."""
     wide = 40_000 if run["policy"] == "mcu" else 20_000
-    return end(run) + wide * JITTER[run["seed"]] * (1 + 3 * run["share"])
+    return end(run) + wide * JITTER[run["seed"]] * (1 + 3 * float(run["share"]))
 
 
 def evaluations(runs: list[Row], end: End = late_if_biased) -> list[Row]:

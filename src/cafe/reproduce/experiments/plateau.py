@@ -14,6 +14,7 @@ from cafe.reproduce import pictures
 from cafe.reproduce.claims import Claim, judge, judge_differences
 from cafe.reproduce.experiments.iid_quorum import rank_correlation
 from cafe.reproduce.measured_tables import list_estimates, table, with_error
+from cafe.reproduce.paper_tables import TABLE_AWU
 from cafe.reproduce.rows import Rows, column, group, levels, select
 
 HALF = 0.5  # the share of predictions in one class from which on a run is on the plateau
@@ -89,6 +90,8 @@ def claims(plateaus: Plateaus, many: float) -> list[Claim]:
     at = {f"at {share:.0%}": estimate for share, estimate in shortened.items()}
     correlation = plateaus.correlation
     early = min(plateaus.rounds, key=lambda at: abs(at - EARLY * plateaus.rounds[-1]))
+    guessing = mean(column(plateaus.rows, "accuracy", share=last, policy="mcu", round=early))
+    (printed,) = (row["accuracy"] for row in select(TABLE_AWU, share=last, policy="mcu"))
     return [
         Claim(
             "Beyond the paper: a run of MCU predicts one class for most examples at first, and the "
@@ -97,7 +100,9 @@ def claims(plateaus: Plateaus, many: float) -> list[Claim]:
             f"From {first:.0%} to {last:.0%} biased clients the plateau of MCU becomes "
             f"{with_error(longer['mcu'], 0)} rounds longer, that of AWU "
             f"{with_error(longer['awu'], 0)}. After {early} rounds the commonest class has "
-            f"{_list_shares(plateaus, early)} of the predictions.",
+            f"{_list_shares(plateaus, early)} of the predictions. The accuracy of MCU at "
+            f"{last:.0%} is {with_error(guessing)} then, that of guessing; "
+            f"the paper prints {printed:g} for it after 1000 rounds.",
         ),
         Claim(
             "Beyond the paper: with many biased clients (15 % and more) age weights shorten this "

@@ -26,12 +26,14 @@ def test_predictions_of_a_network_by_hand() -> None:
 def test_predictions_have_the_accuracy_of_the_learner(hidden: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
     data = Examples(rng.standard_normal((200, 6)).astype(np.float32), rng.integers(0, 4, 200))
-    net = CountingMLP(6, 4, hidden)
+    net = CountingMLP(6, 4, hidden, test=data)
     model = net.start(rng) + rng.standard_normal(net.size).astype(np.float32)
     score = net.score(model, data)
     found = predictions(net, model, data.x)
     assert score == MLP(6, 4, hidden).score(model, data)
     assert np.mean(found == data.y) == pytest.approx(score.accuracy)
+    net.score(model, data.take(np.arange(10)))  # other examples are not counted
+    assert len(net.counts) == 1
     assert net.counts[0].tolist() == [int(np.sum(found == label)) for label in range(4)]
 
 

@@ -32,15 +32,18 @@ class CountingMLP(MLP):
     """A perceptron that counts its predictions by class whenever it is evaluated.
 
     Attributes:
+        test: the examples of an evaluation; scores on others are not counted.
         counts: for every evaluation, the number of predictions of each class.
     """
 
+    test: Examples | None = field(default=None, compare=False)
     counts: list[NDArray[np.intp]] = field(default_factory=list, compare=False)
 
     def score(self, model: Floats, data: Examples) -> Score:
         """Mean loss and accuracy on all the examples."""
-        found = predictions(self, model, data.x)
-        self.counts.append(np.bincount(found, minlength=self.classes))
+        if data is self.test:
+            found = predictions(self, model, data.x)
+            self.counts.append(np.bincount(found, minlength=self.classes))
         return super().score(model, data)
 
 
@@ -48,26 +51,28 @@ def run_counting(trial: Trial) -> list[Row]:
     """The row of a trial, and a row for each evaluation.
 
     The rows of evaluations have the column ``round``. Their columns are the accuracy and the share
-    of predictions in the class that is predicted most often.
+    of predictions in the class that is predicted most often. The model must have changed between
+    any two evaluations, because no version is evaluated twice.
     """
     counts: list[NDArray[np.intp]] = []
 
     def change_task(task: Task) -> Task:
         assert isinstance(task.learner, MLP)
         given = {one.name: getattr(task.learner, one.name) for one in fields(task.learner)}
-        return replace(task, learner=CountingMLP(**given, counts=counts))
+        return replace(task, learner=CountingMLP(**given, test=task.test, counts=counts))
 
     history = run_trial(trial, change_task)
     curve = history.curve
     assert curve is not None
     accuracy = np.nan_to_num(curve.accuracy)  # a model that diverged gets nothing right
+    evaluations = zip(curve.round.tolist(), accuracy.tolist(), counts, strict=True)
     return summarise(trial, history) + [
         {
             **trial.point,
             "seed": trial.seed,
-            "round": int(curve.round[i]),
-            "accuracy": float(accuracy[i]),
+            "round": at,
+            "accuracy": right,
             "commonest": float(count.max() / count.sum()),
         }
-        for i, count in enumerate(counts)
+        for at, right, count in evaluations
     ]

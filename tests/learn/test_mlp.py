@@ -206,6 +206,41 @@ def test_start_is_the_initialisation_of_he_et_al() -> None:
     assert model[: 400 * 300].std() == pytest.approx(np.sqrt(2 / 400), rel=0.02)
     assert not model[400 * 300 : 401 * 300].any()
     assert np.array_equal(model, net.start(np.random.default_rng(0)))
+    # The numbers of committed results: a standard normal one per weight, layer by layer.
+    rng, bytes_wanted = np.random.default_rng(0), b""
+    for inputs, outputs in ((400, 300), (300, 10)):
+        weight = rng.standard_normal((outputs, inputs), np.float32)
+        weight *= np.sqrt(2.0 / inputs)
+        bytes_wanted += weight.tobytes() + np.zeros(outputs, np.float32).tobytes()
+    assert model.tobytes() == bytes_wanted
+
+
+def test_start_of_pytorch_is_uniform_within_one_over_the_root_of_the_inputs() -> None:
+    net = MLP(400, 10, (2500,), init="torch")
+    model = net.start(np.random.default_rng(0))
+    assert model.dtype == np.float32
+    assert np.array_equal(model, net.start(np.random.default_rng(0)))
+    weight, bias = model[: 400 * 2500], model[400 * 2500 : 401 * 2500]
+    upper = model[401 * 2500 :]  # weights and biases have the same distribution
+    for values, bound in ((weight, 0.05), (bias, 0.05), (upper, 0.02)):  # 1 / sqrt(400 or 2500)
+        assert np.abs(values).max() <= bound * (1 + 1e-6)
+        assert np.abs(values).max() > 0.99 * bound
+        assert abs(values.mean()) < 0.05 * bound
+        assert values.std() == pytest.approx(bound / np.sqrt(3), rel=0.03)
+        # As many in each tenth of the range, within four standard errors.
+        counts, _ = np.histogram(values, bins=10, range=(-bound, bound))
+        error = np.sqrt(values.size * 0.1 * 0.9)
+        assert np.abs(counts - values.size / 10).max() < 4 * error + 1
+    assert not np.array_equal(weight[:2500], bias)
+
+
+def test_start_does_not_change_gradients() -> None:
+    he, torch = (MLP(6, 3, (5,), init=init) for init in ("he", "torch"))
+    data, model = examples(he), a_model(he)
+    rows, weight = np.arange(4), np.ones(4, np.float32)
+    found = [net.gradient(model, data, rows, weight).tobytes() for net in (he, torch)]
+    assert found[0] == found[1]
+    assert he != torch
 
 
 def test_diverged_model_raises_no_warning() -> None:
@@ -239,6 +274,8 @@ def test_save_and_load() -> None:
         ({"l2": -1.0}, "l2 must be a number, 0 or more"),
         ({"l2": float("nan")}, "l2 must be a number, 0 or more"),
         ({"threads": 0}, "threads must be a whole number"),
+        ({"init": "He"}, r"init must be 'he' or 'torch'\. Got 'He'\."),
+        ({"init": None}, r"init must be 'he' or 'torch'\. Got None"),
     ],
 )
 def test_invalid_networks_are_refused(kwargs: dict[str, object], message: str) -> None:

@@ -16,7 +16,9 @@ import pytest
 from cafe.data.examples import Examples
 from cafe.errors import InputError
 from cafe.learn.base import Learner
+from cafe.learn.layers import layers
 from cafe.learn.local_steps import LocalSteps
+from cafe.learn.mlp import MLP
 
 pytest.importorskip("torch")
 
@@ -251,6 +253,23 @@ def test_start_depends_only_on_the_seed() -> None:
     rng = np.random.default_rng(4)
     assert torch.equal(first, learner.start(rng))
     assert not torch.equal(first, learner.start(rng))
+
+
+def test_start_of_the_embedded_perceptron_has_the_distribution_of_pytorch() -> None:
+    """Bounds and variances of ``nn.Linear`` itself, weights and biases, layer by layer."""
+    net = MLP(300, 40, (200,), init="torch")
+    own = net.start(np.random.default_rng(0))
+    torch.manual_seed(0)
+    linear = [nn.Linear(300, 200), nn.Linear(200, 40)]
+    for mine, theirs in zip(layers(own, net.widths), linear, strict=True):
+        for values, parameter in ((mine.weight, theirs.weight), (mine.bias, theirs.bias)):
+            wanted = parameter.detach().numpy()
+            assert values.shape == wanted.shape
+            few = values.size < 1000
+            assert np.abs(values).max() == pytest.approx(
+                np.abs(wanted).max(), rel=0.1 if few else 0.001
+            )
+            assert values.std() == pytest.approx(wanted.std(), rel=0.3 if few else 0.02)
 
 
 def test_untrained_parameters_are_the_same_in_every_run() -> None:

@@ -21,7 +21,7 @@ from cafe.reproduce.folder import (
 )
 from cafe.reproduce.rows import rows_from_csv
 from cafe.reproduce.trials import load_scenario, scenario_text
-from tests.support.reproductions import PAPER, TRAINED
+from tests.support.reproductions import PAPER, SEARCHES, TRAINED
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +44,7 @@ def test_committed_files_follow_from_the_rows(name: str) -> None:
         assert rows_from_csv((folder / PRINTED).read_text("utf-8")) == list(one.printed)
 
 
-@pytest.mark.parametrize("name", [n for n in names() if n != "search"])
+@pytest.mark.parametrize("name", [n for n in names() if n not in SEARCHES])
 def test_every_claim_has_a_verdict_with_a_figure(name: str) -> None:
     claims = experiment(name).conclude(read_rows(PAPER / name)).claims
     assert claims
@@ -52,7 +52,7 @@ def test_every_claim_has_a_verdict_with_a_figure(name: str) -> None:
         assert any(sign.isdigit() for sign in claim.effect), claim.text
 
 
-@pytest.mark.parametrize("name", [n for n in names() if n in TRAINED and n != "search"])
+@pytest.mark.parametrize("name", [n for n in names() if n in TRAINED and n not in SEARCHES])
 def test_experiments_have_the_rounds_and_seeds_of_the_paper(name: str) -> None:
     rows = read_rows(PAPER / name)
     assert len({row["seed"] for row in rows if "seed" in row}) >= 5

@@ -8,7 +8,7 @@ import pytest
 
 from cafe.reproduce.experiments import table_agu
 from cafe.reproduce.folder import read_rows
-from cafe.reproduce.paper_tables import TABLE_AGU, TABLE_AWU
+from cafe.reproduce.paper_tables import TABLE_AGU
 from cafe.reproduce.parameter_search import (
     CELLS,
     choose_settings,
@@ -56,11 +56,8 @@ def test_pictures_take_the_most_accurate_setting_of_one_step() -> None:
 
 
 def test_tables_take_the_setting_nearest_to_the_printed_one() -> None:
-    near = {("table-awu", 0.01, 1, 5), ("table-agu", 0.1, 1, 5), ("table-agu", 0.01, 0, 5)}
-    wanted = {
-        **{(row["share"], row["policy"]): row["accuracy"] for row in TABLE_AWU},
-        **{(row["quorum"], row["policy"]): row["accuracy"] for row in TABLE_AGU},
-    }
+    near = {("table-agu", 0.1, 1, 5), ("table-agu", 0.01, 0, 5)}
+    wanted = {(row["quorum"], row["policy"]): row["accuracy"] for row in TABLE_AGU}
 
     def accuracy(row: Row) -> float:
         if row["experiment"].startswith("fig"):
@@ -70,8 +67,6 @@ def test_tables_take_the_setting_nearest_to_the_printed_one() -> None:
         return exact if at in near else exact - 0.2
 
     rows = searched(accuracy)
-    awu_best = choose_settings(rows, "table-awu")
-    assert {(r["rate"], r["decay"], r["steps"]) for r in awu_best.values()} == {(0.01, 1, 5)}
     agu_best = choose_settings(rows, "table-agu")
     assert (agu_best["mcu"]["rate"], agu_best["agu"]["rate"]) == (0.1, 0.01)
     assert agu_best["mcu"]["steps"] == agu_best["agu"]["steps"] == 5

@@ -143,8 +143,12 @@ LEARNERS = {
     'nme = "mlp"': "the key learner.nme is not known. Did you mean 'name'?",
     'name = "mpl"': "learner.name must be a known name. Got 'mpl'. Did you mean 'mlp'?",
     'name = "softmax"\nhidden = [3]': (
-        "the key learner.hidden is not known. Known: compiled, l2, name."
+        "the key learner.hidden is not known. Known: compiled, init, l2, name."
     ),
+    'name = "mlp"\ninit = "torhc"': (
+        "learner.init must be a known name. Got 'torhc'. Did you mean 'torch'?"
+    ),
+    'name = "softmax"\ninit = 2': 'learner.init must be "he" or "torch". Got 2: write init = "he".',
     'name = "mlp"\nthreads = 2': "the key learner.threads is not known",
     'name = "mlp"\ninputs = 2': "the key learner.inputs is not known",
     'name = "mlp"\nhidden = 3': "learner.hidden must be a list of whole numbers. Got 3: write hidd",

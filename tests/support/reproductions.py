@@ -18,7 +18,8 @@ PAPER = Path(__file__).parents[2] / "paper"
 needs_mnist = pytest.mark.usefixtures("mnist")
 
 TRAINED = ("fig-noniid-quorum", "fig-iid-rounds", "fig-iid-quorum", "fig-deadline", "table-awu",
-           "table-agu", "awu-phase", "corrections", "bound", "search")  # fmt: skip
+           "table-agu", "awu-phase", "corrections", "bound", "search", "search-awu")  # fmt: skip
+SEARCHES = ("search", "search-awu")  # without claims
 JITTER = (0.004, -0.003, 0.001, 0.0, -0.002)  # of five seeds
 
 

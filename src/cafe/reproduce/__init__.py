@@ -45,8 +45,10 @@ _MODULES = {
     "corrections": "experiments.corrections",
     "bound": "experiments.convergence_bound",
     "search": "parameter_search",
+    "search-awu": "table_awu_search",
 }
-_ON_REQUEST = ("search",)  # runs only when named: it takes longer than all the others together
+# These run only when named: they take longer than all the others together.
+_ON_REQUEST = ("search", "search-awu")
 
 
 def names() -> tuple[str, ...]:
@@ -75,7 +77,7 @@ def reproduce(
     """Run experiments and write a folder with the results of each.
 
     Args:
-        selection: names of experiments; empty: all but ``search``.
+        selection: names of experiments; empty: all but ``search`` and ``search-awu``.
         folder: the parent of the experiments' folders.
         quick: run a few rounds only, to test that everything works. The verdicts of a quick run
             mean nothing.

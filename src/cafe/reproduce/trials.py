@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from cafe.data.store import Fetching
+    from cafe.task import Task
 
 T = TypeVar("T")
 Point = Mapping[str, Any]  # values by column: a place in an experiment's grid
@@ -137,12 +138,19 @@ def expected_updates(name: str, quorum: int, deadline: float) -> float:
     return float(scenario.run["rounds"] * expected.success_probability)
 
 
-def run_trial(trial: Trial) -> History:
-    """Run a trial in this process, on one thread: trials run in parallel processes."""
+def run_trial(trial: Trial, change_task: Callable[[Task], Task] | None = None) -> History:
+    """Run a trial in this process, on one thread: trials run in parallel processes.
+
+    Args:
+        trial: what is run.
+        change_task: returns the task to run, from the scenario's.
+    """
     scenario = load_scenario(trial.scenario).with_values(trial.changes)
     scenario = scenario.with_run(rounds=trial.rounds)
     policy = scenario.policy(trial.policy or scenario.label)
     task = scenario.task(trial.seed, threads=1)
+    if task is not None and change_task is not None:
+        task = change_task(task)
     return simulate(scenario.federation, policy, task, seed=trial.seed, **scenario.run)
 
 
@@ -165,11 +173,21 @@ def run_trials(
     trials: Sequence[Trial], effort: Effort, progress: TrialProgress, measure: Measure = summarise
 ) -> list[Row]:
     """Run trials in parallel and return what ``measure`` makes of each."""
+    return run_each(trials, effort, progress, partial(_measure_trial, measure))
+
+
+def run_each(
+    trials: Sequence[Trial],
+    effort: Effort,
+    progress: TrialProgress,
+    run: Callable[[Trial], list[Row]],
+) -> list[Row]:
+    """Call ``run`` with each trial in parallel and return all rows."""
     for name in {trial.scenario for trial in trials}:
         learning = load_scenario(name).learning
         if learning is not None:
             _ = learning.data  # raises here if data are missing, not in many processes at once
-    functions = [partial(_measure_trial, measure, trial) for trial in trials]
+    functions = [partial(run, trial) for trial in trials]
     return run_parallel(functions, effort, progress)
 
 

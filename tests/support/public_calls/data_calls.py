@@ -108,6 +108,7 @@ ENTRIES = [
             "l2": NOT_NEGATIVE,
             "threads": maybe(NOTHING),
             "compiled": FLAG,
+            "init": NOTHING,
         },
         given(inputs=3, classes=3),
     ),

@@ -96,7 +96,7 @@ def conclude(rows: Rows) -> Finding:
             "The total step is rate x local steps x rounds, with a fixed rate and 1000 rounds. "
             "Clients are those of `table-awu`, and hold 500 examples each, the biased ones one "
             f"example 500 times. A report takes {EXAMPLES} examples, in one step or in five of two "
-            "each.",
+            "each. The network starts with He's initialisation, unlike that of `table-awu`.",
             "A run that diverges ends near 0.1, the accuracy of guessing. Both schemes may diverge "
             "where the total step is large; this does not depend on the weights.",
             f"In {at_edge} of {len(tuned)} settings MCU is best at the largest total step that was "

@@ -157,8 +157,8 @@ def _peak_claim(values: Accuracies, merit: Values, updates: Values) -> Claim:
 def _updates_claim(accuracy: Estimates, merit: Values, updates: Values) -> Claim:
     """Whether the updates order the quorums as accuracy does, and better than g(M)."""
     means = [found.mean for found in accuracy.values()]
-    by_updates = _rank_correlation(means, [updates[m] for m in accuracy])
-    by_merit = _rank_correlation(means, [merit[m] for m in accuracy])
+    by_updates = rank_correlation(means, [updates[m] for m in accuracy])
+    by_merit = rank_correlation(means, [merit[m] for m in accuracy])
     return Claim(
         "Beyond the paper: accuracy follows the number of updates rather than g(M)",
         judge(by_updates > by_merit and by_updates >= 0.7, by_updates > by_merit),
@@ -167,7 +167,7 @@ def _updates_claim(accuracy: Estimates, merit: Values, updates: Values) -> Claim
     )
 
 
-def _rank_correlation(values: Sequence[float], others: Sequence[float]) -> float:
+def rank_correlation(values: Sequence[float], others: Sequence[float]) -> float:
     """Spearman's rank correlation; 0 where all values of one are equal."""
     from scipy.stats import rankdata
 

@@ -32,7 +32,8 @@ nitpick_ignore_regex = [
     (
         "py:class",
         r"Codes|Column|Mask|Whole|Rows|Weights|Model|Fetching|Moments|Words|Tensor|nn\.Module"
-        r"|Train|Evaluate|Behave|Tamper|Judge|ClientApp|.*HasLedger|cafe\.policies\._recipe\.Called",
+        r"|Train|Evaluate|Behave|Tamper|Judge|ClientApp|.*HasLedger|cafe\.policies\._recipe\.Called"
+        r"|cafe\.decisions\.buffered\.Refilling",
     ),
     ("py:class", r"cafe\.theory\.poisson_binomial\.Tilted|Pool|dict\[(float|int)"),
     ("py:class", r"Grid|ArrayRecord|ConfigRecord|EvaluateFn|MetricsFn"),

@@ -30,7 +30,7 @@ def timely(
     If more than m clients are present when a round could open, as after a long round, m of them
     are drawn at random: the server does not know which of them came first. In the publication all
     clients become available anew after each round, at an exponential time. Its formulas do not hold
-    for the kinds of presence in :mod:`cafe.presence`, where clients come and go independently of
+    for the kinds of presence in ``cafe.presence``, where clients come and go independently of
     rounds.
 
     Args:

@@ -27,7 +27,7 @@ class Hierarchy:
 
     The clients of an edge server are a cluster. All clusters have the same policy. The clients of
     the cloud are the clusters; ``Work(steps=...)`` of the cloud's policy is the number of updates
-    that a cluster makes before it reports, see :func:`cafe.two_levels`.
+    that a cluster makes before it reports, see :func:`cafe.engine.two_levels.two_levels`.
 
     Attributes:
         name: name of the recipe.

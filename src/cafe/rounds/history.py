@@ -79,8 +79,8 @@ class History:
         open_jobs: number of jobs without a fate when the run ended.
         curve: evaluations of the model; None without a task.
         model: parameters of the last model; None without a task.
-        accuracy_by_client: accuracy of the last model for the classes that each client holds, as in
-            :func:`cafe.engine.client_accuracy.accuracy_by_client`; None if it was not measured.
+        accuracy_by_client: accuracy of the last model for each client: the mean over its examples
+            of the accuracy of their classes on the test examples; None if it was not measured.
     """
 
     policy: str

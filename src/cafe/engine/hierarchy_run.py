@@ -33,7 +33,7 @@ class HierarchyRun:
     """A simulated run of a hierarchy. :meth:`step` plays one round of the cloud.
 
     It has the same methods as :class:`cafe.engine.Run`, but cannot be saved. Times, wastes, ages
-    and fates are those of clients; see :mod:`cafe.engine.client_books`.
+    and fates are those of clients; see ``cafe.engine.client_books``.
 
     Args:
         federation: the clients.

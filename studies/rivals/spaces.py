@@ -186,8 +186,7 @@ def _hierarchical(facts: Facts, rng: Rng) -> Given:
 
 def _cost_aware_hierarchical(facts: Facts, rng: Rng) -> Given:
     given = {"edges": one_of(rng, 2, 5, 10), "energy": between(rng, 0.1, 10.0)}
-    # An edge server whose clients are all slow fails with a shorter deadline.
-    given |= {"edge_updates": one_of(rng, 1, 2, 4), "deadline": lost_after(facts)}
+    given |= {"edge_updates": one_of(rng, 1, 2, 4), "deadline": long_deadline(facts, rng)}
     return given | {"link": LINK * facts.quantile(0.5), "steps": STEPS}
 
 

@@ -16,12 +16,14 @@ from typing import Any
 
 import numpy as np
 import settings
+import spaces
 
 from cafe.analysis.statistics import Estimate, mean, paired
 from cafe.policies import recipes, scheme_of
 from cafe.report.plotting import COLOURS, MARKERS, figure, save, tidy
 
 HERE = Path(__file__).resolve().parent
+FINDINGS = HERE / "findings.md"  # what the tables show, in sentences
 Row = dict[str, Any]
 
 # What the page compares: name in the rows, heading, unit, and the factor to this unit.
@@ -102,6 +104,16 @@ def entries(rows: Sequence[Row], task: str, fleet: str) -> list[Entry]:
     return order(every, "time")
 
 
+def tasks(rows: Sequence[Row], size: settings.Size) -> list[str]:
+    """The tasks whose runs are complete on every fleet."""
+    every = {(fleet, policy) for fleet in settings.FLEETS for policy in spaces.SPACES}
+    done = {}
+    for row in rows:
+        if row["phase"] == "final" or "error" in row:
+            done.setdefault(row["task"], set()).add((row["fleet"], row["policy"]))
+    return [task for task in size.targets if done.get(task, set()) >= every]
+
+
 def order(some: Sequence[Entry], what: str) -> list[Entry]:
     """Policies by a cost: those that always reach the target first, then by accuracy."""
 
@@ -125,6 +137,8 @@ def page(rows: Sequence[Row], *, quick: bool = False) -> str:
     parts = [
         "# All policies compared\n",
         _introduction(size),
+        *_missing(rows, size),
+        *([] if quick else [FINDINGS.read_text(encoding="utf-8")]),
         "## Who wins\n",
         "The policies that reach the target with the least of each cost with every seed. Policies "
         "in one cell do not\ndiffer from the first by more than two standard errors of the paired "
@@ -135,7 +149,7 @@ def page(rows: Sequence[Row], *, quick: bool = False) -> str:
         "best policy's.\n",
         _of_the_paper(rows, size),
     ]
-    for task in size.targets:
+    for task in tasks(rows, size):
         parts.append(f"## {task.capitalize()}\n")
         parts.append(f"![Time and client time to the target: {task}]({task}.svg)\n")
         for fleet in settings.FLEETS:
@@ -170,9 +184,15 @@ def _introduction(size: settings.Size) -> str:
     )
 
 
+def _missing(rows: Sequence[Row], size: settings.Size) -> list[str]:
+    """A sentence about tasks that have not been run completely."""
+    missing = [task for task in size.targets if task not in tasks(rows, size)]
+    return [f"Not complete yet: {', '.join(missing)}.\n"] if missing else []
+
+
 def _winners(rows: Sequence[Row], size: settings.Size) -> str:
     lines = []
-    for task in size.targets:
+    for task in tasks(rows, size):
         for fleet in settings.FLEETS:
             some = entries(rows, task, fleet)
             cells = [", ".join(f"`{e.policy}`" for e in leaders(some, what)) for what in COSTS]
@@ -185,7 +205,7 @@ def _winners(rows: Sequence[Row], size: settings.Size) -> str:
 
 def _of_the_paper(rows: Sequence[Row], size: settings.Size) -> str:
     lines = []
-    for task in size.targets:
+    for task in tasks(rows, size):
         for fleet in settings.FLEETS:
             some = entries(rows, task, fleet)
             for policy in PAPER:
@@ -201,7 +221,7 @@ def _rank(mine: Entry, some: Sequence[Entry], what: str) -> str:
         return f"target reached {mine.reached} of {len(mine.rows)} times"
     ranked = order(some, what)
     times = mine.cost(what).mean / ranked[0].cost(what).mean
-    return f"{ranked.index(mine) + 1} of {len(ranked)}, {times:.2g} times"
+    return f"{ranked.index(mine) + 1} of {len(ranked)}, {times:.1f} times"
 
 
 def _table_of(rows: Sequence[Row], task: str, fleet: str) -> str:
@@ -235,7 +255,8 @@ def _show(entry: Entry, what: str) -> str:
     if not entry.reached:
         return "not reached"
     found = entry.cost(what)
-    text = f"{found.mean:.3g} ± {found.error:.1g}" if entry.reached > 1 else f"{found.mean:.3g}"
+    error = float(f"{found.error:.1g}")  # 10, and not 1e+01
+    text = f"{found.mean:.3g} ± {error:g}" if entry.reached > 1 else f"{found.mean:.3g}"
     return text if entry.always else f"{text} ({entry.reached} of {len(entry.rows)})"
 
 
@@ -301,7 +322,7 @@ def draw(rows: Sequence[Row], task: str, path: Path) -> None:
 def write(folder: Path, rows: Sequence[Row], *, quick: bool = False) -> None:
     """Write the page and the pictures of the rows into a folder."""
     (folder / "README.md").write_text(page(rows, quick=quick), encoding="utf-8")
-    for task in (settings.QUICK if quick else settings.FULL).targets:
+    for task in tasks(rows, settings.QUICK if quick else settings.FULL):
         draw(rows, task, folder / f"{task}.svg")
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cafe
-from cafe.errors import InputError
+from cafe.errors import InfeasibleError, InputError
 from cafe.policies import cost_aware_hierarchical
 from cafe.policies._association import cheapest
 from tests.support.federations import taking
@@ -96,6 +96,22 @@ def test_time_counts_updates_and_steps() -> None:
     assert groups(steps=2) == [[2], [0, 1]]
 
 
+def test_more_updates_make_the_time_of_links_less_important() -> None:
+    """Clients take 10 and 4.
+
+    One update and links of 5: one edge server costs 15 + 25 = 40, and two cost 15 + 24 = 39. With
+    links of 7: 17 + 27 = 44 and 17 + 28 = 45. With two updates the times are 20 and 8, and the
+    costs 27 + 47 = 74 and 27 + 42 = 69.
+    """
+    who = taking(10.0, 4.0)
+
+    def servers(link: float, edge_updates: int) -> int:
+        policy = cost_aware_hierarchical(edges=2, link=link, edge_updates=edge_updates)
+        return len(policy.clusters(who))
+
+    assert [servers(5.0, 1), servers(7.0, 1), servers(7.0, 2)] == [2, 1, 2]
+
+
 def test_the_cloud_and_all_edge_servers_wait_for_all() -> None:
     """Clients take 10, 4 and 3, in two clusters; every round lasts 10 and averages 1, 5 and 9."""
     policy = cost_aware_hierarchical(edges=2)
@@ -121,3 +137,22 @@ def test_errors() -> None:
         cost_aware_hierarchical(edges=3, link=[1.0, 2.0])
     with pytest.raises(InputError, match=r"link\[1\] must be a positive number"):
         cost_aware_hierarchical(edges=2, link=[1.0, -2.0])
+
+
+def test_a_deadline_that_a_cluster_can_never_meet_is_explained() -> None:
+    """Clients 3 to 5 take 20, and their edge server, cluster 0, waits only until 5."""
+    who = taking(1.0, 1.0, 1.0, 20.0, 21.0, 22.0)
+    policy = cost_aware_hierarchical(edges=2, deadline=5.0)
+    with pytest.raises(InfeasibleError) as caught:
+        cafe.simulate(who, policy, rounds=3, patience=7)
+    message = str(caught.value)
+    assert "Cluster 0 (clients 3, 4, 5) has given up: 7 rounds in a row have failed" in message
+    assert "took 20 (client 3), and the last round lasted 5 and had 0 reports" in message
+    assert "Lengthen the deadline of the clusters" in message
+    assert "Give the policy a deadline" not in message
+
+
+def test_all_clusters_that_have_given_up_are_named() -> None:
+    policy = cost_aware_hierarchical(edges=3, link=0.1, deadline=0.5)
+    with pytest.raises(InfeasibleError, match=r"Cluster 0 .* given up, as have clusters 1, 2: "):
+        cafe.simulate(taking(1.0, 5.0, 25.0), policy, rounds=3, patience=2)

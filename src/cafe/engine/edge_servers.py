@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,7 @@ class EdgeServers:
         used: client time in the updates of jobs that have no fate yet, by job.
         kept: the jobs whose reports are kept and not used yet, by cluster.
         discarded: client time in the updates of jobs whose report the cloud has discarded.
+        gave_up: for each cluster that has made no update in its last job, the reason.
     """
 
     def __init__(
@@ -44,6 +46,8 @@ class EdgeServers:
         self.used: dict[CloudJob, float] = {}
         self.kept: dict[int, list[CloudJob]] = {}
         self.discarded = 0.0
+        self.gave_up: dict[int, str] = {}
+        cloud.why_gave_up = self.why_gave_up
         cloud.starter.simulate_jobs, cloud.on_round_end = self.simulate_jobs, self.end_round
         if cloud.training is not None:
             cloud.training.computed_updates = self.updates
@@ -106,6 +110,7 @@ class EdgeServers:
             except CafeError as error:
                 raise type(error)(f"Cluster {job[1]}: {error}") from error
             made, failed = (made + 1, 0) if succeeded else (made, failed + 1)
+        self._note_failure(job[1], made)
         if run.training is not None:
             self.models[job] = run.training.model
         played = run.outcomes[first:]
@@ -113,6 +118,33 @@ class EdgeServers:
         if self.books is not None:
             self.books.add_job(job, run.books.columns, played)
         return run.ledger.now, made
+
+    def _note_failure(self, cluster: int, made: int) -> None:
+        """Remember why a cluster has made no update in a job; forget it when it makes one."""
+        if made:
+            self.gave_up.pop(cluster, None)
+            return
+        run, failures = self.runs[cluster], self.runs[cluster].failures
+        if self.books is not None and failures.client >= 0:
+            # The number of the client among all clients, not only in its cluster.
+            client = int(self.books.clusters[cluster][failures.client])
+            failures = replace(failures, client=client)
+        self.gave_up[cluster] = failures.describe(run.policy, run.outcomes[-1])
+
+    def why_gave_up(self) -> str:
+        """Which clusters have given up, why the first of them did, and what to change."""
+        if not self.gave_up:
+            return ""
+        first, *others = sorted(self.gave_up)
+        which = f"Cluster {first}"
+        if self.books is not None:
+            clients = self.books.clusters[first].tolist()
+            which += f" (clients {', '.join(map(str, clients[:5]))}{', ...' * (len(clients) > 5)})"
+        also = f", as have clusters {', '.join(map(str, others))}" if others else ""
+        return (
+            f"{which} has given up{also}: {self.gave_up[first]} Lengthen the deadline of the "
+            "clusters or lower their quorum. A cloud with a deadline goes on without them."
+        )
 
     def updates(self, chains: JobChains) -> NDArray[np.float32]:
         """The updates of clusters: the model that each has ended with, minus the cloud's."""

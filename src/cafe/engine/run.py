@@ -122,6 +122,8 @@ class Run:
         self.failures = Failures()
         # An optional callback, called with each round's jobs and their fates.
         self.on_round_end: Callable[[Running, JobFates], None] | None = None
+        # If clients are clusters: returns why some of them have given up; "" if none has.
+        self.why_gave_up: Callable[[], str] | None = None
         self._checked: Policy | None = None
         self.policy = self._choose()
 
@@ -220,7 +222,8 @@ class Run:
             # A report that came before the round opened counts from now on.
             moment = max(arrivals.wait(answer, ledger), ledger.now)
             if moment == float("inf"):
-                raise endless_wait(ledger.round, arrivals.jobs, answer)
+                why = "" if self.why_gave_up is None else self.why_gave_up()
+                raise endless_wait(ledger.round, arrivals.jobs, answer, why)
             if moment == ledger.now and arrivals.count == before:
                 raise answer_checks.past_wait_error(policy, ledger.now, answer)
             ledger.now = moment

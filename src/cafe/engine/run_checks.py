@@ -79,11 +79,21 @@ def check_setting(federation: Federation, task: Task | None, crash: float, patie
     check_hazards(crash, patience)
 
 
-def endless_wait(round_: int, jobs: Running, wait: Wait) -> InfeasibleError:
-    """The error for a wait that would never end."""
+def endless_wait(round_: int, jobs: Running, wait: Wait, gave_up: str = "") -> InfeasibleError:
+    """The error for a wait that would never end.
+
+    Args:
+        round_: number of the round.
+        jobs: its jobs.
+        wait: what the policy waits for.
+        gave_up: if clients are clusters and some have given up, what happened and what to change.
+    """
     coming = int(np.count_nonzero(np.isfinite(jobs.arrival)))
     wanted = "more" if wait.reports is None else f"{wait.reports}"
+    why = gave_up or (
+        "Clients that are absent or crashed never report. Give the policy a deadline."
+    )
     return InfeasibleError(
-        f"Round {round_} waits for {wanted} reports, but only {coming} can come: clients that are "
-        "absent or crashed never report, and the round would never end. Give the policy a deadline."
+        f"Round {round_} waits for {wanted} reports, but only {coming} can come, so that it would "
+        f"never end. {why}"
     )

@@ -81,6 +81,20 @@ def test_weights_of_reports(options: dict[str, Any], weights: list[float]) -> No
     np.testing.assert_allclose(history.weight_by_client, weights)
 
 
+@pytest.mark.parametrize(("setting", "weights"), [("device", [2 / 3, 0.0]), ("silo", [1 / 2, 0.0])])
+def test_deadline_ends_a_round_with_the_same_coefficients(
+    setting: Any, weights: list[float]
+) -> None:
+    """Client 0 reports at 1 and 2. At 2.5 two of the three reports are there.
+
+    "device" still divides by three reports. "silo" divides by two clients, and uses the last one.
+    """
+    policy = anarchic(concurrency=2, goal=3, setting=setting, most_steps=1, deadline=2.5)
+    history = cafe.simulate(taking(1.0, 50.0), policy, rounds=1)
+    assert history.by_round["closed"].tolist() == [2.5]
+    np.testing.assert_allclose(history.weight_by_client, weights)
+
+
 def test_silo_uses_a_report_until_a_newer_one_arrives() -> None:
     """Client 1 reports at 2.5 and 5; its first report is used at 2.5, 3 and 4."""
     policy = anarchic(concurrency=2, goal=1, setting="silo", most_steps=1)

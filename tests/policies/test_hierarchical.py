@@ -103,6 +103,30 @@ def test_weight_falls_with_staleness() -> None:
     assert merge.of == "model"
 
 
+@pytest.mark.parametrize(
+    ("power", "models"),
+    [
+        (1.0, [0.25, 0.4375, 0.28125]),
+        (0.0, [0.25, 0.4375, -0.03125]),
+    ],
+)
+def test_models_of_late_clusters_count_less(power: float, models: list[float]) -> None:
+    """Clients at 1 and -1, each a cluster, take 1 and 2.5; a step goes half of the way, from 0.
+
+    The models that clusters report are 1/2 (at 1, from 0), (1/4 + 1) / 2 = 5/8 (at 2, from 1/4) and
+    -1/2 (at 2.5, from 0, two updates old). Half of the first two is mixed in: 1/4, then 7/16. Of
+    the third 1/2 with a power of 0: -1/32; and 1/2 / 3 with a power of 1: 5/6 * 7/16 - 1/12 = 9/32.
+    """
+    found = []
+    for rounds in (1, 2, 3):
+        policy = hierarchical(clusters=2, goal=1, mixing=0.5, power=power)
+        history = cafe.simulate(taking(1.0, 2.5), policy, points([1.0, -1.0]), rounds=rounds)
+        assert history.model is not None
+        found.append(float(history.model[0]))
+    assert history.by_round["closed"].tolist() == [1.0, 2.0, 2.5]
+    assert found == pytest.approx(models)
+
+
 def test_clusters_are_blocks_of_nearly_equal_size() -> None:
     who = cafe.Federation(8, cafe.Constant(1.0))
     clusters = hierarchical(clusters=3, goal=1).clusters(who)

@@ -17,6 +17,7 @@ from cafe.learn.linear import Logistic
 from cafe.policies import oort, refl, tifl
 from cafe.rounds import Ledger, Policy, Work
 from tests.support.federations import taking
+from tests.support.jobs import reported
 from tests.support.ledgers import ledger_of
 
 
@@ -82,6 +83,27 @@ def test_draws_among_the_best_are_in_proportion_to_the_score() -> None:
     times = np.bincount([invited(policy, ledger, seed)[0] for seed in range(3000)], minlength=3)
     assert times[2] == 0
     assert times[0] == pytest.approx(3000 * 10 / 19.6, abs=140)
+
+
+def test_draws_are_in_proportion_to_the_score_also_if_one_is_far_above() -> None:
+    """Two of the scores 100, 10 and 10 are drawn, and all three are above 95 % of the second one.
+
+    The first is left out with probability 2 * 10/120 * 10/110 = 0.015, and not 1/3.
+    """
+    ledger = explored([10.0, 100.0, 10.0], [1.0, 1.0, 1.0])
+    policy = oort(goal=2, preferred=1.0, explore=0.0, extra=1.0)
+    without = sum(1 not in invited(policy, ledger, seed) for seed in range(1000))
+    assert without == pytest.approx(15, abs=14)
+
+
+def test_a_new_report_replaces_what_was_known() -> None:
+    """Losses of 2 and 3 for clients with 10 and 20 examples."""
+    ledger = ledger_of(3, examples=[10, 20, 30], memory=np.array([[7.0, 8, 9], [4.0, 5, 6]]))
+    reports = replace(reported([0, 1]), rms_losses=np.array([2.0, 3.0]))
+    memory = oort(goal=2, preferred=1.0).merge(ledger, reports).memory
+    assert memory is not None
+    assert memory[0].tolist() == [20.0, 60.0, 9.0]
+    assert memory[1].tolist() == [*(reports.arrived - reports.start), 6.0]
 
 
 def test_the_share_of_new_clients_decays_to_a_fifth() -> None:

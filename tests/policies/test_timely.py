@@ -137,6 +137,14 @@ def test_round_opens_when_enough_clients_are_present() -> None:
     assert (run.by_round["invited"][0], run.fates["cancelled"]) == (3, 1)
 
 
+def test_a_round_without_its_goal_at_the_deadline_fails() -> None:
+    """Clients take 1 and 5: one of the two reports has come by 3."""
+    run = cafe.simulate(taking(1.0, 5.0), timely(cohort=2, goal=2, deadline=3.0), rounds=2)
+    assert run.by_round["closed"].tolist() == [3.0, 6.0]
+    assert run.by_round["reports"].tolist() == [1, 1]
+    assert run.updates == 0
+
+
 def test_rounds_end_at_the_deadline_if_clients_are_lost() -> None:
     who = cafe.Federation(10, cafe.Exponential(1.0), presence=OnOff(on=1.0, off=1.0))
     run = cafe.simulate(who, timely(cohort=4, goal=4, deadline=2.0), rounds=200, crash=0.2)

@@ -139,5 +139,7 @@ def test_errors() -> None:
         cafe.simulate(who, hierarchical(clusters=6, goal=1), rounds=1)
     with pytest.raises(InputError, match="mixing must be at most 1"):
         hierarchical(clusters=6, goal=1, mixing=1.5)
-    with pytest.raises(InputError, match=r"Cluster 0: .*target"):
-        cafe.simulate(who, hierarchical(clusters=2, goal=4, deadline=1.0), rounds=1)
+    for deadline in (None, 1.0):
+        policy = hierarchical(clusters=2, goal=3, deadline=deadline)
+        with pytest.raises(InputError, match=r"goal must be at most .* smallest cluster \(2\)"):
+            cafe.simulate(who, policy, rounds=1)

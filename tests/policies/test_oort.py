@@ -181,7 +181,12 @@ def test_reports_are_weighed_by_size() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "words"), [({"explore": 1.5}, "at most 1"), ({"extra": 0.9}, "at least 1")]
+    ("wrong", "words"),
+    [
+        ({"explore": 1.5}, "at most 1"),
+        ({"extra": 0.9}, "at least 1"),
+        ({"quorum": 3}, r"quorum must be at most the goal \(2\).* Got 3"),
+    ],
 )
 def test_shares_outside_their_range(wrong: dict[str, float], words: str) -> None:
     with pytest.raises(InputError, match=words):

@@ -13,8 +13,9 @@ import pytest
 
 import cafe
 from cafe.data.examples import Examples, Shards
+from cafe.errors import InputError
 from cafe.learn.quadratic import Quadratic
-from cafe.policies import agu, awu, fedavg, mcu
+from cafe.policies import age_of_update, agu, awu, fedavg, fedbuff, mcu, oort, refl
 from cafe.rounds import Policy
 from tests.support.federations import taking
 
@@ -58,6 +59,28 @@ def test_late_clients_are_dropped_or_kept(
     history = cafe.simulate(taking(1.0, 3.5), recipe(quorum=1, deadline=2.0, **options), rounds=2)
     assert history.by_round["closed"].tolist() == closed
     assert history.by_round["reports"].tolist() == reports
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_steps_and_epochs_exclude_each_other(steps: int) -> None:
+    with pytest.raises(InputError, match=f"steps or epochs, not both. Got steps={steps} and"):
+        fedavg(steps=steps, epochs=2)
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (mcu(quorum=1, deadline=1.0, cohort=9), r"A cohort must be at most .* \(4\)\. Got 9"),
+        (fedbuff(concurrency=9), r"concurrency must be .* Got 9\. Lower concurrency"),
+        (age_of_update(channels=9), r"channels must be .* Got 9\. Lower channels"),
+        (oort(goal=7, preferred=1.0), r"oort invites 9 clients, .* has 4\. Lower its cohort, goal"),
+        (refl(), r"refl invites 13 clients, but the federation has 4\. Lower"),
+    ],
+    ids=str,
+)
+def test_message_names_the_argument_that_is_too_large(policy: Policy, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        policy.invites(4)
 
 
 @pytest.mark.parametrize("recipe", [mcu, awu, agu])

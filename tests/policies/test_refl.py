@@ -195,7 +195,13 @@ def test_a_round_ends_at_its_deadline_and_late_clients_continue() -> None:
     assert run.ledger.busy.tolist() == [False, True]
 
 
-def test_extra_below_one() -> None:
-    wrong: Any = 0.5
-    with pytest.raises(InputError, match="at least 1"):
-        refl(extra=wrong)
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"extra": 0.5}, "at least 1"),
+        ({"quorum": 11}, r"quorum must be at most the goal \(10\).* Got 11"),
+    ],
+)
+def test_wrong_numbers(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        refl(**wrong)

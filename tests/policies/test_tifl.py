@@ -10,6 +10,7 @@ import pytest
 
 import cafe
 from cafe.engine import Run
+from cafe.errors import InputError
 from cafe.policies import tifl
 from cafe.policies.tifl import chances, tiers_of
 from cafe.rounds import Policy
@@ -133,6 +134,12 @@ def test_a_failed_round_costs_a_credit_and_teaches_nothing() -> None:
     states = played(tifl(tiers=2, interval=1, credits=3), [0, 0], [2.0, None])
     assert [s["credits"] for s in states] == [[2, 3], [1, 3]]
     assert [s["chances"] for s in states] == [[0.5, 0.5]] * 2
+    assert [s["losses"] for s in states] == [[2.0, None]] * 2  # that of its last reports
+
+
+def test_profiling_in_every_round_is_refused() -> None:
+    with pytest.raises(InputError, match=r"renew must be above profiling \(2\)\. Got 2"):
+        tifl(profiling=2, renew=2)
 
 
 def test_profiling_rounds_cost_no_credits() -> None:

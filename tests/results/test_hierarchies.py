@@ -83,7 +83,7 @@ def test_compared_with_schemes_of_one_level(lab: Lab, tmp_path: Path) -> None:
 
 def test_errors_name_the_table() -> None:
     text = f"federation = {{clients = 6, rate = 1.0}}\nrun = {{rounds = 3}}\n[policy]{TABLE}"
-    with pytest.raises(InputError, match=r"policy: Cluster 0: The target must be at most"):
+    with pytest.raises(InputError, match=r"policy: goal must be at most .* \(1\)\. Got 5"):
         scenario_from_text("a.toml", text.replace("goal = 2", "goal = 5"))
     with pytest.raises(InputError, match=r"policy: clusters must be at most the number of clients"):
         scenario_from_text("a.toml", text.replace("clusters = 4", "clusters = 7"))

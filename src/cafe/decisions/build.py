@@ -10,7 +10,7 @@ from cafe.decisions.carry import DropAll, KeepRunning
 from cafe.decisions.close import DeadlineQuorum
 from cafe.decisions.invite import Everyone, Fraction, Sample
 from cafe.decisions.weigh import BySize
-from cafe.errors import check_choice
+from cafe.errors import InputError, check_choice, check_positive, check_whole
 from cafe.rounds.jobs import Work
 
 
@@ -77,7 +77,35 @@ def local_work(epochs: int | None, steps: int | None, usual: int = 1, **more: An
     """
     if steps is None:
         return Work(epochs=usual if epochs is None else epochs, **more)
-    return Work(steps, epochs, **more)
+    if epochs is not None:
+        raise InputError(
+            f"Give steps or epochs, not both. Got steps={steps} and epochs={epochs}. Leave one out."
+        )
+    return Work(steps, **more)
+
+
+def over_committed(goal: int, extra: float, quorum: int) -> int:
+    """How many clients are invited for a goal: ``extra`` times as many, rounded to the nearest.
+
+    Args:
+        goal: the number of reports that a round waits for.
+        extra: how many clients are invited, as a multiple of the goal; 1 or more.
+        quorum: reports needed for a round to succeed: at most the goal.
+
+    Example:
+        >>> from cafe.decisions.build import over_committed
+        >>> over_committed(goal=10, extra=1.3, quorum=1)
+        13
+    """
+    goal = check_whole("goal", goal)
+    if check_positive("extra", extra) < 1:
+        raise InputError(f"extra must be at least 1. Got {extra!r}: the goal could not be met.")
+    if check_whole("The quorum", quorum) > goal:
+        raise InputError(
+            f"The quorum must be at most the goal ({goal}), with which a round closes. Got "
+            f"{quorum}. Lower the quorum."
+        )
+    return round(extra * goal)
 
 
 def weighted_averaging(

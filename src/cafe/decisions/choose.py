@@ -7,6 +7,7 @@ import numpy as np
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.rounds.jobs import Reports
+from cafe.rounds.ledger import Ledger
 
 
 def highest(clients: Indices, score: Floats, count: int, rng: np.random.Generator) -> Indices:
@@ -36,6 +37,18 @@ def highest(clients: Indices, score: Floats, count: int, rng: np.random.Generato
     if missing < len(ties):
         ties = rng.choice(ties, missing, replace=False, shuffle=False)
     return np.sort(clients[np.concatenate([above, ties])])
+
+
+def oldest(ledger: Ledger, clients: Indices, count: int, rng: np.random.Generator) -> Indices:
+    """The clients that were merged longest ago, counted in rounds; ties are broken at random.
+
+    Args:
+        ledger: what the server knows.
+        clients: numbers of clients.
+        count: how many clients to choose; all of them if there are fewer.
+        rng: the generator of the random numbers.
+    """
+    return highest(clients, ledger.rounds_since(clients).astype(float), count, rng)
 
 
 def weighted_draw(

@@ -51,7 +51,7 @@ class BySize:
                 f"{reports.client[int(np.argmin(held))]} has reported without it. Make the policy "
                 'with Policy(..., needs=frozenset({"sizes"})).'
             )
-        whole = held.sum() if self.divisor == "reported" else _all(ledger)
+        whole = held.sum() if self.divisor == "reported" else float(known_sizes(ledger).sum())
         return Merge(held / whole)
 
 
@@ -117,9 +117,20 @@ def _some(what: str, reports: Reports) -> None:
         )
 
 
-def _all(ledger: Ledger) -> float:
-    """The examples of all clients; a client of unknown size counts as the mean of the others."""
-    known = ledger.examples >= 0
-    if known.all():
-        return float(ledger.examples.sum())
-    return float(ledger.examples[known].mean()) * ledger.clients
+def known_sizes(ledger: Ledger) -> Floats:
+    """The examples of each client; a client of unknown size counts as the mean of the others.
+
+    If no client has any examples, or no number is known, all clients count 1.
+
+    Example:
+        >>> import numpy as np
+        >>> from cafe.decisions.weigh import known_sizes
+        >>> from cafe.rounds import Ledger
+        >>> known_sizes(Ledger.new(np.array([10, -1, 30])))
+        array([10., 20., 30.])
+    """
+    sizes: Floats = ledger.examples.astype(float)
+    known = sizes >= 0
+    if not known.all():
+        sizes[~known] = sizes[known].mean() if known.any() else 1.0
+    return sizes if sizes.any() else np.ones(len(sizes))

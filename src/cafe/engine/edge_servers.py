@@ -138,9 +138,9 @@ class EdgeServers:
         first, *others = sorted(self.gave_up)
         which = f"Cluster {first}"
         if self.books is not None:
-            clients = self.books.clusters[first].tolist()
-            which += f" (clients {', '.join(map(str, clients[:5]))}{', ...' * (len(clients) > 5)})"
-        also = f", as have clusters {', '.join(map(str, others))}" if others else ""
+            which += f" ({_numbered('client', self.books.clusters[first].tolist())})"
+        verb = "has" if len(others) == 1 else "have"
+        also = f", as {verb} {_numbered('cluster', others)}" if others else ""
         return (
             f"{which} has given up{also}: {self.gave_up[first]} Lengthen the deadline of the "
             "clusters or lower their quorum. A cloud with a deadline goes on without them."
@@ -186,6 +186,12 @@ class EdgeServers:
             self.discarded += used
         if self.books is not None:
             self.books.end_job(job, fate)
+
+
+def _numbered(what: str, numbers: list[int]) -> str:
+    """Text such as "clients 3, 4"; at most five numbers."""
+    shown = [*map(str, numbers[:5]), *["..."] * (len(numbers) > 5)]
+    return f"{what}{'s' * (len(numbers) > 1)} {', '.join(shown)}"
 
 
 def _check_needs(cloud: Policy) -> None:

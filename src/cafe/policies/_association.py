@@ -13,18 +13,31 @@ from cafe.latency.base import Floats
 
 @dataclass(frozen=True)
 class Blocks:
-    """Clusters of neighbouring client numbers, whose sizes differ by at most one."""
+    """Clusters of neighbouring client numbers, whose sizes differ by at most one.
+
+    Attributes:
+        clusters: the number of clusters.
+        goal: the number of reports that each cluster waits for.
+    """
 
     clusters: int
+    goal: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clusters", check_whole("clusters", self.clusters))
+        object.__setattr__(self, "goal", check_whole("goal", self.goal))
 
     def __call__(self, federation: Federation) -> Indices:
         if self.clusters > federation.clients:
             raise InputError(
                 f"clusters must be at most the number of clients ({federation.clients}). Got "
                 f"{self.clusters}: every cluster needs a client."
+            )
+        smallest = federation.clients // self.clusters
+        if self.goal > smallest:
+            raise InputError(
+                f"goal must be at most the number of clients in the smallest cluster ({smallest}). "
+                f"Got {self.goal}. Lower goal or clusters."
             )
         return np.arange(federation.clients) * self.clusters // federation.clients
 

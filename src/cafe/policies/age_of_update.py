@@ -8,7 +8,7 @@ import numpy as np
 
 from cafe.decisions.build import closing, non_defaults
 from cafe.decisions.carry import DropAll
-from cafe.decisions.choose import highest
+from cafe.decisions.choose import oldest
 from cafe.decisions.weigh import Mean
 from cafe.errors import check_whole
 from cafe.policies._recipe import recipe
@@ -31,8 +31,7 @@ class _OldestFeasible:
         clients = ledger.idle[~np.isin(ledger.idle, late)]
         if not len(clients):
             clients = ledger.idle
-        age = ledger.rounds_since(clients).astype(float)
-        return Invitation(highest(clients, age, self.channels, rng), work=self.work)
+        return Invitation(oldest(ledger, clients, self.channels, rng), work=self.work)
 
 
 @dataclass(frozen=True)

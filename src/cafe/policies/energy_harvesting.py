@@ -8,7 +8,7 @@ import numpy as np
 
 from cafe.decisions.build import closing, non_defaults
 from cafe.decisions.carry import DropAll
-from cafe.decisions.choose import highest
+from cafe.decisions.choose import oldest
 from cafe.decisions.weigh import Mean
 from cafe.errors import check_whole
 from cafe.policies._recipe import recipe
@@ -25,8 +25,7 @@ class _Oldest:
     work: Work
 
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
-        age = ledger.rounds_since(ledger.idle).astype(float)
-        return Invitation(highest(ledger.idle, age, self.cohort, rng), work=self.work)
+        return Invitation(oldest(ledger, ledger.idle, self.cohort, rng), work=self.work)
 
 
 @recipe("synchronous", "Liu et al. (2021)", stand_in=True)

@@ -9,8 +9,8 @@ import numpy as np
 
 from cafe.decisions.build import closing, non_defaults
 from cafe.decisions.carry import DropAll
-from cafe.decisions.choose import highest, response_times
-from cafe.decisions.client_memory import client_memory
+from cafe.decisions.choose import highest
+from cafe.decisions.client_memory import COUNT, TOTAL, add_response_times, client_memory
 from cafe.decisions.weigh import Mean
 from cafe.errors import check_positive, check_whole
 from cafe.policies._recipe import recipe
@@ -20,8 +20,6 @@ from cafe.rounds.ledger import Ledger
 from cafe.rounds.outcome import Outcome
 from cafe.rounds.policy import Policy
 from cafe.rounds.round_views import Closed
-
-TOTAL, COUNT = 0, 1  # rows of ledger.memory: seconds and number of each client's reports
 
 
 @dataclass(frozen=True)
@@ -45,10 +43,7 @@ class _Fastest:
 
 def _merge(ledger: Ledger, reports: Reports) -> Merge:
     """The mean, and the response times of all reports so far."""
-    memory = client_memory(ledger, 2)
-    memory[TOTAL, reports.client] += response_times(reports)
-    memory[COUNT, reports.client] += 1
-    return replace(Mean()(ledger, reports), memory=memory)
+    return replace(Mean()(ledger, reports), memory=add_response_times(ledger, reports))
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def hierarchical(
 
     Args:
         clusters: the number of clusters.
-        goal: reports that make an update of a cluster.
+        goal: reports that make an update of a cluster; at most the clients of the smallest one.
         mixing: the weight of a cluster's model in the cloud's new model, without staleness.
         power: the weight is divided by (1 + staleness) to this power; staleness is the number of
             updates of the cloud since the cluster began.
@@ -64,7 +64,7 @@ def hierarchical(
         History(hierarchical(clusters=5, goal=2): 100 rounds, 100 updates)
     """
     given = non_defaults(hierarchical, locals())
-    check_whole("goal", goal)
+    goal = check_whole("goal", goal)
     check_whole("edge_updates", edge_updates)
     if check_positive("mixing", mixing) > 1:
         raise InputError(f"mixing must be at most 1, the weight of a whole model. Got {mixing}.")
@@ -89,7 +89,7 @@ def hierarchical(
         check_positive("link", link, ": leave it out if links take no time")
     return Hierarchy(
         "hierarchical",
-        Blocks(clusters),
+        Blocks(clusters, goal),
         edge,
         cloud,
         None if link is None else Exponential(mean=float(link)),

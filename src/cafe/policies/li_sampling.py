@@ -10,8 +10,8 @@ import numpy as np
 from cafe.decisions.build import closing, local_work, non_defaults
 from cafe.decisions.carry import DropAll
 from cafe.decisions.invite import Sample
+from cafe.decisions.weigh import known_sizes
 from cafe.errors import check_choice, check_whole
-from cafe.latency.base import Floats
 from cafe.policies._recipe import recipe
 from cafe.rounds.answers import Merge
 from cafe.rounds.jobs import Invitation, Reports, Work
@@ -19,15 +19,6 @@ from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
 
 STEPS = 5  # E of the authors' code
-
-
-def known_sizes(ledger: Ledger) -> Floats:
-    """The examples of each client; a client of unknown size counts as the mean of the others."""
-    sizes = ledger.examples.astype(float)
-    known = sizes >= 0
-    if not known.all():
-        sizes[~known] = sizes[known].mean() if known.any() else 1.0
-    return sizes if sizes.any() else np.ones(len(sizes))
 
 
 @dataclass(frozen=True)

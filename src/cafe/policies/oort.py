@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cafe.decisions.build import closing, local_work, non_defaults
+from cafe.decisions.build import closing, local_work, non_defaults, over_committed
 from cafe.decisions.carry import DropAll
 from cafe.decisions.choose import highest, response_times, to_digits, weighted_draw
 from cafe.decisions.client_memory import client_memory
@@ -173,7 +173,7 @@ def oort(
         explore: share of clients that are new, in the first round.
         penalty: the exponent alpha for slow clients; 0 ignores response times.
         blacklist: uses after which a client is left out; None: it never is.
-        extra: how many clients are invited, as a multiple of the goal.
+        extra: how many clients are invited, as a multiple of the goal; rounded to the nearest.
         epochs: local passes over a client's examples; one, unless steps are given.
         steps: local gradient steps instead of epochs.
         deadline: how long a round waits; None waits for the goal.
@@ -188,16 +188,13 @@ def oort(
         (30, 180, 150)
     """
     given = non_defaults(oort, locals())
-    goal, preferred = check_whole("goal", goal), check_positive("preferred", preferred)
+    cohort, preferred = over_committed(goal, extra, quorum), check_positive("preferred", preferred)
     if check_not_negative("explore", explore) > 1:
         raise InputError(f"explore is a share of clients: it must be at most 1. Got {explore!r}.")
-    if check_positive("extra", extra) < 1:
-        raise InputError(f"extra must be at least 1. Got {extra!r}: the goal could not be met.")
     if blacklist is not None:
         check_whole("blacklist", blacklist)
     if increment is not None:
         check_positive("increment", increment)
-    cohort = round(extra * goal)
     return Policy(
         "oort",
         _Choose(

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from cafe.decisions.build import local_work, non_defaults
+from cafe.decisions.build import local_work, non_defaults, over_committed
 from cafe.decisions.carry import KeepRunning
-from cafe.decisions.choose import highest, response_times
+from cafe.decisions.choose import highest, oldest, response_times
 from cafe.decisions.client_memory import client_memory
-from cafe.errors import InputError, check_positive, check_whole
+from cafe.errors import check_positive, check_whole
 from cafe.federation import Indices
 from cafe.latency.base import Floats
 from cafe.policies._recipe import recipe
@@ -43,8 +43,7 @@ class _LeastAvailable:
         rested = (ledger.merged[idle] == 0) | (since > self.hold_off)
         clients = idle[rested]
         if len(clients) < count:  # then also those that have rested longest
-            resting = idle[~rested]
-            more = highest(resting, since[~rested].astype(float), count - len(clients), rng)
+            more = oldest(ledger, idle[~rested], count - len(clients), rng)
             return Invitation(np.sort(np.concatenate([clients, more])), work=self.work)
         stays = _stays(ledger, clients, state.get("duration"))
         return Invitation(highest(clients, -stays, count, rng), work=self.work)
@@ -162,12 +161,12 @@ def refl(
 
     Args:
         goal: the target of new reports per round if no late reports are expected.
-        extra: how many clients are invited, as a multiple of the target.
+        extra: how many clients are invited, as a multiple of the target; rounded to the nearest.
         hold_off: rounds for which a client is left out after it was used.
         epochs: local passes over a client's examples; one, unless steps are given.
         steps: local gradient steps instead of epochs.
         deadline: how long a round waits; None waits for the target. Late clients continue.
-        quorum: reports, new or late, needed for a round to succeed.
+        quorum: reports, new or late, needed for a round to succeed; at most the goal.
 
     Example:
         >>> import cafe
@@ -178,9 +177,7 @@ def refl(
         (30, 123, 29)
     """
     given = non_defaults(refl, locals())
-    goal, quorum = check_whole("goal", goal), check_whole("The quorum", quorum)
-    if check_positive("extra", extra) < 1:
-        raise InputError(f"extra must be at least 1. Got {extra!r}: the goal could not be met.")
+    cohort = over_committed(goal, extra, quorum)
     if deadline is not None:
         deadline = check_positive("The deadline", deadline)
     hold_off = check_whole("hold_off", hold_off, least=0)
@@ -196,6 +193,6 @@ def refl(
         parameters=given,
         quorum=quorum,
         deadline=deadline,
-        cohort=round(extra * goal),
+        cohort=cohort,
         late="keep",
     )

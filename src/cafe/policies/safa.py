@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.decisions.build import local_work, non_defaults
+from cafe.decisions.weigh import known_sizes
 from cafe.errors import InputError, check_positive, check_whole
 from cafe.federation import Indices
 from cafe.latency.base import Floats
@@ -39,15 +40,6 @@ def _versions(ledger: Ledger) -> Whole:
 def _picked(ledger: Ledger) -> list[int]:
     """The clients that were picked in the last successful round."""
     return [] if ledger.state is None else ledger.state["picked"]
-
-
-def _shares(ledger: Ledger) -> Floats:
-    """Each client's share of all examples; an unknown number counts as the mean of the others."""
-    held: Floats = ledger.examples.astype(float)
-    known = held >= 0
-    held[~known] = held[known].mean() if known.any() else 1.0
-    held /= held.sum()
-    return held
 
 
 @dataclass(frozen=True)
@@ -117,7 +109,8 @@ class _MergeCache:
         _write(cache, reports.client, reports.models, picked)
         used = held.copy()
         used[picked] = True
-        share = _shares(ledger)
+        share = known_sizes(ledger)
+        share /= share.sum()
         coefficient = np.where(used, share[reports.client], 0.0)
         share[reports.client[used]] = 0.0
         others = share.astype(np.float32) @ cache

@@ -9,10 +9,10 @@ import numpy as np
 
 from cafe.decisions.build import closing, local_work, non_defaults
 from cafe.decisions.carry import DropAll
-from cafe.decisions.choose import highest, response_times, to_digits
-from cafe.decisions.client_memory import client_memory
+from cafe.decisions.choose import highest, to_digits
+from cafe.decisions.client_memory import COUNT, TOTAL, add_response_times
 from cafe.decisions.weigh import BySize
-from cafe.errors import check_whole
+from cafe.errors import InputError, check_whole
 from cafe.policies._recipe import recipe
 from cafe.rounds.answers import Merge
 from cafe.rounds.jobs import Invitation, Reports, Whole, Work
@@ -22,7 +22,6 @@ from cafe.rounds.policy import Policy
 from cafe.rounds.round_views import Closed
 
 PROFILING = -1.0  # the note of a job whose response time is measured; others have their tier
-TOTAL, COUNT = 0, 1  # rows of ledger.memory: seconds and number of the measured reports
 
 
 def tiers_of(ledger: Ledger, tiers: int) -> Whole:
@@ -69,10 +68,7 @@ def _merge(ledger: Ledger, reports: Reports) -> Merge:
     merge, measured = BySize()(ledger, reports), reports.note == PROFILING
     if not measured.any():
         return merge
-    memory = client_memory(ledger, 2)
-    memory[TOTAL, reports.client[measured]] += response_times(reports)[measured]
-    memory[COUNT, reports.client[measured]] += 1
-    return replace(merge, memory=memory)
+    return replace(merge, memory=add_response_times(ledger, reports, measured))
 
 
 @dataclass(frozen=True)
@@ -97,12 +93,14 @@ class _Credits:
             return state
         tier = int(notes[0])
         state["worked"] += 1
-        state["losses"] = _with(state["losses"], tier, _mean_loss(closed.reports))
+        if closed.reports is not None:
+            state["losses"] = _with(state["losses"], tier, _mean_loss(closed.reports))
         if state["credits"] is not None:
             left = max(state["credits"][tier] - 1, 0)
             state["credits"] = _with(state["credits"], tier, left)
         if state["worked"] % self.interval == 0:
-            now, before = state["losses"][tier], state["before"][tier]
+            now = None if closed.reports is None else state["losses"][tier]
+            before = state["before"][tier]
             if now is not None and before is not None and now >= before:
                 state["chances"] = chances(state["losses"], state["credits"])
             state["before"] = state["losses"]
@@ -121,9 +119,9 @@ def chances(losses: list[float | None], credit: list[int] | None) -> list[float]
     return [float(x) for x in rank / max(rank.sum(), 1)]
 
 
-def _mean_loss(reports: Reports | None) -> float | None:
+def _mean_loss(reports: Reports) -> float | None:
     """The mean of the losses, weighed equally; None if there are none, or they are not finite."""
-    if reports is None or reports.losses is None or not np.isfinite(reports.losses).all():
+    if reports.losses is None or not np.isfinite(reports.losses).all():
         return None
     return float(to_digits(np.array([reports.losses.mean()]), 4)[0])
 
@@ -171,7 +169,8 @@ def tifl(
         tiers: number of tiers.
         cohort: clients invited from the tier of a round.
         profiling: number of profiling rounds.
-        renew: profile again every this many rounds; None: only at the start.
+        renew: profile again every this many rounds, more than ``profiling``; None: only at the
+            start.
         interval: rounds after which the chances of tiers may change.
         credits: how many rounds each tier may work; None: any number.
         epochs: local passes over a client's examples; one, unless steps are given.
@@ -193,6 +192,11 @@ def tifl(
     for name, optional in (("renew", renew), ("credits", credits)):
         if optional is not None:
             check_whole(name, optional)
+    if renew is not None and renew <= profiling:
+        raise InputError(
+            f"renew must be above profiling ({profiling}). Got {renew}: all rounds would be "
+            "profiling rounds. Raise renew."
+        )
     work = local_work(epochs, steps, scaled=False)
     return Policy(
         "tifl",

@@ -161,11 +161,21 @@ class Policy:
         if isinstance(self.cohort, float):
             return max(round(self.cohort * clients), 1)
         if self.cohort > clients:
-            raise InputError(
-                f"A cohort must be at most the number of clients ({clients}). Got {self.cohort}. "
-                "Lower the cohort."
-            )
+            raise InputError(self._too_many(clients))
         return self.cohort
+
+    def _too_many(self, clients: int) -> str:
+        """The message for a cohort above the number of clients, with the argument that set it."""
+        most = f"must be at most the number of clients ({clients})"
+        for name, value in self.parameters.items():
+            if type(value) is int and value == self.cohort and name != "cohort":
+                return f"{name} {most}, because as many are invited. Got {value}. Lower {name}."
+        if "cohort" in self.parameters:
+            return f"A cohort {most}. Got {self.cohort}. Lower the cohort."
+        return (
+            f"The policy {self.name} invites {self.cohort} clients, but the federation has "
+            f"{clients}. Lower its cohort, goal or concurrency."
+        )
 
     def check(self, federation: Federation, crash: float = 0.0) -> None:
         """Raise an error if no round could succeed, or a round might never end.

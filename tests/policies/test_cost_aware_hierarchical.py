@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 import cafe
 from cafe.errors import InfeasibleError, InputError
-from cafe.policies import cost_aware_hierarchical
+from cafe.policies import _association, cost_aware_hierarchical
 from cafe.policies._association import cheapest
 from tests.support.federations import taking
 from tests.support.two_levels import points
@@ -127,6 +128,20 @@ def test_large_federations_are_fast_enough() -> None:
     who = cafe.Federation.exponential(np.linspace(0.5, 5.0, 400))
     clusters = cost_aware_hierarchical(edges=8, link=0.5).clusters(who)
     assert sum(map(len, clusters.values())) == 400
+
+
+def test_links_of_different_speed_need_few_calculations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a low price of energy, hundreds of latencies are possible: not all of them are tried."""
+    rng, tried = np.random.default_rng(0), []
+    exact = _association._least_energy
+
+    def counted(busy: Any, link: Any, capacity: int, limit: float) -> Any:
+        tried.append(limit)
+        return exact(busy, link, capacity, limit)
+
+    monkeypatch.setattr(_association, "_least_energy", counted)
+    cheapest(rng.exponential(1.0, 150), rng.exponential(50.0, 8), 1e-4, 150)
+    assert len(tried) < 40
 
 
 def test_errors() -> None:

@@ -108,20 +108,30 @@ def cheapest(times: Floats, links: Floats, energy: float, capacity: int) -> Indi
     """
     slowest, fastest = np.argsort(-times, kind="stable"), np.argsort(links, kind="stable")
     busy, link = times[slowest], links[fastest]
-    limit, least, best = np.inf, np.inf, np.empty(0, dtype=np.intp)
-    while (sizes := _least_energy(busy, link, capacity, limit)) is not None:
-        stage = np.repeat(np.arange(len(sizes)), sizes)
-        first = np.cumsum(sizes) - sizes
-        spent = float(np.sum(sizes * busy[first] + link[: len(sizes)]))
-        latency = float(np.max(busy[first] + link[: len(sizes)]))
+    latencies = np.unique(busy[:, None] + link)  # all that an assignment can have
+    least, best = np.inf, np.empty(0, dtype=np.intp)
+    # Ranges of latencies that may contain the best one, and an energy that all of them need. The
+    # slowest client and its link take at least the first one.
+    shortest, last = int(np.searchsorted(latencies, busy[0] + link[0])), len(latencies) - 1
+    ranges = [(shortest, len(latencies), 0.0)]
+    while ranges:
+        first, end, needed = ranges.pop()
+        if first >= end or latencies[first] + energy * needed >= least:
+            continue
+        middle = last if not len(best) else (first + end) // 2
+        sizes = _least_energy(busy, link, capacity, float(latencies[middle]))
+        ranges.append((middle + 1, end, needed))
+        if sizes is None:  # no assignment is as fast
+            continue
+        slow = np.cumsum(sizes) - sizes  # the slowest client of each edge server
+        spent = float(np.sum(sizes * busy[slow] + link[: len(sizes)]))
+        latency = np.max(busy[slow] + link[: len(sizes)])
         if latency + energy * spent < least:
-            least, best = latency + energy * spent, stage
+            least, best = float(latency + energy * spent), sizes
         # A shorter latency needs at least as much energy.
-        if busy[0] + link[0] + energy * spent >= least:
-            break
-        limit = latency
+        ranges.append((first, int(np.searchsorted(latencies, latency)), spent))
     found = np.empty(len(times), dtype=np.intp)
-    found[slowest] = fastest[best]
+    found[slowest] = fastest[np.repeat(np.arange(len(best)), best)]
     return found
 
 
@@ -132,7 +142,7 @@ def _least_energy(busy: Floats, link: Floats, capacity: int, limit: float) -> In
         busy: the busy time that each client causes, in descending order.
         link: the time of each link, in ascending order.
         capacity: the largest number of clients of an edge server.
-        limit: each edge server must be busy for less than this time, its link included.
+        limit: each edge server must be busy for at most this time, its link included.
 
     Returns:
         A number for each edge server that has clients; None if no assignment keeps the limit.
@@ -145,7 +155,7 @@ def _least_energy(busy: Floats, link: Floats, capacity: int, limit: float) -> In
     for edge in reversed(range(edges)):
         after = cost.copy()
         for m in range(clients):
-            if busy[m] + link[edge] >= limit:
+            if busy[m] + link[edge] > limit:
                 cost[m] = np.inf
                 continue
             most = min(capacity, clients - m)

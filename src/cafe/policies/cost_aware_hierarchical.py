@@ -44,8 +44,8 @@ def cost_aware_hierarchical(
     links in use. The least cost is found exactly, by backward induction over the edge servers. An
     edge server may remain without clients.
 
-    Its time grows with the square of the number of clients; 1000 clients take about a tenth of a
-    second.
+    The time of this calculation grows with the square of the number of clients and with the number
+    of edge servers: 1000 clients and 8 edge servers take up to a few seconds.
 
     Not verified: only a part of the abstract was available. It states the problem, and that the
     assignment is a combinatorial part of it. That it is solved by backward induction is not

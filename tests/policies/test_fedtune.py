@@ -146,6 +146,12 @@ def test_limits(
     assert found[-1] == end
 
 
+def test_first_move_starts_from_all_clients_if_the_cohort_is_larger() -> None:
+    """Of two clients, one is left after one move, although the cohort is 20."""
+    found = play(fedtune(**PURE["delta"]), [0.10, 0.12, 0.16], clients=2)
+    assert found == [(2, 20), (2, 20), (1, 21)]
+
+
 def test_overheads_of_clients_of_different_size() -> None:
     """Clients with 2, 6, 4 and an unknown number of examples pass over them 5 times.
 

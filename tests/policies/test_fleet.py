@@ -142,6 +142,14 @@ def test_updates_of_a_goal_are_added_up() -> None:
     assert history.weight_by_client.tolist() == [1, 1, 1]
 
 
+def test_deadline_ends_a_wait_for_the_goal() -> None:
+    """Client 0 reports at 1 and 2, client 1 at 50. At 2.5 two of the three reports are there."""
+    policy = recipe(concurrency=2, goal=3, similarity=False, deadline=2.5)
+    history = cafe.simulate(taking(1.0, 50.0), policy, rounds=1)
+    assert history.by_round["closed"].tolist() == [2.5]
+    assert history.weight_by_client.tolist() == [2, 0]
+
+
 def test_percentile_above_100_is_refused() -> None:
     with pytest.raises(InputError, match="percentile must be at most 100"):
         recipe(concurrency=2, percentile=101)

@@ -121,6 +121,27 @@ def test_check_interval() -> None:
     assert bytes_.tolist() == [1.0] * 8
 
 
+def test_changes_between_checks_are_added_up() -> None:
+    """After two updates the changes are 3/4 in all: 1/2 + 1/4, and 3/2 - 3/4."""
+    options: dict[str, Any] = {"decay": 0.5, "interval": 2}
+    run = Run(taking(1.0, 1.0), parameter_freezing(deadline=2.0, **options), two_parameters())
+    for _ in range(2):
+        run.step()
+    assert run.ledger.memory is not None
+    assert run.ledger.memory[0].tolist() == [3 / 8, 3 / 8]
+    assert run.ledger.memory[1].tolist() == [3 / 8, 3 / 8]
+
+
+def test_parameter_that_never_changes_is_stable() -> None:
+    """The second one starts at its optimum. It is frozen in rounds 2, 4 and 5, 7 to 9."""
+    point = Examples(np.array([[1.0, 0.0]]), np.zeros(1))
+    what = cafe.Task(point, Shards.of([np.array([0])]), Quadratic(2), rate=0.5, batch=None)
+    policy = parameter_freezing(deadline=2.0, decay=0.5, threshold=0.25, most=1.0)
+    history = cafe.simulate(taking(1.0), policy, what, rounds=10)
+    sent = history.by_round["bytes_down"] / MODEL
+    assert sent.tolist() == [1, 0.5, 1, 0.5, 0.5, 1, 0.5, 0.5, 0.5, 1]
+
+
 def test_freezing_lasts_whole_intervals() -> None:
     """Three updates per check. Changes: 3/2 - 3/4 + 3/8 = 9/8 and -3/16 + 3/32 - 3/64 = -9/64.
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from cafe.decisions.choose import response_times
 from cafe.latency.base import Floats
-from cafe.rounds.jobs import Mask, Reports
+from cafe.rounds.jobs import Reports
 from cafe.rounds.ledger import Ledger
 
 TOTAL, COUNT = 0, 1  # the rows of a memory of response times: their sum and their number
@@ -32,7 +32,7 @@ def client_memory(ledger: Ledger, rows: int) -> Floats:
     return found
 
 
-def add_response_times(ledger: Ledger, reports: Reports, measured: Mask | None = None) -> Floats:
+def add_response_times(ledger: Ledger, reports: Reports) -> Floats:
     """A copy of ``ledger.memory`` to which the response times of reports are added.
 
     Its rows are the sum and the number of each client's response times.
@@ -40,9 +40,8 @@ def add_response_times(ledger: Ledger, reports: Reports, measured: Mask | None =
     Args:
         ledger: what the server knows.
         reports: reports, at most one of each client.
-        measured: mask of the reports that count; None: all of them.
     """
-    memory, which = client_memory(ledger, 2), slice(None) if measured is None else measured
-    memory[TOTAL, reports.client[which]] += response_times(reports)[which]
-    memory[COUNT, reports.client[which]] += 1
+    memory = client_memory(ledger, 2)
+    memory[TOTAL, reports.client] += response_times(reports)
+    memory[COUNT, reports.client] += 1
     return memory

@@ -155,15 +155,18 @@ def oort(
 
     Differs from the authors' code: there, utilities are scaled to [0, 1] before the term of
     uncertainty is added, and the cut-off is 70 % or 5 %. The pacer can also decrease T, which is a
-    percentile of all response times. Clients that lose the race for the goal count as if they had
-    reported the mean utility. All of these contradict the paper. The code draws new clients with
-    many examples and fast devices more often; here they are drawn uniformly, because their response
-    times are not known before they report. The losses are those of the first batch, before any
-    local step.
+    percentile of all response times. Invited clients that are still working when the goal is
+    reached count as if they had reported the mean utility. All of these contradict the paper. The
+    code draws new clients with many examples and fast devices more often; here they are drawn
+    uniformly, because their response times are not known before they report. The losses are those
+    of the first batch, before any local step.
+
+    As published, the term of uncertainty does not grow while a client waits, and after many rounds
+    it is almost zero.
 
     Not verified: the initial T in the paper, which is therefore an argument; the cut-off of 95 %
-    and the quantile of 95 %. The limit of 30 % is that of the code. As published, the term of
-    uncertainty does not grow while a client waits, and after many rounds it is almost zero.
+    and the quantile of 95 %; and whether the pacer compares once per window, as here and in the
+    code, or in every round. The limit of 30 % is that of the code.
 
     Args:
         goal: reports that close a round.

@@ -114,7 +114,8 @@ def parameter_freezing(
     part in every round. Clients that missed rounds would need some of them.
 
     Differs from the authors' code: it also freezes half of the parameters at random for one check,
-    an extension that is not part of the rule above.
+    an extension that is not part of the rule above. A parameter that has never changed counts as
+    stable here; the code divides zero by zero for it and does not freeze it.
 
     Not verified: the default of the threshold; the authors' code has 0.01 and mentions 0.05.
 

@@ -146,7 +146,8 @@ def refl(
     new reports as the target have arrived. Late clients continue, and their reports join the round
     in which they arrive. A new update counts 1. One that is tau updates late counts 0.65 / (tau +
     1) + 0.35 (1 - exp(-Lambda / largest Lambda)). Lambda is the squared relative change of the mean
-    new update if the late one joins it. The weights are divided by their sum.
+    new update if the late one joins it. Without a new update the second term is left out. The
+    weights are divided by their sum.
 
     Differs from the authors' code: there, late updates are never added to the model, although the
     weights of the others are reduced as if they were; Lambda is calculated from models instead of

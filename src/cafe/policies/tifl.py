@@ -65,10 +65,10 @@ class _OneTier:
 
 def _merge(ledger: Ledger, reports: Reports) -> Merge:
     """Weigh by size, and remember how long the clients that are profiled took."""
-    merge, measured = BySize()(ledger, reports), reports.note == PROFILING
-    if not measured.any():
+    merge = BySize()(ledger, reports)
+    if reports.note[0] != PROFILING:  # all reports of a round are of one kind
         return merge
-    return replace(merge, memory=add_response_times(ledger, reports, measured))
+    return replace(merge, memory=add_response_times(ledger, reports))
 
 
 @dataclass(frozen=True)

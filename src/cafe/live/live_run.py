@@ -306,6 +306,7 @@ class LiveRun:
             if moment - self._ticked >= TICK:
                 self._ticked = moment
                 self.on_time(moment)
+                self.on_change()  # an observer may have skipped the last change
             for reply in self.dispatcher.replies(open_):
                 at = moment if reply.at is None else reply.at - self._zero
                 # The last poll returns what arrived before the deadline, unless it was delayed.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +207,8 @@ def test_oort(start: Start) -> None:
     assert not trial.jobs("node-4")[0].merged or trial.jobs("node-4")[0].round > 0
 
     def mean(versions: list[Vector], used: list[JobRecord], again: Again) -> Vector:
-        return np.mean([again.model(job) for job in used], axis=0)  # all have as many examples
+        models = [again.model(job) for job in used]
+        return np.asarray(np.mean(models, axis=0))  # all have the same number of examples
 
     again = Again(trial, mean)
     np.testing.assert_allclose(served(trial.out), again.versions[-1], atol=1e-6)
@@ -229,7 +231,7 @@ def test_oort(start: Start) -> None:
         expected = 0.0 if arrived is None else arrived - last[client].start
         assert seconds[client] == pytest.approx(expected, rel=1e-4)
     gained = [sum(utility(job) for job in jobs if job.merged == k + 1) for k in range(4)]
-    longer = sum(after < before for before, after in zip(gained, gained[1:], strict=False))
+    longer = sum(after < before for before, after in pairwise(gained))
     state = json.loads(bytes(stored(trial)["meta"]))["state"]
     assert state["preferred"] == pytest.approx(0.01 + 0.25 * longer)
 
@@ -270,7 +272,8 @@ def test_safa(start: Start, tmp_path: Path) -> None:
     def mean(versions: list[Vector], used: list[JobRecord], again: Again) -> Vector:
         cache = caches[-1] | {job.client: again.model(job) for job in used}
         caches.append(cache)
-        return np.mean([cache.get(client, versions[0]) for client in range(NODES)], axis=0)
+        models = [cache.get(client, versions[0]) for client in range(NODES)]
+        return np.asarray(np.mean(models, axis=0))
 
     again = Again(trial, mean)
     np.testing.assert_allclose(served(trial.out), again.versions[-1], atol=1e-6)

@@ -64,7 +64,7 @@ class LiveRun:
 
     Attributes:
         on_change: called whenever something has changed that an observer may see, such as a new
-            report.
+            report, and about once a second in an open round.
         on_send: called with the records of jobs whose orders are about to be sent, and with the
             bytes of these orders.
         on_time: called with the time of the run's clock, about once a second in an open round.

@@ -18,7 +18,7 @@ from flwr.serverapp.strategy import (
 import cafe
 from cafe.live import Median, ReportLimits
 from cafe.live.run_log import read_jobs, read_rounds
-from cafe.policies import awu, fedavg, mcu
+from cafe.policies import awu, fedasync, fedavg, fedbuff, mcu
 from cafe.randomness import Stream
 from cafe.results import load
 from tests.support.flower.stock_grid import StockGrid, named_arrays, stock_app
@@ -63,6 +63,22 @@ def test_late_report_that_is_kept_counts_from_the_version_it_was_sent(
     found = values(run(mcu(quorum=1, deadline=5.0, late="keep"), 2))
     # Round 0 merges nodes 1 and 2 (mean 1.5), round 1 all three: node 3 began from version 0.
     np.testing.assert_allclose(found["b"], START["b"] + 1.5 + 2.0)
+
+
+def test_fedbuff_with_stock_clients(grid: StockGrid, run: Run) -> None:
+    """Node 1 reports at 1 s and 2 s, node 2 at 1.7 s, and node 3 at 2.5 s."""
+    grid.delay = lambda node, message: {1: 1.0, 2: 1.7, 3: 2.5}[node]
+    found = values(run(fedbuff(concurrency=3, goal=2), 2))
+    # Nodes 1 and 2, then 1 and 3 with reports that are one update old.
+    np.testing.assert_allclose(found["b"], START["b"] + (1 + 2) / 2 + (1 + 3) / 2 / np.sqrt(2))
+    assert len(grid.configs()) == 3 + 1 + 1 + 1  # who reports gets a new job, but for the last
+
+
+def test_fedasync_with_stock_clients(grid: StockGrid, run: Run) -> None:
+    """All three nodes began from version 0; each model is mixed in with a weight of a half."""
+    grid.delay = lambda node, message: {1: 1.0, 2: 1.5, 3: 1.8}[node]
+    found = values(run(fedasync(concurrency=3, mixing=0.5, staleness="constant", prox=0), 3))
+    np.testing.assert_allclose(found["b"], START["b"] + 1 / 8 + 2 / 4 + 3 / 2)
 
 
 def test_a_failed_round_leaves_the_model_unchanged_and_is_repeated(

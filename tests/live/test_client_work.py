@@ -92,6 +92,41 @@ def test_training_gets_the_job_and_the_settings() -> None:
     assert len({job.rng().random(), *(other.rng().random() for other in others)}) == 4
 
 
+def job_of(work: Work, **more: Any) -> Job:
+    usual: dict[str, Any] = {"clock": Watch(), "began": 0.0}
+    return Job("c000", number=4, round=7, version=3, work=work, seed=5, **usual | more)
+
+
+@pytest.mark.parametrize("asked", [Work(steps=7), Work(epochs=2), Work(seconds=60.0)], ids=str)
+def test_batches_of_each_kind_of_work_are_the_same_passes(asked: Work) -> None:
+    """Ten examples in batches of four: passes of three batches, each in another order."""
+    found = [*itertools.islice(job_of(asked).batches(10, 4), 7)]
+    sizes = [4, 4, 2, 4, 4, 2, 4]
+    assert [len(rows) for rows in found] == sizes[: 6 if asked.epochs else 7]
+    first, second = (np.concatenate(found[k : k + 3]) for k in (0, 3))
+    assert sorted(first) == sorted(second) == [*range(10)]
+    assert first.tolist() != second.tolist()
+    # A replay takes the steps that a client reports, whatever limited them.
+    again = [*job_of(Work(steps=len(found))).batches(10, 4)]
+    assert [rows.tolist() for rows in again] == [rows.tolist() for rows in found]
+
+
+@pytest.mark.parametrize(
+    ("asked", "more"),
+    [(Work(seconds=2.5), {}), (Work(epochs=9, partial=True), {"until": 2.5})],
+    ids=["seconds", "partial"],
+)
+def test_batches_end_when_the_time_is_over(asked: Work, more: Any) -> None:
+    watch = Watch()
+    taken = 0
+    for _ in job_of(asked, clock=watch, **more).batches(10, 4):
+        watch.now += 1.0
+        taken += 1
+    assert taken == 3
+    watch.now = 100.0
+    assert len([*job_of(asked, clock=watch, **more).batches(10, 4)]) == 1
+
+
 @given(now=st.floats(-1e9, 1e9), seconds=st.floats(0.5, 1e4), waited=st.floats(0, 1e4))
 def test_deadline_is_measured_on_the_clients_clock(
     now: float, seconds: float, waited: float

@@ -126,11 +126,11 @@ def test_round_has_five_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.open is None
 
 
-def test_observer_is_called_on_every_change() -> None:
+def test_observer_is_called_on_every_change_and_every_second() -> None:
     run, seen = live(VirtualWire(exponential(3, 9.0)), mcu(quorum=1, deadline=2.0)), list[int]()
     run.on_change = lambda: seen.append(0 if run.open is None else int(run.open.arrived.sum()))
     run.step()
-    assert seen == [0, 1, 2, 3]
+    assert seen == [0, 1, 2, 3, 3]
 
 
 def test_secure_aggregation_and_a_robust_rule_exclude_each_other() -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cafe.errors import InputError
+from cafe.errors import InputError, check_whole
 from cafe.live.model_layout import Arrays, Layout
 from cafe.live.wire import Order, Report
 from cafe.randomness import Stream
@@ -107,6 +108,40 @@ class Job:
         """
         if self.left() <= 0 and not self.work.partial:
             raise TooLateError
+
+    def batches(self, examples: int, size: int) -> Iterator[NDArray[np.int64]]:
+        """The rows of one batch after the other, as many batches as the job's work asks for.
+
+        Each pass over the examples has a new random order, and its last batch may be smaller. After
+        the first batch they end early if :meth:`go_on` is False. A job that is repeated has the
+        same batches.
+
+        Args:
+            examples: how many examples the client has.
+            size: how many of them are in a batch.
+
+        Example:
+            >>> from cafe.live import Job
+            >>> from cafe.rounds import Work
+            >>> job = Job("a", number=0, round=0, version=0, work=Work(epochs=2), seed=0)
+            >>> [len(rows) for rows in job.batches(10, size=4)]
+            [4, 4, 2, 4, 4, 2]
+        """
+        examples, size, work = (
+            check_whole("examples", examples),
+            check_whole("size", size),
+            self.work,
+        )
+        a_pass = -(-examples // size)
+        limit = work.steps if work.epochs is None else work.epochs * a_pass
+        rng, order = self.rng(), np.empty(0, dtype=np.int64)
+        for step in count() if work.seconds is not None else range(limit):
+            if step and not self.go_on():
+                return
+            at = step % a_pass
+            if not at:
+                order = rng.permutation(examples)
+            yield order[at * size : (at + 1) * size]
 
     def pull(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
         """What to add to the gradient of an array: prox times its distance from base, and offset.

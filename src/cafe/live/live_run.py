@@ -64,7 +64,7 @@ class LiveRun:
 
     Attributes:
         on_change: called whenever something has changed that an observer may see, such as a new
-            report.
+            report, and about once a second in an open round.
         on_send: called with the records of jobs whose orders are about to be sent, and with the
             bytes of these orders.
         on_time: called with the time of the run's clock, about once a second in an open round.
@@ -306,6 +306,7 @@ class LiveRun:
             if moment - self._ticked >= TICK:
                 self._ticked = moment
                 self.on_time(moment)
+                self.on_change()  # an observer may have skipped the last change
             for reply in self.dispatcher.replies(open_):
                 at = moment if reply.at is None else reply.at - self._zero
                 # The last poll returns what arrived before the deadline, unless it was delayed.

@@ -79,6 +79,7 @@ _SINGLE = (
     ("cafe_deadline_seconds", "deadline", "How long the round waits."),
     ("cafe_round_seconds", "round_seconds", "How long the round has been open."),
     ("cafe_round_invited", "invited", "Jobs started in the open round."),
+    ("cafe_round_jobs", "jobs", "Jobs in the open round, with those of earlier rounds."),
     ("cafe_round_reports", "reports", "Reports received in the open round."),
     ("cafe_clipped_updates_total", "clipped", "Updates that were scaled down."),
     ("cafe_work_client_seconds_total", "work", "Client time of all jobs that have ended."),

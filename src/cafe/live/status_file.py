@@ -162,11 +162,12 @@ class StatusFile:
         """The figures of the open round; zeros and null if no round is open."""
         open_, opened = self._run.open, self._run.ledger.opened
         if open_ is None:
-            return {"deadline": None, "round_seconds": 0.0, "invited": 0, "reports": 0}
+            return {"deadline": None, "round_seconds": 0.0, "invited": 0, "jobs": 0, "reports": 0}
         return {
             "deadline": open_.until - opened if math.isfinite(open_.until) else None,
             "round_seconds": now - opened,
             "invited": open_.invited,
+            "jobs": len(open_.jobs),
             "reports": int(np.count_nonzero(open_.arrived_by(now))),
         }
 

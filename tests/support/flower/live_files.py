@@ -20,6 +20,7 @@ LIVE: dict[str, Any] = {
     "deadline": 8.0,
     "round_seconds": 2.0,
     "invited": 4,
+    "jobs": 5,
     "reports": 1,
     "fates": {"fresh": 4, "late": 3},
     "refused": 0,

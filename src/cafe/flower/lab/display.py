@@ -56,8 +56,9 @@ def run_line(live: dict[str, Any]) -> str:
     """A run as ``live.json`` describes it, in one line."""
     limit = "" if live.get("rounds") is None else f" of {live['rounds']:,}"
     parts = [f"{live['state']}, round {live['round']:,}{limit}"]
-    if live["state"] == "open" and live["invited"]:  # not between two rounds
-        parts.append(f"{live['reports']:,} of {live['invited']:,} reports")
+    jobs = live.get("jobs", live["invited"])  # runs of older versions have only the second
+    if live["state"] == "open" and jobs:  # not between two rounds
+        parts.append(f"{live['reports']:,} of {jobs:,} reports")
         if live["deadline"] is not None:
             parts.append(f"deadline {_figure(live['deadline'])} s")
     parts.append(f"success {_share(live['success'])}")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 from flwr.serverapp import ServerApp
 
 import cafe
@@ -27,7 +30,11 @@ def holding(quorum, deadline, close_when_all=False):
 
 
 def policy(config):
-    """The policy that the configuration names."""
+    """The policy that the configuration names, or the one in the file ``<script>/policy.json``."""
+    file = Path(str(config["script"])) / "policy.json"
+    if config["script"] and file.exists():
+        name, arguments = json.loads(file.read_text())
+        return cafe.policies.recipes()[name](**arguments)
     parameters = {"deadline": config["deadline"]}
     if config["policy"] != "awu":
         parameters["quorum"] = config["quorum"]
@@ -56,6 +63,7 @@ def main(grid, context):
         task.start,
         rounds=8,
         evaluate={"server": judge, "clients": "clients", "none": None}[config["evaluate"]],
+        clients=config["clients"] or None,
         combine=COMBINE[config["combine"]],
         patience=config["patience"],
         wait=config["wait"],

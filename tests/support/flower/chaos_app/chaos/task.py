@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from cafe.data import load_digits
+from cafe.live import Trained
 
-RATE, BATCH = 0.1, 32
+RATE, BATCH, STEPS = 0.1, 32, 10
 PARTITIONS = 16  # above any number of nodes, so that a new node does not change the others' shares
 
 
@@ -44,15 +45,23 @@ def softmax(model, x):
 def train(model, job):
     """Take some steps on random batches, which are the same whenever a job is repeated."""
     x, y = examples(job.settings["partition-id"])
-    rng = job.rng()
-    for _ in range(10 * job.work.steps):
+    rng, first = job.rng(), None
+    for _ in range(STEPS * job.work.steps):
         rows = rng.integers(len(y), size=BATCH)
-        model = step(model, x[rows], y[rows])
-    return model
+        if first is None:
+            first = losses(model, x[rows], y[rows])
+        pull = {name: job.pull(name, array) for name, array in model.items()}
+        moved = step(model, x[rows], y[rows])
+        model = {name: moved[name] - np.float32(RATE) * pull[name] for name in model}
+    return Trained(model, len(y), loss=first.mean(), rms_loss=np.sqrt((first**2).mean()))
+
+
+def losses(model, x, y):
+    """The loss on each example."""
+    return -np.log(np.maximum(softmax(model, x)[np.arange(len(y)), y], 1e-12))
 
 
 def score(model, x, y):
     """Loss and accuracy."""
-    chance = softmax(model, x)
-    loss = -np.log(np.maximum(chance[np.arange(len(y)), y], 1e-12)).mean()
-    return float(loss), float((chance.argmax(axis=1) == y).mean())
+    right = softmax(model, x).argmax(axis=1) == y
+    return float(losses(model, x, y).mean()), float(right.mean())

@@ -25,25 +25,23 @@ def held_by(partition: int, partitions: int) -> Examples:
     return x[FOR_TESTING + partition :: partitions], y[FOR_TESTING + partition :: partitions]
 
 
-def step(model: Model, examples: Examples, rng: np.random.Generator) -> Model:
-    """One step of gradient descent on 32 examples."""
-    x, y = examples
-    rows = rng.integers(len(x), size=32)
-    error = _shares(x[rows] @ model["weight"] + model["bias"])
-    error[np.arange(32), y[rows]] -= 1
-    return {
-        "weight": model["weight"] - RATE / 32 * (x[rows].T @ error),
-        "bias": model["bias"] - RATE / 32 * error.sum(axis=0),
-    }
+def losses_and_gradient(
+    model: Model, x: NDArray[np.float32], y: NDArray[np.int64]
+) -> tuple[NDArray[np.float32], Model]:
+    """The loss on each example, and the gradient of their mean."""
+    error = _shares(x @ model["weight"] + model["bias"])
+    losses = -np.log(error[np.arange(len(y)), y] + 1e-9)
+    error[np.arange(len(y)), y] -= 1
+    return losses, {"weight": x.T @ error / len(y), "bias": error.mean(axis=0)}
 
 
 def evaluate(model: Model) -> tuple[float, float]:
     """The loss and the accuracy on the test examples."""
     x, y = _shuffled()
     x, y = x[:FOR_TESTING], y[:FOR_TESTING]
-    shares = _shares(x @ model["weight"] + model["bias"])
-    loss = -np.log(shares[np.arange(len(y)), y] + 1e-9).mean()
-    return float(loss), float((shares.argmax(axis=1) == y).mean())
+    losses, _ = losses_and_gradient(model, x, y)
+    right = (x @ model["weight"] + model["bias"]).argmax(axis=1) == y
+    return float(losses.mean()), float(right.mean())
 
 
 def _shuffled() -> Examples:

@@ -81,12 +81,17 @@ def name_winners(groups: Sequence[RunGroup]) -> list[str]:
     return [_describe_lead(name, lead, paired) for name, lead in leads.items()] or [NONE]
 
 
+def format_percent(share: float) -> str:
+    """A share as a number of percent with two digits, and 100 for a whole."""
+    return "100" if share >= 0.995 else f"{100 * share:.2g}"
+
+
 def _describe_lead(quantity: str, lead: Lead, paired: bool) -> str:
     names = [each.runs[0].provenance.get("label", each.label) for each in (*lead.best, lead.second)]
     better = (
         f"{100 * lead.difference.mean:.2g} percentage points above"
         if quantity == "accuracy"
-        else f"{100 * lead.share:.2g} % below"
+        else f"{format_percent(lead.share)} % below"
     )
     apart = abs(lead.difference.off_by(0.0))
     errors = (

@@ -123,7 +123,7 @@ def test_the_share_of_new_clients_decays_to_a_fifth() -> None:
 def test_clients_that_another_policy_has_merged_are_new() -> None:
     """A controller chooses mcu first. Without the clients' losses, they have no score."""
 
-    def controller(ledger: Ledger, observed: Any) -> Policy:
+    def controller(ledger: Ledger, seen: Any) -> Policy:
         return mcu(quorum=1, deadline=9.0) if ledger.round < 2 else oort(goal=3, preferred=1.0)
 
     who, what = small()

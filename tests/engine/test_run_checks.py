@@ -69,7 +69,7 @@ class ill:  # noqa: N801
         (lambda _: ill.agu(quorum=1, deadline=1.0, pool="onion"), "Did you mean 'union'"),
         (lambda _: ill.fedavg(fraction=0.0), "fraction"),
         (lambda _: ill.fedavg(fraction="all"), "fraction"),
-        (lambda _: ill.fedavg(epochs=5, steps=3), "needs one of steps, epochs and seconds"),
+        (lambda _: ill.fedavg(epochs=5, steps=3), "Give steps or epochs, not both"),
         (lambda _: ill.mcu(quorum=1, deadline=1.0, cohort=True), "A cohort"),
         (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1), time=float("inf")), "time must"),
         (lambda f: ill.simulate(f, ill.mcu(quorum=1, deadline=1), time="long"), "time must"),

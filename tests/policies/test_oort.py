@@ -14,7 +14,7 @@ from cafe.data.examples import Examples, Shards
 from cafe.engine import Run
 from cafe.errors import InputError
 from cafe.learn.linear import Logistic
-from cafe.policies import oort, refl, tifl
+from cafe.policies import mcu, oort, refl, tifl
 from cafe.rounds import Ledger, Policy, Work
 from tests.support.federations import taking
 from tests.support.jobs import reported
@@ -108,15 +108,27 @@ def test_a_new_report_replaces_what_was_known() -> None:
 
 def test_the_share_of_new_clients_decays_to_a_fifth() -> None:
     """Of 20 clients: 18 new ones at first; 0.9 * 0.98^10 * 20 = 14.7; at last 20 %, 4."""
-    memory = np.ones((2, 60))
+    memory = np.repeat([[1.0, 0.0], [1.0, 0.0]], 30, axis=1)
     for number, new in ((0, 18), (10, 15), (1000, 4)):
         ledger = ledger_of(60, memory=memory, merged=[1] * 30 + [0] * 30, last_round=0)
         ledger.round = number
         chosen = np.array(invited(oort(goal=20, preferred=1.0, extra=1.0), ledger, number))
         assert len(chosen) == 20
         assert (chosen >= 30).sum() == new
+    memory[:, :59] = 1.0
     few = ledger_of(60, memory=memory, merged=[1] * 59 + [0], last_round=0)
     assert len(invited(oort(goal=20, preferred=1.0, extra=1.0), few, 0)) == 20
+
+
+def test_clients_that_another_policy_has_merged_are_new() -> None:
+    """A controller chooses mcu first. Without the clients' losses, they have no score."""
+
+    def controller(ledger: Ledger, seen: Any) -> Policy:
+        return mcu(quorum=1, deadline=9.0) if ledger.round < 2 else oort(goal=3, preferred=1.0)
+
+    who, what = small()
+    history = cafe.simulate(who, controller, what, rounds=6)
+    assert history.by_round["used"].tolist() == [8, 8, 3, 3, 3, 3]
 
 
 def test_the_pacer_allows_more_time_when_utility_falls() -> None:

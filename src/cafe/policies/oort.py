@@ -45,7 +45,8 @@ class _Choose:
 
     def __call__(self, ledger: Ledger, rng: np.random.Generator) -> Invitation:
         clients = self._allowed(ledger, rng)
-        known = ledger.merged[clients] > 0
+        # Not those that were merged under another policy, if a controller has changed it.
+        known = client_memory(ledger, 2)[SECONDS, clients] > 0
         old, new = clients[known], clients[~known]
         share = max(self.explore * DECAY**ledger.round, min(self.explore, LEAST))
         explored = min(round(share * self.count), len(new))

@@ -170,7 +170,7 @@ class Policy:
         for name, value in self.parameters.items():
             if type(value) is int and value == self.cohort and name != "cohort":
                 return f"{name} {most}, because as many are invited. Got {value}. Lower {name}."
-        if "cohort" in self.parameters:
+        if "cohort" in self.parameters or isinstance(self.parameters, _Unstated):
             return f"A cohort {most}. Got {self.cohort}. Lower the cohort."
         return (
             f"The policy {self.name} invites {self.cohort} clients, but the federation has "

@@ -228,6 +228,49 @@ def test_page_of_policies_follows_from_its_rows(rivals: Callable[[str], ModuleTy
     )
 
 
+def test_claims_on_policies_hold(rivals: Callable[[str], ModuleType]) -> None:
+    """What ``findings.md`` says, from the stored rows."""
+    summarise = rivals("summarise")
+    lines = (RIVALS / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    fleets = {
+        fleet: summarise.entries(rows, "perceptron", fleet) for fleet in rivals("settings").FLEETS
+    }
+
+    def over_the_least(fleet: str, policy: str, cost: str) -> float:
+        always = {e.policy: e.cost(cost).mean for e in fleets[fleet] if e.always}
+        return float(always[policy] / min(always.values()))
+
+    def ranked(fleet: str) -> list[str]:
+        return [entry.policy for entry in fleets[fleet]]
+
+    assert ranked("exponential")[0] == ranked("by speed")[0] == "mcu"
+    assert ranked("phones")[:2] == ["salvage", "fedbuff"]
+    assert ranked("day and night")[0] == "fedbuff"
+    assert 0.95 < over_the_least("day and night", "salvage", "time") / over_the_least(
+        "day and night", "mcu", "time"
+    ) < 1.05  # fmt: skip
+    for fleet, found in fleets.items():
+        entry = {e.policy: e for e in found}
+        for policy in ("mcu", "awu", "agu"):
+            assert 0.595 < entry[policy].wasted < 0.725
+            for cost in ("work", "bytes"):
+                assert 2.8 < over_the_least(fleet, policy, cost) < 6.05
+        assert 1.1 < over_the_least(fleet, "fedadam", "time") < 1.4
+        spent = over_the_least(fleet, "fedadam", "work") / over_the_least(fleet, "mcu", "work")
+        assert 0.3 < spent < 0.6
+        assert fleet == "exponential" or over_the_least(fleet, "fedprox", "work") < 1.06
+        slower = entry["awu"].factor(entry["mcu"], "time")
+        assert slower.is_apart(0.0) == (fleet in ("exponential", "by speed"))
+        assert (slower.mean > 0) == (fleet in ("exponential", "by speed"))
+        names = ranked(fleet)
+        assert names.index("unbiased_age") > names.index("awu")
+        assert min(names.index("oort"), names.index("refl")) > len(names) / 2
+        assert entry["tifl"].reached <= 2
+    for fleet in ("phones", "day and night"):
+        assert 1.35 < over_the_least(fleet, "mcu", "time") < 1.65
+
+
 @pytest.mark.slow
 def test_quick_study_of_policies_resumes(tmp_path: Path) -> None:
     """All policies are tuned and compared; a study without its last rows makes them again."""

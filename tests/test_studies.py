@@ -271,6 +271,35 @@ def test_claims_on_policies_hold(rivals: Callable[[str], ModuleType]) -> None:
         assert 1.35 < over_the_least(fleet, "mcu", "time") < 1.65
 
 
+def test_claims_on_policies_with_the_network_hold(rivals: Callable[[str], ModuleType]) -> None:
+    summarise = rivals("summarise")
+    lines = (RIVALS / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    fleets = {fleet: summarise.entries(rows, "cnn", fleet) for fleet in rivals("settings").FLEETS}
+    entry = {fleet: {e.policy: e for e in found} for fleet, found in fleets.items()}
+
+    def leading(fleet: str, cost: str) -> list[str]:
+        return [e.policy for e in summarise.leaders(fleets[fleet], cost)]
+
+    assert leading("phones", "time") == ["fedbuff"]
+    assert "fedbuff" in leading("day and night", "time")
+    assert leading("phones", "work") == leading("day and night", "work") == ["fedprox"]
+    by_speed = [e.cost("work").mean for e in fleets["by speed"] if e.always]
+    assert entry["by speed"]["fedprox"].cost("work").mean < 1.1 * min(by_speed)
+    for fleet in ("exponential", "by speed"):
+        for policy in ("awu", "agu"):
+            factor = entry[fleet][policy].factor(entry[fleet]["mcu"], "time")
+            assert factor.mean < 0
+            assert factor.is_apart(0.0)
+            least = min(e.cost("time").mean for e in fleets[fleet] if e.always)
+            assert entry[fleet][policy].cost("time").mean < 1.25 * least
+    assert entry["phones"]["mcu"].reached == 4
+    assert entry["day and night"]["mcu"].reached == 2
+    assert all(found["scaffold"].reached == 0 for found in entry.values())
+    some = [sum(not e.always for e in found) for found in fleets.values()]
+    assert sorted(some)[1] >= 10
+
+
 @pytest.mark.slow
 def test_quick_study_of_policies_resumes(tmp_path: Path) -> None:
     """All policies are tuned and compared; a study without its last rows makes them again."""

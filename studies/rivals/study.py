@@ -2,7 +2,7 @@
 
 Run it from the repository's root, with the package and PyTorch installed:
 
-    python studies/rivals/study.py            # about three hours on two cores
+    python studies/rivals/study.py            # about 35 minutes on two cores
     python studies/rivals/study.py --quick --folder rivals-quick
 
 Every finished run is a line in ``results.jsonl``. An interrupted study continues where it stopped.

@@ -157,7 +157,11 @@ def page(rows: Sequence[Row], *, quick: bool = False) -> str:
     parts += ["## Settings\n", "What tuning chose; the rest keeps its default.\n", _chosen(rows)]
     refused = _refused(rows)
     if refused:
-        parts += ["## Not possible\n", refused]
+        parts += [
+            "## Tries that cannot work\n",
+            "One error of each policy on each fleet; its other tries count.\n",
+            refused,
+        ]
     return "\n".join(parts)
 
 

@@ -59,6 +59,70 @@ def test_memory_is_seen_by_the_next_merge() -> None:
         assert seen == [None, [0.0], [1.0]]
 
 
+def rows_of(ledger: Ledger) -> Any:
+    return None if ledger.memory is None else ledger.memory.tolist()
+
+
+def growing(
+    rows: Any = (2, 0), values: Any = ((7.0, 8.0), (1.0, 2.0)), first: Any = None
+) -> Policy:
+    """Returns a whole memory of zeros first, and then some of its rows."""
+
+    def merge(ledger: Ledger, reports: Reports) -> Merge:
+        none = np.zeros(len(reports))
+        if ledger.memory is None and first is None:
+            return Merge(none, memory=np.zeros((3, 2)))
+        chosen = None if rows is None else np.array(rows)
+        return Merge(none, memory=np.array(values), memory_rows=chosen)
+
+    return merging(merge)
+
+
+def test_rows_of_the_memory_replace_the_old_ones_and_others_stay() -> None:
+    seen = []
+    for kind in (Run, Reference):
+        run: Any = kind(steady(2), growing(), points(0.0, 4.0))
+        run.step()
+        before = run.memory if kind is Reference else run.ledger.memory
+        run.step()
+        after = run.memory if kind is Reference else run.ledger.memory
+        seen.append(after.tolist())
+        assert before is not after or kind is Run  # the engine changes its array in place
+    assert seen == [[[1.0, 2.0], [0.0, 0.0], [7.0, 8.0]]] * 2
+
+
+def test_rows_of_the_memory_are_read_only_and_saved_with_the_run() -> None:
+    run, again = (Run(steady(2), growing(), points(0.0, 4.0)) for _ in range(2))
+    run.step()
+    restore(again, save(run))
+    for each in (run, again):
+        each.step()
+        assert rows_of(each.ledger) == [[1.0, 2.0], [0.0, 0.0], [7.0, 8.0]]
+        assert each.ledger.memory is not None
+        with pytest.raises(ValueError, match="read-only"):
+            each.ledger.memory[0] = 7.0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rows": (0, 3)}, r"memory_rows are whole numbers from 0 to 2, each once"),
+        ({"rows": (-1, 0)}, r"memory_rows are whole numbers from 0 to 2, each once"),
+        ({"rows": (1, 1)}, r"memory_rows are whole numbers from 0 to 2, each once"),
+        ({"rows": (0.0, 1.0)}, r"memory_rows are whole numbers from 0 to 2, each once"),
+        ({"rows": ((0, 1),)}, r"memory_rows are whole numbers from 0 to 2, each once"),
+        ({"rows": (0,)}, r"has the shape \(1, 2\).* Got \(2, 2\)"),
+        ({"values": "x"}, r"memory is an array of floats, a row for each of"),
+        ({"first": "rows"}, r"without memory_rows in merge.*return the whole memory first"),
+    ],
+)
+def test_rows_of_the_memory_must_fit_it(change: dict[str, Any], message: str) -> None:
+    for kind in (Run, Reference):
+        run: Any = kind(steady(2), growing(**change), points(0.0, 4.0))
+        with pytest.raises(InputError, match=message):
+            run.step(), run.step()
+
+
 def test_memory_stays_if_a_merge_returns_none() -> None:
     seen: list[Any] = []
 

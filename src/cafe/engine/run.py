@@ -27,7 +27,7 @@ from cafe.engine.run_checks import (
     server_optimiser,
 )
 from cafe.engine.traffic import Traffic
-from cafe.engine.training import Training
+from cafe.engine.training import Training, finite
 from cafe.errors import InputError, check_flag
 from cafe.federation import Federation, Indices
 from cafe.latency.base import Floats
@@ -173,6 +173,8 @@ class Run:
         if self.presence is not None:
             attendance.mark_absent(ledger, self.presence)
         policy = self.policy = self._choose()
+        if ledger.hand_over(policy.name) and self.training is not None:
+            self.training.vectors.clear()
         if score_is_due(policy, ledger):
             score = self._score()
             ledger.score = ModelScore(score.loss, score.accuracy, ledger.version)
@@ -239,12 +241,12 @@ class Run:
             chains = training.chains.of_reports(jobs, index, held)
             reports = training.describe(reports, chains, self.policy.needs)
             merge = self.calls.merge(self.policy, reports, self._parameters)
-        if merge.memory is not None and not np.isfinite(merge.memory).all():
+        if merge.memory is not None and not finite(merge.memory.reshape(-1)):
             return _SPOILT
         if training is not None and not training.merge(chains, reports, merge):
             return _SPOILT
         if merge.memory is not None:
-            self.ledger.memory = merge.memory
+            self.ledger.remember(merge.memory, merge.memory_rows)
         return _Merged(True, UsedReports.by(merge, index, held), reports)
 
     def _settle(

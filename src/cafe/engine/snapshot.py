@@ -27,7 +27,7 @@ from cafe.rounds.policy import Policy
 
 State = dict[str, NDArray[Any]]
 
-_CLOCK = ("now", "opened", "round", "version", "invitations", "state", "score")
+_CLOCK = ("now", "opened", "round", "version", "invitations", "state", "owner", "score")
 _BOOKS = ("area", "settled", "weight", "joined")
 
 
@@ -68,7 +68,7 @@ def restore_books(run: RunWithBooks, state: State, meta: dict[str, Any]) -> None
     """Write what :func:`save_books` has saved into a run."""
     ledger, books = run.books.ledger, run.books
     for name in _CLOCK:
-        setattr(ledger, name, meta[name])
+        setattr(ledger, name, meta.get(name, getattr(ledger, name)))  # older runs have no owner
     ledger.score = None if ledger.score is None else ModelScore(*ledger.score)
     for name in vars(books.columns):
         setattr(books.columns, name, state[f"ledger.{name}"].copy())
@@ -150,7 +150,7 @@ def save(run: Run) -> State:
         meta["calls"] = [
             (number, each.round, asdict(each.work)) for number, each in chains.invitations.items()
         ]
-        if training.vectors.used:
+        if training.vectors.used or training.vectors.begun:
             arrays, meta["vectors"] = training.vectors.save()
             state |= arrays
     return pack(state, meta)

@@ -256,7 +256,7 @@ class Training:
         return mean, rms
 
     def _groups(self, chains: JobChains) -> list[tuple[int, tuple[Work, ...], Indices]]:
-        """Chains that can be computed together: those from one version with the same work.
+        """Chains that can be computed together: from one version, with the same work and mask.
 
         Returns:
             For each group its version, its works and its rows. The works are one for
@@ -270,15 +270,17 @@ class Training:
             return [(int(chains.versions[0, 0]), (work,), everyone)]
         numbers = {int(number) for number in np.unique(chains.invitations) if number >= 0}
         works = {self.chains.invitations[number].work for number in numbers}
+        masks = {number: id(self.vectors.used_by(number).frozen) for number in numbers}
         first = chains.versions[:, 0]
-        if len(works) == 1 and (first == first[0]).all():
+        if len(works) == 1 == len({*masks.values()}) and (first == first[0]).all():
             return [(int(first[0]), tuple(works), everyone)]
-        kinds: dict[tuple[int, tuple[Work, ...]], list[int]] = {}
+        kinds: dict[tuple[int, tuple[Work, ...], int], list[int]] = {}
         for k in everyone.tolist():
-            each = tuple(self.chains.invitations[link.invitation].work for link in chains.chain(k))
-            kind = (int(first[k]), each if len(set(each)) > 1 else each[:1])
-            kinds.setdefault(kind, []).append(k)
-        return [(version, each, np.array(some)) for (version, each), some in kinds.items()]
+            chain = chains.chain(k)
+            each = tuple(self.chains.invitations[link.invitation].work for link in chain)
+            works_of = each if len(set(each)) > 1 else each[:1]
+            kinds.setdefault((int(first[k]), works_of, masks[chain[0].invitation]), []).append(k)
+        return [(version, each, np.array(some)) for (version, each, _), some in kinds.items()]
 
     def _steps_with_vectors(self, chains: JobChains, works: tuple[Work, ...]) -> LocalSteps:
         """The local steps of a group of chains, with the vectors that applied when they began."""
@@ -286,7 +288,6 @@ class Training:
         if not vectors.begun:
             return local
         # Only chains of one job add vectors, because no client continues from a local model then.
-        # Jobs that began from one version have one mask, because both change in the same merge.
         numbers = chains.invitations[:, 0]
         used = [vectors.used_by(number) for number in set(numbers.tolist())]
         offset = None
@@ -380,9 +381,10 @@ class Training:
 
 def finite(model: Model) -> bool:
     """Whether a model contains neither NaN nor infinity. It may be a NumPy or another array."""
-    if math.isfinite(float(model @ model)):
-        return True
-    return bool((model - model == 0).all())  # the square may overflow while the model is finite
+    with np.errstate(all="ignore"):
+        if math.isfinite(float(model @ model)):
+            return True
+        return bool((model - model == 0).all())  # the square may overflow while it is finite
 
 
 def labels(task: Task, clients: Indices) -> Whole:

@@ -17,6 +17,7 @@ from cafe.engine.fates import JobFates, UsedReports
 from cafe.engine.policy_calls import PolicyCalls
 from cafe.engine.response_times import MAX_RESPONSES
 from cafe.engine.run_checks import check_same_optimiser, check_secure, server_optimiser
+from cafe.engine.training import finite
 from cafe.errors import InfeasibleError, InputError
 from cafe.federation import Indices
 from cafe.fitting.observations import Observations
@@ -212,7 +213,8 @@ class LiveRun:
     def _open(self) -> OpenRound:
         """Choose the policy, and open a round with the jobs of earlier rounds that still run."""
         ledger = self.ledger
-        self.choose_policy()
+        if ledger.hand_over(self.choose_policy().name):
+            self.vectors.clear()
         ledger.now = ledger.opened = self.now()  # the controller may have taken time
         outcome = Outcome(ledger.round, ledger.opened, ledger.now, False)
         self.open = OpenRound(outcome, self.running, [*self.records])
@@ -336,12 +338,12 @@ class LiveRun:
         updates = [report.vector for report in accepted if report.vector is not None]
         reports = self._reveal(reports, accepted, updates)
         merge = self.calls.merge(self.policy, reports, self.global_model.layout.size)
-        if merge.memory is not None and not np.isfinite(merge.memory).all():
+        if merge.memory is not None and not finite(merge.memory.reshape(-1)):
             return None
         if not self.global_model.move(self.ledger.version, updates, reports.version, merge):
             return None
         if merge.memory is not None:
-            self.ledger.memory = merge.memory
+            self.ledger.remember(merge.memory, merge.memory_rows)
         self.vectors.adopt(merge, reports.client)
         return UsedReports.by(merge, index, held), reports
 

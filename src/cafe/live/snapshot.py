@@ -37,7 +37,7 @@ def save(run: LiveRun) -> State:
     meta["pending"] = {k: [asdict(record) for record in chain] for k, chain in kept.chains.items()}
     meta["used"] = {k: asdict(record) for k, record in kept.held.items()}
     meta["running"] = [asdict(record) for record in run.records]
-    if run.vectors.used:
+    if run.vectors.used or run.vectors.begun:
         arrays, meta["vectors"] = run.vectors.save()
         state |= arrays
     return pack(state, meta)

@@ -91,32 +91,36 @@ class _MergeCache:
     def __call__(self, ledger: Ledger, reports: Reports) -> Merge:
         assert reports.models is not None
         assert reports.model is not None
-        if ledger.memory is None:
-            cache = np.tile(reports.model, (ledger.clients, 1))
-        else:
-            cache = ledger.memory.copy()
-            joined = ledger.clients - len(cache)
-            if joined:
-                cache = np.concatenate([cache, np.tile(reports.model, (joined, 1))])
         held = np.zeros(len(reports), dtype=bool)
         if ledger.state is not None:
             # The reports that were not picked in the last merge. A newer job starts after it.
             held = np.isin(reports.client, ledger.state["waiting"])
             held &= reports.round <= ledger.state["merged"]
         new = np.flatnonzero(~held)
-        picked = new[self._picks(ledger, reports.client[new], reports.arrived[new])]
-        cache[ledger.version - _versions(ledger) > self.tolerance] = reports.model
-        _write(cache, reports.client, reports.models, picked)
         used = held.copy()
-        used[picked] = True
+        used[new[self._picks(ledger, reports.client[new], reports.arrived[new])]] = True
         share = known_sizes(ledger)
         share /= share.sum()
         coefficient = np.where(used, share[reports.client], 0.0)
         share[reports.client[used]] = 0.0
-        others = share.astype(np.float32) @ cache
-        # The others wait for the next round.
-        _write(cache, reports.client, reports.models, np.setdiff1d(new, picked))
-        return Merge(coefficient, keep=0.0, of="model", add=others, memory=cache)
+        deprecated = ledger.version - _versions(ledger) > self.tolerance
+        cached = np.where(deprecated, 0.0, share).astype(np.float32)
+        cache, whole = _cache(ledger, reports.model)
+        others = cached @ cache + np.float32(share[deprecated].sum()) * reports.model
+        # Reports that were not picked wait in the cache for the next round.
+        deprecated[reports.client[new]] = False
+        rows = np.concatenate([np.flatnonzero(deprecated), reports.client[new]])
+        count = len(rows) - len(new)
+        if not count and len(new) == len(reports):
+            changed = reports.models
+        else:
+            changed = np.empty((len(rows), len(reports.model)), np.float32)
+            changed[:count] = reports.model
+            np.take(reports.models, new, axis=0, out=changed[count:], mode="clip")
+        if not whole:
+            return Merge(coefficient, 0.0, "model", add=others, memory=changed, memory_rows=rows)
+        cache[rows] = changed
+        return Merge(coefficient, 0.0, "model", add=others, memory=cache)
 
     def _picks(self, ledger: Ledger, clients: Indices, arrived: Floats) -> Indices:
         """Which new reports are used: first of clients that were not picked in the last round."""
@@ -125,10 +129,19 @@ class _MergeCache:
         return order[: self.close.quota(ledger.clients)]
 
 
-def _write(cache: Models, clients: Indices, models: Models, rows: Indices) -> None:
-    """Write some of the models into the cache, row by row: without a copy of them."""
-    for row in rows.tolist():
-        cache[clients[row]] = models[row]
+def _cache(ledger: Ledger, model: Models) -> tuple[Models, bool]:
+    """The model of each client; the present model of clients without one.
+
+    Returns:
+        The models, and whether they are a new array, because clients have none in the memory.
+    """
+    known = ledger.memory
+    if known is None:
+        return np.tile(model, (ledger.clients, 1)), True
+    missing = ledger.clients - len(known)
+    if not missing:
+        return known, False
+    return np.concatenate([known, np.tile(model, (missing, 1))]), True
 
 
 @dataclass(frozen=True)
@@ -192,8 +205,8 @@ def safa(
       by the number of examples. Then the reports that were not picked replace theirs, too: they are
       part of the update of the next round.
 
-    The server needs memory for N models, and copies them in every round: suited to small models or
-    few clients, up to about 10^4. A simulation trains for every report, used or not.
+    The server needs memory for N models, and reads them all in every round: suited to small models
+    or few clients, up to about 10^4. A simulation trains for every report, used or not.
 
     A round in which no client reports fails. A round also closes when no job is outstanding. A
     client that was lost starts again: from its last reported model if that is tolerable, else from

@@ -142,7 +142,12 @@ class Reference:
         """Find out which clients are present and which policy applies, and open the round."""
         if self.presence is not None:
             self.away = self.presence.away(self.now)
-        policy = self.policy = self.choose()
+        before, policy = self.policy, self.choose()
+        if policy.name != before.name and self.round:  # it knows nothing of another's notes
+            self.state = self.memory = None
+            if self.trainer is not None:
+                self.trainer.clear_vectors()
+        self.policy = policy
         if "scores" in policy.needs:
             self.update_score(policy)
         while self.presence is not None and sum(~self.away) < policy.opens_with:
@@ -288,7 +293,10 @@ class Reference:
             return _Merged({}, None, spoilt=True)
         if trainer is not None and not trainer.move(offered, used, merge, policy.server):
             return _Merged({}, None, spoilt=True)
-        if merge.memory is not None:
+        if merge.memory_rows is not None:
+            self.memory = np.array(self.memory)
+            self.memory[merge.memory_rows] = merge.memory
+        elif merge.memory is not None:
             self.memory = merge.memory
         return _Merged(used, reports)
 

@@ -41,6 +41,10 @@ class Trainer:
         """Whether clients add vectors to their gradients, or do not change some parameters."""
         return bool(self.own) or self.common is not None or self.frozen is not None
 
+    def clear_vectors(self) -> None:
+        """Send later jobs no vectors."""
+        self.common, self.own, self.frozen = None, {}, None
+
     def set_model(self, model: Any) -> None:
         """Add a version that was not made by an update."""
         self.models.append(model)

@@ -179,22 +179,46 @@ def ask_merge(policy: Policy, ledger: Ledger, reports: Reports, parameters: int 
             f"The policy {policy.name} must return a Merge in merge with a coefficient for each of "
             f"the {len(reports)} reports. Got {_shorten(answer.coefficient)}."
         )
-    memory = None if answer.memory is None else _memory(policy, answer.memory)
-    answer = answer if memory is None else replace(answer, memory=memory)
+    if answer.memory is not None or answer.memory_rows is not None:
+        answer = replace(answer, memory=_memory(policy, ledger, answer))
     if all(getattr(answer, name) is None for name in _VECTORS):
         return cast(Merge, answer)
     return _with_vectors(policy, answer, reports, parameters)
 
 
-def _memory(policy: Policy, given: Any) -> NDArray[Any]:
-    """An array for the ledger, which nobody may write to any more."""
-    memory = _array(given)
+def _memory(policy: Policy, ledger: Ledger, answer: Merge) -> NDArray[Any]:
+    """The memory of a merge as an array. If it replaces rows, they fit those of the ledger."""
+    memory, rows = _array(answer.memory), answer.memory_rows
     if memory is None or memory.dtype.kind != "f":
-        got = None if memory is None else f"an array of type {memory.dtype}"
-        allowed = "a Merge whose memory is an array of floats, or None,"
-        raise answer_error(policy, "merge", allowed, given if got is None else got)
-    memory.setflags(write=False)
+        other = "or None" if rows is None else "a row for each of memory_rows"
+        allowed = f"a Merge whose memory is an array of floats, {other},"
+        raise answer_error(policy, "merge", allowed, answer.memory)
+    if rows is None:
+        return memory
+    if ledger.memory is None:
+        advice = "ledger.memory is None: return the whole memory first."
+        raise answer_error(policy, "merge", "a Merge without memory_rows", rows, advice)
+    given, most = _array(rows), len(ledger.memory) - 1
+    if (
+        given is None
+        or given.ndim != 1
+        or given.dtype.kind not in "iu"
+        or not _each_once(given, most)
+    ):
+        allowed = f"a Merge whose memory_rows are whole numbers from 0 to {most}, each once,"
+        raise answer_error(policy, "merge", allowed, rows)
+    shape = (len(given), *ledger.memory.shape[1:])
+    if memory.shape != shape:
+        allowed = f"a Merge whose memory has the shape {shape}, a row for each of memory_rows,"
+        raise answer_error(policy, "merge", allowed, memory.shape)
     return memory
+
+
+def _each_once(numbers: NDArray[Any], most: int) -> bool:
+    """Whether these are different whole numbers from 0 to ``most``."""
+    if not len(numbers):
+        return True
+    return numbers.min() >= 0 and numbers.max() <= most and len(np.unique(numbers)) == len(numbers)
 
 
 def _with_vectors(policy: Policy, answer: Merge, reports: Reports, parameters: int | None) -> Merge:

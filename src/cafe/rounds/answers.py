@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cafe.errors import InputError, did_you_mean, is_finite_number
+from cafe.federation import Indices
 from cafe.latency.base import Floats, to_floats
 from cafe.rounds.jobs import Mask
 
@@ -62,6 +63,8 @@ class Merge:
             policy must need "updates" or "models".
         memory: an array of numbers that the server keeps for the policy: all later decisions see it
             as ``ledger.memory``, and checkpoints contain it. None keeps the present one.
+        memory_rows: the rows of ``ledger.memory`` that ``memory`` replaces, each once; None: all.
+            A long memory of which few rows change is then not copied.
     """
 
     coefficient: Floats
@@ -72,6 +75,7 @@ class Merge:
     frozen: Mask | None = None
     add: NDArray[np.float32] | Floats | None = None
     memory: NDArray[np.float32] | Floats | None = None
+    memory_rows: Indices | None = None
 
     def __post_init__(self) -> None:
         given = self.coefficient

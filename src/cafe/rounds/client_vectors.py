@@ -61,14 +61,17 @@ class ClientVectors:
         own: the offsets that single clients add as well, by client.
         frozen: mask of the parameters that clients do not change; None: they may change all.
         begun: the vectors of earlier jobs, by the number of their invitation.
-        used: whether a merge has returned any vector.
     """
 
     common: Vector | None = None
     own: dict[int, Vector] = field(default_factory=dict)
     frozen: Mask | None = None
     begun: dict[int, JobVectors] = field(default_factory=dict)
-    used: bool = False
+
+    @property
+    def used(self) -> bool:
+        """Whether any vector applies now."""
+        return bool(self.own) or self.common is not None or self.frozen is not None
 
     def begin(self, invitation: int, clients: Indices) -> JobVectors:
         """Record that the jobs of an invitation use the present vectors, and return these."""
@@ -87,7 +90,10 @@ class ClientVectors:
             self.common = _kept(merge.common)
         if merge.frozen is not None:
             self.frozen = _kept(merge.frozen)
-        self.used = bool(self.own) or self.common is not None or self.frozen is not None
+
+    def clear(self) -> None:
+        """Let no vector apply to later jobs. Earlier jobs keep theirs."""
+        self.common, self.own, self.frozen = None, {}, None
 
     def used_by(self, invitation: int) -> JobVectors:
         """The vectors that the jobs of an invitation use."""
@@ -153,7 +159,7 @@ class ClientVectors:
             }
 
         begun = {number: JobVectors(**part(found)) for number, found in saved["begun"]}
-        return cls(**part(saved), begun=begun, used=True)
+        return cls(**part(saved), begun=begun)
 
 
 def _kept(given: NDArray[Any]) -> NDArray[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +81,7 @@ class Ledger:
         state: what the policy's ``observe`` returned last; None before.
         memory: the array that a ``merge`` returned last as ``memory``; None before. ``carry`` and
             ``observe`` see that of their own round's merge.
+        owner: the name of the policy that left ``state`` and ``memory``; "" before the first round.
         score: the last :class:`~cafe.rounds.ledger.ModelScore`, for a policy that needs scores.
         rng: random generator of the current decision. Every decision has its own.
     """
@@ -102,6 +103,7 @@ class Ledger:
         self.absent = 0
         self.state: Any = None
         self.memory: NDArray[Any] | None = None
+        self.owner = ""
         self.score: ModelScore | None = None
         self.forecasts: Callable[[Indices, float], Floats] | None = None
         self._stream: Stream | None = None
@@ -127,6 +129,29 @@ class Ledger:
             view.setflags(write=False)
             vars(self)["_busy" if field.name == "busy" else field.name] = view
         vars(self).pop("_everyone", None)
+
+    def remember(self, memory: NDArray[Any], rows: Indices | None) -> None:
+        """Set the memory, or only some of its rows."""
+        if rows is not None:
+            changed, memory = memory, cast(NDArray[Any], self.memory)
+            if not memory.flags.owndata:
+                memory = memory.copy()
+            memory.setflags(write=True)
+            memory[rows] = changed
+        memory.setflags(write=False)
+        self.memory = memory
+
+    def hand_over(self, policy: str) -> bool:
+        """Clear ``state`` and ``memory`` if the policy of this name has not left them.
+
+        Returns:
+            Whether another policy owned them.
+        """
+        before, self.owner = self.owner, policy
+        if before in ("", policy):
+            return False
+        self.state = self.memory = None
+        return True
 
     def set_away(self, away: Mask) -> None:
         """Set which clients are away."""

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from cafe.controllers import (
+    Choice,
     Fixed,
     as_controller,
     ask_controller,
@@ -43,7 +44,7 @@ class Named(Doubling):
 def test_a_policy_is_its_own_controller() -> None:
     controller = as_controller(POLICY)
     assert isinstance(controller, Fixed)
-    assert ask_controller(controller, LEDGER, None) is POLICY
+    assert ask_controller(controller, LEDGER, None).policy is POLICY
     assert str(controller) == display_name(controller) == "mcu(quorum=1, deadline=0.5)"
     assert identity_of(controller) == POLICY.identity
 
@@ -51,7 +52,7 @@ def test_a_policy_is_its_own_controller() -> None:
 def test_controller_is_returned_unchanged() -> None:
     controller = Doubling(0.5)
     assert as_controller(controller) is controller
-    assert ask_controller(controller, LEDGER, None).deadline == 0.5
+    assert ask_controller(controller, LEDGER, None).policy.deadline == 0.5
 
 
 @pytest.mark.parametrize("given", [None, "mcu", mcu, Doubling, lambda ledger: POLICY])
@@ -63,8 +64,22 @@ def test_invalid_controllers_are_refused(given: Any) -> None:
 
 def test_a_controller_must_return_a_policy() -> None:
     wrong: Any = lambda ledger, seen: "mcu"  # noqa: E731
-    with pytest.raises(InputError, match=r"must return a Policy\. Got 'mcu'"):
+    with pytest.raises(InputError, match=r"must return a Policy or a Choice\. Got 'mcu'"):
         ask_controller(wrong, LEDGER, None)
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        (Choice("mcu"), r"must return a Policy or a Choice\. Got 'mcu'"),  # type: ignore[arg-type]
+        (Choice(POLICY, reason=None), r"reason of a Choice must be a string\. Got None"),  # type: ignore[arg-type]
+        (Choice(POLICY, state=(1, 2)), r"with a state that survives a JSON.* Got \(1, 2\)"),
+        (Choice(POLICY, state={"a": float("nan")}), r"survives a JSON round trip.*Got nan"),
+    ],
+)
+def test_a_choice_has_a_policy_a_plain_state_and_a_reason(choice: Choice, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ask_controller(lambda ledger, seen: choice, LEDGER, None)
 
 
 def test_names_contain_no_memory_addresses() -> None:

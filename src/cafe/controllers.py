@@ -4,25 +4,53 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from inspect import signature
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from cafe.errors import InputError, check_type
 from cafe.fitting.observations import Observations
+from cafe.rounds.answer_checks import check_plain
 from cafe.rounds.hierarchy import Hierarchy
 from cafe.rounds.identity import digest
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
 
 
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What a controller may return instead of a policy.
+
+    Attributes:
+        policy: the policy of the round that is about to open.
+        state: a value for JSON that the controller sees in the next round, as ``ledger.control``.
+        reason: one sentence that says why the policy changed; empty if nothing is to be said.
+
+    Example:
+        >>> import cafe
+        >>> from cafe.controllers import Choice
+        >>> def growing(ledger, seen):
+        ...     deadline = 2.0 * (ledger.control or 0.5)
+        ...     policy = cafe.policies.mcu(quorum=1, deadline=deadline)
+        ...     return Choice(policy, state=deadline, reason=f"The deadline grows to {deadline} s.")
+        >>> run = cafe.simulate(cafe.Federation(5, cafe.Exponential(1.0)), growing, rounds=3)
+        >>> [round(duration, 3) for duration in run.by_round["closed"] - run.by_round["opened"]]
+        [1.0, 2.0, 4.0]
+    """
+
+    policy: Policy
+    state: Any = None
+    reason: str = ""
+
+
 class Controller(Protocol):
     """Chooses the policy of each round.
 
-    It is a function of the ledger and of the response times so far, and keeps no state: a resumed
-    server calls it with the same arguments and gets the same policy.
+    It is a function of the ledger and of the response times so far, and keeps no state in itself: a
+    resumed server calls it with the same arguments and gets the same policy. What it must remember
+    is the state of its :class:`Choice`.
     """
 
-    def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy:
-        """Return the policy for the round that is about to open.
+    def __call__(self, ledger: Ledger, seen: Observations | None) -> Policy | Choice:
+        """Return the policy for the round that is about to open, or a choice with a state.
 
         While the server waits for enough clients, the controller is called again whenever a client
         joins or leaves.
@@ -73,18 +101,23 @@ def as_controller(given: object) -> Controller:
     return cast(Controller, given)
 
 
-def ask_controller(controller: Controller, ledger: Ledger, seen: Observations | None) -> Policy:
+def ask_controller(controller: Controller, ledger: Ledger, seen: Observations | None) -> Choice:
     """Call a controller for the policy of the next round.
 
     Raises:
-        InputError: if the controller does not return a Policy.
+        InputError: if the controller returns neither a Policy nor a Choice with one.
     """
-    policy: object = controller(ledger, seen)
+    answer: object = controller(ledger, seen)
+    choice = answer if isinstance(answer, Choice) else Choice(cast(Policy, answer))
+    policy: object = choice.policy
     if isinstance(policy, Hierarchy):
         raise InputError(f"The controller must return a Policy. {_two_levels(policy)}")
     if not isinstance(policy, Policy):
-        raise InputError(f"The controller must return a Policy. Got {policy!r}.")
-    return policy
+        raise InputError(f"The controller must return a Policy or a Choice. Got {policy!r}.")
+    if not isinstance(choice.reason, str):
+        raise InputError(f"The reason of a Choice must be a string. Got {choice.reason!r}.")
+    check_plain("The controller must return a Choice with a state", choice.state)
+    return choice
 
 
 def _two_levels(given: Hierarchy) -> str:

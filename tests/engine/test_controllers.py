@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cafe
+from cafe.controllers import Choice
 from cafe.engine import Run
 from cafe.engine.snapshot import restore, save
 from cafe.fitting import Observations
@@ -45,6 +46,16 @@ class Following:
         return mcu(quorum=2, deadline=round(2.0 * float(np.median(times)), 3))
 
 
+@dataclass(frozen=True)
+class Counting:
+    """The deadline is the number of calls in the run so far, which only its state tells."""
+
+    def __call__(self, ledger: Ledger, seen: Observations | None) -> Choice:
+        calls = (ledger.control or 0) + 1
+        policy = mcu(quorum=1, deadline=float(calls))
+        return Choice(policy, calls, "" if calls == 1 else f"This is call {calls}.")
+
+
 @pytest.mark.parametrize("kind", [Run, Reference])
 def test_a_controller_that_halves_the_deadline(kind: Any) -> None:
     run = kind(WHO, Halving())
@@ -52,7 +63,7 @@ def test_a_controller_that_halves_the_deadline(kind: Any) -> None:
     assert closed == [1.0, 1.5, 2.0, 2.5]
 
 
-@pytest.mark.parametrize("controller", [Halving(), Following()])
+@pytest.mark.parametrize("controller", [Halving(), Following(), Counting()])
 def test_engine_reference_and_live_choose_the_same_policies(controller: Any) -> None:
     who = federation()
     engine, reference = Run(who, controller, seed=3), Reference(who, controller, seed=3)
@@ -68,16 +79,49 @@ def test_engine_reference_and_live_choose_the_same_policies(controller: Any) -> 
         check.same_outcome(theirs, mine, ("the live run", "the engine"), ROUNDING)
 
 
+@pytest.mark.parametrize("kind", [Run, Reference])
+def test_state_of_a_controller_is_what_it_returned_in_the_last_round(kind: Any) -> None:
+    run = kind(WHO, Counting())
+    assert [run.step().closed for _ in range(4)] == [1.0, 3.0, 6.0, 10.0]
+
+
+def test_reasons_of_a_controller_are_kept_with_their_rounds_and_saved() -> None:
+    run, again = Run(WHO, Counting()), Run(WHO, Counting())
+    for _ in range(3):
+        run.step()
+    expected = [(1, "This is call 2."), (2, "This is call 3.")]
+    assert run.reasons == expected
+    restore(again, save(run))
+    assert again.reasons == expected
+    assert again.step().closed == 10.0
+
+
+def test_live_run_has_one_state_per_round_however_often_clients_come_and_go() -> None:
+    wire = VirtualWire(WHO, 3, notices=1.0)
+    model = GlobalModel(split_in_two(np.zeros(6, np.float32)))
+    live = LiveRun(wire, Counting(), model, seed=3)
+    for away in ([True] * 5, [False] * 5, [True, False, False, False, False]):
+        live.refresh_clients()
+        live.ledger.set_away(np.array(away))
+        live.choose_policy()
+    assert live.step().outcome.closed == 1.0
+    assert live.step().outcome.closed == 3.0
+    assert live.reasons == [(1, "This is call 2.")]
+
+
+@pytest.mark.parametrize("controller", [Following(), Counting()])
 @pytest.mark.parametrize("after", [0, 1, 5])
-def test_restored_run_calls_its_controller_with_the_same_arguments(after: int) -> None:
+def test_restored_run_calls_its_controller_with_the_same_arguments(
+    after: int, controller: Any
+) -> None:
     who, what = federation(0.9), task()
-    whole = Run(who, Following(), what, seed=4, crash=0.1)
+    whole = Run(who, controller, what, seed=4, crash=0.1)
     outcomes = []
     for k in range(12):
         if k == after:
             state = save(whole)
         outcomes.append(whole.step())
-    again = Run(who, Following(), what, seed=4, crash=0.1)
+    again = Run(who, controller, what, seed=4, crash=0.1)
     restore(again, state)
     check = Check(again.policy, "controllers")
     for mine in outcomes[after:]:

@@ -10,7 +10,7 @@ import pytest
 
 from cafe import cli
 from cafe.analysis.run_records import sort_runs
-from cafe.controllers import identity_of
+from cafe.controllers import ask_controller, identity_of
 from cafe.engine import simulate
 from cafe.errors import FileError, InputError
 from cafe.policies import mcu, resolve_controller
@@ -179,7 +179,8 @@ def test_policy_or_controller_is_required(folder: Path) -> None:
 
 def test_a_controller_by_name_in_python(folder: Path) -> None:
     made = resolve_controller("growing:doubling", folder)(first=0.3)
-    assert made(Ledger.new(np.ones(4, dtype=np.int64)), None).deadline == 0.3
+    chosen = ask_controller(made, Ledger.new(np.ones(4, dtype=np.int64)), None)
+    assert chosen.policy.deadline == 0.3
     with pytest.raises(InputError, match="The name of a controller must be a string"):
         resolve_controller(3)  # type: ignore[arg-type]
 

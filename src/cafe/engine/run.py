@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafe.controllers import Controller, Fixed, as_controller, ask_controller, display_name
+from cafe.controllers import (
+    Choice,
+    Controller,
+    Fixed,
+    as_controller,
+    ask_controller,
+    display_name,
+)
 from cafe.engine import attendance
 from cafe.engine.arrivals import Arrivals
 from cafe.engine.books import Books
@@ -125,24 +132,26 @@ class Run:
         # If clients are clusters: returns why some of them have given up; "" if none has.
         self.why_gave_up: Callable[[], str] | None = None
         self._checked: Policy | None = None
-        self.policy = self._choose()
+        # Why the controller changed the policy, with the numbers of the rounds.
+        self.reasons: list[tuple[int, str]] = []
+        self.policy = self._choose().policy
 
     @property
     def ledger(self) -> Ledger:
         """What the server knows."""
         return self.books.ledger
 
-    def _choose(self) -> Policy:
-        """The policy of the next round."""
+    def _choose(self) -> Choice:
+        """What the controller chooses for the next round."""
         if isinstance(self.controller, Fixed):
-            policy = self.controller.policy
+            choice = Choice(self.controller.policy)
         else:
             self.ledger.forecasts = None
-            policy = ask_controller(self.controller, self.ledger, self.responses.observations())
-        if policy is not self._checked:
-            self._check_policy(policy)
-            self._checked = policy
-        return policy
+            choice = ask_controller(self.controller, self.ledger, self.responses.observations())
+        if choice.policy is not self._checked:
+            self._check_policy(choice.policy)
+            self._checked = choice.policy
+        return choice
 
     def _check_policy(self, policy: Policy) -> None:
         unmet = sorted(policy.needs & (PER_CLIENT_NEEDS | {"scores"}))
@@ -172,7 +181,11 @@ class Run:
         ledger = self.ledger
         if self.presence is not None:
             attendance.mark_absent(ledger, self.presence)
-        policy = self.policy = self._choose()
+        choice = self._choose()
+        policy = self.policy = choice.policy
+        ledger.control = choice.state
+        if choice.reason:
+            self.reasons.append((ledger.round, choice.reason))
         if ledger.hand_over(policy.name) and self.training is not None:
             self.training.vectors.clear()
         if score_is_due(policy, ledger):

@@ -27,7 +27,10 @@ from cafe.rounds.policy import Policy
 
 State = dict[str, NDArray[Any]]
 
-_CLOCK = ("now", "opened", "round", "version", "invitations", "state", "owner", "score")
+_CLOCK = (
+    *("now", "opened", "round", "version", "invitations"),
+    *("state", "owner", "control", "score"),
+)
 _BOOKS = ("area", "settled", "weight", "joined")
 
 
@@ -68,7 +71,7 @@ def restore_books(run: RunWithBooks, state: State, meta: dict[str, Any]) -> None
     """Write what :func:`save_books` has saved into a run."""
     ledger, books = run.books.ledger, run.books
     for name in _CLOCK:
-        setattr(ledger, name, meta.get(name, getattr(ledger, name)))  # older runs have no owner
+        setattr(ledger, name, meta.get(name, getattr(ledger, name)))  # older runs lack some
     ledger.score = None if ledger.score is None else ModelScore(*ledger.score)
     for name in vars(books.columns):
         setattr(books.columns, name, state[f"ledger.{name}"].copy())
@@ -133,7 +136,7 @@ def save(run: Run) -> State:
         )
     state, meta = save_books(run)
     meta |= {"failures": asdict(run.failures), "waits": run.calls.waits, **_identity(run)}
-    meta["uploads"] = [*run.traffic.uploads.items()]
+    meta["uploads"], meta["reasons"] = [*run.traffic.uploads.items()], run.reasons
     state["responses"] = run.responses.rows.copy()
     if run.presence is not None:
         saved = run.presence.save()
@@ -170,6 +173,7 @@ def restore(run: Run, state: State) -> None:
     restore_books(run, state, meta)
     run.failures, run.calls.waits = Failures(**meta["failures"]), meta["waits"]
     run.traffic.uploads = dict(meta["uploads"])
+    run.reasons = [(round_, reason) for round_, reason in meta.get("reasons", [])]
     run.responses.add(state["responses"])
     if training is not None:
         load = training.task.learner.load

@@ -121,6 +121,8 @@ class LiveRun:
         self._zero = wire.clock()
         self._chosen_for: tuple[int, bytes] | None = None
         self._optimised: Policy | None = None  # the policy that set the server optimiser
+        # Why the controller changed the policy, with the numbers of the rounds.
+        self.reasons: list[tuple[int, str]] = []
         self.policy = self.choose_policy()
 
     @property
@@ -175,7 +177,8 @@ class LiveRun:
         chosen_for = (ledger.round, ledger.away.tobytes())
         if chosen_for != self._chosen_for:
             ledger.forecasts = None  # only policies that declare it see forecasts
-            self.policy = ask_controller(self.controller, ledger, self.observations())
+            self._choice = ask_controller(self.controller, ledger, self.observations())
+            self.policy = self._choice.policy
             self.policy.check_lost()  # real clients get lost, and a round must still end
             check_secure(self.policy, self.secure_aggregation)
             self._set_optimiser()
@@ -215,6 +218,9 @@ class LiveRun:
         ledger = self.ledger
         if ledger.hand_over(self.choose_policy().name):
             self.vectors.clear()
+        ledger.control = self._choice.state
+        if self._choice.reason:
+            self.reasons.append((ledger.round, self._choice.reason))
         ledger.now = ledger.opened = self.now()  # the controller may have taken time
         outcome = Outcome(ledger.round, ledger.opened, ledger.now, False)
         self.open = OpenRound(outcome, self.running, [*self.records])

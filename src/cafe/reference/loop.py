@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cafe.controllers import Controller, Fixed, as_controller, display_name
+from cafe.controllers import Choice, Controller, Fixed, as_controller, display_name
 from cafe.federation import Federation
 from cafe.fitting.observations import Observations
 from cafe.randomness import Stream
@@ -71,7 +71,8 @@ class Reference:
         if federation.presence is not None:
             self.presence = federation.presence.begin(n, seed)
         self.draws = JobDraws(federation, task, seed, crash, self.presence)
-        self.policy = self.choose()
+        self.control: Any = None  # what the controller remembers
+        self.policy = self.choose().policy
 
     def set_model(self, model: Any) -> None:
         """Replace the server's model by one from outside, as a new version."""
@@ -79,15 +80,16 @@ class Reference:
         if self.trainer is not None:
             self.trainer.set_model(model)
 
-    def choose(self) -> Policy:
-        """The policy of the next round."""
+    def choose(self) -> Choice:
+        """What the controller chooses for the next round."""
         if isinstance(self.controller, Fixed):
-            return self.controller.policy
+            return Choice(self.controller.policy)
         seen = None
         if self.responses:
             clients, times, awaited = zip(*self.responses[-20_000:], strict=True)
             seen = Observations([*times], [*awaited], [f"{client}" for client in clients])
-        return self.controller(self.ledger(self.running), seen)
+        answer = self.controller(self.ledger(self.running), seen)
+        return answer if isinstance(answer, Choice) else Choice(answer)
 
     def ledger(self, working: list[ReferenceJob], decision: str = "", at: int = 0) -> Ledger:
         """What the server knows now, with the random numbers of a decision.
@@ -108,6 +110,7 @@ class Reference:
         ledger.now, ledger.opened, ledger.invitations = self.now, self.opened, self.invitations
         ledger.round, ledger.version, ledger.state = self.round, self.version, self.state
         ledger.score, ledger.working, ledger.memory = self.score, len(working), self.memory
+        ledger.control = self.control
         if decision:
             ledger.seed_decision(Stream(self.seed, decision), at)
         return ledger
@@ -142,7 +145,8 @@ class Reference:
         """Find out which clients are present and which policy applies, and open the round."""
         if self.presence is not None:
             self.away = self.presence.away(self.now)
-        before, policy = self.policy, self.choose()
+        before, choice = self.policy, self.choose()
+        policy, self.control = choice.policy, choice.state
         if policy.name != before.name and self.round:  # it knows nothing of another's notes
             self.state = self.memory = None
             if self.trainer is not None:

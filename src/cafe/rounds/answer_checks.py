@@ -326,15 +326,20 @@ def check_carry(policy: Policy, answer: Any, jobs: int, clients: int) -> Carried
 
 def check_state(policy: Policy, answer: Any) -> Any:
     """Check that a policy's state survives a JSON round trip, so that it can be saved."""
+    return check_plain(f"The policy {policy.name} must return a state in observe", answer)
+
+
+def check_plain(must: str, answer: Any) -> Any:
+    """Check that a value survives a JSON round trip; ``must`` begins the error's sentence."""
     try:
         wrong = _not_plain(answer)
     except RecursionError:
         wrong = "a state that is nested too deeply or contains itself"
     if wrong:
         raise InputError(
-            f"The policy {policy.name} must return a state in observe that survives a JSON round "
-            "trip: None, True, False, finite numbers, strings, lists, and dictionaries with string "
-            f"keys. Got {wrong}. Convert it, such as with float(), list() or array.tolist()."
+            f"{must} that survives a JSON round trip: None, True, False, finite numbers, strings, "
+            f"lists, and dictionaries with string keys. Got {wrong}. Convert it, such as with "
+            "float(), list() or array.tolist()."
         )
     return answer
 

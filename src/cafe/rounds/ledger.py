@@ -82,6 +82,8 @@ class Ledger:
         memory: the array that a ``merge`` returned last as ``memory``; None before. ``carry`` and
             ``observe`` see that of their own round's merge.
         owner: the name of the policy that left ``state`` and ``memory``; "" before the first round.
+        control: the state that the run's controller returned last, which only it may use; None
+            before.
         score: the last :class:`~cafe.rounds.ledger.ModelScore`, for a policy that needs scores.
         rng: random generator of the current decision. Every decision has its own.
     """
@@ -104,6 +106,7 @@ class Ledger:
         self.state: Any = None
         self.memory: NDArray[Any] | None = None
         self.owner = ""
+        self.control: Any = None
         self.score: ModelScore | None = None
         self.forecasts: Callable[[Indices, float], Floats] | None = None
         self._stream: Stream | None = None

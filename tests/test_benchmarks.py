@@ -195,15 +195,13 @@ def test_large_federations_are_measured_and_written(tmp_path: Path) -> None:
     """One case of each kind, with few clients; a cohort that is too large is left out."""
     names = (
         "books, cohort of 1,000",
-        "day and night, waits for a tenth of the clients",
-        "controller, all clients",
         "refilled, on-off",
         "`cafe plan` of a CSV file",
         trained_name(100, 1),
     )
     cases = [case for case in CASES if case.name in names]
     assert len(cases) == len(names)
-    measured = million.measure(lambda what: None, cases=cases, sizes=(300, 1200), repetitions=2)
+    measured = million.measure(lambda what: None, cases=cases, sizes=(300, 1200), repetitions=1)
     times, memory = million.sheets(measured)
     report.write("million", measured, [times, memory], tmp_path)
     found = json.loads((tmp_path / "million.json").read_text())["measured"]
@@ -211,7 +209,7 @@ def test_large_federations_are_measured_and_written(tmp_path: Path) -> None:
     for name, by_size in found.items():
         assert set(by_size) == ({"1200"} if "1,000" in name else {"300", "1200"})
         for of in by_size.values():
-            assert len(of) == 2
+            assert len(of) == 1
             assert all(0 < one["peak_gib"] < 4 and one["seconds"] > 0 for one in of)
     by_name = {row[0]: row for row in times.rows}
     assert by_name["books, cohort of 1,000"][2] == by_name["books, cohort of 1,000"][4] == ""

@@ -49,7 +49,7 @@ class Size:
 
 
 FULL = Size(50, "mnist", 16, 4, 5, {"perceptron": 0.85, "cnn": 0.85})
-QUICK = Size(12, "digits", 2, 1, 2, {"perceptron": 0.5}, horizon=8)
+QUICK = Size(12, "digits", 2, 1, 2, {"perceptron": 0.5}, horizon=4)
 
 
 @dataclass(frozen=True)

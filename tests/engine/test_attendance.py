@@ -59,7 +59,7 @@ class OneByOne:
 )
 def test_looking_ahead_finds_the_same_time(presence: Presence) -> None:
     waited = 0
-    for seed in range(5):
+    for seed in range(2):
         for quorum in (1, 9, 30, 40, 45):
             ahead, single = ledger(60), ledger(60)
             states = presence.begin(60, seed), OneByOne(presence.begin(60, seed))
@@ -74,7 +74,7 @@ def test_looking_ahead_finds_the_same_time(presence: Presence) -> None:
             assert ahead.state == single.state
             np.testing.assert_array_equal(ahead.away, single.away)
             waited += ahead.now > 7.5
-    assert waited > 5
+    assert waited > 2
 
 
 def test_a_wait_of_many_changes_takes_few_passes_over_all_clients() -> None:

@@ -13,7 +13,7 @@ from cafe.engine import Run
 from cafe.engine.response_times import MAX_RESPONSES, ResponseTimes
 from cafe.fitting import Observations
 from cafe.policies import mcu
-from cafe.reference import Reference
+from cafe.reference import Reference, loop
 from cafe.rounds import Ledger, Policy
 
 WHO = cafe.Federation.join(
@@ -52,9 +52,16 @@ def test_round_of_length_0_has_no_observations() -> None:
         assert run.step().succeeded
 
 
-def test_only_the_last_response_times_are_kept() -> None:
+def test_engine_and_reference_keep_the_same_number_of_response_times() -> None:
+    assert MAX_RESPONSES == loop.LAST_RESPONSES == 20_000
+
+
+def test_only_the_last_response_times_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a round with more jobs than that, those of the last clients."""
-    many = MAX_RESPONSES + 5
+    most = 300
+    monkeypatch.setattr("cafe.engine.response_times.MAX_RESPONSES", most)
+    monkeypatch.setattr(loop, "LAST_RESPONSES", most)
+    many = most + 5
     who = cafe.Federation(many, cafe.Exponential(1.0))
     shown: dict[int, list[Any]] = {1: [], 2: []}
 
@@ -68,7 +75,7 @@ def test_only_the_last_response_times_are_kept() -> None:
         for _ in range(3):
             run.step()
     for mine, *_, reference in shown.values():
-        assert len(mine) == MAX_RESPONSES
+        assert len(mine) == most
         np.testing.assert_array_equal(mine.seconds, reference.seconds)
         np.testing.assert_array_equal(mine.deadline, reference.deadline)
         assert mine.clients == reference.clients

@@ -28,6 +28,9 @@ from cafe.rounds.round_views import Closed, Waiting
 from cafe.task import Task
 
 
+LAST_RESPONSES = 20_000  # how many response times a controller sees
+
+
 class _Merged(NamedTuple):
     """The jobs in an update with their coefficients, and what ``merge`` was given.
 
@@ -86,7 +89,7 @@ class Reference:
             return Choice(self.controller.policy)
         seen = None
         if self.responses:
-            clients, times, awaited = zip(*self.responses[-20_000:], strict=True)
+            clients, times, awaited = zip(*self.responses[-LAST_RESPONSES:], strict=True)
             seen = Observations([*times], [*awaited], [f"{client}" for client in clients])
         answer = self.controller(self.ledger(self.running), seen)
         return answer if isinstance(answer, Choice) else Choice(answer)

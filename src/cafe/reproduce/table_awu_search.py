@@ -95,7 +95,7 @@ def first_settings(quick: bool = False) -> list[Row]:
             init=("he",), hidden=("128-64-32",), rate=rates, decay=(0, 1), steps=(steps,),
             samples=SAMPLES,
         )
-    ][: 4 if quick else None]  # fmt: skip
+    ][: 2 if quick else None]  # fmt: skip
 
 
 def grid_settings(quick: bool = False) -> list[Row]:

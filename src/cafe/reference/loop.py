@@ -27,7 +27,6 @@ from cafe.rounds.policy import Policy
 from cafe.rounds.round_views import Closed, Waiting
 from cafe.task import Task
 
-
 LAST_RESPONSES = 20_000  # how many response times a controller sees
 
 

@@ -199,9 +199,10 @@ class Training:
         saved = np.asarray(merge.coefficient, dtype=np.float32) @ updates
         whole = self.task.learner.load(saved)
         if merge.of == "model":
-            for k in np.flatnonzero(merge.coefficient):
-                model = self.models[int(chains.versions[k, 0])]
-                whole = whole + model * float(merge.coefficient[k])
+            first = chains.versions[:, 0]
+            for version in np.unique(first[merge.coefficient != 0]).tolist():
+                share = merge.coefficient[first == version].sum()
+                whole = whole + self.models[version] * float(share)
         return whole
 
     def _weighted_update(self, model: Model, local: LocalSteps, coefficient: Weights) -> Model:

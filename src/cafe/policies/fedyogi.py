@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from cafe.decisions.build import local_work, non_defaults, weighted_averaging
-from cafe.errors import check_positive
+from dataclasses import replace
+
+from cafe.decisions.build import non_defaults
 from cafe.learn.server_optimisers import Adam
 from cafe.policies._recipe import recipe
+from cafe.policies.fedadam import fedadam
 from cafe.rounds.policy import Policy
 
 
@@ -58,7 +60,6 @@ def fedyogi(
         History(fedyogi(server_rate=0.03, fraction=0.3): 100 rounds, 100 updates)
     """
     given = non_defaults(fedyogi, locals())
-    work = local_work(epochs, steps, scaled=False)
-    server = Adam(check_positive("server_rate", server_rate), first, second, floor, yogi=True)
-    rounds = weighted_averaging(fraction, work, quorum, deadline)
-    return Policy("fedyogi", parameters=given, server=server, **rounds)
+    adam = fedadam(**given)
+    assert isinstance(adam.server, Adam)
+    return replace(adam, name="fedyogi", server=replace(adam.server, yogi=True))

@@ -194,11 +194,11 @@ class Policy:
             crash: the probability that a job crashes.
         """
         invited = self.invites(federation.clients)
-        for name, value in self.up_to_clients.items():
-            if value > federation.clients:
+        for name, number in self.up_to_clients.items():
+            if number > federation.clients:
                 raise InputError(
                     f"{name} must be at most the number of clients ({federation.clients}). Got "
-                    f"{value}. Lower {name}."
+                    f"{number}. Lower {name}."
                 )
         # A policy that keeps jobs running can collect more reports than it invites at once.
         limited = self.deadline is not None or self.target == "all"

@@ -300,6 +300,29 @@ def test_claims_on_policies_with_the_network_hold(rivals: Callable[[str], Module
     assert sorted(some)[1] >= 10
 
 
+def test_advice_of_the_page_follows_from_the_study(rivals: Callable[[str], ModuleType]) -> None:
+    """The figures of "What to try first" in ``docs/how-to/choose-a-policy.md``."""
+    summarise = rivals("summarise")
+    lines = (RIVALS / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    first = 0
+    for task in ("perceptron", "cnn"):
+        for fleet in rivals("settings").FLEETS:
+            found = summarise.entries(rows, task, fleet)
+            entry = {e.policy: e for e in found}
+            leading = {e.policy for e in summarise.leaders(found, "time")}
+            first += bool(leading & {"mcu", "awu", "agu"})
+            if entry["mcu"].always:
+                for policy in ("fedprox", "fedadam"):
+                    share = entry[policy].cost("work").mean / entry["mcu"].cost("work").mean
+                    assert 0.1 < share < 0.6
+            if fleet != "exponential":
+                for policy in ("salvage", "fedasync"):
+                    oldest = entry[policy].fairness("oldest_tenth_age").mean
+                    assert oldest < 0.6 * entry["awu"].fairness("oldest_tenth_age").mean
+    assert first == 5
+
+
 @pytest.mark.slow
 def test_quick_study_of_policies_resumes(tmp_path: Path) -> None:
     """All policies are tuned and compared; a study without its last rows makes them again."""

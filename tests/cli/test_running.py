@@ -171,6 +171,17 @@ RUN_MISTAKES = {
 }
 
 
+def test_accuracy_of_runs_without_a_model_is_refused(run: Run, scenario: Path) -> None:
+    """Otherwise the option would have no effect, and nothing would say so."""
+    head, _, rest = scenario.read_text().partition("[task]")
+    scenario.write_text(head + "[run]" + rest.partition("[run]")[2])
+    for command in ("compare small.toml --accuracy 0.5", "report results --accuracy 0.5"):
+        ran = run(command)
+        assert ran.code == 2
+        assert "--accuracy needs models" in ran.err
+        run("compare small.toml --jobs 1 --rounds 4 --overwrite")
+
+
 @pytest.mark.usefixtures("scenario")
 @pytest.mark.parametrize(("command", "words"), RUN_MISTAKES.values(), ids=RUN_MISTAKES)
 def test_wrong_run_commands_are_refused(run: Run, command: str, words: str) -> None:

@@ -146,6 +146,15 @@ def test_limits(
     assert found[-1] == end
 
 
+def test_participants_do_not_fall_below_the_quorum() -> None:
+    """Otherwise no round would succeed, no score would change, and M would stay as it is."""
+    rises = [0.1, 0.02, *[0.04, 0.03] * 5]
+    policy = fedtune(cohort=5, epochs=3, quorum=4, **PURE["gamma"])
+    assert play(policy, np.cumsum(rises).tolist())[-1] == (4, 1)
+    with pytest.raises(InputError, match=r"quorum must be at most cohort \(5\).* Got 6"):
+        fedtune(cohort=5, quorum=6)
+
+
 def test_first_move_starts_from_all_clients_if_the_cohort_is_larger() -> None:
     """Of two clients, one is left after one move, although the cohort is 20."""
     found = play(fedtune(**PURE["delta"]), [0.10, 0.12, 0.16], clients=2)

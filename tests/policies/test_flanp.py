@@ -11,6 +11,7 @@ import pytest
 import cafe
 from cafe.data.examples import Examples, Shards
 from cafe.engine import Run
+from cafe.errors import InputError
 from cafe.learn.quadratic import Quadratic
 from cafe.policies import flanp
 from tests.support.federations import taking
@@ -77,6 +78,13 @@ def test_speed_is_the_mean_of_all_reports() -> None:
     ledger.set_away(np.array([False, True, False, False]))
     ledger.state = 2
     assert policy.invite(ledger, np.random.default_rng(0)).clients.tolist() == [0, 2]
+
+
+def test_first_stages_that_could_never_work_are_refused() -> None:
+    with pytest.raises(InputError, match=r"quorum must be at most first \(2\).* Got 3"):
+        flanp(threshold=1.0, quorum=3)
+    with pytest.raises(InputError, match=r"first must be at most .* \(2\)\. Got 3\. Lower first"):
+        Run(taking(1.0, 1.0), flanp(threshold=1.0, first=3), one_point(2))
 
 
 def test_clients_that_miss_the_deadline_of_the_profiling_join_in_the_last_stage() -> None:

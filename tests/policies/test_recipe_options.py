@@ -73,8 +73,9 @@ def test_steps_and_epochs_exclude_each_other(steps: int) -> None:
         (mcu(quorum=1, deadline=1.0, cohort=9), r"A cohort must be at most .* \(4\)\. Got 9"),
         (fedbuff(concurrency=9), r"concurrency must be .* Got 9\. Lower concurrency"),
         (age_of_update(channels=9), r"channels must be .* Got 9\. Lower channels"),
-        (oort(goal=7, preferred=1.0), r"oort invites 9 clients, .* has 4\. Lower its cohort, goal"),
-        (refl(), r"refl invites 13 clients, but the federation has 4\. Lower"),
+        (oort(goal=7, preferred=1.0), r"oort invites 9 clients, .* has 4\. Lower goal\."),
+        (oort(goal=4, preferred=1.0, extra=2.0), r"invites 8 .* has 4\. Lower goal or extra\."),
+        (refl(), r"refl invites 13 clients, but the federation has 4\. Lower its goal\."),
     ],
     ids=str,
 )

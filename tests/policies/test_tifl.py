@@ -142,6 +142,22 @@ def test_profiling_in_every_round_is_refused() -> None:
         tifl(profiling=2, renew=2)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"tiers": 7, "cohort": 1}, r"tiers must be at most .* \(6\)\. Got 7\. Lower tiers"),
+        ({"tiers": 2, "cohort": 7}, r"cohort must be at most .* \(6\)\. Got 7\. Lower cohort"),
+        ({"tiers": 3, "quorum": 3}, r"tiers times quorum must be at most .* \(6\)\. Got 9"),
+        ({"cohort": 2, "quorum": 3}, r"quorum must be at most cohort \(2\).* Got 3"),
+    ],
+)
+def test_tiers_that_could_never_work_are_refused(options: dict[str, int], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        runs(tifl(**cast(Any, options)), TIMES)
+    runs(tifl(tiers=6, cohort=6), TIMES)
+    runs(tifl(tiers=3, cohort=2, quorum=2), TIMES)
+
+
 def test_profiling_rounds_cost_no_credits() -> None:
     states = played(tifl(tiers=2, interval=1, credits=3), [-1], [2.0])
     assert states[0]["credits"] == [3, 3]

@@ -48,7 +48,7 @@ BY_SIZE: list[Policy] = [
     fedyogi(fraction=1.0),
     oort(goal=3, preferred=1.0, extra=1.0),
     over_selection(goal=3, extra=1.0, deadline=2.0),
-    tifl(),
+    tifl(tiers=3, cohort=3),
 ]
 EQUAL: list[Policy] = [
     age_of_update(channels=3),

@@ -71,6 +71,54 @@ def test_parts_of_a_docstring() -> None:
     assert found.parameters == {"quorum": "how many reports."}
 
 
+def test_descriptions_are_plain_text() -> None:
+    def waiting(*, quorum: int) -> None:
+        """Wait as :func:`mcu`.
+
+        The rounds of :func:`cafe.policies.fedavg` with ``batch=None``. Then::
+
+            m = 1
+            v = 2
+
+        - One item of
+          two lines.
+        - Another.
+
+        Args:
+            quorum: at most ``cohort``.
+        """
+
+    found = policy_cells.parse_docstring(waiting)
+    assert found.summary == "Wait as mcu."
+    assert found.details == (
+        "The rounds of fedavg with batch=None. Then:\n\n    m = 1\n    v = 2\n\n"
+        "- One item of two lines.\n- Another."
+    )
+    assert found.parameters == {"quorum": "at most cohort."}
+
+
+def test_no_shipped_policy_is_described_with_marks() -> None:
+    for name, made in recipes().items():
+        text = "\n".join(map(str, policy_cells.parse_docstring(made)))
+        assert not [mark for mark in ("`", ":func:", "::") if mark in text], name
+
+
+def test_every_published_scheme_is_compared_with_its_source() -> None:
+    """With the authors' code, which may be unknown. Stand-ins say what could not be verified.
+
+    The three schemes of CAFe's paper are those of this code.
+    """
+    own = {"CAFe", "Liyanaarachchi et al. (2024)"}
+    for name, made in recipes().items():
+        scheme, text = scheme_of(made), policy_cells.parse_docstring(made).details
+        assert scheme is not None
+        if scheme.stand_in:
+            assert "tand-in" in text, name
+            assert "Not verified:" in text, name
+        elif scheme.source not in own:
+            assert "Differs from the " in text, name
+
+
 def test_stand_ins_are_marked() -> None:
     @recipe("asynchronous", "Nobody (1999)", stand_in=True)
     def unknown() -> None:

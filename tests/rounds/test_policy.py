@@ -93,6 +93,7 @@ def test_impossible_quorum_or_target_is_refused() -> None:
         ("invite", None, "a function as invite. Got None"),
         ("observe", 3, "a function as observe. Got 3"),
         ("parameters", [1], "parameters must be a dictionary"),
+        ("up_to_clients", ["tiers"], "up_to_clients must be a dictionary"),
         ("target", 0, "The target must be a whole number from 1 up. Got 0"),
         ("target", 1.5, "The target must be a whole number from 1 up. Got 1.5"),
         ("cohort", 0, "A cohort must be a whole number from 1 up. Got 0"),

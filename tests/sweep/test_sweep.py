@@ -68,6 +68,31 @@ def test_cells_are_simulations(workspace: SweepFolder) -> None:
     assert result.ranking[0].estimate.mean == min(one.estimate.mean for one in result.ranking)
 
 
+def test_parameters_of_a_hierarchy_are_swept(workspace: SweepFolder) -> None:
+    """Clusters of 10 and 4 of the 20 clients; a goal of 5 is too high for clusters of 4."""
+    scenario = workspace.folder / "small.toml"
+    levels = '[policy]\nname = "hierarchical"\nclusters = 2\ngoal = 1\nlink = 0.5\n[run]\n'
+    head, _, _ = scenario.read_text().partition("[policy]")
+    scenario.write_text(f"{head}{levels}rounds = 20\n")
+    sweep = workspace.sweep(
+        ("policy.quorum = [3, 5]", "policy.clusters = [2, 5]"),
+        ("policy.deadline = [0.5, 1]", "policy.goal = [2, 5]"),
+    )
+    result = run_sweep(sweep, "out", backend=ONE)
+    assert {tuple(ended.cell.values.values()) for ended in result.failed} == {(5, 5)}
+    assert "goal must be at most the number of clients in the smallest cluster (4)" in (
+        result.failed[0].reason or ""
+    )
+    phones = cafe.Federation(20, cafe.Exponential(1.0))
+    right = [ended for ended in result.cells if ended not in result.failed]
+    assert len(right) == 6
+    for ended in right:
+        clusters, goal = ended.cell.values.values()
+        policy = cafe.policies.hierarchical(clusters=clusters, goal=goal, link=0.5)
+        history = cafe.simulate(phones, policy, rounds=20, seed=ended.cell.seed)
+        assert ended.figures["mean_age"] == history.mean_age
+
+
 def test_models_are_trained(workspace: SweepFolder) -> None:
     text = (workspace.folder / "small.toml").read_text()
     learning = '[task]\ndataset = "digits"\npartition = "iid"\n[learner]\nname = "softmax"\n'

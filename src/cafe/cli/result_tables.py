@@ -74,7 +74,7 @@ def policy_pages(recipes: Recipes) -> RenderableType:
     for name, recipe in recipes.items():
         summary, details, _ = policy_cells.parse_docstring(recipe)
         heads = [Text.assemble((name, "bold"), f"  {summary}")]
-        heads += [Text(), Text(details.replace("``", ""))] if details else []
+        heads += [Text(), Text(details)] if details else []
         scheme, needs = scheme_of(recipe), policy_cells.needs(recipe)
         if scheme is not None:
             stand_in = " (a stand-in)" if scheme.stand_in else ""

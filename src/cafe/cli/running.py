@@ -128,6 +128,11 @@ def compare(
     backend = choose_backend(jobs, dask, dask_local)
     chosen = None if seeds is None else range(seeds)
     scenario = load_scenario(file).with_run(rounds=rounds, seeds=chosen)
+    if accuracy is not None and "task" not in scenario.tables:
+        raise InputError(
+            f"--accuracy needs models, but {file} has no [task]: its runs train none. Add a "
+            "[task], or leave --accuracy out."
+        )
     labels = scenario.labels
     if policies is not None:
         scenario, labels = scenario.with_labels_for(policies.replace(" ", "").split(","))
@@ -173,6 +178,11 @@ def report(
     from cafe.wording import format_count
 
     found, others = find_runs(folders)
+    if accuracy is not None and all(run.history.curve is None for run in found):
+        raise InputError(
+            "--accuracy needs models, but none of these runs has trained one. Give folders of "
+            "runs with a [task], or leave --accuracy out."
+        )
     if others:
         say(f"Skipped {format_count(others, 'run.json file')} of another program.")
     run_page.write(output, sort_runs(found), title=title, accuracy=accuracy)

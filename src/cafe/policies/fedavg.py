@@ -29,6 +29,8 @@ def fedavg(
     With the server optimiser ``cafe.learn.server_optimisers.Momentum()`` in the task, this is
     FedAvgM of Hsu et al. (2019).
 
+    Differs from the authors' code: not known, because the code was not available.
+
     Not verified: versions of the paper differ in the divisor; ``divisor`` offers both.
 
     Args:

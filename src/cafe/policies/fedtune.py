@@ -37,6 +37,7 @@ class _Tuner:
     preferences: tuple[float, float, float, float]
     gain: float
     penalty: float
+    quorum: int
 
     def settings(self, ledger: Ledger) -> dict[str, Any]:
         """The policy's state with the M and E that apply now."""
@@ -75,9 +76,9 @@ class _Tuner:
         change = np.divide(spent - earlier, spent, out=np.zeros(4), where=spent > 0)
         worse = float(change @ self.preferences) > 0
         found: dict[str, Any] = {}
-        for name, signs, most in (
-            ("cohort", _FOR_CLIENTS, clients),
-            ("epochs", _FOR_EPOCHS, None),
+        for name, signs, least, most in (
+            ("cohort", _FOR_CLIENTS, self.quorum, clients),
+            ("epochs", _FOR_EPOCHS, 1, None),
         ):
             slopes = np.array(state[f"{name} slopes"])
             went = np.sign(now[name] - last[name])
@@ -89,7 +90,7 @@ class _Tuner:
                 slopes = np.minimum(slopes, _LARGEST)
             terms = signs * self.preferences * slopes * np.abs(change)
             tie = abs(terms.sum()) <= _ROUNDING * np.abs(terms).sum()
-            value = max(now[name] + (0 if tie else int(np.sign(terms.sum()))), 1)
+            value = max(now[name] + (0 if tie else int(np.sign(terms.sum()))), least)
             found[name] = value if most is None else min(value, most)
             found[f"{name} slopes"] = slopes.tolist()
         return found
@@ -159,7 +160,7 @@ def fedtune(
     the new or by the old overheads; the new ones are used, as in the code.
 
     Args:
-        cohort: participants in the first rounds, M; at most all clients.
+        cohort: participants in the first rounds, M; all clients if there are fewer.
         epochs: local passes over a client's examples in the first rounds, E.
         alpha: preference for little computation time. The four preferences add up to 1.
         beta: preference for little transmission time.
@@ -168,7 +169,7 @@ def fedtune(
         gain: the rise of the accuracy after which M and E change (epsilon).
         penalty: how much more the suggestions against a change count that made things worse.
         deadline: how long a round waits; None waits for all invited clients.
-        quorum: reports needed for a round to succeed.
+        quorum: reports needed for a round to succeed, at most ``cohort``. M does not fall below it.
 
     Example:
         >>> import cafe
@@ -197,7 +198,13 @@ def fedtune(
         (weights[0], weights[1], weights[2], weights[3]),
         check_positive("gain", gain),
         float(penalty),
+        check_whole("The quorum", quorum),
     )
+    if quorum > tuner.cohort:
+        raise InputError(
+            f"The quorum must be at most cohort ({cohort}), the participants of the first rounds. "
+            f"Got {quorum}: no round could succeed. Lower the quorum or raise cohort."
+        )
     return Policy(
         "fedtune",
         _InviteTuned(tuner),

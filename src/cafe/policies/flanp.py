@@ -12,7 +12,7 @@ from cafe.decisions.carry import DropAll
 from cafe.decisions.choose import highest
 from cafe.decisions.client_memory import COUNT, TOTAL, add_response_times, client_memory
 from cafe.decisions.weigh import Mean
-from cafe.errors import check_positive, check_whole
+from cafe.errors import InputError, check_positive, check_whole
 from cafe.policies._recipe import recipe
 from cafe.rounds.answers import Merge
 from cafe.rounds.jobs import Invitation, Reports, Work
@@ -99,11 +99,11 @@ def flanp(
     Args:
         threshold: a stage of n clients ends when the squared norm of the mean update per step is at
             most this number divided by n.
-        first: number of clients in the first stage.
+        first: number of clients in the first stage, at most that of all clients.
         profiling: number of rounds at the start in which all clients work.
         steps: local gradient steps per report. They take time if the federation has ``per_step``.
         deadline: how long a round waits; None waits for all invited clients.
-        quorum: reports needed for a round to succeed.
+        quorum: reports needed for a round to succeed, at most ``first``.
 
     Example:
         >>> import cafe
@@ -116,6 +116,11 @@ def flanp(
     given = non_defaults(flanp, locals())
     first, profiling = check_whole("first", first), check_whole("profiling", profiling)
     threshold = check_positive("threshold", threshold)
+    if check_whole("The quorum", quorum) > first:
+        raise InputError(
+            f"The quorum must be at most first ({first}), the number of clients in the first "
+            f"stage. Got {quorum}: that stage would never end. Lower the quorum or raise first."
+        )
     return Policy(
         "flanp",
         _Fastest(first, profiling, Work(steps)),
@@ -124,5 +129,6 @@ def flanp(
         observe=_Stages(first, profiling, threshold),
         needs=frozenset({"updates"}),
         parameters=given,
+        up_to_clients={"first": first},
         **closing(quorum, deadline, all_in=True),
     )

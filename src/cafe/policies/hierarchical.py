@@ -38,6 +38,8 @@ def hierarchical(
 
     Clusters are blocks of neighbouring client numbers, of nearly equal size.
 
+    Differs from the authors' code: not known, because the code was not available.
+
     Not verified: only the abstract was available. It states the two levels, that edge servers send
     each new model to all clients of the cluster, and that a fixed number of clusters is enough for
     convergence. That an edge server waits for the first reports, and that the cloud mixes models

@@ -112,6 +112,9 @@ def li_sampling(
     The code's learning rate falls as 1 / (round + 1). ``epochs`` are epochs; the code makes 10
     mini-batch steps for each.
 
+    Not verified: the defaults of ``cohort`` and ``steps`` in the text of the paper; 5 steps are
+    those of the authors' code.
+
     Args:
         scheme: "I" or "II".
         cohort: clients drawn per round, K.
@@ -119,7 +122,8 @@ def li_sampling(
         steps: local gradient steps, E; 5, unless epochs are given.
         divisor: divide by the draws that "reported", or by "all" draws.
         deadline: how long a round waits; None waits for all invited clients.
-        quorum: reports needed for a round to succeed.
+        quorum: reports needed for a round to succeed. Scheme I often draws fewer clients than K,
+            and a client that is drawn twice reports once.
 
     Example:
         >>> import cafe

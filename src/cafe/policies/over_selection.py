@@ -35,6 +35,8 @@ def over_selection(
     The publication's selection window is not simulated: a round opens as soon as enough clients are
     present for the minimum fraction.
 
+    Differs from the authors' code: not known, because the code was not available.
+
     Not verified: 0.8 as the minimum fraction. The publication leaves it to the engineer who
     configures a task.
 

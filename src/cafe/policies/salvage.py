@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from cafe.decisions.build import closing, invite_rule, non_defaults
+from dataclasses import replace
+
+from cafe.decisions.build import non_defaults
 from cafe.decisions.carry import KeepRunning
-from cafe.decisions.weigh import INVERSE_PARTICIPATION
 from cafe.policies._recipe import recipe
+from cafe.policies.unbiased_age import unbiased_age
 from cafe.rounds.policy import Policy
 
 
@@ -49,13 +51,4 @@ def salvage(
         ([0.33, 0.33, 0.33], 0.0)
     """
     given = non_defaults(salvage, locals())
-    return Policy(
-        "salvage",
-        invite_rule(cohort, steps),
-        merge=INVERSE_PARTICIPATION,
-        carry=KeepRunning(),
-        parameters=given,
-        cohort=cohort,
-        late="keep",
-        **closing(1, deadline),
-    )
+    return replace(unbiased_age(**given), name="salvage", carry=KeepRunning(), late="keep")

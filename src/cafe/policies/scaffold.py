@@ -83,6 +83,8 @@ def scaffold(
     Memory grows with the number of clients: the run stores a vector of the model's size for each
     client that has reported.
 
+    Differs from the authors' code: not known, because the code was not available.
+
     Not verified: that 20 % of the clients is the fraction of the paper's main experiments. The
     server's rate of 1 is that of its experiments.
 

@@ -166,8 +166,8 @@ def tifl(
     values of the interval and of the credits.
 
     Args:
-        tiers: number of tiers.
-        cohort: clients invited from the tier of a round.
+        tiers: number of tiers, at most that of all clients.
+        cohort: clients invited from the tier of a round; all of them if it has fewer.
         profiling: number of profiling rounds.
         renew: profile again every this many rounds, more than ``profiling``; None: only at the
             start.
@@ -176,7 +176,7 @@ def tifl(
         epochs: local passes over a client's examples; one, unless steps are given.
         steps: local gradient steps instead of epochs.
         deadline: how long a round waits, T_max; None waits for all invited clients.
-        quorum: reports needed for a round to succeed.
+        quorum: reports needed for a round to succeed, at most ``cohort`` and the size of a tier.
 
     Example:
         >>> import cafe
@@ -197,14 +197,25 @@ def tifl(
             f"renew must be above profiling ({profiling}). Got {renew}: all rounds would be "
             "profiling rounds. Raise renew."
         )
+    cohort = check_whole("A cohort", cohort)
+    if check_whole("The quorum", quorum) > cohort:
+        raise InputError(
+            f"The quorum must be at most cohort ({cohort}), the number of clients that a tier "
+            f"sends. Got {quorum}: only profiling rounds could succeed. Lower the quorum."
+        )
     work = local_work(epochs, steps, scaled=False)
     return Policy(
         "tifl",
-        _OneTier(tiers, check_whole("A cohort", cohort), profiling, renew, work),
+        _OneTier(tiers, cohort, profiling, renew, work),
         merge=_merge,
         carry=DropAll(),
         observe=_Credits(tiers, interval, credits),
         needs=frozenset({"sizes", "losses"}),
         parameters=given,
+        up_to_clients={
+            "tiers": tiers,
+            "cohort": cohort,
+            "tiers times quorum": tiers * quorum,  # tiers have equal sizes
+        },
         **closing(quorum, deadline, all_in=True),
     )

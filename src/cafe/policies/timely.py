@@ -33,6 +33,10 @@ def timely(
     for the kinds of presence in ``cafe.presence``, where clients come and go independently of
     rounds.
 
+    Differs from the authors' code: not known, because the code was not available.
+
+    Not verified: whether the publication has a deadline; here it is optional.
+
     Args:
         cohort: clients that must be available, all of which are invited, m.
         goal: reports that make an update, k.

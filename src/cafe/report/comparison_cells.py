@@ -96,7 +96,7 @@ def work_shares(groups: Sequence[RunGroup]) -> Cells | None:
         shares = [group.estimate(f"work_share_{fate}") for fate in met]
         rows.append([group.label, *(_share(each) for each in shares)])
     return Cells(
-        "Where client time went: the share of jobs by their fate",
+        "Where client time went: the share of the jobs with each fate",
         ["", *(FATES[fate][0] for fate in met)],
         rows,
     )

@@ -32,11 +32,11 @@ figcaption { font-size: .9rem; color: #444; max-width: 48rem; }
 .warn { background: #fff6e5; border-left: 4px solid #c2571a; padding: .4rem .8rem; }
 .dim { color: #666; font-size: .85rem; } svg { max-width: 100%; height: auto; }
 .board table { font-size: .8rem; } .board tr:hover { background: #f4f7fa; }
-.board td { border-bottom: 1px solid #eee; padding-right: .7rem; }
+.board td { border-bottom: 1px solid #eee; padding-right: .5rem; }
 .board { width: min(76rem, 95vw); margin-left: calc(50% - min(38rem, 47.5vw)); }
 .board td:first-child { min-width: 1.2rem; } .board td:nth-child(2) { min-width: 10rem; }
 .board td:nth-child(3) { white-space: nowrap; }
-.bar { display: flex; width: 9rem; height: .9rem; border: 1px solid #bbb; margin-top: .25rem; }
+.bar { display: flex; width: 6rem; height: .9rem; border: 1px solid #bbb; margin-top: .25rem; }
 .bar i { display: block; height: 100%; } .keys { font-size: .85rem; color: #444; }
 .key { margin-right: 1.2rem; white-space: nowrap; } .key i { display: inline-block; width: .8rem;
        height: .8rem; border: 1px solid #bbb; margin-right: .35rem; vertical-align: -.1rem; }

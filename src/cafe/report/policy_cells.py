@@ -19,7 +19,8 @@ class Description(NamedTuple):
 
     Attributes:
         summary: the first line.
-        details: the paragraphs between the first line and the first section, a line each.
+        details: the paragraphs between the first line and the first section, each one line; items
+            of a list and lines of an example have lines of their own.
         parameters: the meaning of each parameter in the ``Args`` section.
     """
 
@@ -58,9 +59,9 @@ def parameters(name: str, recipe: Recipe) -> Cells:
 
 def parse_docstring(recipe: Recipe) -> Description:
     """The first line of a docstring, its paragraphs, and what it says about each parameter."""
-    summary, _, rest = (inspect.getdoc(recipe) or "").partition("\n")
+    summary, _, rest = _plain(inspect.getdoc(recipe) or "").partition("\n")
     details = re.split(r"^\w+:\n", rest, maxsplit=1, flags=re.MULTILINE)[0].strip()
-    details = re.sub(r"(?<!\n)\n(?!\n)", " ", details)  # a paragraph is one line
+    details = re.sub(r"(?<!\n)\n(?!\n|- | {4})\s*", " ", details)  # a paragraph is one line
     section = re.search(r"^Args:\n((?:[ \t]+.*\n?|\n)*)", rest, flags=re.MULTILINE)
     entries: dict[str, str] = {}
     name = ""
@@ -71,6 +72,12 @@ def parse_docstring(recipe: Recipe) -> Description:
         elif name:
             entries[name] += f" {line.strip()}"
     return Description(summary, details, {k: v.strip() for k, v in entries.items()})
+
+
+def _plain(text: str) -> str:
+    """A docstring without the marks of reStructuredText: code, roles such as :func:, and ``::``."""
+    text = re.sub(r":\w+:`~?([\w.]+\.)?([^`]+)`", r"\2", text)
+    return re.sub(r"::$", ":", text, flags=re.MULTILINE).replace("``", "")
 
 
 def needs(recipe: Recipe) -> list[str]:

@@ -105,6 +105,8 @@ def _describe_lead(quantity: str, lead: Lead, paired: bool) -> str:
 
 def _join(names: Sequence[str]) -> str:
     *first, last = names
+    if first and any("," in name for name in names):
+        return f"{'; '.join(first)}; and {last}"
     return f"{', '.join(first)} and {last}" if first else last
 
 

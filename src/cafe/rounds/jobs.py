@@ -42,7 +42,8 @@ class Work:
             ``per_step``.
         scaled: whether a client's objective is multiplied by the paper's factor (eq. 1), N times
             its share of all examples. Equal coefficients then minimise the mean loss over all
-            examples. Set it to False if the policy weighs reports by examples.
+            examples. Set it to False if the policy weighs reports by examples. Real clients train
+            on their objective as it is, whatever ``scaled`` says.
         download: bytes sent to the client, as a fraction of the model's size.
         upload: bytes that the client sends back, as a fraction of the model's size.
     """

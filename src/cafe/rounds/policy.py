@@ -80,6 +80,8 @@ class Policy:
         late: what happens to a job that misses the deadline: "drop", or "keep" it running. With
             "drop", real clients stop at the deadline.
         score_every: how many updates old a score may be, for a policy that needs scores.
+        up_to_clients: the recipe's arguments that must be at most the number of clients, in
+            addition to the cohort.
     """
 
     name: str
@@ -98,6 +100,7 @@ class Policy:
     cohort: int | float | None = None
     late: Literal["drop", "keep"] = "drop"
     score_every: int = 1
+    up_to_clients: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._check_parts()
@@ -153,6 +156,11 @@ class Policy:
                 "parameters must be a dictionary of the recipe's arguments, such as "
                 f"{{'quorum': 3}}. Got {self.parameters!r}."
             )
+        if not isinstance(self.up_to_clients, Mapping):
+            raise InputError(
+                "up_to_clients must be a dictionary of the recipe's arguments, such as "
+                f"{{'tiers': 3}}. Got {self.up_to_clients!r}."
+            )
 
     def invites(self, clients: int) -> int:
         """The largest number of clients invited in a federation of this many clients."""
@@ -172,9 +180,10 @@ class Policy:
                 return f"{name} {most}, because as many are invited. Got {value}. Lower {name}."
         if "cohort" in self.parameters or isinstance(self.parameters, _Unstated):
             return f"A cohort {most}. Got {self.cohort}. Lower the cohort."
+        given = [name for name in ("goal", "extra") if name in self.parameters]
         return (
             f"The policy {self.name} invites {self.cohort} clients, but the federation has "
-            f"{clients}. Lower its cohort, goal or concurrency."
+            f"{clients}. Lower {' or '.join(given) or 'its goal'}."
         )
 
     def check(self, federation: Federation, crash: float = 0.0) -> None:
@@ -185,6 +194,12 @@ class Policy:
             crash: the probability that a job crashes.
         """
         invited = self.invites(federation.clients)
+        for name, number in self.up_to_clients.items():
+            if number > federation.clients:
+                raise InputError(
+                    f"{name} must be at most the number of clients ({federation.clients}). Got "
+                    f"{number}. Lower {name}."
+                )
         # A policy that keeps jobs running can collect more reports than it invites at once.
         limited = self.deadline is not None or self.target == "all"
         if self.present is not None and self.present > federation.clients:
@@ -238,7 +253,7 @@ class Policy:
     def _decisions(self) -> dict[str, Any]:
         """The decisions and declared attributes that are not None, by name."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        others = ("name", "needs", "parameters")
+        others = ("name", "needs", "parameters", "up_to_clients")
         return {k: v for k, v in values.items() if k not in others and v is not None}
 
     def __str__(self) -> str:

@@ -181,6 +181,7 @@ ENTRIES = [
             "cohort": maybe(POSITIVE),
             "late": NOTHING,
             "score_every": NOTHING,
+            "up_to_clients": kind("{}"),
         },
         given(
             name="own",

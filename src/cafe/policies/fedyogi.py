@@ -64,7 +64,8 @@ def fedyogi(
         >>> cafe.simulate(cafe.Federation(10, cafe.Exponential(1.0)), policy, rounds=100)
         History(fedyogi(server_rate=0.03, fraction=0.3): 100 rounds, 100 updates)
     """
-    given = non_defaults(fedyogi, locals())
-    adam = fedadam(**given)
+    every = dict(locals())
+    given, adam = non_defaults(fedyogi, every), fedadam(**every)
     assert isinstance(adam.server, Adam)
-    return replace(adam, name="fedyogi", server=replace(adam.server, yogi=True))
+    yogi = replace(adam.server, yogi=True)
+    return replace(adam, name="fedyogi", parameters=given, server=yogi)

@@ -50,5 +50,6 @@ def salvage(
         >>> (run.weight_by_client / run.rounds).round(2).tolist(), run.waste
         ([0.33, 0.33, 0.33], 0.0)
     """
-    given = non_defaults(salvage, locals())
-    return replace(unbiased_age(**given), name="salvage", carry=KeepRunning(), late="keep")
+    every = dict(locals())
+    given, dropping = non_defaults(salvage, every), unbiased_age(**every)
+    return replace(dropping, name="salvage", parameters=given, carry=KeepRunning(), late="keep")

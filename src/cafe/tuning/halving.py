@@ -1,0 +1,254 @@
+"""The search for the best setting: successive halving, a refinement, and finalists on fresh seeds.
+
+All settings of a stage are run with the same seeds, so that differences are paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+import numpy as np
+
+from cafe.errors import InfeasibleError, InputError
+from cafe.progress import ProgressCallback
+from cafe.tuning.measured_setting import MeasuredSetting, SearchGoal, interval_of
+from cafe.tuning.run_totals import NoRun, RunLength, RunRequest, RunTotals, simulate_totals
+from cafe.tuning.search_points import Setting, neighbours
+from cafe.workers.backends import RunCalls
+
+FIRST_SEEDS, MORE_SEEDS, FINAL_SEEDS = 4, 8, (8, 16, 32)
+KEPT = 3  # one of this many settings goes on
+LEAST_KEPT = 4
+FINALISTS = 5
+FACTORS = (1.5, 1.2, 1.08)  # by which the refinement changes a number, one pass each
+PRECISE = 0.01  # a share of the cost: differences and errors below it are small enough
+FRESH = 1_000  # the first seed of the finalists
+SEED_BLOCK = 10_000  # seeds of one search
+TRIES = (1, 16, 36, 48)  # settings of the first stage by the number of searched numbers
+STAGES = (0.3, 0.5, 0.65, 1.0)  # the share of the work that is done after each stage
+
+
+@dataclass(frozen=True)
+class Size:
+    """The size of a search.
+
+    Attributes:
+        tries: settings of the first stage.
+        length: the length of its runs.
+        growth: how much longer the runs of the second stage and of the finalists are.
+    """
+
+    tries: int
+    length: RunLength
+    growth: tuple[int, int]
+
+    @classmethod
+    def of(cls, clients: int, numbers: int, tries: int | None) -> Size:
+        """The size for a federation; with many clients, averages over clients need less time."""
+        many = clients > 1000
+        length = RunLength(1.0 if many else 3.0, max(400, 4 * clients))
+        chosen = TRIES[min(numbers, len(TRIES) - 1)] if tries is None else tries
+        return cls(chosen, length, (2, 3) if many else (2, 4))
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found.
+
+    Attributes:
+        finalists: the settings that were run with fresh seeds, the best first.
+        tried: how many settings were run.
+        invalid: how many settings were skipped because their numbers do not fit together.
+        stuck: how many were left out because a round would never end.
+        reason: why the first of the skipped ones could not be run; empty if none was skipped.
+        rounds: how many rounds were simulated.
+        runs: how many runs were simulated.
+    """
+
+    finalists: tuple[MeasuredSetting, ...]
+    tried: int
+    invalid: int
+    stuck: int
+    reason: str
+    rounds: int
+    runs: int
+
+
+@dataclass(eq=False)
+class Search:
+    """A search in progress.
+
+    Attributes:
+        request: a run of the policy; the search sets its parameters, length and seed.
+        goal: what is minimised.
+        calls: where runs are simulated.
+        first_seed: the first seed; a search has ``SEED_BLOCK`` seeds.
+    """
+
+    request: RunRequest
+    goal: SearchGoal
+    calls: RunCalls
+    first_seed: int
+    failed: dict[str, NoRun] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+    rounds: int = 0
+    runs: int = 0
+
+    def measure(
+        self,
+        settings: Sequence[Setting],
+        length: RunLength,
+        seeds: range,
+        known: Sequence[MeasuredSetting] = (),
+        progress: ProgressCallback | None = None,
+    ) -> list[MeasuredSetting]:
+        """Run settings with seeds, those of ``known`` with more of them; the best first.
+
+        Settings that cannot be run are left out.
+        """
+        before = {each.setting.key: each.runs for each in known}
+        asked = [each for each in settings if each.key not in self.failed]
+        requests = [
+            replace(self.request, parameters=each.parameters, length=length, seed=seed)
+            for each in asked
+            for seed in (self.first_seed + number for number in seeds)
+        ]
+        done: dict[int, RunTotals | NoRun] = {}
+        for index, result in self.calls(simulate_totals, requests):
+            if not isinstance(result, RunTotals | NoRun):
+                raise InputError(f"A simulation was lost. {result.reason}")
+            done[index] = result
+            if progress is not None:
+                progress(len(done) / len(requests))
+        found = []
+        for number, each in enumerate(asked):
+            results = [done[number * len(seeds) + i] for i in range(len(seeds))]
+            self.seen.add(each.key)
+            failures = [one for one in results if isinstance(one, NoRun)]
+            if failures:
+                self.failed[each.key] = failures[0]
+                continue
+            new = [one for one in results if isinstance(one, RunTotals)]
+            self.runs += len(new)
+            self.rounds += round(sum(one.amounts["rounds"] for one in new))
+            runs = (*before.get(each.key, ()), *new)
+            found.append(MeasuredSetting(each, self.goal, runs))
+        return sorted(found, key=lambda one: one.rank)
+
+
+def find_best(
+    search: Search,
+    settings: Iterator[Setting],
+    at: Callable[[Sequence[float]], Setting],
+    size: Size,
+    progress: ProgressCallback | None = None,
+) -> Found:
+    """Search the settings.
+
+    Args:
+        search: the search, before its first run.
+        settings: the settings of the first stage.
+        at: the setting at a point, for the refinement.
+        size: how many settings, and how long their runs are.
+        progress: called with the share that is done.
+
+    Raises:
+        InfeasibleError: if no setting works.
+    """
+
+    def stage(number: int) -> ProgressCallback:
+        begin, end = (0.0, *STAGES)[number], STAGES[number]
+        return lambda done: progress(begin + (end - begin) * done) if progress else None
+
+    first = search.measure(
+        [*islice(settings, size.tries)], size.length, range(FIRST_SEEDS), (), stage(0)
+    )
+    if not any(np.isfinite(each.cost) for each in first):
+        raise nothing_works(search)
+    kept = [each.setting for each in first[: max(len(first) // KEPT, LEAST_KEPT)]]
+    longer = _times(size.length, size.growth[0])
+    second = search.measure(kept, longer, range(MORE_SEEDS), (), stage(1))
+    second = _refine(search, second, at, longer, stage(2))
+    finalists = _final(search, second, _times(size.length, size.growth[1]), stage(3))
+    if progress is not None:
+        progress(1.0)
+    failures = [*search.failed.values()]
+    return Found(
+        (*finalists,),
+        len(search.seen) - len(failures),
+        sum(each.invalid for each in failures),
+        sum(not each.invalid for each in failures),
+        failures[0].reason if failures else "",
+        search.rounds,
+        search.runs,
+    )
+
+
+def nothing_works(search: Search) -> InfeasibleError:
+    """The error for a search in which no setting works."""
+    name, failures = search.request.name, [*search.failed.values()]
+    if failures:
+        return InfeasibleError(
+            f"No setting of the policy {name} can be simulated: {len(failures)} of "
+            f"{len(search.seen)} failed. The first reason: {failures[0].reason}"
+        )
+    return InfeasibleError(
+        f"No round of the policy {name} succeeded with any of {len(search.seen)} settings. Give "
+        "some of its numbers (--keep), or check the federation."
+    )
+
+
+def _refine(
+    search: Search,
+    found: list[MeasuredSetting],
+    at: Callable[[Sequence[float]], Setting],
+    length: RunLength,
+    progress: ProgressCallback,
+) -> list[MeasuredSetting]:
+    """The settings and neighbours of the best ones, the best first."""
+    known = {each.setting.key for each in found}
+    for number, factor in enumerate(FACTORS):
+        near = {each.key: each for each in neighbours(found[0].setting, at, factor)}
+        new = [each for key, each in near.items() if key not in known]
+        known |= near.keys()
+        more = search.measure(new, length, range(MORE_SEEDS))
+        found = sorted([*found, *more], key=lambda one: one.rank)
+        progress((number + 1) / len(FACTORS))
+    return found
+
+
+def _final(
+    search: Search, found: list[MeasuredSetting], length: RunLength, progress: ProgressCallback
+) -> list[MeasuredSetting]:
+    """The finalists on fresh seeds, the best first; more seeds until they are separated."""
+    best, different = found[0], list[MeasuredSetting]()
+    for each in found:
+        same = any(np.array_equal(each.measured.by_run, x.measured.by_run) for x in different)
+        if not same and (len(different) < 2 or not each.is_worse_than(best)):
+            different.append(each)
+    left, out, begin = different[:FINALISTS], list[MeasuredSetting](), 0
+    for end in FINAL_SEEDS:
+        settings = [each.setting for each in left]
+        fresh = range(FRESH + begin, FRESH + end)
+        left, begin = search.measure(settings, length, fresh, left if begin else ()), end
+        progress(end / FINAL_SEEDS[-1])
+        best = left[0]
+        out += [each for each in left[1:] if each.is_worse_than(best)]
+        left = [each for each in left if each is best or not each.is_worse_than(best)]
+        if _is_settled(left):
+            break
+    return [*left, *sorted(out, key=lambda one: one.rank)]
+
+
+def _is_settled(left: Sequence[MeasuredSetting]) -> bool:
+    """Whether the cost of the best is known well, and no other can differ from it by much."""
+    best, enough = left[0], PRECISE * abs(left[0].cost)
+    low, high = best.interval
+    others = [interval_of(each.minus(best)) for each in left[1:]]
+    return high - low <= 2 * enough and all(end <= enough for _, end in others)
+
+
+def _times(length: RunLength, factor: int) -> RunLength:
+    return RunLength(length.merges * factor, length.most * factor)

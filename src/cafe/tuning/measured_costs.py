@@ -184,7 +184,9 @@ class Measured:
         return mean(self.by_run)
 
 
-def jackknife(runs: Sequence[RunTotals], number: Callable[[Sequence[RunTotals]], float]) -> Measured:
+def jackknife(
+    runs: Sequence[RunTotals], number: Callable[[Sequence[RunTotals]], float]
+) -> Measured:
     """A number with a value per run, from the numbers without one run each."""
     whole, count = number(runs), len(runs)
     if count < 2 or not np.isfinite(whole):

@@ -156,7 +156,7 @@ class MeasuredSetting:
         if self.rank[0] != other.rank[0]:
             return self.rank > other.rank
         if not np.isfinite(self.cost):
-            return np.isfinite(other.cost)
+            return bool(np.isfinite(other.cost))
         return interval_of(self.minus(other))[0] > 0
 
     def _value(self, limit: Limit) -> float:

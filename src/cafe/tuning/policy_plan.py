@@ -17,7 +17,7 @@ from cafe.planner.goal_choice import GoalWord, choose_goal
 from cafe.planner.goals import Goal, Prices
 from cafe.planner.limits import build_limits
 from cafe.planner.to_accuracy import ToAccuracy
-from cafe.policies import resolve, scheme_of
+from cafe.policies import recipes, resolve, scheme_of
 from cafe.progress import ProgressCallback
 from cafe.randomness import check_seed
 from cafe.rounds.hierarchy import Hierarchy
@@ -38,7 +38,7 @@ from cafe.tuning.spaces import space_of
 from cafe.tuning.stand_in_task import unmet_needs
 from cafe.workers import LocalProcesses
 
-PER_CALL = RunLength(0.0, 1)  # replaced by every stage of the search
+_NO_LENGTH = RunLength(0.0, 1)  # every stage of the search sets it
 
 
 @explain_keywords
@@ -103,6 +103,8 @@ def plan_policy(
     steady = federation.at_steps(steps).steady
     cost, assumptions = _measurable(*choose_goal(steady, goal, waste_price, broadcast_price))
     scheme = scheme_of(recipe)
+    if scheme is not None and scheme.kind == "hierarchical":
+        raise _two_levels(policy)
     asynchronous = scheme is not None and scheme.kind == "asynchronous"
     ranges = Ranges(steady, kept, _work(policy, recipe, federation, steps, kept), asynchronous)
     space = space_of(policy, recipe, kept)
@@ -116,7 +118,7 @@ def plan_policy(
     check_limits(limits, policy, [*middle.parameters])
     if needs and task is None:
         assumptions = (*assumptions, _stand_in(policy, needs))
-    request = RunRequest(federation, policy, {}, task, PER_CALL, 0)
+    request = RunRequest(federation, policy, {}, task, _NO_LENGTH, 0)
     with LocalProcesses(jobs).open() as calls:
         search = Search(
             request, SearchGoal(cost, limits, asynchronous), calls, check_seed(seed) * SEED_BLOCK
@@ -205,14 +207,18 @@ class PolicyPlan:
     def python(self) -> str:
         """The policy as a line of Python."""
         given = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
-        own = ":" in self.name or not hasattr(__import__("cafe").policies, self.name)
-        called = f'cafe.policies.resolve("{self.name}")' if own else f"cafe.policies.{self.name}"
-        return f"{called}({given})"
+        if self.name in recipes():
+            return f"cafe.policies.{self.name}({given})"
+        return f'cafe.policies.resolve("{self.name}")({given})'
 
     @property
     def toml(self) -> str:
         """The policy as a table of a scenario."""
-        lines = [f"{name} = {json.dumps(value)}" for name, value in self.parameters.items()]
+        lines = [
+            f"{name} = {json.dumps(value)}"
+            for name, value in self.parameters.items()
+            if value is not None
+        ]
         return "\n".join(["[policy]", f'name = "{self.name}"', *lines])
 
     def to_dict(self) -> dict[str, object]:
@@ -317,15 +323,17 @@ def _needs(name: str, recipe: Callable[..., Any], setting: Setting) -> tuple[str
             f"{' and '.join(missing)} of the policy {name} cannot be planned: without a task "
             f"nothing depends on it, or it depends on your model. Give a value: {values}."
         )
-    scheme = scheme_of(recipe)
-    if scheme is None or scheme.kind != "hierarchical":
-        try:
-            made = recipe(**setting.parameters)
-        except InputError:  # of this one setting; the search counts such settings
-            return ()
-        if not isinstance(made, Hierarchy):
-            return unmet_needs(made)
-    raise InputError(
+    try:
+        made = recipe(**setting.parameters)
+    except InputError:  # of this one setting; the search counts such settings
+        return ()
+    if isinstance(made, Hierarchy):
+        raise _two_levels(name)
+    return unmet_needs(made)
+
+
+def _two_levels(name: str) -> InputError:
+    return InputError(
         f"The policy {name} has two levels, whose costs no goal of a plan describes. Simulate some "
         "settings of it in a sweep: cafe sweep."
     )

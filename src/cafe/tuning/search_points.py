@@ -138,7 +138,7 @@ class PointNumbers:
         """A searched deadline; a long one if the policy is asynchronous."""
         if not self._ranges.asynchronous:
             return self.deadline()
-        kept = self._ranges.kept.get("deadline")
+        kept: float | None = self._ranges.kept.get("deadline")
         return _rounded(pooled_quantile(self._ranges.federation, LOST)) if kept is None else kept
 
     def quorum(self, deadline: float) -> int:
@@ -154,7 +154,7 @@ class PointNumbers:
     def fraction(self, name: str, low: float = 0.1, high: float = 0.6) -> float:
         """A whole number of clients as a fraction."""
         if name in self._ranges.kept:
-            return self._ranges.kept[name]
+            return float(self._ranges.kept[name])
         return self._whole(name, self._clients) / self._clients
 
     def part(self, name: str, whole: int, low: float, high: float, *, log: bool = True) -> int:
@@ -182,8 +182,9 @@ class PointNumbers:
         return {**self._ranges.work}
 
     def _whole(self, name: str, high: float) -> int:
-        if name in self._ranges.kept:
-            return self._ranges.kept[name]
+        kept: dict[str, int] = {**self._ranges.kept}
+        if name in kept:
+            return kept[name]
         high = max(math.floor(high + 1e-9), 1)
         if high == 1:
             return 1
@@ -192,8 +193,9 @@ class PointNumbers:
         return min(max(round(high**share), 1), high)
 
     def _number(self, name: str, low: float, high: float, kind: Literal["log", "linear"]) -> float:
-        if name in self._ranges.kept:
-            return self._ranges.kept[name]
+        kept: dict[str, float] = {**self._ranges.kept}
+        if name in kept:
+            return kept[name]
         if not high > low:
             return _rounded(high)
         share = self._next()

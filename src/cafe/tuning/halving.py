@@ -18,16 +18,17 @@ from cafe.tuning.run_totals import NoRun, RunLength, RunRequest, RunTotals, simu
 from cafe.tuning.search_points import Setting, neighbours
 from cafe.workers.backends import RunCalls
 
-FIRST_SEEDS, MORE_SEEDS, FINAL_SEEDS = 4, 8, (8, 16, 32)
+FIRST_SEEDS, MORE_SEEDS = 4, 8
+CHOICE_SEEDS, REPORT_SEEDS = (8, 16), (16, 32)  # more only if they are needed
 KEPT = 3  # one of this many settings goes on
 LEAST_KEPT = 4
 FINALISTS = 5
 FACTORS = (1.5, 1.2, 1.08)  # by which the refinement changes a number, one pass each
 PRECISE = 0.01  # a share of the cost: differences and errors below it are small enough
-FRESH = 1_000  # the first seed of the finalists
+CHOICE, REPORT = 1_000, 2_000  # the first seeds for the choice and for the report
 SEED_BLOCK = 10_000  # seeds of one search
 TRIES = (1, 16, 36, 48)  # settings of the first stage by the number of searched numbers
-STAGES = (0.3, 0.5, 0.65, 1.0)  # the share of the work that is done after each stage
+STAGES = (0.3, 0.5, 0.65, 0.8, 1.0)  # the share of the work that is done after each stage
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,9 @@ def find_best(
     longer = _times(size.length, size.growth[0])
     second = search.measure(kept, longer, range(MORE_SEEDS), (), stage(1))
     second = _refine(search, second, at, longer, stage(2))
-    finalists = _final(search, second, _times(size.length, size.growth[1]), stage(3))
+    longest = _times(size.length, size.growth[1])
+    chosen = _choose(search, _finalists(second), longest, stage(3))
+    finalists = _report(search, chosen, longest, stage(4))
     if progress is not None:
         progress(1.0)
     failures = [*search.failed.values()]
@@ -219,27 +222,47 @@ def _refine(
     return found
 
 
-def _final(
-    search: Search, found: list[MeasuredSetting], length: RunLength, progress: ProgressCallback
-) -> list[MeasuredSetting]:
-    """The finalists on fresh seeds, the best first; more seeds until they are separated."""
-    best, different = found[0], list[MeasuredSetting]()
+def _finalists(found: Sequence[MeasuredSetting]) -> list[Setting]:
+    """The best settings that are not clearly worse than the best, at least two; equal ones once."""
+    different = list[MeasuredSetting]()
     for each in found:
         same = any(np.array_equal(each.measured.by_run, x.measured.by_run) for x in different)
-        if not same and (len(different) < 2 or not each.is_worse_than(best)):
+        if not same and (len(different) < 2 or not each.is_worse_than(found[0])):
             different.append(each)
-    left, out, begin = different[:FINALISTS], list[MeasuredSetting](), 0
-    for end in FINAL_SEEDS:
-        settings = [each.setting for each in left]
-        fresh = range(FRESH + begin, FRESH + end)
-        left, begin = search.measure(settings, length, fresh, left if begin else ()), end
-        progress(end / FINAL_SEEDS[-1])
-        best = left[0]
-        out += [each for each in left[1:] if each.is_worse_than(best)]
-        left = [each for each in left if each is best or not each.is_worse_than(best)]
-        if _is_settled(left):
+    return [each.setting for each in different[:FINALISTS]]
+
+
+def _choose(
+    search: Search, settings: Sequence[Setting], length: RunLength, progress: ProgressCallback
+) -> list[Setting]:
+    """The finalists, the best first; more seeds until the others are separated from the best."""
+    left, out, done = list[MeasuredSetting](), list[MeasuredSetting](), 0
+    for end in CHOICE_SEEDS:
+        going = [each.setting for each in left] or settings
+        left = search.measure(going, length, range(CHOICE + done, CHOICE + end), left)
+        done = end
+        progress(end / CHOICE_SEEDS[-1])
+        worse = [each for each in left if each.is_worse_than(left[0])]
+        out += worse
+        left = [each for each in left if each not in worse]
+        if len(left) == 1 or _is_settled(left):
             break
-    return [*left, *sorted(out, key=lambda one: one.rank)]
+    return [each.setting for each in [*left, *sorted(out, key=lambda one: one.rank)]]
+
+
+def _report(
+    search: Search, settings: Sequence[Setting], length: RunLength, progress: ProgressCallback
+) -> list[MeasuredSetting]:
+    """The finalists on seeds that no choice has seen; the first one stays the first."""
+    found, done = list[MeasuredSetting](), 0
+    for end in REPORT_SEEDS:
+        found = search.measure(settings, length, range(REPORT + done, REPORT + end), found)
+        found = sorted(found, key=lambda one: (one.setting.key != settings[0].key, one.rank))
+        done = end
+        progress(end / REPORT_SEEDS[-1])
+        if _is_settled(found[:1]):
+            break
+    return found
 
 
 def _is_settled(left: Sequence[MeasuredSetting]) -> bool:

@@ -57,7 +57,8 @@ def inverse_participation(merged: Floats, rounds: float, spread: float) -> Float
     """1 / the probability that a client is merged in a round, for each client.
 
     ``rounds / merged`` is too high on average, and infinite for a client that was never merged. For
-    independent rounds this estimate has an error that falls exponentially with the merges.
+    independent rounds, (rounds + 1) / (merged + 1) has an error that falls exponentially with the
+    merges. For clients that take turns nothing is too high.
 
     Args:
         merged: merges of each client, in all runs.
@@ -68,10 +69,9 @@ def inverse_participation(merged: Floats, rounds: float, spread: float) -> Float
         >>> import numpy as np
         >>> from cafe.tuning.measured_costs import inverse_participation
         >>> inverse_participation(np.array([50.0, 0.0]), 100.0, 1.0).round(2).tolist()
-        [1.98, 100.0]
+        [1.98, 101.0]
     """
-    lacking = spread * np.maximum(1 - merged / rounds, 0.0)
-    return rounds / np.maximum(merged + lacking, 1e-9)
+    return (rounds + spread) / (merged + spread)
 
 
 def trimmed_mean(values: Floats, ranking: Floats) -> float:

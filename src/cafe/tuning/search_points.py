@@ -185,12 +185,12 @@ class PointNumbers:
         kept: dict[str, int] = {**self._ranges.kept}
         if name in kept:
             return kept[name]
-        high = max(math.floor(high + 1e-9), 1)
-        if high == 1:
+        most = max(math.floor(high + 1e-9), 1)
+        if most == 1:
             return 1
         share = self._next()
-        self.asked.append(Asked(name, share, 1.0, high, "whole"))
-        return min(max(round(high**share), 1), high)
+        self.asked.append(Asked(name, share, 1.0, most, "whole"))
+        return int(min(max(round(most**share), 1), most))
 
     def _number(self, name: str, low: float, high: float, kind: Literal["log", "linear"]) -> float:
         kept: dict[str, float] = {**self._ranges.kept}
@@ -244,9 +244,10 @@ def neighbours(
         for by in (factor, 1 / factor):
             change = by
             if asked.kind == "whole":
-                now = asked.high**asked.share
+                exact = asked.high**asked.share
+                now = round(exact)
                 aim = max(now * by, now + 1) if by > 1 else min(now * by, now - 1)
-                change = max(aim, 0.5) / now
+                change = max(aim, 1.0) / exact
             share = asked.moved(change)
             if share != asked.share:
                 point = [*setting.point]

@@ -132,13 +132,21 @@ class MeasuredSetting:
         return tuple(found)
 
     @cached_property
+    def _merged(self) -> Floats:
+        """How often each client that counts was merged, in all runs."""
+        merged: Floats = np.sort(np.sum([run.merged for run in self.runs], axis=0))
+        ignored = isinstance(self.goal.cost, ToAccuracy)
+        return merged[round(MISSED * len(merged)) :] if ignored else merged
+
+    @property
     def unseen(self) -> int:
         """How many clients that count were merged so rarely that the cost is a lower bound."""
-        merged: Floats = np.sort(np.sum([run.merged for run in self.runs], axis=0))
-        ignored = 0
-        if isinstance(self.goal.cost, ToAccuracy):
-            ignored = round(MISSED * len(merged))
-        return int(np.count_nonzero(merged[ignored:] < SEEN))
+        return int(np.count_nonzero(self._merged < SEEN))
+
+    @property
+    def never_merged(self) -> int:
+        """How many clients that count were not merged in any run."""
+        return int(np.count_nonzero(self._merged == 0))
 
     @property
     def rank(self) -> tuple[float, float]:

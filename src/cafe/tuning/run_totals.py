@@ -20,7 +20,7 @@ from cafe.rounds import History, Policy
 from cafe.task import Task
 from cafe.tuning.stand_in_task import stand_in_task, unmet_needs
 
-LEAST_ROUNDS = 30
+LEAST_ROUNDS = 20
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def simulate_totals(request: RunRequest) -> RunTotals | NoRun:
         >>> given = {"quorum": 1, "deadline": 1.0}
         >>> totals = simulate_totals(RunRequest(federation, "mcu", given, None, length, seed=1))
         >>> totals.amounts["rounds"]
-        30.0
+        20.0
     """
     try:
         policy = resolve(request.name)(**request.parameters)

@@ -12,10 +12,10 @@ import pytest
 import cafe
 from cafe.errors import InfeasibleError
 from cafe.planner import Prices
-from cafe.tuning.halving import CHOICE, REPORT, Found, Search, Size, find_best
+from cafe.tuning.halving import CHOICE, REPORT, HalvingSearch, SearchResult, SearchSize, find_best
 from cafe.tuning.measured_setting import SearchGoal
 from cafe.tuning.run_totals import NoRun, RunLength, RunRequest, RunTotals
-from cafe.tuning.search_points import Ranges, Setting, make_setting, sequence_of_settings
+from cafe.tuning.search_points import PolicySetting, Ranges, make_setting, sequence_of_settings
 from cafe.tuning.spaces import SPACES
 
 FEDERATION = cafe.Federation(20, cafe.Exponential(rate=1.0))
@@ -31,7 +31,9 @@ def bowl(request: RunRequest, noise: float = 0.2) -> RunTotals:
     return RunTotals({**amounts, "area": 0.0, "waste": 10 * waste}, np.full(20, 10.0), request.seed)
 
 
-def search(play: Play, tries: int = 16, name: str = "salvage") -> tuple[Found, list[RunRequest]]:
+def search(
+    play: Play, tries: int = 16, name: str = "salvage"
+) -> tuple[SearchResult, list[RunRequest]]:
     asked = list[RunRequest]()
 
     def calls(work: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[tuple[int, Any]]:
@@ -41,12 +43,12 @@ def search(play: Play, tries: int = 16, name: str = "salvage") -> tuple[Found, l
 
     ranges = Ranges(FEDERATION, {}, {}, False)
 
-    def at(point: Sequence[float]) -> Setting:
+    def at(point: Sequence[float]) -> PolicySetting:
         return make_setting(SPACES[name], ranges, point)
 
     request = RunRequest(FEDERATION, name, {}, None, RunLength(1.0, 1), 0)
-    made = Search(request, SearchGoal(Prices(1.0, 0.0), (), False), calls, first_seed=0)
-    size = Size(tries, RunLength(3.0, 100), (2, 4))
+    made = HalvingSearch(request, SearchGoal(Prices(1.0, 0.0), (), False), calls, first_seed=0)
+    size = SearchSize(tries, RunLength(3.0, 100), (2, 4))
     return find_best(made, sequence_of_settings(SPACES[name], ranges), at, size), asked
 
 

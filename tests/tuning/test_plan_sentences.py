@@ -9,7 +9,7 @@ import pytest
 
 import cafe
 from cafe.planner import Prices, ToAccuracy
-from cafe.tuning import Found, MeasuredSetting, PolicyPlan
+from cafe.tuning import MeasuredSetting, PolicyPlan, SearchResult
 from cafe.tuning.measured_setting import SearchGoal
 from cafe.tuning.plan_sentences import (
     cost_sentence,
@@ -19,7 +19,7 @@ from cafe.tuning.plan_sentences import (
 )
 from cafe.tuning.policy_plan_table import policy_plan_table
 from cafe.tuning.run_totals import RunTotals
-from cafe.tuning.search_points import Asked, Setting
+from cafe.tuning.search_points import Asked, PolicySetting
 from tests.support.terminal import text_of
 
 J = SearchGoal(Prices(1.0, 0.0), (), False)
@@ -29,23 +29,19 @@ def measured(
     deadline: float, waste: float, share: float = 0.5, goal: SearchGoal = J, **more: Any
 ) -> MeasuredSetting:
     asked = (Asked("deadline", share, 0.1, 10.0, "log"),)
-    amounts = {
-        name: 10.0
-        for name in (
-            "rounds", "updates", "time", "work", "jobs", "held", "used", "processing_waste",
-        )
-    }  # fmt: skip
+    names = "rounds updates time work jobs held used processing_waste"
+    amounts = dict.fromkeys(names.split(), 10.0)
     runs = []
     for seed in range(8):
         noise = 0.1 * np.cos(seed)
         own = amounts | {"area": 10.0, "waste": 10 * (waste + noise)} | more
         runs.append(RunTotals(own, np.full(4, more.get("merged", 10.0)), seed))
-    return MeasuredSetting(Setting({"deadline": deadline}, asked), goal, (*runs,))
+    return MeasuredSetting(PolicySetting({"deadline": deadline}, asked), goal, (*runs,))
 
 
 def plan(*finalists: MeasuredSetting, **counts: Any) -> PolicyPlan:
     given: dict[str, Any] = {"tried": 9, "invalid": 0, "stuck": 0, "reason": ""} | counts
-    found = Found((*finalists,), rounds=1234, runs=56, **given)
+    found = SearchResult((*finalists,), rounds=1234, runs=56, **given)
     return PolicyPlan("salvage", cafe.Federation(4, cafe.Exponential(rate=1.0)), found)
 
 
@@ -60,7 +56,9 @@ def test_sentences() -> None:
     assert "1 setting does not differ significantly" in runner_up_sentence(same)
     assert "exactly the same" in runner_up_sentence(plan(measured(0.5, 2.0)))
     goal = SearchGoal(ToAccuracy("client-seconds", 1.0, 0.0), (), False)
-    assert "client-seconds for as much progress" in cost_sentence(plan(measured(1.0, 1.0, goal=goal)))
+    assert "client-seconds for as much progress" in cost_sentence(
+        plan(measured(1.0, 1.0, goal=goal))
+    )
 
 
 def test_counts() -> None:

@@ -13,8 +13,8 @@ from cafe.errors import InputError
 from cafe.policies import recipes, resolve
 from cafe.tuning.search_points import (
     MOST_NUMBERS,
+    PolicySetting,
     Ranges,
-    Setting,
     make_setting,
     neighbours,
     sequence_of_settings,
@@ -32,7 +32,7 @@ def ranges(asynchronous: bool = False, **kept: Any) -> Ranges:
     return Ranges(FEDERATION, kept, {}, asynchronous)
 
 
-def some(name: str, count: int, given: Ranges) -> list[Setting]:
+def some(name: str, count: int, given: Ranges) -> list[PolicySetting]:
     return [*islice(sequence_of_settings(SPACES[name], given), count)]
 
 

@@ -15,7 +15,7 @@ from cafe.errors import InfeasibleError, InputError
 from cafe.progress import ProgressCallback
 from cafe.tuning.measured_setting import MeasuredSetting, SearchGoal, interval_of
 from cafe.tuning.run_totals import NoRun, RunLength, RunRequest, RunTotals, simulate_totals
-from cafe.tuning.search_points import Setting, neighbours
+from cafe.tuning.search_points import PolicySetting, neighbours
 from cafe.workers.backends import RunCalls
 
 FIRST_SEEDS, MORE_SEEDS = 4, 8
@@ -32,7 +32,7 @@ STAGES = (0.3, 0.5, 0.65, 0.8, 1.0)  # the share of the work that is done after 
 
 
 @dataclass(frozen=True)
-class Size:
+class SearchSize:
     """The size of a search.
 
     Attributes:
@@ -46,7 +46,7 @@ class Size:
     growth: tuple[int, int]
 
     @classmethod
-    def of(cls, clients: int, numbers: int, tries: int | None) -> Size:
+    def of(cls, clients: int, numbers: int, tries: int | None) -> SearchSize:
         """The size for a federation; with many clients, averages over clients need less time."""
         many = clients > 1000
         length = RunLength(1.0 if many else 3.0, max(400, 4 * clients))
@@ -55,7 +55,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search found.
 
     Attributes:
@@ -78,7 +78,7 @@ class Found:
 
 
 @dataclass(eq=False)
-class Search:
+class HalvingSearch:
     """A search in progress.
 
     Attributes:
@@ -99,7 +99,7 @@ class Search:
 
     def measure(
         self,
-        settings: Sequence[Setting],
+        settings: Sequence[PolicySetting],
         length: RunLength,
         seeds: range,
         known: Sequence[MeasuredSetting] = (),
@@ -140,13 +140,13 @@ class Search:
 
 
 def find_best(
-    search: Search,
-    settings: Iterator[Setting],
-    at: Callable[[Sequence[float]], Setting],
-    size: Size,
+    search: HalvingSearch,
+    settings: Iterator[PolicySetting],
+    at: Callable[[Sequence[float]], PolicySetting],
+    size: SearchSize,
     progress: ProgressCallback | None = None,
-) -> Found:
-    """Search the settings.
+) -> SearchResult:
+    """HalvingSearch the settings.
 
     Args:
         search: the search, before its first run.
@@ -177,7 +177,7 @@ def find_best(
     if progress is not None:
         progress(1.0)
     failures = [*search.failed.values()]
-    return Found(
+    return SearchResult(
         (*finalists,),
         len(search.seen) - len(failures),
         sum(each.invalid for each in failures),
@@ -188,7 +188,7 @@ def find_best(
     )
 
 
-def nothing_works(search: Search) -> InfeasibleError:
+def nothing_works(search: HalvingSearch) -> InfeasibleError:
     """The error for a search in which no setting works."""
     name, failures = search.request.name, [*search.failed.values()]
     if failures:
@@ -202,7 +202,7 @@ def nothing_works(search: Search) -> InfeasibleError:
     )
 
 
-def _kept(found: Sequence[MeasuredSetting]) -> list[Setting]:
+def _kept(found: Sequence[MeasuredSetting]) -> list[PolicySetting]:
     """The best third, and the best settings that merge every client that counts.
 
     The cost of a setting that never merged a client is a lower bound, which grows with the rounds.
@@ -214,9 +214,9 @@ def _kept(found: Sequence[MeasuredSetting]) -> list[Setting]:
 
 
 def _refine(
-    search: Search,
+    search: HalvingSearch,
     found: list[MeasuredSetting],
-    at: Callable[[Sequence[float]], Setting],
+    at: Callable[[Sequence[float]], PolicySetting],
     length: RunLength,
     progress: ProgressCallback,
 ) -> list[MeasuredSetting]:
@@ -232,7 +232,7 @@ def _refine(
     return found
 
 
-def _finalists(found: Sequence[MeasuredSetting]) -> list[Setting]:
+def _finalists(found: Sequence[MeasuredSetting]) -> list[PolicySetting]:
     """The best settings that are not clearly worse than the best, at least two; equal ones once."""
     different = list[MeasuredSetting]()
     for each in found:
@@ -243,8 +243,11 @@ def _finalists(found: Sequence[MeasuredSetting]) -> list[Setting]:
 
 
 def _choose(
-    search: Search, settings: Sequence[Setting], length: RunLength, progress: ProgressCallback
-) -> list[Setting]:
+    search: HalvingSearch,
+    settings: Sequence[PolicySetting],
+    length: RunLength,
+    progress: ProgressCallback,
+) -> list[PolicySetting]:
     """The finalists, the best first; more seeds until the others are separated from the best."""
     left, out, done = list[MeasuredSetting](), list[MeasuredSetting](), 0
     for end in CHOICE_SEEDS:
@@ -261,7 +264,10 @@ def _choose(
 
 
 def _report(
-    search: Search, settings: Sequence[Setting], length: RunLength, progress: ProgressCallback
+    search: HalvingSearch,
+    settings: Sequence[PolicySetting],
+    length: RunLength,
+    progress: ProgressCallback,
 ) -> list[MeasuredSetting]:
     """The finalists on seeds that no choice has seen; the first one stays the first."""
     found, done = list[MeasuredSetting](), 0

@@ -25,7 +25,7 @@ from cafe.tuning.measured_costs import (
     total,
 )
 from cafe.tuning.run_totals import RunTotals
-from cafe.tuning.search_points import Setting
+from cafe.tuning.search_points import PolicySetting
 
 LEVEL = 0.9  # of all intervals
 SEEN = 5.0  # merges in all runs, below which a client's participation is hardly known
@@ -74,7 +74,7 @@ class MeasuredSetting:
         runs: the totals of its runs.
     """
 
-    setting: Setting
+    setting: PolicySetting
     goal: SearchGoal
     runs: tuple[RunTotals, ...]
 

@@ -24,13 +24,13 @@ from cafe.rounds.hierarchy import Hierarchy
 from cafe.rounds.policy import Policy
 from cafe.task import Task
 from cafe.theory.setting import check_federation
-from cafe.tuning.halving import SEED_BLOCK, Found, Search, Size, find_best
+from cafe.tuning.halving import SEED_BLOCK, HalvingSearch, SearchResult, SearchSize, find_best
 from cafe.tuning.measured_setting import MeasuredSetting, SearchGoal, check_limits, interval_of
 from cafe.tuning.run_totals import RunLength, RunRequest
 from cafe.tuning.search_points import (
     MOST_NUMBERS,
+    PolicySetting,
     Ranges,
-    Setting,
     make_setting,
     sequence_of_settings,
 )
@@ -98,6 +98,7 @@ def plan_policy(
     check_progress(progress)
     check_type("task", task, (Task, type(None)), "a cafe.Task, or None")
     check_whole("tries", 1 if tries is None else tries)
+    check_whole("jobs", jobs)
     recipe = resolve(policy)
     kept = _checked_keep(policy, recipe, keep)
     steady = federation.at_steps(steps).steady
@@ -109,7 +110,7 @@ def plan_policy(
     ranges = Ranges(steady, kept, _work(policy, recipe, federation, steps, kept), asynchronous)
     space = space_of(policy, recipe, kept)
 
-    def at(point: Sequence[float]) -> Setting:
+    def at(point: Sequence[float]) -> PolicySetting:
         return make_setting(space, ranges, point)
 
     middle = at([0.5] * MOST_NUMBERS)
@@ -120,10 +121,10 @@ def plan_policy(
         assumptions = (*assumptions, _stand_in(policy, needs))
     request = RunRequest(federation, policy, {}, task, _NO_LENGTH, 0)
     with LocalProcesses(jobs).open() as calls:
-        search = Search(
+        search = HalvingSearch(
             request, SearchGoal(cost, limits, asynchronous), calls, check_seed(seed) * SEED_BLOCK
         )
-        size = Size.of(federation.clients, len(middle.asked), tries)
+        size = SearchSize.of(federation.clients, len(middle.asked), tries)
         found = find_best(search, sequence_of_settings(space, ranges), at, size, progress)
     return PolicyPlan(policy, federation, found, assumptions)
 
@@ -141,7 +142,7 @@ class PolicyPlan:
 
     name: str
     federation: Federation
-    found: Found
+    found: SearchResult
     assumptions: tuple[str, ...] = ()
 
     @property
@@ -308,7 +309,7 @@ def _work(
     return {"steps": steps}
 
 
-def _needs(name: str, recipe: Callable[..., Any], setting: Setting) -> tuple[str, ...]:
+def _needs(name: str, recipe: Callable[..., Any], setting: PolicySetting) -> tuple[str, ...]:
     """What the policy needs that exists only with a task; an error if it cannot be planned."""
     missing = [
         each.name

@@ -96,7 +96,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Setting:
+class PolicySetting:
     """The arguments of a recipe, and where they lie in the searched ranges.
 
     Attributes:
@@ -207,15 +207,15 @@ class PointNumbers:
         return self._point[len(self.asked)]
 
 
-def make_setting(space: Space, ranges: Ranges, point: Sequence[float]) -> Setting:
+def make_setting(space: Space, ranges: Ranges, point: Sequence[float]) -> PolicySetting:
     """The setting of a space at a point; numbers that act only on the model are left out."""
     source = PointNumbers(ranges, point)
     found = space(source)
     given = {k: v for k, v in found.items() if k not in MODEL_NUMBERS} | dict(ranges.kept)
-    return Setting(given, tuple(source.asked))
+    return PolicySetting(given, tuple(source.asked))
 
 
-def sequence_of_settings(space: Space, ranges: Ranges) -> Iterator[Setting]:
+def sequence_of_settings(space: Space, ranges: Ranges) -> Iterator[PolicySetting]:
     """Different settings, spread evenly over the ranges; the iterator ends if there are no more.
 
     The points are the additive recurrence of the generalised golden ratio.
@@ -236,8 +236,8 @@ def sequence_of_settings(space: Space, ranges: Ranges) -> Iterator[Setting]:
 
 
 def neighbours(
-    setting: Setting, at: Callable[[Sequence[float]], Setting], factor: float
-) -> list[Setting]:
+    setting: PolicySetting, at: Callable[[Sequence[float]], PolicySetting], factor: float
+) -> list[PolicySetting]:
     """Settings in which one number is a factor larger or smaller; whole numbers differ by one."""
     found = []
     for index, asked in enumerate(setting.asked):

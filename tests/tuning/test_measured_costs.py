@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cafe
+from cafe.latency.base import Floats
 from cafe.planner import Prices, ToAccuracy
 from cafe.tuning.measured_costs import (
     cost_of,
@@ -34,6 +35,10 @@ def fake(merged: Sequence[float], seed: int = 0, **amounts: float) -> RunTotals:
     return RunTotals(amounts, np.array(merged, dtype=float), seed)
 
 
+def some_runs(merged: Floats, rounds: float) -> list[RunTotals]:
+    return [fake(row.tolist(), seed, rounds=rounds) for seed, row in enumerate(merged)]
+
+
 def runs_of(fleet: str, deadline: float, merges: float, seeds: range) -> list[RunTotals]:
     given = {"quorum": 1, "deadline": deadline}
     found = []
@@ -43,11 +48,6 @@ def runs_of(fleet: str, deadline: float, merges: float, seeds: range) -> list[Ru
         assert isinstance(totals, RunTotals)
         found.append(totals)
     return found
-
-
-def spread(runs: Sequence[RunTotals]) -> float:
-    merged = np.array([run.merged for run in runs])
-    return spread_of_merges(merged, total(runs, "rounds") / len(runs))
 
 
 @pytest.mark.parametrize("rounds", [30, 100])
@@ -66,7 +66,7 @@ def test_inverse_participation_is_nearly_unbiased(rounds: int, expected: float) 
 
 def test_clients_that_take_turns_have_no_bias_to_correct() -> None:
     merged = np.full((4, 10), 7.0)  # each of ten clients in every tenth round
-    assert spread_of_merges(merged, 70.0) == 0.05
+    assert spread_of_merges(some_runs(merged, 70.0)) == 0.05
     found = inverse_participation(merged.sum(axis=0), 280.0, 0.05)
     assert found == pytest.approx(10.0, rel=0.01)
 
@@ -74,9 +74,10 @@ def test_clients_that_take_turns_have_no_bias_to_correct() -> None:
 def test_spread_of_independent_rounds_is_one() -> None:
     rng = np.random.default_rng(1)
     merged = rng.binomial(40, rng.uniform(0.1, 0.9, 500), size=(8, 500)).astype(float)
-    assert spread_of_merges(merged, 40.0) == pytest.approx(1.0, abs=0.06)
-    assert spread_of_merges(merged[:1], 40.0) == 1.0
-    assert spread_of_merges(np.full((4, 3), 40.0), 40.0) == 1.0
+    runs = some_runs(merged, 40.0)
+    assert spread_of_merges(runs) == pytest.approx(1.0, abs=0.06)
+    assert spread_of_merges(runs[:1]) == 1.0
+    assert spread_of_merges(some_runs(np.full((4, 3), 40.0), 40.0)) == 1.0
 
 
 def test_trimmed_mean_by_hand() -> None:
@@ -92,9 +93,9 @@ def test_unlucky_clients_are_not_left_out() -> None:
     for _ in range(200):
         merged = rng.binomial(50, 0.3, size=(4, 40))
         runs = [fake(row, seed, rounds=50.0) for seed, row in enumerate(merged)]
-        found.append(mean_inverse(runs, 1.0))
+        found.append(mean_inverse(runs))
         same = [fake(row, 0, rounds=50.0) for row in merged]  # no second half
-        same_seeds.append(mean_inverse(same, 1.0))
+        same_seeds.append(mean_inverse(same))
     assert np.mean(found) == pytest.approx(1 / 0.3, abs=4 * np.std(found) / 200**0.5)
     assert np.mean(same_seeds) < 0.98 / 0.3
 
@@ -107,8 +108,7 @@ def test_time_per_full_update_agrees_with_the_closed_form(fleet: str, spend: str
     deadline = cafe.planner.pooled_quantile(federation, SHARES[fleet])
     expected = goal.cost(cafe.expect(federation, quorum=1, deadline=deadline))
     runs = runs_of(fleet, deadline, 10.0, range(32))
-    known = spread(runs)
-    found = jackknife(runs, lambda some: cost_of(goal, some, known, asynchronous=False)).estimate
+    found = jackknife(runs, lambda some: cost_of(goal, some, asynchronous=False)).estimate
     assert abs(found.mean - expected) < 3.5 * found.error + 1e-6 * expected
     assert found.error < 0.05 * expected
 
@@ -120,10 +120,9 @@ def test_j_of_short_runs_agrees_with_the_closed_form(fleet: str) -> None:
     deadline = cafe.planner.pooled_quantile(federation, SHARES[fleet])
     expected = goal.cost(cafe.expect(federation, quorum=1, deadline=deadline))
     runs = runs_of(fleet, deadline, 6.0, range(32))
-    known = spread(runs)
-    found = jackknife(runs, lambda some: cost_of(goal, some, known, asynchronous=False)).estimate
+    found = jackknife(runs, lambda some: cost_of(goal, some, asynchronous=False)).estimate
     assert abs(found.mean - expected) < max(4 * found.error, 0.02 * expected)
-    age = quantity_of("age", runs, known)
+    age = quantity_of("age", runs)
     assert age - total(runs, "area") / total(runs, "time") > 0
 
 
@@ -131,12 +130,12 @@ def test_both_rules_of_the_overhead_are_equal_if_all_work_until_the_deadline() -
     amounts = {"rounds": 10.0, "updates": 10.0, "time": 20.0, "jobs": 40.0, "work": 80.0}
     runs = [fake([10.0] * 4, seed, held=80.0, **amounts) for seed in range(4)]
     goal = ToAccuracy("time", 1.0, overhead=0.5)
-    by_round = cost_of(goal, runs, 1.0, asynchronous=False)
+    by_round = cost_of(goal, runs, asynchronous=False)
     assert by_round == pytest.approx(2.5)  # all clients in every round: 2 s and 0.5 s
-    assert cost_of(goal, runs, 1.0, asynchronous=True) == pytest.approx(by_round)
+    assert cost_of(goal, runs, asynchronous=True) == pytest.approx(by_round)
     work = ToAccuracy("client-seconds", 1.0, overhead=0.5)
-    assert cost_of(work, runs, 1.0, asynchronous=True) == pytest.approx(8.0 + 4 * 0.5)
-    idle = cost_of(work, runs, 1.0, asynchronous=False)
+    assert cost_of(work, runs, asynchronous=True) == pytest.approx(8.0 + 4 * 0.5)
+    idle = cost_of(work, runs, asynchronous=False)
     assert idle == pytest.approx(8.0 + 0.05 * 8.0 + 4 * 0.5)
 
 
@@ -149,7 +148,7 @@ def test_fedasync_with_constant_times_costs_what_a_hand_counts() -> None:
     totals = simulate_totals(request)
     assert isinstance(totals, RunTotals)
     runs = [RunTotals(totals.amounts, totals.merged, seed) for seed in range(4)]
-    cost = cost_of(ToAccuracy("time", 1.0, overhead=0.25), runs, 0.05, asynchronous=True)
+    cost = cost_of(ToAccuracy("time", 1.0, overhead=0.25), runs, asynchronous=True)
     # Twice 1.25 s for 1 / rate, less the length of one round, a quarter of 1.25 s.
     assert cost == pytest.approx(2 * 1.25 - 1.25 / 4, rel=0.01)
 
@@ -157,7 +156,7 @@ def test_fedasync_with_constant_times_costs_what_a_hand_counts() -> None:
 def test_no_update_costs_everything() -> None:
     runs = [fake([0.0] * 3, seed, updates=0.0, rounds=9.0, time=9.0) for seed in range(4)]
     for goal in (Prices(1, 1), ToAccuracy("time", 1.0, 0.1)):
-        assert cost_of(goal, runs, 1.0, asynchronous=False) == np.inf
+        assert cost_of(goal, runs, asynchronous=False) == np.inf
 
 
 def test_jackknife_of_a_mean_is_the_usual_standard_error() -> None:

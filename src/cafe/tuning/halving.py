@@ -23,7 +23,8 @@ CHOICE_SEEDS, REPORT_SEEDS = (8, 16), (16, 32)  # more only if they are needed
 KEPT = 3  # one of this many settings goes on
 LEAST_KEPT = 4
 FINALISTS = 4
-FACTORS = (1.4, 1.15, 1.05, 1.02)  # by which the refinement changes a number, one pass each
+FACTORS = (1.4, 1.15, 1.05, 1.02)  # by which the refinement changes a number
+REPEATS = 6  # passes with a factor, as long as they find a better setting
 PRECISE = 0.01  # a share of the cost: differences below it, and errors below twice it, are small
 CHOICE, REPORT = 1_000, 2_000  # the first seeds for the choice and for the report
 SEED_BLOCK = 10_000  # seeds of one search
@@ -223,11 +224,15 @@ def _refine(
     """The settings and neighbours of the best ones, the best first."""
     known = {each.setting.key for each in found}
     for number, factor in enumerate(FACTORS):
-        near = {each.key: each for each in neighbours(found[0].setting, at, factor)}
-        new = [each for key, each in near.items() if key not in known]
-        known |= near.keys()
-        more = search.measure(new, length, range(MORE_SEEDS))
-        found = sorted([*found, *more], key=lambda one: one.rank)
+        for _ in range(REPEATS):
+            best = found[0]
+            near = {each.key: each for each in neighbours(best.setting, at, factor)}
+            new = [each for key, each in near.items() if key not in known]
+            known |= near.keys()
+            more = search.measure(new, length, range(MORE_SEEDS))
+            found = sorted([*found, *more], key=lambda one: one.rank)
+            if found[0] is best:
+                break
         progress((number + 1) / len(FACTORS))
     return found
 

@@ -35,17 +35,15 @@ MEASURED = (
 )
 
 
-def spread_of_merges(merged: Floats, rounds: float) -> float:
+def spread_of_merges(runs: Sequence[RunTotals]) -> float:
     """The variance of merges between runs, compared with that of independent rounds.
 
-    1 if every round decides anew who is merged; less if clients take turns.
-
-    Args:
-        merged: a row per run, and a column per client.
-        rounds: rounds of a run.
+    1 if every round decides anew who is merged, and for a single run; less if clients take turns.
     """
-    if len(merged) < 2:
+    if len(runs) < 2:
         return 1.0
+    merged = np.array([run.merged for run in runs])
+    rounds = total(runs, "rounds") / len(runs)
     means = merged.mean(axis=0)
     expected = float(np.sum(means * np.maximum(1 - means / rounds, 0.0)))
     if expected <= 0:
@@ -86,7 +84,7 @@ def trimmed_mean(values: Floats, ranking: Floats) -> float:
     return float(np.sum(kept * values[order]) / kept.sum())
 
 
-def mean_inverse(runs: Sequence[RunTotals], spread: float) -> float:
+def mean_inverse(runs: Sequence[RunTotals]) -> float:
     """The mean of 1 / participation over all clients but the tenth that takes part least.
 
     The tenth is found in one half of the runs and left out in the other. If both were the same,
@@ -94,6 +92,7 @@ def mean_inverse(runs: Sequence[RunTotals], spread: float) -> float:
     """
     halves = [[run for run in runs if run.seed % 2 == half] for half in (0, 1)]
     halves = halves if all(halves) else [[*runs], [*runs]]
+    spread = spread_of_merges(runs)
     merged = [np.sum([run.merged for run in half], axis=0) for half in halves]
     rounds = [sum(run.amounts["rounds"] for run in half) for half in halves]
     first, second = (
@@ -103,13 +102,13 @@ def mean_inverse(runs: Sequence[RunTotals], spread: float) -> float:
     return (first * rounds[0] + second * rounds[1]) / sum(rounds)
 
 
-def missing_age(runs: Sequence[RunTotals], spread: float) -> float:
+def missing_age(runs: Sequence[RunTotals]) -> float:
     """How much the mean age is too low because every client starts with the age 0.
 
     A client that is merged at the rate r has the age 1 / r in the long run. At the time t it lacks
     exp(-r t) / r of it if it is merged at random; if clients take turns it lacks less.
     """
-    merged = np.sum([run.merged for run in runs], axis=0)
+    merged, spread = np.sum([run.merged for run in runs], axis=0), spread_of_merges(runs)
     time, rounds = total(runs, "time"), total(runs, "rounds")
     interval = inverse_participation(merged, rounds, spread) * (time / rounds)
     lasting = time / len(runs) / interval  # merges that are expected in a run
@@ -122,35 +121,32 @@ def total(runs: Sequence[RunTotals], amount: str) -> float:
     return sum(run.amounts[amount] for run in runs)
 
 
-def quantity_of(name: str, runs: Sequence[RunTotals], spread: float) -> float:
+def quantity_of(name: str, runs: Sequence[RunTotals]) -> float:
     """A quantity of :data:`RATIOS`, or ``messages``; infinite without updates."""
     over, under = MESSAGES if name == "messages" else RATIOS[name]
     below = total(runs, under)
     found = total(runs, over) / below if below else float("inf")
-    return found + missing_age(runs, spread) if name == "age" else found
+    return found + missing_age(runs) if name == "age" else found
 
 
-def cost_of(
-    goal: Prices | ToAccuracy, runs: Sequence[RunTotals], spread: float, *, asynchronous: bool
-) -> float:
+def cost_of(goal: Prices | ToAccuracy, runs: Sequence[RunTotals], *, asynchronous: bool) -> float:
     """The goal's cost; infinite if no round succeeded.
 
     Args:
         goal: the goal.
         runs: the totals of the runs.
-        spread: the result of :func:`spread_of_merges`.
         asynchronous: whether the overhead is paid per job instead of per round.
     """
     if not total(runs, "updates"):
         return float("inf")
     if isinstance(goal, Prices):
-        cost = quantity_of("age", runs, spread)
+        cost = quantity_of("age", runs)
         if goal.waste:
-            cost += goal.waste * quantity_of("waste", runs, spread)
-        return cost + goal.broadcast * quantity_of("broadcasts", runs, spread)
+            cost += goal.waste * quantity_of("waste", runs)
+        return cost + goal.broadcast * quantity_of("broadcasts", runs)
     ratio = NOISE_RATIO if goal.noise_ratio is None else goal.noise_ratio
     price = _price(goal, runs, asynchronous=asynchronous)
-    return ((1 + ratio) * mean_inverse(runs, spread) - 1) / ratio * price
+    return ((1 + ratio) * mean_inverse(runs) - 1) / ratio * price
 
 
 def _price(goal: ToAccuracy, runs: Sequence[RunTotals], *, asynchronous: bool) -> float:

@@ -21,8 +21,6 @@ from cafe.tuning.measured_costs import (
     cost_of,
     jackknife,
     quantity_of,
-    spread_of_merges,
-    total,
 )
 from cafe.tuning.run_totals import RunTotals
 from cafe.tuning.search_points import PolicySetting
@@ -84,17 +82,12 @@ class MeasuredSetting:
         return dict(self.setting.parameters)
 
     @cached_property
-    def _spread(self) -> float:
-        merged = np.array([run.merged for run in self.runs])
-        return spread_of_merges(merged, total(self.runs, "rounds") / len(self.runs))
-
-    @cached_property
     def measured(self) -> Measured:
         """The cost, and a value per run."""
         goal = self.goal
         return jackknife(
             self.runs,
-            lambda runs: cost_of(goal.cost, runs, self._spread, asynchronous=goal.asynchronous),
+            lambda runs: cost_of(goal.cost, runs, asynchronous=goal.asynchronous),
         )
 
     @property
@@ -111,8 +104,7 @@ class MeasuredSetting:
     def quantities(self) -> dict[str, Estimate]:
         """The measured quantities by name, each with its standard error."""
         return {
-            name: jackknife(self.runs, partial(quantity_of, name, spread=self._spread)).estimate
-            for name in MEASURED
+            name: jackknife(self.runs, partial(quantity_of, name)).estimate for name in MEASURED
         }
 
     @cached_property
@@ -169,7 +161,7 @@ class MeasuredSetting:
 
     def _value(self, limit: Limit) -> float:
         if limit.quantity in MEASURED:
-            return quantity_of(limit.quantity, self.runs, self._spread)
+            return quantity_of(limit.quantity, self.runs)
         return float(self.setting.parameters[limit.quantity])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cafe.analysis.statistics import Estimate
 from cafe.planner.to_accuracy import ToAccuracy
 from cafe.tuning.measured_setting import SEEN, MeasuredSetting, interval_of
 from cafe.wording import format_count, format_interval, format_number
@@ -30,9 +29,12 @@ def runner_up_sentence(plan: PolicyPlan) -> str:
     if other is None:
         return "All other settings that were simulated longest cost exactly the same."
     difference = other.minus(plan.best)
+    low, high = interval_of(difference)
+    way = "higher" if difference.mean >= 0 else "lower"
     return (
-        f"The next best setting ({describe_setting(other)}) costs {_more(difference)} with the "
-        f"same seeds. {_equals_sentence(plan)}"
+        f"With the same seeds, the cost of the next best setting ({describe_setting(other)}) is "
+        f"{abs(difference.mean):.3g} {way}, 90 % interval "
+        f"{low:.3g} to {high:.3g}. {_equals_sentence(plan)}"
     )
 
 
@@ -96,11 +98,6 @@ def policy_plan_warnings(plan: PolicyPlan) -> tuple[str, ...]:
 
 def _interval(setting: MeasuredSetting) -> str:
     return format_interval(*setting.interval)
-
-
-def _more(difference: Estimate) -> str:
-    low, high = interval_of(difference)
-    return f"{difference.mean:.3g} more (90 % interval {low:.3g} to {high:.3g})"
 
 
 def _equals_sentence(plan: PolicyPlan) -> str:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from cafe.task import Task
     from cafe.task_constants import measure
     from cafe.theory import Problem, expect
+    from cafe.tuning import plan_policy
 
 _HOMES = {
     "cafe.engine": ("simulate",),
@@ -80,6 +81,7 @@ _HOMES = {
     "cafe.scenario": ("load_scenario",),
     "cafe.task": ("Task",),
     "cafe.theory": ("Problem", "expect"),
+    "cafe.tuning": ("plan_policy",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _MODULES = (
@@ -140,6 +142,7 @@ __all__ = [
     "measure",
     "phones",
     "plan",
+    "plan_policy",
     "planner",
     "policies",
     "presence",

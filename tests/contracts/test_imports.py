@@ -36,7 +36,7 @@ LAYERS = (
     {"testing"},
     {"flower"},
     {"report"},
-    {"reproduce", "demo", "sweep"},
+    {"reproduce", "demo", "sweep", "tuning"},
     {"console"},
     {"cli"},
     {"__main__"},

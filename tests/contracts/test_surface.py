@@ -13,7 +13,9 @@ SURFACE = {
         "Constant", "Empirical", "Exponential", "Gamma", "LogNormal", "Mixture",
         "ShiftedExponential", "Uniform", "Weibull",
     },
-    "verbs": {"expect", "fit", "frontier", "measure", "plan", "simulate", "two_levels"},
+    "verbs": {
+        "expect", "fit", "frontier", "measure", "plan", "plan_policy", "simulate", "two_levels",
+    },
     "nouns": {
         "Cluster", "Federation", "History", "Levels", "Observations", "Policy", "Prices", "Problem",
         "Task", "ToGap",

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from cafe._version import __version__
-from cafe.cli import federating, help_pages, planning, reproducing, running, sweeping
+from cafe.cli import federating, help_pages, log_fitting, planning, reproducing, running, sweeping
 from cafe.console import say
 from cafe.errors import CafeError, memory_error_message
 from cafe.files import explain_os_error
@@ -47,7 +47,7 @@ app = typer.Typer(
 )
 SUMMARIES: dict[Callable[..., None], str] = {  # in the order of the workflow
     planning.demo: "Show all steps on a fleet of 200 phones.",
-    planning.fit: "Fit a distribution to the response times in a log.",
+    log_fitting.fit: "Fit a distribution to the response times in a log.",
     planning.plan: "Choose the quorum and the deadline, with costs and reasons.",
     planning.expect: "Show what a given quorum and deadline will cost.",
     planning.frontier: "List the choices that no other choice beats in every cost.",

@@ -16,6 +16,8 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
          "--federation federation.csv --waste-price 0.1 --broadcast-price 5"),
         ("How many clients to invite, and at how many reports to close:",
          "--clients 5000 --mean 8 --cohort auto --target auto"),
+        ("The buffer and the concurrency of FedBuff, by simulation:",
+         "--federation federation.csv --policy fedbuff"),
     ),
     "expect": (
         ("What quorum 10 and a deadline of 5 s will cost:",

@@ -139,6 +139,32 @@ Trust = Annotated[
     ),
 ]
 
+# A plan by simulation.
+PlannedPolicy = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="NAME",
+        help="Plan the numbers of this policy by simulation, such as fedbuff; see cafe policies.",
+    ),
+]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="With --policy: a number that is not searched, such as concurrency=20; repeatable.",
+    ),
+]
+Tries = Annotated[
+    int | None,
+    typer.Option(
+        help="With --policy: settings to begin with (default: 16 to 48, by how many numbers)."
+    ),
+]
+PlanJobs = Annotated[
+    int | None, typer.Option("--jobs", help="With --policy: number of processes (default 1).")
+]
+
 # The constants of the convergence bound, for a goal that reaches a gap.
 NoiseRatio = Annotated[
     float | None,

@@ -52,7 +52,10 @@ class Limit:
 
     def excess(self, expected: Expectation) -> float:
         """How much the limit is broken, relative to its value; at most 0 if it is kept."""
-        value = float(getattr(expected, self.quantity))
+        return self.excess_of(float(getattr(expected, self.quantity)))
+
+    def excess_of(self, value: float) -> float:
+        """The same for a value of the quantity."""
         return self.sign * (value - self.value) / (abs(self.value) or 1.0)
 
     def keeps(self, expected: Expectation) -> bool:

@@ -204,6 +204,30 @@ ENTRIES = [
         slow=True,
     ),
     entry(
+        cafe.plan_policy,
+        {
+            "federation": NOTHING,
+            "policy": NOTHING,
+            "waste_price": maybe(NOT_NEGATIVE),
+            "broadcast_price": maybe(NOT_NEGATIVE),
+            "goal": maybe(NOTHING),
+            "at_most": maybe(kind("{}")),
+            "at_least": maybe(kind("{}")),
+            "keep": maybe(kind("{}")),
+            "steps": NOTHING,
+            "task": maybe(NOTHING),
+            "tries": maybe(NOTHING),
+            "seed": NATURAL,
+            "jobs": NOTHING,
+            "progress": CALLBACK,
+        },
+        given(
+            federation=fleet(), policy="salvage", waste_price=1.0, tries=1, keep={"deadline": 1.0}
+        ),
+        explains=True,
+        slow=True,
+    ),
+    entry(
         cafe.Prices, {"waste": NOT_NEGATIVE, "broadcast": NOT_NEGATIVE}, given(waste=1, broadcast=1)
     ),
     entry(

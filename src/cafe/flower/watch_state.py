@@ -68,7 +68,7 @@ class WatchState:
         return ledger
 
     def adopt(self, choice: Choice) -> PolicyChange | None:
-        """Keep the controller's state for its next call; return how it changes the policy, if so."""
+        """Keep the state for the next call, and return how the choice changes the policy, if so."""
         self.control = choice.state
         change = policy_change(self.policy_changes, self.round, choice)
         self.policy_changes += [] if change is None else [change]

@@ -1,4 +1,4 @@
-"""``events.jsonl``: a line per round, per evaluation and per policy change, in virtual time's order.
+"""``events.jsonl``: a line per round, evaluation and policy change, in the order of virtual time.
 
 A controller's change of the policy comes before the line of the round that it applies to.
 The log has no wall-clock times, so that the same scenario and seed give the same bytes.
@@ -112,8 +112,8 @@ def read(path: Path, length: int | None = None) -> Events:
         except (KeyError, TypeError, ValueError):
             raise FileError(
                 path,
-                "the line must be the next round, a change of its policy, or an evaluation after the "
-                "last round. Got something else: the file is damaged, or written by another "
+                "the line must be the next round, a change of its policy, or an evaluation after "
+                "the last round. Got something else: the file is damaged, or written by another "
                 "version of CAFe.",
                 number,
             ) from None

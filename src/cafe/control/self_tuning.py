@@ -1,0 +1,246 @@
+"""A controller that starts with no knowledge, and tunes deadline and quorum by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cafe.control.estimate import Estimate, estimate
+from cafe.control.first_look import FirstLook
+from cafe.control.recent_rounds import Change, RecentRounds, added_rows, find_change
+from cafe.control.tuner_state import TunerState
+from cafe.control.tuning_reasons import explain_change, explain_first, explain_move
+from cafe.controllers import Choice
+from cafe.errors import InfeasibleError, check_positive, check_whole
+from cafe.federation import Federation
+from cafe.fitting.observations import Observations
+from cafe.latency import Exponential
+from cafe.planner.goal_choice import GoalWord, choose_goal
+from cafe.planner.goals import Goal
+from cafe.planner.limits import build_limits
+from cafe.planner.plan import Plan, plan
+from cafe.policies.mcu import mcu
+from cafe.rounds.ledger import Ledger
+from cafe.rounds.policy import Policy
+
+NAME = "self_tuning"
+_PLANS = (0, 1, 2, 4, 7, 11, 16, 22, 29)  # rounds after the first one in which plans are renewed
+_EVERY = 10  # ... and from then on
+_FEWEST = 3  # reports that a plan needs, unless there are fewer clients
+_ENOUGH = 0.5  # a look that fewer of its clients answered is followed by a longer one ...
+_LONGER = 3.0  # ... by this factor
+_LOOKS = 2  # such looks in a row
+_STOP_GROWS = 4.0  # the factor of the hard stop after a look that too few answered
+_GAIN = 0.01  # a plan that costs less by a smaller share is not worth a move
+_SAFE = 0.99  # ... unless fewer rounds than this would succeed
+
+
+@dataclass(frozen=True)
+class SelfTuning:
+    """Tunes the deadline and the quorum of the paper's rounds to clients that nobody measured.
+
+    The first round looks for the time scale. Later rounds follow the plan that is best for the
+    clients as the last rounds show them, and the plan is renewed every few rounds, or at once if
+    the response times contradict it.
+
+    Attributes:
+        waste_price: extra mean age that you accept to save one client-second of waste.
+        broadcast_price: extra mean age that you accept to save one broadcast.
+        goal: what to minimise, as in :func:`cafe.plan`: the time to a given accuracy if neither
+            prices nor a goal are given.
+        at_most: upper limits of the plan, as in :func:`cafe.plan`.
+        at_least: lower limits of the plan.
+        steps: gradient steps that a client takes in a round.
+        first_stop: seconds after which the first round ends in any case.
+
+    Example:
+        >>> import cafe
+        >>> from cafe.control import SelfTuning
+        >>> clients = cafe.Federation(50, cafe.LogNormal(mu=2.0, sigma=0.5))
+        >>> run = cafe.simulate(clients, SelfTuning(), rounds=30)
+        >>> run
+        History(SelfTuning: 30 rounds, 30 updates)
+    """
+
+    waste_price: float | None = None
+    broadcast_price: float | None = None
+    goal: Goal | GoalWord | None = None
+    at_most: Mapping[str, float] | str | None = None
+    at_least: Mapping[str, float] | str | None = None
+    steps: int = 1
+    first_stop: float = 3600.0
+
+    def __post_init__(self) -> None:
+        example = Federation(2, Exponential(1.0))
+        choose_goal(example, self.goal, self.waste_price, self.broadcast_price)
+        build_limits(self.at_most, self.at_least)
+        check_whole("steps", self.steps)
+        check_positive("first_stop", self.first_stop)
+
+    def __str__(self) -> str:
+        return "SelfTuning"
+
+    def __call__(self, ledger: Ledger, seen: Observations | None) -> Choice:
+        """The policy of the next round, and why it changed."""
+        state = TunerState.read(ledger.control)
+        if not ledger.round or ledger.control is None:
+            first = replace(state, version=ledger.version, rows=0 if seen is None else len(seen))
+            return self._look(first, self._stop(), "")
+        state = state.after_round(ledger, seen, added_rows(seen, state.rows))
+        if seen is None or not any(state.counts):
+            return self._nobody(state)
+        recent = RecentRounds.of(seen, state.counts)
+        if state.deadline is None or state.looking:
+            return self._after_look(ledger, state, recent)
+        change = find_change(recent)
+        if change is not None or state.failed >= 2:
+            return self._changed(ledger, state, recent, change)
+        if self._due(state, ledger.round) or state.failed:
+            return self._plan(ledger, state, recent, "")
+        return self._keep(ledger, state, "")
+
+    def _due(self, state: TunerState, now: int) -> bool:
+        if state.plans < len(_PLANS):
+            return now - state.planned >= _PLANS[state.plans] - _PLANS[max(state.plans - 1, 0)]
+        return now - state.planned >= _EVERY
+
+    def _stop(self) -> float:
+        """The longest time that the first round may take."""
+        longest = [x.value for x in build_limits(self.at_most, None) if x.quantity == "deadline"]
+        return min([self.first_stop, *longest])
+
+    def _look(
+        self, state: TunerState, stop: float, reason: str, least: float = 0.0
+    ) -> Choice:
+        """A round that looks for the time scale."""
+        longest = [x.value for x in build_limits(self.at_most, None) if x.quantity == "deadline"]
+        stop = min([stop, *longest])
+        close = FirstLook(stop, min(least, stop))
+        policy = replace(
+            mcu(quorum=1, deadline=stop, steps=self.steps),
+            name=NAME, close=close, parameters={"first_look": True, "deadline": stop},
+        )  # fmt: skip
+        state = replace(
+            state, looking=True, looks=state.looks + 1, longest=stop, longer=False
+        )
+        return Choice(policy, state.to_json(), reason)
+
+    def _nobody(self, state: TunerState) -> Choice:
+        stop = _STOP_GROWS * state.longest
+        reason = (
+            f"No client has reported within {state.longest:.4g} s: the next round waits up to "
+            f"{stop:.4g} s."
+        )
+        return self._look(state, stop, reason)
+
+    def _after_look(self, ledger: Ledger, state: TunerState, recent: RecentRounds) -> Choice:
+        """Plan after a look, or look longer if too few clients have answered."""
+        last = recent.last if recent.rounds else np.zeros(0, dtype=bool)
+        rows, reports = int(last.sum()), int((last & recent.reported).sum())
+        total = int(recent.reported.sum())
+        waited = float(recent.waited[last].max()) if rows else state.longest
+        if total < min(_FEWEST, max(ledger.clients, 1)):
+            stop = _STOP_GROWS * max(waited, state.longest if not reports else waited)
+            reason = (
+                f"Only {total} reports have arrived, within {waited:.4g} s: the next round waits "
+                f"up to {stop:.4g} s."
+            )
+            return self._look(state, max(stop, state.longest), reason, least=_LONGER * waited)
+        if reports < _ENOUGH * rows and state.looks < _LOOKS:
+            reason = (
+                f"{reports} of {rows} clients have reported within {waited:.4g} s: the next round "
+                "waits longer, to see whether the others are slow or offline."
+            )
+            stop = max(state.longest, _LONGER * waited)
+            return self._look(state, stop, reason, least=_LONGER * waited)
+        return self._plan(ledger, replace(state, looking=False, looks=0), recent, "")
+
+    def _changed(
+        self, ledger: Ledger, state: TunerState, recent: RecentRounds, change: Change | None
+    ) -> Choice:
+        """Forget what is out of date; look again if the clients have become slower."""
+        rounds = state.failed if change is None else change.rounds
+        reason = explain_change(change, rounds)
+        state = replace(state.forgetting(rounds), looks=0)
+        recent = recent_end(recent, rounds)
+        slower = change is None or change.factor > 1
+        if slower or not recent.reported.any():
+            assert state.deadline is not None
+            stop = max(10 * state.deadline, self._stop())
+            return self._look(state, stop, reason, least=state.deadline)
+        return self._plan(ledger, state, recent, reason)
+
+    def _plan(
+        self, ledger: Ledger, state: TunerState, recent: RecentRounds, reason: str
+    ) -> Choice:
+        """Renew the plan, and keep the present one if the new one is hardly better."""
+        found = estimate(recent)
+        state = replace(state, planned=ledger.round, plans=state.plans + 1, longer=False)
+        present = max(ledger.clients - ledger.absent, 1)
+        try:
+            made = self._best(found)
+        except InfeasibleError as problem:
+            if state.deadline is None:
+                waited = float(np.median(recent.seconds[recent.reported]))
+                limit = self._stop()
+                state = replace(state, deadline=min(2 * waited, limit), quorum=1, present=present)
+            said = f"{reason} No plan keeps the limits: {problem}".strip()
+            return self._keep(ledger, state, said)
+        before = state.deadline
+        if before is None:
+            reason = explain_first(made, recent)
+        else:
+            old = made.search.expect(min(state.quorum, found.federation.clients), before)
+            cost = made.goal.cost(old)
+            gain = 1.0 - made.cost / cost if np.isfinite(cost) else 1.0
+            kept = all(limit.keeps(old) for limit in made.search.limits)
+            if kept and gain < _GAIN and old.success_probability > _SAFE:
+                return self._keep(ledger, state, reason)
+            reason = " ".join(filter(None, [reason, explain_move(made, state, old, gain)]))
+        state = replace(state, deadline=made.deadline, quorum=made.quorum, present=present)
+        return self._keep(ledger, state, reason)
+
+    def _best(self, found: Estimate) -> Plan:
+        return plan(
+            found.federation,
+            waste_price=self.waste_price,
+            broadcast_price=self.broadcast_price,
+            goal=self.goal,
+            at_most=self.at_most,
+            at_least=self.at_least,
+        )
+
+    def _keep(self, ledger: Ledger, state: TunerState, reason: str) -> Choice:
+        """The policy of the plan, with a quorum for the clients that are present now."""
+        assert state.deadline is not None
+        present = ledger.clients - ledger.absent
+        quorum = state.quorum
+        if present != state.present:
+            quorum = int(quorum * present / max(state.present, 1))
+        quorum = max(1, min(quorum, max(present, 1)))
+        return Choice(
+            tuned_policy(quorum, state.deadline, self.steps),
+            replace(state, looking=False).to_json(),
+            reason,
+        )
+
+
+def tuned_policy(quorum: int, deadline: float, steps: int) -> Policy:
+    """The paper's policy, under the name that all rounds of the controller share."""
+    return replace(mcu(quorum=quorum, deadline=deadline, steps=steps), name=NAME)
+
+
+def recent_end(recent: RecentRounds, rounds: int) -> RecentRounds:
+    """The rows of the last few rounds only."""
+    keep = recent.round >= recent.rounds - rounds
+    known, code = np.unique(recent.code[keep], return_inverse=True)
+    return RecentRounds(
+        recent.seconds[keep],
+        recent.waited[keep],
+        code.reshape(-1).astype(np.intp),
+        recent.round[keep] - (recent.rounds - rounds),
+        tuple(recent.names[i] for i in known.tolist()),
+        min(rounds, recent.rounds),
+    )

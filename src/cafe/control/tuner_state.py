@@ -1,0 +1,76 @@
+"""What a self-tuning controller remembers between rounds: plain values for JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from cafe.fitting.observations import Observations
+from cafe.rounds.ledger import Ledger
+
+MOST_ROUNDS = 40  # older rounds are forgotten
+
+
+@dataclass(frozen=True)
+class TunerState:
+    """The memory of a self-tuning controller when a round opens.
+
+    Attributes:
+        counts: how many response times each of the last rounds brought, the oldest first.
+        failed: how many of the last rounds failed in a row.
+        rows: the number of response times that the controller has seen.
+        version: the version of the model.
+        present: how many clients were present when the plan was made.
+        looks: how many rounds in a row have looked for the time scale.
+        looking: whether the open round looks for it.
+        longest: how long the last look may have lasted.
+        deadline: the planned deadline; None before the first plan.
+        quorum: the planned quorum.
+        planned: the round in which the plan was made or confirmed.
+        plans: how many plans were made since the clients last changed.
+        longer: whether the open round waits longer than planned, to see what comes later.
+        extra: the time that such rounds have taken, in planned rounds.
+        noise_ratio: the last estimate of gradient noise over heterogeneity.
+    """
+
+    counts: tuple[int, ...] = ()
+    failed: int = 0
+    rows: int = 0
+    version: int = 0
+    present: int = 0
+    looks: int = 0
+    looking: bool = False
+    longest: float = 0.0
+    deadline: float | None = None
+    quorum: int = 1
+    planned: int = 0
+    plans: int = 0
+    longer: bool = False
+    extra: float = 0.0
+    noise_ratio: float | None = None
+
+    @classmethod
+    def read(cls, control: Any) -> TunerState:
+        """The state that the controller returned last; a new one before the first round."""
+        if not isinstance(control, dict):
+            return cls()
+        return cls(**{**control, "counts": tuple(control["counts"])})
+
+    def to_json(self) -> dict[str, Any]:
+        """The state as a Choice contains it."""
+        return {**asdict(self), "counts": list(self.counts)}
+
+    def after_round(self, ledger: Ledger, seen: Observations | None, added: int) -> TunerState:
+        """The state after a round that brought so many response times."""
+        failed = self.failed + 1 if ledger.version == self.version else 0
+        return replace(
+            self,
+            counts=(*self.counts, added)[-MOST_ROUNDS:],
+            failed=failed,
+            rows=0 if seen is None else len(seen),
+            version=ledger.version,
+        )
+
+    def forgetting(self, rounds: int) -> TunerState:
+        """The state that remembers only the last few rounds, in which the clients were the same."""
+        return replace(self, counts=self.counts[-rounds:], plans=0, extra=0.0)

@@ -111,9 +111,7 @@ class SelfTuning:
         longest = [x.value for x in build_limits(self.at_most, None) if x.quantity == "deadline"]
         return min([self.first_stop, *longest])
 
-    def _look(
-        self, state: TunerState, stop: float, reason: str, least: float = 0.0
-    ) -> Choice:
+    def _look(self, state: TunerState, stop: float, reason: str, least: float = 0.0) -> Choice:
         """A round that looks for the time scale."""
         longest = [x.value for x in build_limits(self.at_most, None) if x.quantity == "deadline"]
         stop = min([stop, *longest])
@@ -122,9 +120,7 @@ class SelfTuning:
             mcu(quorum=1, deadline=stop, steps=self.steps),
             name=NAME, close=close, parameters={"first_look": True, "deadline": stop},
         )  # fmt: skip
-        state = replace(
-            state, looking=True, looks=state.looks + 1, longest=stop, longer=False
-        )
+        state = replace(state, looking=True, looks=state.looks + 1, longest=stop, longer=False)
         return Choice(policy, state.to_json(), reason)
 
     def _nobody(self, state: TunerState) -> Choice:
@@ -172,9 +168,7 @@ class SelfTuning:
             return self._look(state, stop, reason, least=state.deadline)
         return self._plan(ledger, state, recent, reason)
 
-    def _plan(
-        self, ledger: Ledger, state: TunerState, recent: RecentRounds, reason: str
-    ) -> Choice:
+    def _plan(self, ledger: Ledger, state: TunerState, recent: RecentRounds, reason: str) -> Choice:
         """Renew the plan, and keep the present one if the new one is hardly better."""
         found = estimate(recent)
         state = replace(state, planned=ledger.round, plans=state.plans + 1, longer=False)

@@ -11,6 +11,7 @@ import numpy as np
 
 from cafe.controllers import Choice, policy_change
 from cafe.engine.response_times import MAX_RESPONSES
+from cafe.federation import Indices
 from cafe.fitting.observations import Observations
 from cafe.rounds.ledger import UNKNOWN, Ledger, LedgerColumns
 from cafe.rounds.policy_changes import PolicyChange
@@ -66,6 +67,11 @@ class WatchState:
         ledger.version, ledger.control = self.version, self.control
         ledger.now = ledger.opened = now
         return ledger
+
+    def numbers(self, nodes: Iterable[int]) -> Indices:
+        """The numbers of some invited clients in the ledger."""
+        number = {node: k for k, node in enumerate(self._clients)}
+        return np.array([number[node] for node in nodes], dtype=np.intp)
 
     def adopt(self, choice: Choice) -> PolicyChange | None:
         """Keep the state for the next call, and return how the choice changes the policy, if so."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from cafe.controllers import Choice, Controller
 from cafe.errors import InfeasibleError, InputError, check_positive, check_whole
 from cafe.fitting.observations import Observations
 from cafe.flower.attempt import Attempt
+from cafe.flower.early_close import AtTarget, ByPolicy, EarlyClose
 from cafe.flower.exchange import Exchange
 from cafe.flower.grid_connection import GRACE
 from cafe.flower.response_log import ResponseLog
@@ -64,8 +65,8 @@ def watch(
         log: a CSV file for the response times, which ``cafe fit`` reads. Rows are appended if it
             exists.
         controller: instead of deadline, quorum and target, a controller: it chooses a policy before
-            each round, of which these three are used and nothing else. It sees no updates. Its
-            quorum counts as the number of invited clients if it is larger.
+            each round, of which these three and its ``close`` are used, and nothing else. It sees
+            no updates. A quorum above the number of invited clients counts as that number.
         target: close a round as soon as this many reports have arrived.
         patience: this many failed attempts of one round stop the run.
         wait: seconds to wait before a retry until enough clients are online, then the run stops.
@@ -157,7 +158,8 @@ class WatchedGrid(Grid):
         number, all_failed = 1, 0
         while True:
             self._state.invite(node for _, node in asked)
-            attempt = self._attempt(asked, self._next_terms(len(ready)), number)
+            terms, early = self._next_terms([node for _, node in asked], len(ready))
+            attempt = self._attempt(asked, terms, early, number)
             if attempt.succeeded:
                 return attempt.replies()
             all_failed = all_failed + 1 if attempt.all_failed else 0
@@ -169,15 +171,17 @@ class WatchedGrid(Grid):
             asked = self._ask_again(ready, attempt.terms.quorum)
             number += 1
 
-    def _next_terms(self, invited: int) -> Terms:
-        """The terms of the next attempt of a round to which some clients were invited."""
+    def _next_terms(self, nodes: Sequence[int], invited: int) -> tuple[Terms, EarlyClose]:
+        """The terms of the next attempt of a round to which the strategy invited some clients."""
         terms = self._terms
         if not isinstance(terms, Terms):
             online = {*self._listing.call(self._grid.get_node_ids)}
             now = self._exchange.clock() - self._zero
-            terms = terms(self._state.ledger(online, now), self._state.observations())
+            ledger = self._state.ledger(online, now)
+            terms = terms(ledger, self._state.observations())
             if terms.choice is not None:
-                return self._adopt(terms, terms.choice, invited)
+                early = ByPolicy(terms.choice.policy, ledger, self._state.numbers(nodes))
+                return self._adopt(terms, terms.choice, invited), early
         needed = max(terms.quorum, terms.target or 0)
         if needed > invited:
             name = "quorum" if terms.quorum > invited else "target"
@@ -187,7 +191,7 @@ class WatchedGrid(Grid):
                 f"with it. Set the strategy's min_train_nodes to at least {needed}, or lower the "
                 f"{name}."
             )
-        return terms
+        return terms, AtTarget(terms.target)
 
     def _adopt(self, terms: Terms, choice: Choice, invited: int) -> Terms:
         """The terms that a controller has chosen; only the strategy knows how many it invites."""
@@ -202,7 +206,9 @@ class WatchedGrid(Grid):
         """How the controller changed the policy; their rounds count attempts, from 0."""
         return (*self._state.policy_changes,)
 
-    def _attempt(self, asked: list[tuple[Message, int]], terms: Terms, number: int) -> Attempt:
+    def _attempt(
+        self, asked: list[tuple[Message, int]], terms: Terms, early: EarlyClose, number: int
+    ) -> Attempt:
         """Send the messages once, and book what comes back."""
         sent = datetime.now(UTC).isoformat(timespec="milliseconds")
         began = self._exchange.clock()
@@ -216,9 +222,9 @@ class WatchedGrid(Grid):
             )
             for message, node in asked
         ]
-        answers = self._exchange.run(messages, terms.deadline, terms.target)
+        answers = self._exchange.run(messages, terms.deadline, early)
         lasted = min(self._exchange.clock() - began, terms.deadline)
-        attempt = Attempt([node for _, node in asked], answers, terms, lasted)
+        attempt = Attempt([node for _, node in asked], answers, terms, lasted, early.closed)
         if self._log is not None:
             self._log.add(attempt.rows(sent, self._rounds, number))
         for node, seconds, waited in attempt.responses():

@@ -2,18 +2,17 @@
 
 Bayes' rule with weak priors is quick, and stays sensible with a handful of reports: one round alone
 cannot tell slow clients from slow moments, and the draws then contain both. The posterior is
-sampled by adaptive importance sampling (Cappé et al., Statistics and Computing 18, 2008): a normal
-distribution is fitted to weighted points, and proposes the next points.
+sampled by importance sampling around the mode of each model. The weights of the points compare the
+models, too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from cafe.errors import CafeError
 from cafe.fitting.client_likelihood import CERTAIN, ClientSums
@@ -21,10 +20,14 @@ from cafe.fitting.client_posterior import ClientPosterior, Pool, client_posterio
 from cafe.latency import LogNormal, Weibull
 from cafe.latency.base import Floats, Latency
 
-_POINTS = 40  # in each generation
-_GENERATIONS = 4
-_FEWEST = 8.0  # effective points that a generation is fitted to
-_WIDER = 1.3  # how much wider than the points the next proposal is
+_POINTS = 32  # drawn around the mode of each model
+_WIDER = 1.3  # how much wider than the normal approximation they are drawn
+_WIDEST, _NARROWEST = 1.5, 1e-3  # standard deviations of such draws
+_STEPS = 12  # of Newton's method ...
+_LONGEST = 1.0  # ... each of at most this length
+_CLOSE = 1e-2  # a gain in log density that ends the search
+_STEP = 0.02  # of finite differences
+_BEHIND = 12.0  # a model this far behind in log density is left out
 _SEED = 7  # the same response times give the same plan
 
 # Priors: normal distributions of log within-client spread, log spread of clients, logit answered.
@@ -41,7 +44,8 @@ def _weibull(middle: float, spread: float) -> Latency:
     return Weibull(shape=shape, scale=math.exp(middle) * math.log(2.0) ** (-1.0 / shape))
 
 
-FAMILIES: tuple[Callable[[float, float], Latency], ...] = (_lognormal, _weibull)
+Family = Callable[[float, float], Latency]
+FAMILIES: tuple[Family, ...] = (_lognormal, _weibull)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +59,30 @@ class WeighedPool:
 def draw_posterior(sums: ClientSums, number: int) -> list[WeighedPool]:
     """The most probable pool, followed by ``number`` draws.
 
+    Four models are compared: two families, each with and without clients that are offline.
+
     Args:
         sums: the clients' times, in a unit in which they are near 1.
         number: how many draws.
     """
-    start = _start(sums)
+    start, modes = _start(sums), list[_Mode]()
+    for family in FAMILIES:
+        always = _mode(_Density(family, sums), start)
+        start = always.point
+        modes.append(always)
+        if sums.misses.seconds.size:
+            fast = np.append(_start(sums), _first_level(sums))
+            slow = np.append(start, 3.0)
+            density = _Density(family, sums)
+            modes.append(_mode(density, max((fast, slow), key=density)))
+    highest = max(mode.height for mode in modes)
     points: list[WeighedPool] = []
     logs: list[Floats] = []
-    for family in FAMILIES:
-        found, weights = _sampled(family, sums, start)
-        points += found
-        logs.append(weights)
+    for mode in modes:
+        if mode.height > highest - _BEHIND:
+            found, weights = _around(mode)
+            points += found
+            logs.append(weights)
     weight = np.concatenate(logs)
     weight = np.exp(weight - weight.max())
     edges = np.cumsum(weight) / weight.sum()
@@ -85,101 +102,111 @@ def _start(sums: ClientSums) -> Floats:
     if freedom >= 3:
         within = max(float(sums.scatter.sum()) / freedom, 1e-4)
     between = max(overall - within, 0.05 * overall)
-    answered = math.inf
-    start = [middle, 0.5 * math.log(within), 0.5 * math.log(between)]
-    if sums.misses.seconds.size:
-        missed = sums.misses.total / (sums.misses.total + float(n.sum()))
-        answered = min(max(math.log((1 - missed) / missed), 0.0) + 1.0, 3.5)
-        start.append(answered)
-    return np.array(start)
+    return np.array([middle, 0.5 * math.log(within), 0.5 * math.log(between)])
 
 
-def _sampled(
-    family: Callable[[float, float], Latency], sums: ClientSums, start: Floats
-) -> tuple[list[WeighedPool], Floats]:
-    """Points of one family, and the logarithm of each point's weight."""
-    size = len(start)
-    rng = np.random.default_rng(_SEED)
-    count = max(float(np.sum(sums.count)), 1.0)
-    narrow = min(1.0, 6.0 / math.sqrt(count))
-    mean = start
-    root = np.diag(np.array([0.6, 0.6, 0.8, 1.2])[:size] * max(narrow, 0.1))
-    last: ClientPosterior | None = None
-    points: list[Floats] = []
-    heights: list[float] = []
-    found: list[WeighedPool] = []
-    proposals: list[tuple[Floats, Floats]] = []
-    weights = np.empty(0)
-    for _ in range(_GENERATIONS):
-        proposals.append((mean, root))
-        for z in rng.standard_normal((_POINTS, size)):
-            x = mean + root @ z
-            pool = _pool(family, x)
-            height = -math.inf
-            if pool is not None:
-                posterior = _posterior(sums, pool, last)
-                if posterior is not None and math.isfinite(posterior.log_marginal):
-                    last = posterior
-                    height = posterior.log_marginal + _log_prior(x)
-            if pool is None:
-                continue
-            points.append(x)
-            heights.append(height)
+def _first_level(sums: ClientSums) -> float:
+    """A rough logit of availability: about half of the misses are taken for offline clients."""
+    reports, misses = float(np.sum(sums.count)), sums.misses.total
+    return math.log((reports + 0.5 * misses) / (0.5 * misses))
+
+
+class _Density:
+    """The log posterior density of a model's coordinates; each call starts where the last ended."""
+
+    def __init__(self, family: Family, sums: ClientSums) -> None:
+        self.family, self._sums = family, sums
+        self._last: ClientPosterior | None = None
+
+    def pool(self, x: Floats) -> Pool | None:
+        """The pool at a point; None if its numbers overflow."""
+        try:
+            latency = self.family(float(x[0]), math.exp(min(max(float(x[1]), -9.0), 3.0)))
+        except CafeError:
+            return None
+        level = float(x[3]) if len(x) > 3 else CERTAIN
+        return Pool(latency, math.exp(min(max(float(x[2]), -9.0), 3.0)), level)
+
+    def __call__(self, x: Floats) -> float:
+        pool = self.pool(x)
+        if pool is None:
+            return -math.inf
+        try:
+            found = client_posterior(self._sums, pool, self._last)
+        except CafeError:
+            return -math.inf
+        if not math.isfinite(found.log_marginal):
+            return -math.inf
+        self._last = found
+        return found.log_marginal + _log_prior(x)
+
+
+@dataclass(frozen=True, eq=False)
+class _Mode:
+    """The highest point of a model, and a root of the covariance around it."""
+
+    density: _Density
+    point: Floats
+    height: float
+    root: Floats
+
+
+def _mode(density: _Density, start: Floats) -> _Mode:
+    """Newton's method with finite differences; a step that does not lead upwards is shortened."""
+    point, height = start, density(start)
+    axes, width = np.eye(len(start)), np.ones(len(start))
+    for _ in range(_STEPS):
+        slope, bend = _derivatives(density, point, height)
+        curve, axes = np.linalg.eigh(-bend)
+        curve = np.maximum(np.abs(curve), 1e-3)
+        width = curve**-0.5
+        step = axes @ ((axes.T @ slope) / curve)
+        step *= min(_LONGEST / max(float(np.max(np.abs(step))), 1e-12), 1.0)
+        before = height
+        for _ in range(5):
+            there = density(point + step)
+            if there > height:
+                point, height = point + step, there
+                break
+            step *= 0.35
+        if height - before < _CLOSE:
+            break
+    root = _WIDER * axes * np.clip(width, _NARROWEST, _WIDEST)
+    return _Mode(density, point, height, root)
+
+
+def _derivatives(density: _Density, point: Floats, here: float) -> tuple[Floats, Floats]:
+    """Gradient and Hessian by finite differences; 0 where they are not finite."""
+    size, moves = point.size, _STEP * np.eye(point.size)
+    up = np.array([density(point + move) for move in moves])
+    down = np.array([density(point - move) for move in moves])
+    bend = np.diag((up - 2 * here + down) / _STEP**2)
+    for i in range(size):
+        for j in range(i):
+            both = density(point + moves[i] + moves[j])
+            bend[i, j] = bend[j, i] = (both - up[i] - up[j] + here) / _STEP**2
+    bend[np.diag_indices(size)] = np.diag(bend)
+    slope = (up - down) / (2 * _STEP)
+    return np.nan_to_num(slope, posinf=0, neginf=0), np.nan_to_num(bend, posinf=0, neginf=0)
+
+
+def _around(mode: _Mode) -> tuple[list[WeighedPool], Floats]:
+    """The mode and points around it, and the logarithm of each point's weight."""
+    size = len(mode.point)
+    drawn = np.random.default_rng(_SEED).standard_normal((_POINTS, size))
+    steps = np.concatenate([np.zeros((1, size)), drawn])
+    log_proposal = -0.5 * np.sum(steps**2, axis=1) - math.log(abs(np.linalg.det(mode.root)))
+    found, weights = list[WeighedPool](), list[float]()
+    for step, proposed in zip(steps, log_proposal.tolist(), strict=True):
+        point = mode.point + mode.root @ step
+        height, pool = mode.density(point), mode.density.pool(point)
+        if pool is not None and math.isfinite(height):
             found.append(WeighedPool(pool, height))
-        x_all = np.array(points)
-        weights = np.array(heights) - _log_proposal(x_all, proposals)
-        mean, root = _fitted(x_all, weights)
-    return found, weights
-
-
-def _pool(family: Callable[[float, float], Latency], x: Floats) -> Pool | None:
-    try:
-        latency = family(float(x[0]), float(np.exp(np.clip(x[1], -9.0, 3.0))))
-    except CafeError:
-        return None
-    level = float(x[3]) if len(x) > 3 else CERTAIN
-    return Pool(latency, float(np.exp(np.clip(x[2], -9.0, 3.0))), level)
-
-
-def _posterior(
-    sums: ClientSums, pool: Pool, last: ClientPosterior | None
-) -> ClientPosterior | None:
-    try:
-        return client_posterior(sums, pool, last)
-    except (CafeError, FloatingPointError, np.linalg.LinAlgError):
-        return None
+            weights.append(height - proposed + 0.5 * size * math.log(2 * math.pi))
+    return found, np.array(weights)
 
 
 def _log_prior(x: Floats) -> float:
     off = (x[1:] - _PRIOR_MEAN[: len(x) - 1]) / _PRIOR_SD[: len(x) - 1]
-    return float(-0.5 * np.sum(off**2))
-
-
-def _log_proposal(points: Floats, proposals: Sequence[tuple[Floats, Floats]]) -> Floats:
-    """The logarithm of the density of all proposals together at each point."""
-    logs = []
-    for mean, root in proposals:
-        z = np.linalg.solve(root, (points - mean).T)
-        logs.append(-0.5 * np.sum(z**2, axis=0) - math.log(abs(np.linalg.det(root))))
-    return np.asarray(logsumexp(logs, axis=0) - math.log(len(proposals)))
-
-
-def _fitted(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """The mean of the weighted points, and a root of their widened covariance.
-
-    The weights are flattened until several points count.
-    """
-    usable = np.isfinite(weights)
-    logs = np.where(usable, weights, -np.inf)
-    power = 1.0
-    for _ in range(30):
-        weight = np.exp(power * (logs - logs.max()))
-        weight /= weight.sum()
-        if 1.0 / np.sum(weight**2) >= min(_FEWEST, np.count_nonzero(usable)):
-            break
-        power *= 0.7
-    mean = weight @ points
-    off = points - mean
-    covariance = _WIDER**2 * (off.T * weight) @ off
-    covariance[np.diag_indices_from(covariance)] += 1e-6
-    return mean, np.linalg.cholesky(covariance)
+    scale = _PRIOR_SD[: len(off)] * math.sqrt(2 * math.pi)
+    return float(-0.5 * np.sum(off**2) - np.sum(np.log(scale)))

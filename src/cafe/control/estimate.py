@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit
 
 from cafe.control.measured_shape import MeasuredCurve, measured_shape
+from cafe.control.pool_posterior import draw_posterior
 from cafe.control.recent_rounds import RecentRounds
-from cafe.errors import CafeError
-from cafe.evidence import Evidence
 from cafe.federation import Federation
 from cafe.fitting.censored_sample import CensoredSample, WeightedTimes
-from cafe.fitting.client_likelihood import ClientSums
+from cafe.fitting.client_likelihood import CERTAIN, ClientSums
 from cafe.fitting.client_posterior import Pool, client_posterior, draw_clients
-from cafe.fitting.pool_draws import draw_pools
-from cafe.fitting.pool_search import fit_pools
-from cafe.latency import LogNormal
 from cafe.latency.base import Floats
 
-FAMILIES = ("lognormal", "weibull")
-_CLIENTS = 500  # whose times determine the pool's few parameters
-_TIMES = 50  # of each client; if there are more, neighbours are merged
+_CLIENTS = 300  # whose times determine the pool's few parameters
+_TIMES = 40  # of each client; if there are more, neighbours are merged
 _ALTERNATIVES = 8
 _SEED = 7  # the same response times give the same plan
 _BLUR = 0.01  # the spread of log times below which times are taken for equal
@@ -34,12 +29,14 @@ class Estimate:
     """The clients as the last rounds show them.
 
     Attributes:
-        federation: the clients that took part in these rounds, with evidence.
-        unit: the median response time, in seconds.
+        federation: the most probable federation of the clients that took part in these rounds.
+        alternatives: others, drawn from the posterior distribution.
+        longest: the longest time that the server waited.
     """
 
     federation: Federation
-    unit: float
+    alternatives: tuple[Federation, ...]
+    longest: float
 
 
 def estimate(recent: RecentRounds) -> Estimate:
@@ -51,34 +48,25 @@ def estimate(recent: RecentRounds) -> Estimate:
     sample = _blurred(sample.thinned(_TIMES), size)
     some, kept = _some(sample, size)
     every, rng = ClientSums.of(sample, size), np.random.default_rng(_SEED)
-    try:
-        pools = fit_pools(some, kept, FAMILIES)
-        best = pools[0].pool
-        drawn = draw_pools(pools, ClientSums.of(some, kept), _ALTERNATIVES, rng)
-    except (CafeError, ValueError, FloatingPointError, np.linalg.LinAlgError):
-        best, drawn = _rough_pool(sample), []
-    found = client_posterior(every, best)
-    scale = np.exp(found.u)
-    share = np.maximum(found.availability, _LEAST)
-    relative = scale[recent.code] * unit
-    curve = MeasuredCurve.of(recent.seconds / relative, recent.waited / relative)
+    best, *drawn = draw_posterior(ClientSums.of(some, kept), _ALTERNATIVES)
+    found = client_posterior(every, best.pool)
     reached = recent.shares()
 
-    def federation(pool: Pool, answers: Floats) -> Federation:
-        answered = float(answers[recent.code].mean())
-        raised = max(answered, min(float(curve.share[-1]), 1.0))
-        shape = measured_shape(curve, pool.latency, raised)
-        available = np.minimum(answers * (raised / answered), 1.0) * reached
-        return Federation(size, shape.scaled(scale * unit), np.maximum(available, _LEAST))
+    def federation(pool: Pool, u: Floats) -> Federation:
+        scale = np.exp(u)
+        relative = scale[recent.code] * unit
+        curve = MeasuredCurve.of(recent.seconds / relative, recent.waited / relative)
+        answered = 1.0 if pool.level == CERTAIN else float(expit(pool.level))
+        answered = max(answered, min(float(curve.share[-1]), 1.0))
+        shape = measured_shape(curve, pool.latency, answered)
+        return Federation(size, shape.scaled(scale * unit), np.maximum(answered * reached, _LEAST))
 
     others = []
-    for pool in drawn:
-        _, v = draw_clients(every, pool, client_posterior(every, pool, found), rng)
-        others.append(federation(pool, np.maximum(expit(v), _LEAST)))
+    for each in drawn:
+        u, _ = draw_clients(every, each.pool, client_posterior(every, each.pool, found), rng)
+        others.append(federation(each.pool, u))
     longest = float(max(np.max(recent.waited), np.nanmax(recent.seconds)))
-    reports = int(np.count_nonzero(recent.reported))
-    evidence = Evidence(longest, reports, len(recent) - reports, tuple(others))
-    return Estimate(replace(federation(best, share), evidence=evidence), unit)
+    return Estimate(federation(best.pool, found.u), tuple(others), longest)
 
 
 def _some(sample: CensoredSample, size: int) -> tuple[CensoredSample, int]:
@@ -106,16 +94,8 @@ def _blurred(sample: CensoredSample, size: int) -> CensoredSample:
     weight = np.bincount(reports.code, reports.weight, minlength=size)
     mean = np.bincount(reports.code, reports.weight * logs, minlength=size) / np.maximum(weight, 1)
     spread = np.sqrt(np.mean((logs - mean[reports.code]) ** 2))
-    if spread > _BLUR and np.ptp(logs) > _BLUR:
-        return sample
-    if weight.max() <= 1 and np.ptp(logs) > 10 * _BLUR:  # one report each: they differ by client
+    if spread > _BLUR:
         return sample
     golden = (np.arange(len(logs)) * 0.6180339887498949) % 1.0
     seconds = reports.seconds * np.exp(2 * _BLUR * (golden - 0.5))
     return CensoredSample(WeightedTimes(seconds, reports.weight, reports.code), sample.misses)
-
-
-def _rough_pool(sample: CensoredSample) -> Pool:
-    """A pool of equal clients with the reports' mean and spread, if nothing can be fitted."""
-    logs = np.log(sample.reports.seconds)
-    return Pool(LogNormal(float(logs.mean()), max(float(logs.std()), _BLUR)))

@@ -11,7 +11,7 @@ from cafe.rounds.answers import COMMIT, FAIL, Verdict, Wait
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.round_views import Waiting
 
-_MULTIPLE = 2.5  # of the median time so far, if all clients reported ...
+_MULTIPLE = 3.0  # of the median time so far, if all clients reported ...
 _POWER = 1.2  # ... and more if fewer did: the multiple is divided by this power of their share
 _FEWEST = 3  # reports that give a median, if so many clients are invited
 _BATCH = 0.1  # the wait is calculated again after this share of further reports
@@ -21,8 +21,8 @@ _BATCH = 0.1  # the wait is calculated again after this share of further reports
 class FirstLook:
     """Close a round by a time scale that its own reports give.
 
-    A round closes at a multiple of the median time of the reports so far. The multiple is 2.5 if
-    all invited clients have reported, 6 if half of them have, and 17 if a fifth have. So the rule
+    A round closes at a multiple of the median time of the reports so far. The multiple is 3 if
+    all invited clients have reported, 7 if half of them have, and 21 if a fifth have. So the rule
     needs no unit of time, and few reports make it wait longer.
 
     Attributes:

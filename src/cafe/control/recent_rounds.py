@@ -146,24 +146,39 @@ def find_change(recent: RecentRounds) -> Change | None:
         if np.count_nonzero(old) < _HISTORY or not new.any():
             continue
         value = np.log(np.fmin(recent.seconds, limit))
-        size = len(recent.names)
-        number = np.bincount(recent.code[old], minlength=size)
-        total = np.bincount(recent.code[old], value[old], minlength=size)
-        overall = float(value[old].mean())
-        usual_value = (total + overall) / (number + 1.0)
-        rest = value[old] - (total / np.maximum(number, 1))[recent.code[old]]
-        freedom = max(len(rest) - np.count_nonzero(number), 1)
-        within = float(np.sum(rest**2)) / freedom
-        between = float(np.var(value[old]))
-        if np.count_nonzero(number > 1) == 0:
-            within = between
-        again = number[recent.code[new]]
-        gap = value[new] - usual_value[recent.code[new]]
-        # A client without earlier times differs from the mean of all by the spread of all.
-        variance = within * (1.0 + 1.0 / (again + 1.0)) + between / (again + 1.0) ** 2
-        count = len(gap)
-        error = np.sqrt(variance.sum() / count**2 + _TOLERANCE**2 / span)
-        shift = float(gap.mean())
+        shift, variance = _shift(value, recent.code, new, old, len(recent.names))
+        error = np.sqrt(variance + _TOLERANCE**2 / span)
         if abs(shift) > _LEAST_CHANGE and abs(shift) > clearest * error:
             best, clearest = Change(span, float(np.exp(shift))), abs(shift) / error
     return best
+
+
+def _shift(
+    value: Floats,
+    code: NDArray[np.intp],
+    new: NDArray[np.bool_],
+    old: NDArray[np.bool_],
+    size: int,
+) -> tuple[float, float]:
+    """How much larger the new values of the same clients are on average, and the variance of that.
+
+    Only clients with new and old values count.
+    """
+
+    def sums(rows: NDArray[np.bool_]) -> tuple[Floats, Floats, float]:
+        count = np.bincount(code[rows], minlength=size).astype(float)
+        total = np.bincount(code[rows], value[rows], minlength=size)
+        mean = total / np.maximum(count, 1.0)
+        return count, mean, float(np.sum((value[rows] - mean[code[rows]]) ** 2))
+
+    n, mean_new, scatter_new = sums(new)
+    m, mean_old, scatter_old = sums(old)
+    weight = np.where((n > 0) & (m > 0), n * m / np.maximum(n + m, 1.0), 0.0)
+    whole = float(weight.sum())
+    if not whole:
+        return 0.0, np.inf
+    freedom = float(n.sum() + m.sum()) - np.count_nonzero(n) - np.count_nonzero(m)
+    within = float(np.var(value[old | new]))
+    if freedom >= 10:
+        within = (scatter_new + scatter_old) / freedom
+    return float(np.sum(weight * (mean_new - mean_old))) / whole, within / whole

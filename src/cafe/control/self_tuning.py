@@ -9,7 +9,9 @@ import numpy as np
 
 from cafe.control.estimate import Estimate, estimate
 from cafe.control.first_look import FirstLook
+from cafe.control.longer_rounds import longer_round, silent_clients
 from cafe.control.recent_rounds import Change, RecentRounds, added_rows, find_change
+from cafe.control.robust_plan import RobustPlan, robust_plan
 from cafe.control.tuner_state import TunerState
 from cafe.control.tuning_reasons import explain_change, explain_first, explain_move
 from cafe.controllers import Choice
@@ -20,7 +22,6 @@ from cafe.latency import Exponential
 from cafe.planner.goal_choice import GoalWord, choose_goal
 from cafe.planner.goals import Goal
 from cafe.planner.limits import build_limits
-from cafe.planner.plan import Plan, plan
 from cafe.policies.mcu import mcu
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
@@ -97,7 +98,11 @@ class SelfTuning:
         change = find_change(recent)
         if change is not None or state.failed >= 2:
             return self._changed(ledger, state, recent, change)
-        if self._due(state, ledger.round) or state.failed:
+        if state.longer:
+            heard = silent_clients(recent) < 0.8 * state.silent
+            fruitless = 0 if heard or not state.silent else state.fruitless + 1
+            state = replace(state, fruitless=fruitless)
+        if self._due(state, ledger.round) or state.failed or state.longer:
             return self._plan(ledger, state, recent, "")
         return self._keep(ledger, state, "")
 
@@ -151,6 +156,8 @@ class SelfTuning:
             )
             stop = max(state.longest, _LONGER * waited)
             return self._look(state, stop, reason, least=_LONGER * waited)
+        if state.looks < _LOOKS:
+            return self._look(state, waited, "", least=waited)
         return self._plan(ledger, replace(state, looking=False, looks=0), recent, "")
 
     def _changed(
@@ -183,6 +190,7 @@ class SelfTuning:
             said = f"{reason} No plan keeps the limits: {problem}".strip()
             return self._keep(ledger, state, said)
         before = state.deadline
+        moved = True
         if before is None:
             reason = explain_first(made, recent)
         else:
@@ -190,23 +198,42 @@ class SelfTuning:
             cost = made.goal.cost(old)
             gain = 1.0 - made.cost / cost if np.isfinite(cost) else 1.0
             kept = all(limit.keeps(old) for limit in made.search.limits)
-            if kept and gain < _GAIN and old.success_probability > _SAFE:
-                return self._keep(ledger, state, reason)
-            reason = " ".join(filter(None, [reason, explain_move(made, state, old, gain)]))
-        state = replace(state, deadline=made.deadline, quorum=made.quorum, present=present)
-        return self._keep(ledger, state, reason)
+            moved = not kept or gain >= _GAIN or old.success_probability <= _SAFE
+            if moved:
+                reason = " ".join(filter(None, [reason, explain_move(made, state, old, gain)]))
+        if moved:
+            state = replace(state, deadline=made.deadline, quorum=made.quorum, present=present)
+        return self._explore(ledger, state, recent, made, reason)
 
-    def _best(self, found: Estimate) -> Plan:
-        return plan(
-            found.federation,
-            waste_price=self.waste_price,
-            broadcast_price=self.broadcast_price,
-            goal=self.goal,
-            at_most=self.at_most,
-            at_least=self.at_least,
+    def _explore(
+        self,
+        ledger: Ledger,
+        state: TunerState,
+        recent: RecentRounds,
+        made: RobustPlan,
+        reason: str,
+    ) -> Choice:
+        """The policy of the plan, or that of a longer round if one is worth its time."""
+        longer = longer_round(made, recent, state)
+        if longer is None:
+            return self._keep(ledger, state, reason)
+        assert state.deadline is not None
+        state = replace(
+            state,
+            longer=True,
+            silent=longer.silent,
+            extra=state.extra + longer.deadline / state.deadline - 1.0,
         )
+        reason = f"{reason} {longer.reason}".strip()
+        return self._keep(ledger, state, reason, longer.deadline)
 
-    def _keep(self, ledger: Ledger, state: TunerState, reason: str) -> Choice:
+    def _best(self, found: Estimate) -> RobustPlan:
+        goal, _ = choose_goal(found.federation, self.goal, self.waste_price, self.broadcast_price)
+        return robust_plan(found, goal, build_limits(self.at_most, self.at_least))
+
+    def _keep(
+        self, ledger: Ledger, state: TunerState, reason: str, deadline: float | None = None
+    ) -> Choice:
         """The policy of the plan, with a quorum for the clients that are present now."""
         assert state.deadline is not None
         present = ledger.clients - ledger.absent
@@ -215,7 +242,7 @@ class SelfTuning:
             quorum = int(quorum * present / max(state.present, 1))
         quorum = max(1, min(quorum, max(present, 1)))
         return Choice(
-            tuned_policy(quorum, state.deadline, self.steps),
+            tuned_policy(quorum, deadline or state.deadline, self.steps),
             replace(state, looking=False).to_json(),
             reason,
         )

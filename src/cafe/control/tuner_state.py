@@ -29,7 +29,10 @@ class TunerState:
         planned: the round in which the plan was made or confirmed.
         plans: how many plans were made since the clients last changed.
         longer: whether the open round waits longer than planned, to see what comes later.
-        extra: the time that such rounds have taken, in planned rounds.
+        extra: the time that such rounds have taken since the clients last changed, in planned
+            rounds.
+        silent: how many clients had never reported before such a round.
+        fruitless: how many such rounds in a row have brought no report of them.
         noise_ratio: the last estimate of gradient noise over heterogeneity.
     """
 
@@ -47,6 +50,8 @@ class TunerState:
     plans: int = 0
     longer: bool = False
     extra: float = 0.0
+    silent: int = 0
+    fruitless: int = 0
     noise_ratio: float | None = None
 
     @classmethod
@@ -73,4 +78,4 @@ class TunerState:
 
     def forgetting(self, rounds: int) -> TunerState:
         """The state that remembers only the last few rounds, in which the clients were the same."""
-        return replace(self, counts=self.counts[-rounds:], plans=0, extra=0.0)
+        return replace(self, counts=self.counts[-rounds:], plans=0, extra=0.0, fruitless=0)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from cafe.control.recent_rounds import Change, RecentRounds
+from cafe.control.robust_plan import RobustPlan
 from cafe.control.tuner_state import TunerState
 from cafe.federation import total
-from cafe.planner.plan import Plan
 from cafe.planner.to_accuracy import ToAccuracy
 from cafe.theory import Expectation
 from cafe.wording import format_count
 
 
-def explain_first(made: Plan, recent: RecentRounds) -> str:
+def explain_first(made: RobustPlan, recent: RecentRounds) -> str:
     """The first plan, and what it rests on."""
     reports = int(np.count_nonzero(recent.reported))
     return (
@@ -22,7 +22,7 @@ def explain_first(made: Plan, recent: RecentRounds) -> str:
     )
 
 
-def explain_move(made: Plan, before: TunerState, old: Expectation, gain: float) -> str:
+def explain_move(made: RobustPlan, before: TunerState, old: Expectation, gain: float) -> str:
     """How the plan moves, and what is gained."""
     assert before.deadline is not None
     moves = []
@@ -33,11 +33,13 @@ def explain_move(made: Plan, before: TunerState, old: Expectation, gain: float) 
     if not moves:
         return ""
     said = " and ".join(moves).replace("and the quorum moves", "and the quorum")
-    later = _later(made)
-    return f"{said[0].upper()}{said[1:]}: {later} of the reports come later than that, and {_gained(made, gain)}."
+    return (
+        f"{said[0].upper()}{said[1:]}: {_later(made)} of the reports come later than that, and "
+        f"{_gained(made, gain)}."
+    )
 
 
-def _later(made: Plan) -> str:
+def _later(made: RobustPlan) -> str:
     """The share of the reports that come after the deadline."""
     federation = made.federation
     weight = federation.number * np.broadcast_to(federation.availability, (federation.kinds,))
@@ -45,7 +47,7 @@ def _later(made: Plan) -> str:
     return f"{100 * late:.2g} %"
 
 
-def _gained(made: Plan, gain: float) -> str:
+def _gained(made: RobustPlan, gain: float) -> str:
     goal = made.goal
     if isinstance(goal, ToAccuracy):
         what = "time" if goal.spend == "time" else "client time"

@@ -1,0 +1,2 @@
+"""Write the page."""
+def write(folder): pass

@@ -17,7 +17,7 @@ from cafe.scenario import Scenario, load_scenario
 from cafe.workers import LocalProcesses
 
 FEDERATION = "[federation]\nclients = 20\nrate = 1.0\n"
-RUN = "[run]\nrounds = 12\n"
+RUN = "[run]\nrounds = 3\n"
 CONTROL = "[control]\nwaste_price = 2\nbroadcast_price = 1\nat_most = { deadline = 5 }\n"
 MCU = "[policies.mcu]\nquorum = 3\ndeadline = 0.5\n"
 
@@ -47,7 +47,7 @@ def test_keys_are_the_arguments_of_self_tuning(tmp_path: Path) -> None:
     assert scenario.label == "self-tuning"
     assert scenario.policy_or_controller("self-tuning") == expected
     result = execute(scenario, "self-tuning", 3, tmp_path / "run")
-    played = simulate(scenario.federation, expected, seed=3, rounds=12)
+    played = simulate(scenario.federation, expected, seed=3, rounds=3)
     assert result.history.by_round["closed"].tolist() == played.by_round["closed"].tolist()
     assert result.history.policy_changes == played.policy_changes
     settings = json.loads((tmp_path / "run" / "run.json").read_text())["settings"]["policy"]
@@ -69,7 +69,7 @@ def test_control_is_compared_with_fixed_policies(tmp_path: Path) -> None:
     assert labels == ["mcu", "self-tuning"]
     plans = plan_runs(scenario, scenario.labels, tmp_path / "runs")
     results = sweep(scenario, plans, backend=LocalProcesses(1))
-    assert [run.history.rounds for run in results] == [12, 12]
+    assert [run.history.rounds for run in results] == [3, 3]
     assert [bool(run.history.policy_changes) for run in results] == [True, False]
     assert [run.provenance["label"] for run in sort_runs(results[::-1])] == scenario.labels
 

@@ -21,6 +21,8 @@ def deadline_and_quorum(runs: Sequence[tuple[str, PolicySteps]]) -> Figure:
         runs: the label and the steps of each run.
     """
     drawn = figure(9.6, 4.4)
+    from matplotlib.ticker import MaxNLocator
+
     panels = drawn.subplots(2, 1, sharex=True)
     for index, (label, steps) in enumerate(runs):
         for axes, values in zip(panels, (steps.deadline, steps.quorum), strict=True):
@@ -33,6 +35,7 @@ def deadline_and_quorum(runs: Sequence[tuple[str, PolicySteps]]) -> Figure:
         panels[0].set_ylim(bottom=0)
     panels[0].set_ylabel("deadline, s")
     panels[1].set(ylabel="quorum", xlabel="virtual time, s", ylim=(0, None))
+    panels[1].yaxis.set_major_locator(MaxNLocator(5, integer=True))
     panels[1].set_xlim(left=0)
     for axes in panels:
         tidy(axes)

@@ -57,7 +57,9 @@ def test_terminal_shows_the_last_three_reasons(tuned: Run) -> None:
     assert len(reasons) > 3
     assert [reason in text for reason in reasons] == [False] * (len(reasons) - 3) + [True] * 3
     assert f"why the policy changed, the last 3 of {len(reasons)} times" in text
-    silent = text_of(result_tables.simulation_tables([played(mcu(quorum=1, deadline=0.5), rounds=3)]))
+    silent = text_of(
+        result_tables.simulation_tables([played(mcu(quorum=1, deadline=0.5), rounds=3)])
+    )
     assert "why the policy changed" not in silent
 
 

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 
 from cafe.control.estimate import Estimate, estimate
 from cafe.control.first_look import FirstLook
 from cafe.control.longer_rounds import longer_round, silent_clients
+from cafe.control.noise_probe import can_probe, has_sketches, read_noise_ratio, with_probe
 from cafe.control.recent_rounds import Change, RecentRounds, added_rows, find_change
 from cafe.control.robust_plan import RobustPlan, robust_plan
 from cafe.control.tuner_state import TunerState
-from cafe.control.tuning_reasons import explain_change, explain_first, explain_move
+from cafe.control.tuning_reasons import (
+    NO_UPDATES,
+    explain_change,
+    explain_first,
+    explain_move,
+    explain_noise,
+)
 from cafe.controllers import Choice
 from cafe.errors import InfeasibleError, check_positive, check_whole
 from cafe.federation import Federation
@@ -22,6 +31,7 @@ from cafe.latency import Exponential
 from cafe.planner.goal_choice import GoalWord, choose_goal
 from cafe.planner.goals import Goal
 from cafe.planner.limits import build_limits
+from cafe.planner.to_accuracy import ToAccuracy
 from cafe.policies.mcu import mcu
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
@@ -34,6 +44,8 @@ _ENOUGH = 0.5  # a look that fewer of its clients answered is followed by a long
 _LONGER = 3.0  # ... by this factor
 _LOOKS = 2  # such looks in a row
 _STOP_GROWS = 4.0  # the factor of the hard stop after a look that too few answered
+_FIRST_PROBE = 3  # updates after which gradient noise is measured ...
+_PROBES_GROW = 4  # ... and so many times as many for each further time
 _GAIN = 0.01  # a plan that costs less by a smaller share is not worth a move
 _SAFE = 0.99  # ... unless fewer rounds than this would succeed
 
@@ -93,6 +105,7 @@ class SelfTuning:
         if seen is None or not any(state.counts):
             return self._nobody(state)
         recent = RecentRounds.of(seen, state.counts)
+        state, said = self._probed(ledger, state)
         if state.deadline is None or state.looking:
             return self._after_look(ledger, state, recent)
         change = find_change(recent)
@@ -102,9 +115,39 @@ class SelfTuning:
             heard = silent_clients(recent) < 0.8 * state.silent
             fruitless = 0 if heard or not state.silent else state.fruitless + 1
             state = replace(state, fruitless=fruitless)
-        if self._due(state, ledger.round) or state.failed or state.longer:
-            return self._plan(ledger, state, recent, "")
+        if self._due(state, ledger.round) or state.failed or state.longer or said:
+            return self._plan(ledger, state, recent, said)
         return self._keep(ledger, state, "")
+
+    def _probed(self, ledger: Ledger, state: TunerState) -> tuple[TunerState, str]:
+        """The state after a round that may have probed the updates, and what it has shown."""
+        if state.probe == 1:
+            return replace(state, probe=2 if has_sketches(ledger) else 0), ""
+        if state.probe == 2:
+            state = replace(state, probe=0, probes=state.probes + 1)
+            found = read_noise_ratio(ledger.memory)
+            if found is not None:
+                before = state.noise_ratio
+                ratio = found if before is None else math.sqrt(found * before)
+                return replace(state, noise_ratio=ratio), explain_noise(ratio)
+        if state.deadline is None or not self._wants_noise_ratio or not can_probe(ledger):
+            return state, ""
+        due = _FIRST_PROBE * _PROBES_GROW**state.probes
+        return (replace(state, probe=1), "") if ledger.version >= due else (state, "")
+
+    @property
+    def _wants_noise_ratio(self) -> bool:
+        """Whether the goal depends on a noise ratio that nobody has given."""
+        goal = self._goal
+        return isinstance(goal, ToAccuracy) and goal.noise_ratio is None
+
+    @property
+    def _goal(self) -> Goal | None:
+        """The goal without prices, before what it lacks is filled in."""
+        if isinstance(self.goal, str):
+            return ToAccuracy(cast(Any, self.goal)) if self.goal != "j" else None
+        priced = self.waste_price is not None or self.broadcast_price is not None
+        return ToAccuracy() if self.goal is None and not priced else self.goal
 
     def _due(self, state: TunerState, now: int) -> bool:
         if state.plans < len(_PLANS):
@@ -125,7 +168,9 @@ class SelfTuning:
             mcu(quorum=1, deadline=stop, steps=self.steps),
             name=NAME, close=close, parameters={"first_look": True, "deadline": stop},
         )  # fmt: skip
-        state = replace(state, looking=True, looks=state.looks + 1, longest=stop, longer=False)
+        state = replace(
+            state, looking=True, looks=state.looks + 1, longest=stop, longer=False, probe=0
+        )
         return Choice(policy, state.to_json(), reason)
 
     def _nobody(self, state: TunerState) -> Choice:
@@ -181,7 +226,7 @@ class SelfTuning:
         state = replace(state, planned=ledger.round, plans=state.plans + 1, longer=False)
         present = max(ledger.clients - ledger.absent, 1)
         try:
-            made = self._best(found)
+            made = self._best(found, state.noise_ratio)
         except InfeasibleError as problem:
             if state.deadline is None:
                 waited = float(np.median(recent.seconds[recent.reported]))
@@ -193,6 +238,8 @@ class SelfTuning:
         moved = True
         if before is None:
             reason = explain_first(made, recent)
+            if self._wants_noise_ratio and not can_probe(ledger):
+                reason = f"{reason} {NO_UPDATES}"
         else:
             old = made.search.expect(min(state.quorum, found.federation.clients), before)
             cost = made.goal.cost(old)
@@ -227,8 +274,12 @@ class SelfTuning:
         reason = f"{reason} {longer.reason}".strip()
         return self._keep(ledger, state, reason, longer.deadline)
 
-    def _best(self, found: Estimate) -> RobustPlan:
-        goal, _ = choose_goal(found.federation, self.goal, self.waste_price, self.broadcast_price)
+    def _best(self, found: Estimate, noise_ratio: float | None) -> RobustPlan:
+        given = self._goal
+        if self._wants_noise_ratio and noise_ratio is not None:
+            given = replace(cast(ToAccuracy, given), noise_ratio=noise_ratio)
+        given = self.goal if given is None else given
+        goal, _ = choose_goal(found.federation, given, self.waste_price, self.broadcast_price)
         return robust_plan(found, goal, build_limits(self.at_most, self.at_least))
 
     def _keep(
@@ -241,8 +292,11 @@ class SelfTuning:
         if present != state.present:
             quorum = int(quorum * present / max(state.present, 1))
         quorum = max(1, min(quorum, max(present, 1)))
+        policy = tuned_policy(quorum, deadline or state.deadline, self.steps)
+        if state.probe:
+            policy = with_probe(policy, compare=state.probe == 2)
         return Choice(
-            tuned_policy(quorum, deadline or state.deadline, self.steps),
+            policy,
             replace(state, looking=False).to_json(),
             reason,
         )

@@ -33,6 +33,8 @@ class TunerState:
             rounds.
         silent: how many clients had never reported before such a round.
         fruitless: how many such rounds in a row have brought no report of them.
+        probe: 1 while a round sketches the updates, 2 while the next one compares them; else 0.
+        probes: how many such pairs of rounds there were.
         noise_ratio: the last estimate of gradient noise over heterogeneity.
     """
 
@@ -52,6 +54,8 @@ class TunerState:
     extra: float = 0.0
     silent: int = 0
     fruitless: int = 0
+    probe: int = 0
+    probes: int = 0
     noise_ratio: float | None = None
 
     @classmethod

@@ -12,6 +12,19 @@ from cafe.planner.to_accuracy import ToAccuracy
 from cafe.theory import Expectation
 from cafe.wording import format_count
 
+NO_UPDATES = (
+    "Single updates cannot be seen or are too large to be compared, so the plan assumes that noise "
+    "and differences of clients weigh the same."
+)
+
+
+def explain_noise(ratio: float) -> str:
+    """What two rounds of updates have shown."""
+    return (
+        f"The updates of two rounds show {ratio:.2g} times as much gradient noise as differences "
+        "between clients."
+    )
+
 
 def explain_first(made: RobustPlan, recent: RecentRounds) -> str:
     """The first plan, and what it rests on."""

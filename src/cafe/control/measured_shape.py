@@ -136,6 +136,8 @@ class MeasuredCurve:
         left = np.concatenate([[1.0], np.cumprod(1.0 - step)])
         middle = 1.0 - 0.5 * (left[1:] + left[:-1])
         known = reported & ((risk >= _AT_RISK) | (risk >= 0.5 * len(ends)))
+        if not known.any():  # the few reports took longer than most requests were waited for
+            known = reported
         return cls(ends[known], middle[known], int(np.count_nonzero(reported)))
 
     def at(self, t: Floats) -> Floats:

@@ -70,7 +70,7 @@ def test_recovers_from_a_deadline_that_is_far_too_short(start: Start) -> None:
 
 def test_recovers_from_a_deadline_that_is_far_too_long(start: Start) -> None:
     """A client never reports, so the first round would last for its whole deadline."""
-    trial = start("too-long", 3, first_stop=LONG)
+    trial = start("too-long", 2, first_stop=LONG)
     trial.tell("node-4", "hold")
     trial.submit()
     trial.finish()
@@ -80,4 +80,4 @@ def test_recovers_from_a_deadline_that_is_far_too_long(start: Start) -> None:
     assert changes[-1].deadline is not None
     assert changes[-1].deadline < LONG / 10
     assert [outcome.used <= NODES - 1 for outcome in rounds] == [True] * len(rounds)
-    assert sum(outcome.succeeded for outcome in rounds) == 3
+    assert sum(outcome.succeeded for outcome in rounds) == 2

@@ -89,7 +89,11 @@ def fleets() -> dict[str, Fleet]:
     add("10 clients", "size", one(10, cafe.Weibull(shape=1.5, scale=1.0)))
     add("10 unequal clients", "size", one(10, cafe.Gamma(shape=3.0, scale=spread(10, 1.0, 4))))
     add("1000 clients", "size", one(1000, cafe.Gamma(shape=2.0, scale=spread(1000, 0.6, 5))))
-    add("3000 clients", "size", one(3000, cafe.LogNormal(mu=np.log(spread(3000, 0.8, 6)), sigma=0.5)))
+    add(
+        "3000 clients",
+        "size",
+        one(3000, cafe.LogNormal(mu=np.log(spread(3000, 0.8, 6)), sigma=0.5)),
+    )
     add("milliseconds", "unit", one(100, cafe.LogNormal(mu=np.log(0.02), sigma=0.6)))
     add("hours", "unit", one(100, cafe.LogNormal(mu=np.log(9000.0), sigma=0.6)))
     add("availability 0.2", "availability", one(100, cafe.Exponential(0.2), 0.2))
@@ -106,14 +110,22 @@ def fleets() -> dict[str, Fleet]:
     add("4 times faster", "drift", one(100, wide), speeds=0.25)
     some = np.where(np.arange(100) % 2 == 0, 3.0, 1.0)
     add("half of them 3 times slower", "drift", one(100, wide), speeds=some)
-    add("10 clients, 3 times slower", "drift", one(10, cafe.Gamma(shape=3.0, scale=1.0)), speeds=3.0)
+    add(
+        "10 clients, 3 times slower", "drift", one(10, cafe.Gamma(shape=3.0, scale=1.0)), speeds=3.0
+    )
     latency = cafe.Gamma(shape=2.0, scale=np.where(np.arange(100) < 70, 1.0, 3.0))
     # Its rounds last about 5 s, so that the newcomers appear around round 40.
     late = newcomers(100, 30, 180.0)
     add("30 % newcomers, slower", "newcomers", one(100, latency, presence=late), late=30)
     prices = (("waste_price", 0.1), ("broadcast_price", 1.0))
     add("prices", "goal", one(100, cafe.Exponential(1.0)), arguments=prices)
-    add("client-seconds", "goal", cafe.phones(clients=100, seed=3), arguments=(("goal", "client-seconds"),))
-    limits = (("at_most", "deadline=60"),)
-    add("a deadline of at most 60 s", "goal", cafe.phones(clients=100, seed=4), arguments=limits)
+    add(
+        "client-seconds",
+        "goal",
+        cafe.phones(clients=100, seed=3),
+        arguments=(("goal", "client-seconds"),),
+    )
+    limits = (("at_most", "deadline=8"),)
+    limited = one(100, cafe.LogNormal(mu=2.0, sigma=0.5))
+    add("a deadline of at most 8 s", "goal", limited, arguments=limits)
     return found

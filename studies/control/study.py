@@ -145,10 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     done = {(row["fleet"], row["seed"]) for row in rows}
     cells = [
-        (name, seed, rounds)
-        for name in names
-        for seed in range(seeds)
-        if (name, seed) not in done
+        (name, seed, rounds) for name in names for seed in range(seeds) if (name, seed) not in done
     ]
     backend = LocalProcesses(given.jobs, noun="runs")
     with (

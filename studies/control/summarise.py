@@ -1,2 +1,5 @@
 """Write the page."""
-def write(folder): pass
+
+
+def write(folder):
+    pass

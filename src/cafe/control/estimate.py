@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from cafe.control.measured_shape import MeasuredCurve, measured_shape
@@ -41,11 +42,9 @@ class Estimate:
 
 def estimate(recent: RecentRounds) -> Estimate:
     """Estimate each client's speed and availability, and the shape of all clients' times."""
-    seen = recent.observations()
-    size = len(seen.clients)
-    unit = float(np.median(seen.event_times))
-    sample = CensoredSample.of(seen, by_client=True).scaled(1 / unit)
-    sample = _blurred(sample.thinned(_TIMES), size)
+    size = len(recent.names)
+    unit = float(np.median(recent.seconds[recent.reported]))
+    sample = _blurred(_sample(recent).scaled(1 / unit).thinned(_TIMES), size)
     some, kept = _some(sample, size)
     every, rng = ClientSums.of(sample, size), np.random.default_rng(_SEED)
     best, *drawn = draw_posterior(ClientSums.of(some, kept), _ALTERNATIVES)
@@ -67,6 +66,17 @@ def estimate(recent: RecentRounds) -> Estimate:
         others.append(federation(each.pool, u))
     longest = float(max(np.max(recent.waited), np.nanmax(recent.seconds)))
     return Estimate(federation(best.pool, found.u), tuple(others), longest)
+
+
+def _sample(recent: RecentRounds) -> CensoredSample:
+    """The rows as reports and missed deadlines."""
+
+    def part(seconds: Floats, rows: NDArray[np.bool_]) -> WeightedTimes:
+        chosen = seconds[rows]
+        return WeightedTimes(chosen, np.ones(len(chosen)), recent.code[rows])
+
+    reported = recent.reported
+    return CensoredSample(part(recent.seconds, reported), part(recent.waited, ~reported))
 
 
 def _some(sample: CensoredSample, size: int) -> tuple[CensoredSample, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,13 +50,14 @@ class SketchUpdates:
             memory = np.zeros((ledger.clients, SKETCH))
             memory[reports.client] = sketches
             return Merge(coefficient, memory=memory)
-        result = np.zeros(3)
-        before: NDArray[np.float64] | None = ledger.memory
+        result = np.zeros(2)
+        before: Any = ledger.memory
         if before is not None and has_sketches(ledger):
-            known = reports.client < len(before)
-            both = np.zeros(len(reports), dtype=bool)
-            both[known] = before[reports.client[known]].any(axis=1)
-            result = compared(before[reports.client[both]], sketches[both])
+            first = np.zeros_like(sketches)
+            known = np.flatnonzero(reports.client < len(before))
+            first[known] = np.take(before, reports.client[known], axis=0)
+            both = np.flatnonzero(first.any(axis=1))
+            result = compared(first[both], sketches[both])
         return Merge(coefficient, memory=result)
 
 
@@ -83,33 +85,57 @@ def sketch(updates: NDArray[np.float32]) -> Floats:
 
 
 def compared(first: Floats, second: Floats) -> Floats:
-    """The total spread, the spread that stays, and the number of clients.
+    """The share of the clients' spread that stays, and its standard error; zeros if not known.
 
-    Both are of the same clients, whose mean is subtracted in each round. A common factor of the
-    updates of a round, such as a falling learning rate, cancels.
+    Both rounds are of the same clients, whose mean is subtracted. A common factor of the updates of
+    a round, such as a falling learning rate, cancels.
     """
     count = len(first)
     if count < LEAST_CLIENTS:
-        return np.zeros(3)
+        return np.zeros(2)
     one, two = first - first.mean(axis=0), second - second.mean(axis=0)
     total = math.sqrt(float(np.sum(one**2)) * float(np.sum(two**2)))
-    return np.array([total, float(np.sum(one * two)), float(count)])
+    if not (math.isfinite(total) and total > 0):
+        return np.zeros(2)
+    products = np.sum(one * two, axis=1)
+    error = math.sqrt(count) * float(np.std(products)) / total
+    return np.array([float(products.sum()) / total, max(error, 1.0 / math.sqrt(count * SKETCH))])
 
 
-def read_noise_ratio(memory: NDArray[np.float64] | None) -> float | None:
-    """The noise ratio that a comparison found; None if there is none.
+@dataclass(frozen=True)
+class StayingShare:
+    """The share of the clients' spread that is heterogeneity, by all comparisons so far.
 
-    If next to nothing stays, the heterogeneity is set to its standard error, so the ratio is the
-    least that is plausible.
+    Attributes:
+        share: the share.
+        error: its standard error.
     """
-    if memory is None or memory.ndim != 1 or memory.size != 3:
+
+    share: float
+    error: float
+
+    @property
+    def noise_ratio(self) -> float:
+        """Gradient noise over heterogeneity.
+
+        If the share does not exceed its error, it is set to the error: the ratio is then the least
+        one that is plausible.
+        """
+        ratio = 1.0 / max(self.share, self.error) - 1.0
+        return min(max(ratio, LOWEST), HIGHEST)
+
+    def then(self, later: StayingShare) -> StayingShare:
+        """This share and a later one, weighed by their precision; the earlier one counts half."""
+        old, new = 0.5 * self.error**-2.0, later.error**-2.0
+        share = (old * self.share + new * later.share) / (old + new)
+        return StayingShare(share, (old + new) ** -0.5)
+
+
+def read_share(memory: NDArray[np.float64] | None) -> StayingShare | None:
+    """What a comparison found; None if it found nothing."""
+    if memory is None or memory.shape != (2,) or not memory[1] > 0:
         return None
-    total, stays, count = (float(value) for value in memory)
-    if count < LEAST_CLIENTS or not (math.isfinite(total) and total > 0):
-        return None
-    error = total / math.sqrt(count * SKETCH)
-    ratio = total / max(stays, error) - 1.0
-    return min(max(ratio, LOWEST), HIGHEST)
+    return StayingShare(float(memory[0]), float(memory[1]))
 
 
 def has_sketches(ledger: Ledger) -> bool:

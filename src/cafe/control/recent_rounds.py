@@ -87,12 +87,7 @@ class RecentRounds:
     @property
     def last(self) -> NDArray[np.bool_]:
         """The rows of the last round."""
-        return self.round == self.rounds - 1
-
-    def observations(self) -> Observations:
-        """The rows as observations that a fit can use."""
-        names = np.array(self.names)[self.code].tolist()
-        return Observations(self.seconds, self.waited, names)
+        return np.asarray(self.round == self.rounds - 1)
 
     def shares(self) -> Floats:
         """For each client, the share of rounds in which it was present and could be reached.

@@ -123,7 +123,7 @@ def _mean_cost(costs: Floats) -> Floats:
     least = np.min(np.where(np.isfinite(costs), costs, np.inf), axis=1, keepdims=True)
     usable = np.isfinite(least[:, 0]) & (least[:, 0] > 0)
     if not usable.any():
-        return costs[0]
+        return np.asarray(costs[0])
     relative = np.minimum(costs[usable] / least[usable], _WORST)
     relative[:, ~np.isfinite(costs[0])] = np.inf
     return np.asarray(relative.mean(axis=0))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
 import numpy as np
@@ -12,11 +11,18 @@ import numpy as np
 from cafe.control.estimate import Estimate, estimate
 from cafe.control.first_look import FirstLook
 from cafe.control.longer_rounds import longer_round, silent_clients
-from cafe.control.noise_probe import can_probe, has_sketches, read_noise_ratio, with_probe
+from cafe.control.noise_probe import (
+    StayingShare,
+    can_probe,
+    has_sketches,
+    read_share,
+    with_probe,
+)
 from cafe.control.recent_rounds import Change, RecentRounds, added_rows, find_change
 from cafe.control.robust_plan import RobustPlan, robust_plan
 from cafe.control.tuner_state import TunerState
 from cafe.control.tuning_reasons import (
+    LOOK_AGAIN,
     NO_UPDATES,
     explain_change,
     explain_first,
@@ -46,6 +52,7 @@ _LOOKS = 2  # such looks in a row
 _STOP_GROWS = 4.0  # the factor of the hard stop after a look that too few answered
 _FIRST_PROBE = 3  # updates after which gradient noise is measured ...
 _PROBES_GROW = 4  # ... and so many times as many for each further time
+_SLOWER = 1.2  # times as long as before, from which on the time scale is looked for again
 _GAIN = 0.01  # a plan that costs less by a smaller share is not worth a move
 _SAFE = 0.99  # ... unless fewer rounds than this would succeed
 
@@ -74,7 +81,7 @@ class SelfTuning:
         >>> clients = cafe.Federation(50, cafe.LogNormal(mu=2.0, sigma=0.5))
         >>> run = cafe.simulate(clients, SelfTuning(), rounds=30)
         >>> run
-        History(SelfTuning: 30 rounds, 30 updates)
+        History(SelfTuning(): 30 rounds, 30 updates)
     """
 
     waste_price: float | None = None
@@ -93,7 +100,12 @@ class SelfTuning:
         check_positive("first_stop", self.first_stop)
 
     def __str__(self) -> str:
-        return "SelfTuning"
+        given = [
+            f"{each.name}={getattr(self, each.name)!r}"
+            for each in fields(self)
+            if getattr(self, each.name) != each.default
+        ]
+        return f"SelfTuning({', '.join(given)})"
 
     def __call__(self, ledger: Ledger, seen: Observations | None) -> Choice:
         """The policy of the next round, and why it changed."""
@@ -125,11 +137,12 @@ class SelfTuning:
             return replace(state, probe=2 if has_sketches(ledger) else 0), ""
         if state.probe == 2:
             state = replace(state, probe=0, probes=state.probes + 1)
-            found = read_noise_ratio(ledger.memory)
+            found = read_share(ledger.memory)
             if found is not None:
-                before = state.noise_ratio
-                ratio = found if before is None else math.sqrt(found * before)
-                return replace(state, noise_ratio=ratio), explain_noise(ratio)
+                if state.stays is not None:
+                    found = StayingShare(*state.stays).then(found)
+                state = replace(state, stays=(found.share, found.error))
+                return state, explain_noise(found.noise_ratio)
         if state.deadline is None or not self._wants_noise_ratio or not can_probe(ledger):
             return state, ""
         due = _FIRST_PROBE * _PROBES_GROW**state.probes
@@ -213,11 +226,11 @@ class SelfTuning:
         reason = explain_change(change, rounds)
         state = replace(state.forgetting(rounds), looks=0)
         recent = recent_end(recent, rounds)
-        slower = change is None or change.factor > 1
+        slower = change is None or change.factor > _SLOWER
         if slower or not recent.reported.any():
             assert state.deadline is not None
             stop = max(10 * state.deadline, self._stop())
-            return self._look(state, stop, reason, least=state.deadline)
+            return self._look(state, stop, f"{reason} {LOOK_AGAIN}", least=state.deadline)
         return self._plan(ledger, state, recent, reason)
 
     def _plan(self, ledger: Ledger, state: TunerState, recent: RecentRounds, reason: str) -> Choice:
@@ -226,7 +239,7 @@ class SelfTuning:
         state = replace(state, planned=ledger.round, plans=state.plans + 1, longer=False)
         present = max(ledger.clients - ledger.absent, 1)
         try:
-            made = self._best(found, state.noise_ratio)
+            made = self._best(found, state.stays)
         except InfeasibleError as problem:
             if state.deadline is None:
                 waited = float(np.median(recent.seconds[recent.reported]))
@@ -274,10 +287,11 @@ class SelfTuning:
         reason = f"{reason} {longer.reason}".strip()
         return self._keep(ledger, state, reason, longer.deadline)
 
-    def _best(self, found: Estimate, noise_ratio: float | None) -> RobustPlan:
-        given = self._goal
-        if self._wants_noise_ratio and noise_ratio is not None:
-            given = replace(cast(ToAccuracy, given), noise_ratio=noise_ratio)
+    def _best(self, found: Estimate, stays: tuple[float, float] | None) -> RobustPlan:
+        given: Goal | GoalWord | None = self._goal
+        if self._wants_noise_ratio and stays is not None:
+            ratio = StayingShare(*stays).noise_ratio
+            given = replace(cast(ToAccuracy, given), noise_ratio=ratio)
         given = self.goal if given is None else given
         goal, _ = choose_goal(found.federation, given, self.waste_price, self.broadcast_price)
         return robust_plan(found, goal, build_limits(self.at_most, self.at_least))

@@ -35,7 +35,7 @@ class TunerState:
         fruitless: how many such rounds in a row have brought no report of them.
         probe: 1 while a round sketches the updates, 2 while the next one compares them; else 0.
         probes: how many such pairs of rounds there were.
-        noise_ratio: the last estimate of gradient noise over heterogeneity.
+        stays: the share of the spread of updates that stays from round to round, and its error.
     """
 
     counts: tuple[int, ...] = ()
@@ -56,18 +56,21 @@ class TunerState:
     fruitless: int = 0
     probe: int = 0
     probes: int = 0
-    noise_ratio: float | None = None
+    stays: tuple[float, float] | None = None
 
     @classmethod
     def read(cls, control: Any) -> TunerState:
         """The state that the controller returned last; a new one before the first round."""
         if not isinstance(control, dict):
             return cls()
-        return cls(**{**control, "counts": tuple(control["counts"])})
+        stays = control["stays"]
+        more = {"counts": tuple(control["counts"]), "stays": stays and tuple(stays)}
+        return cls(**{**control, **more})
 
     def to_json(self) -> dict[str, Any]:
         """The state as a Choice contains it."""
-        return {**asdict(self), "counts": list(self.counts)}
+        stays = None if self.stays is None else [*self.stays]
+        return {**asdict(self), "counts": [*self.counts], "stays": stays}
 
     def after_round(self, ledger: Ledger, seen: Observations | None, added: int) -> TunerState:
         """The state after a round that brought so many response times."""

@@ -18,6 +18,9 @@ NO_UPDATES = (
 )
 
 
+LOOK_AGAIN = "The next round looks for the time scale again."
+
+
 def explain_noise(ratio: float) -> str:
     """What two rounds of updates have shown."""
     return (
@@ -76,10 +79,12 @@ def explain_change(change: Change | None, rounds: int) -> str:
     """What contradicts the plan."""
     span = "the last round" if rounds == 1 else f"the last {rounds} rounds"
     if change is None:
-        return f"No update was made in {span}: the next round looks for the time scale again."
+        return f"No update was made in {span}."
     if change.factor > 1:
         return (
             f"In {span} the answers took at least {100 * (change.factor - 1):.0f} % longer than "
-            "before: the next round looks for the time scale again."
+            "before."
         )
-    return f"In {span} the answers took {100 * (1 - change.factor):.0f} % less time than before."
+    return (
+        f"In {span} the answers took about {100 * (1 - change.factor):.0f} % less time than before."
+    )

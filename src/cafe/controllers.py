@@ -34,8 +34,8 @@ class Choice:
         ...     policy = cafe.policies.mcu(quorum=1, deadline=deadline)
         ...     return Choice(policy, state=deadline, reason=f"The deadline grows to {deadline} s.")
         >>> run = cafe.simulate(cafe.Federation(5, cafe.Exponential(1.0)), growing, rounds=3)
-        >>> [round(duration, 3) for duration in run.by_round["closed"] - run.by_round["opened"]]
-        [1.0, 2.0, 4.0]
+        >>> print(run.policy_changes[2])
+        deadline 4 s, quorum 1. The deadline grows to 4.0 s.
     """
 
     policy: Policy

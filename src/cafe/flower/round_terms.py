@@ -70,6 +70,7 @@ def read_terms(deadline: Any, quorum: Any, target: Any, controller: Any) -> Term
             function returns no number, or the controller no policy with a deadline.
     """
     if controller is not None:
+        chooser: Controller = as_controller(controller)
         given = {"deadline": deadline, "quorum": quorum, "target": target}
         for name, value in given.items():
             if value is not None:
@@ -77,7 +78,6 @@ def read_terms(deadline: Any, quorum: Any, target: Any, controller: Any) -> Term
                     f"{name} cannot be given with controller, whose policy has the deadline, the "
                     f"quorum and the target. Got {value!r}: leave out one of the two."
                 )
-        chooser: Controller = as_controller(controller)
         return lambda ledger, seen: _terms_of(ask_controller(chooser, ledger, seen))
     if deadline is None:
         raise InputError("A watched round needs a deadline: give deadline= or controller=.")

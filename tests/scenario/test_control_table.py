@@ -11,7 +11,7 @@ from cafe.analysis.run_records import sort_runs
 from cafe.control import SelfTuning
 from cafe.controllers import identity_of
 from cafe.engine import simulate
-from cafe.errors import FileError
+from cafe.errors import FileError, InputError
 from cafe.results import execute, plan_runs, sweep
 from cafe.scenario import Scenario, load_scenario
 from cafe.workers import LocalProcesses
@@ -104,6 +104,16 @@ def test_values_of_a_sweep_change_the_controller(tmp_path: Path) -> None:
 def test_wrong_tables_are_refused(tmp_path: Path, text: str, said: str) -> None:
     found = refused(tmp_path, FEDERATION + text + RUN)
     assert found.startswith(said), found
+
+
+def test_label_without_the_table_is_explained(tmp_path: Path) -> None:
+    scenario = loaded(
+        tmp_path, FEDERATION + '[policy]\nname = "mcu"\nquorum = 1\ndeadline = 1.0\n' + RUN
+    )
+    with pytest.raises(
+        InputError, match=r"label of \[control\], and the scenario has no such table"
+    ):
+        scenario.with_labels_for(["mcu", "self-tuning"])[0].policy("self-tuning")
 
 
 def test_the_controller_is_no_policy(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from cafe.files import read_text
 from cafe.randomness import check_seed
 from cafe.rounds.hierarchy import Hierarchy
 from cafe.rounds.policy import Policy
+from cafe.scenario import control_table
 from cafe.scenario.policy_tables import (
     controllers_from_tables,
     is_label,
@@ -200,6 +201,11 @@ class Scenario:
                 else (own, location)
             )
         name = self.names_by_label.get(label, label)
+        if name == control_table.LABEL:
+            raise InputError(
+                f"{name} is the label of [control], and the scenario has no such table: add it. It "
+                "may be empty."
+            )
         if ":" not in name and name not in recipes():
             known = {*self.policies, *recipes(), *registered_names()}
             if name not in known:

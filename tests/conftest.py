@@ -47,7 +47,13 @@ def mnist() -> Path:
 # The tests of real federations, in two groups that take about the same time. Test files that share
 # a federation are in the same group.
 FEDERATIONS = {
-    "of CAFe's clients": ("test_faults.py", "test_fleet.py", "test_schemes.py", "test_soak.py"),
+    "of CAFe's clients": (
+        "test_faults.py",
+        "test_fleet.py",
+        "test_schemes.py",
+        "test_self_tuning.py",
+        "test_soak.py",
+    ),
     "of any clients": (
         *("lab/test_lab.py", "lab/test_stock_run.py", "test_all_parties.py", "test_machines.py"),
         *(

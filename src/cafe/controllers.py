@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Protocol, cast
@@ -13,6 +14,7 @@ from cafe.rounds.hierarchy import Hierarchy
 from cafe.rounds.identity import digest
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
+from cafe.rounds.policy_changes import PolicyChange
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +34,8 @@ class Choice:
         ...     policy = cafe.policies.mcu(quorum=1, deadline=deadline)
         ...     return Choice(policy, state=deadline, reason=f"The deadline grows to {deadline} s.")
         >>> run = cafe.simulate(cafe.Federation(5, cafe.Exponential(1.0)), growing, rounds=3)
-        >>> (run.by_round["closed"] - run.by_round["opened"]).round(3).tolist()
-        [1.0, 2.0, 4.0]
+        >>> print(run.policy_changes[2])
+        deadline 4 s, quorum 1. The deadline grows to 4.0 s.
     """
 
     policy: Policy
@@ -118,6 +120,31 @@ def ask_controller(controller: Controller, ledger: Ledger, seen: Observations | 
         raise InputError(f"The reason of a Choice must be a string. Got {choice.reason!r}.")
     check_plain("The controller must return a Choice with a state", choice.state)
     return choice
+
+
+def policy_change(
+    before: Sequence[PolicyChange], round_: int, choice: Choice
+) -> PolicyChange | None:
+    """The change that a choice makes to the policy; None if there is none, and no reason either.
+
+    Args:
+        before: the changes so far.
+        round_: the number of the round that opens.
+        choice: what the controller has chosen for it.
+
+    Example:
+        >>> import cafe
+        >>> first = Choice(cafe.policies.mcu(quorum=2, deadline=4.0))
+        >>> change = policy_change([], 0, first)
+        >>> print(change)
+        deadline 4 s, quorum 2.
+        >>> policy_change([change], 1, first) is None
+        True
+    """
+    policy, text = choice.policy, display_name(choice.policy)
+    if before and before[-1].policy == text and not choice.reason:
+        return None
+    return PolicyChange(round_, text, policy.deadline, policy.quorum, choice.reason)
 
 
 def _two_levels(given: Hierarchy) -> str:

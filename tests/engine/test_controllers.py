@@ -17,7 +17,7 @@ from cafe.live.aggregation import GlobalModel
 from cafe.live.live_run import LiveRun
 from cafe.policies import mcu
 from cafe.reference import Reference
-from cafe.rounds import Ledger, Policy
+from cafe.rounds import Ledger, Policy, PolicyChange
 from cafe.testing import VirtualWire, split_in_two
 from cafe.testing.comparison import ROUNDING, Check
 from tests.support.policies import federation, task
@@ -85,15 +85,33 @@ def test_state_of_a_controller_is_what_it_returned_in_the_last_round(kind: Any) 
     assert [run.step().closed for _ in range(4)] == [1.0, 3.0, 6.0, 10.0]
 
 
-def test_reasons_of_a_controller_are_kept_with_their_rounds_and_saved() -> None:
+def test_policy_changes_are_kept_with_their_reasons_and_saved() -> None:
     run, again = Run(WHO, Counting()), Run(WHO, Counting())
     for _ in range(3):
         run.step()
-    expected = [(1, "This is call 2."), (2, "This is call 3.")]
-    assert run.reasons == expected
+    expected = [
+        PolicyChange(0, "mcu(quorum=1, deadline=1.0)", 1.0, 1),
+        PolicyChange(1, "mcu(quorum=1, deadline=2.0)", 2.0, 1, "This is call 2."),
+        PolicyChange(2, "mcu(quorum=1, deadline=3.0)", 3.0, 1, "This is call 3."),
+    ]
+    assert run.policy_changes == expected
+    assert run.history().policy_changes == (*expected,)
     restore(again, save(run))
-    assert again.reasons == expected
+    assert again.policy_changes == expected
     assert again.step().closed == 10.0
+
+
+def test_only_rounds_that_change_the_policy_are_noted() -> None:
+    run, fixed = Run(WHO, Halving()), Run(WHO, mcu(quorum=1, deadline=1.0))
+    for _ in range(4):
+        run.step()
+        fixed.step()
+    assert [(change.round, change.deadline) for change in run.policy_changes] == [
+        (0, 1.0),
+        (1, 0.5),
+    ]
+    assert fixed.policy_changes == []
+    assert fixed.history().policy_changes == ()
 
 
 def test_live_run_has_one_state_per_round_however_often_clients_come_and_go() -> None:
@@ -106,7 +124,9 @@ def test_live_run_has_one_state_per_round_however_often_clients_come_and_go() ->
         live.choose_policy()
     assert live.step().outcome.closed == 1.0
     assert live.step().outcome.closed == 3.0
-    assert live.reasons == [(1, "This is call 2.")]
+    found = [(change.round, change.reason) for change in live.policy_changes]
+    assert found == [(0, ""), (1, "This is call 2.")]
+    assert live.history().policy_changes == (*live.policy_changes,)
 
 
 @pytest.mark.parametrize("controller", [Following(), Counting()])

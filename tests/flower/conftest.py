@@ -95,6 +95,16 @@ def identity(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def flower_log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Flower's logger does not pass its lines on; here it does."""
+    from flwr.supercore.logger import FLOWER_LOGGER
+
+    monkeypatch.setattr(FLOWER_LOGGER, "propagate", True)
+    caplog.set_level("INFO", "flwr")
+    return caplog
+
+
+@pytest.fixture
 def grid(monkeypatch: pytest.MonkeyPatch) -> StockGrid:
     """Three nodes in memory, with a stock ClientApp."""
     from tests.support.flower.stock_grid import StockGrid, stock_app

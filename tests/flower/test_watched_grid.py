@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ import pytest
 pytest.importorskip("flwr", reason="Flower is not installed: pip install 'cafe-fl[flower]'")
 
 from flwr.app import ArrayRecord, Message, RecordDict
-from flwr.supercore.logger import FLOWER_LOGGER
 
+import cafe
 from cafe.errors import InfeasibleError, InputError
 from cafe.flower import watch
 from tests.support.flower.fake_grid import (
@@ -29,16 +28,9 @@ from tests.support.flower.fake_grid import (
     watched,
 )
 
-pytestmark = pytest.mark.usefixtures("identity")
+pytestmark = pytest.mark.usefixtures("identity", "flower_log")
 POLL = 0.2  # seconds: how exactly an arrival time is known
-
-
-@pytest.fixture(autouse=True)
-def flower_log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Flower's logger does not pass its lines on; here it does."""
-    monkeypatch.setattr(FLOWER_LOGGER, "propagate", True)
-    caplog.set_level(logging.INFO, "flwr")
-    return caplog
+POLICY = cafe.policies.mcu(quorum=1, deadline=8.0)
 
 
 def test_replies_count_until_the_deadline_and_not_after(tmp_path: Path) -> None:
@@ -223,7 +215,7 @@ def test_nothing_to_send_is_no_round(tmp_path: Path) -> None:
 def test_training_must_not_be_mixed_with_other_messages() -> None:
     mixed = train_messages([1]) + train_messages([2], kind="evaluate")
     with pytest.raises(InputError, match="separate calls"):
-        watched(FakeGrid({1: [1.0], 2: [1.0]})).send_and_receive(mixed)
+        watched(FakeGrid({1: [1.0], 2: [1.0]}), 8.0).send_and_receive(mixed)
 
 
 def test_quorum_above_the_number_of_messages_is_explained() -> None:
@@ -237,7 +229,7 @@ def test_quorum_above_the_number_of_messages_is_explained() -> None:
 
 def test_all_else_is_passed_on() -> None:
     grid = FakeGrid({1: [1.0], 2: [1.0]})
-    watcher: Any = watched(grid)
+    watcher: Any = watched(grid, 8.0)
     watcher.set_run("run")
     assert watcher.run == grid.run == "run"
     assert watcher.get_node_ids() == [1, 2]
@@ -263,6 +255,12 @@ def test_all_else_is_passed_on() -> None:
         ({"deadline": "8"}, "deadline must be a positive number of seconds, or a function"),
         ({"deadline": True}, "deadline must be a positive number of seconds, or a function"),
         ({"deadline": lambda: 8.0}, "deadline must be a positive number of seconds, or a function"),
+        ({}, "needs a deadline: give deadline= or controller="),
+        ({"deadline": POLICY}, "Got the policy mcu.*: pass it as controller="),
+        ({"controller": 8.0}, r"Expected a policy, .* or a controller.* Got 8\.0"),
+        ({"controller": POLICY, "deadline": 8.0}, r"deadline cannot be given with controller"),
+        ({"controller": POLICY, "quorum": 2}, r"quorum cannot be given with controller.* Got 2"),
+        ({"controller": POLICY, "target": 2}, r"target cannot be given with controller.* Got 2"),
         ({"deadline": 8.0, "quorum": 0}, "quorum must be a whole number"),
         ({"deadline": 8.0, "quorum": 2.5}, "quorum must be a whole number"),
         ({"deadline": 8.0, "target": -1}, "target must be a whole number"),

@@ -29,6 +29,8 @@ def test_values_of_a_status() -> None:
     assert found["cafe_clients", ("no",)] == 1
     assert found["cafe_client_age_seconds", ("0.9",)] == 4.9
     assert found["cafe_deadline_seconds", ()] == 8.0
+    assert found["cafe_quorum", ()] == 2
+    assert found["cafe_policy_changes_total", ()] == 1
     assert found["cafe_superlink_errors_total", ()] == 5
     assert found["cafe_restarts_total", ()] == 1
 

@@ -15,6 +15,7 @@ from cafe.federation import Federation
 from cafe.federation_files import federation_from_table
 from cafe.files import read_text
 from cafe.rounds import History
+from cafe.scenario import control_table
 from cafe.scenario.policy_tables import controller_label, policy_label
 
 
@@ -139,7 +140,8 @@ def _label_order(text: str) -> dict[str, int]:
     try:
         tables = tomllib.loads(text)
         found = {"controller": controller_label, "policy": policy_label}
-        labels = [of(tables[name]["name"]) for name, of in found.items() if name in tables]
+        labels = [control_table.LABEL] if "control" in tables else []
+        labels += [of(tables[name]["name"]) for name, of in found.items() if name in tables]
         labels += tables.get("policies", ())
     except (ValueError, KeyError, TypeError):  # not a valid scenario
         return {}

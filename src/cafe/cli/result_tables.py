@@ -17,7 +17,7 @@ from cafe.analysis.run_records import RunRecord
 from cafe.analysis.statistics import Estimate
 from cafe.errors import InputError
 from cafe.policies import Registered, resolve, scheme_of
-from cafe.report import comparison_cells, policy_cells, run_cells
+from cafe.report import comparison_cells, control_cells, policy_cells, run_cells
 from cafe.report.cells import Cells
 from cafe.report.run_sentences import explain_errors, name_winners
 from cafe.report.tables import table
@@ -29,9 +29,11 @@ OWN_PACKAGE = "cafe-fl"
 
 
 def simulation_tables(results: Sequence[RunRecord]) -> RenderableType:
-    """One policy: a row per run, then the estimates from all runs."""
+    """One policy: a row per run, the estimates from all runs, and the reasons of a controller."""
     groups = group_runs(results)
-    return _tables([run_cells.runs(groups), *_estimates(groups)], explain_errors(groups))
+    tables = _tables([run_cells.runs(groups), *_estimates(groups)], explain_errors(groups))
+    reasons = control_cells.last_reasons(groups[0].histories[0])
+    return tables if reasons is None else Group(tables, Text(), table(reasons))
 
 
 def comparison_tables(

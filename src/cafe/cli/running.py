@@ -68,7 +68,8 @@ def simulate(
 
     scenario = load_scenario(file).with_run(rounds=rounds, seeds=None if seed is None else [seed])
     if scenario.controllers and "policy" in scenario.tables:
-        say("[controller] runs in place of [policy]. To run both, use cafe compare.")
+        table = "control" if "control" in scenario.tables else "controller"
+        say(f"[{table}] runs in place of [policy]. To run both, use cafe compare.")
     folder = output or Path("results") / scenario.name
     runs = plan_runs(scenario, [scenario.label], folder, resume=resume, overwrite=overwrite)
     results = []

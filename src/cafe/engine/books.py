@@ -28,6 +28,7 @@ from cafe.rounds.jobs import (
 )
 from cafe.rounds.ledger import Ledger, LedgerColumns
 from cafe.rounds.outcome import OPEN
+from cafe.rounds.policy_changes import PolicyChange
 
 
 @dataclass(eq=False)
@@ -86,6 +87,7 @@ class Books:
         running: Running,
         scores: Sequence[tuple[int, Score]] | None,
         model: NDArray[Any] | None,
+        policy_changes: Sequence[PolicyChange] = (),
     ) -> History:
         """The history of a run with these books.
 
@@ -97,6 +99,7 @@ class Books:
             scores: the scores of its model, each with the number of rounds before it; None without
                 a task.
             model: the parameters of its last model; None without a task.
+            policy_changes: how its controller changed the policy.
         """
         return History(
             policy=policy,
@@ -108,6 +111,7 @@ class Books:
             open_jobs=len(running) + int(self.kept.pending.sum()),
             curve=None if scores is None else Curve.of(scores, by_round),
             model=model,
+            policy_changes=(*policy_changes,),
         )
 
     def offer(self, jobs: Running, index: Indices) -> tuple[Reports, Indices]:

@@ -15,6 +15,7 @@ from cafe.controllers import (
     as_controller,
     ask_controller,
     display_name,
+    policy_change,
 )
 from cafe.engine import attendance
 from cafe.engine.arrivals import Arrivals
@@ -47,6 +48,7 @@ from cafe.rounds.jobs import Invitation, Reports, Running
 from cafe.rounds.ledger import Ledger, ModelScore
 from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import PER_CLIENT_NEEDS, Policy
+from cafe.rounds.policy_changes import PolicyChange
 from cafe.rounds.round_views import Closed, Waiting
 from cafe.task import Task
 
@@ -119,6 +121,7 @@ class Run:
         self.training = None if task is None else Training.new(task, self.seed)
         self.traffic = Traffic(0 if self.training is None else self.training.bytes)
         self._parameters = None if self.training is None else self.training.parameters
+        self.ledger.update_size = None if secure_aggregation else self._parameters
         self.outcomes: list[Outcome] = []
         self.scores: list[tuple[int, Score]] = []
         # The number of examples of an evaluation; None: all. See cafe.engine.evaluation_budget.
@@ -132,8 +135,8 @@ class Run:
         # If clients are clusters: returns why some of them have given up; "" if none has.
         self.why_gave_up: Callable[[], str] | None = None
         self._checked: Policy | None = None
-        # Why the controller changed the policy, with the numbers of the rounds.
-        self.reasons: list[tuple[int, str]] = []
+        # The rounds in which the controller changed the policy; empty without a controller.
+        self.policy_changes: list[PolicyChange] = []
         self.policy = self._choose().policy
 
     @property
@@ -152,6 +155,12 @@ class Run:
             self._check_policy(choice.policy)
             self._checked = choice.policy
         return choice
+
+    def _note(self, choice: Choice) -> None:
+        """Note how the controller changes the policy."""
+        if not isinstance(self.controller, Fixed):
+            change = policy_change(self.policy_changes, self.ledger.round, choice)
+            self.policy_changes += [] if change is None else [change]
 
     def _check_policy(self, policy: Policy) -> None:
         unmet = sorted(policy.needs & (PER_CLIENT_NEEDS | {"scores"}))
@@ -184,8 +193,7 @@ class Run:
         choice = self._choose()
         policy = self.policy = choice.policy
         ledger.control = choice.state
-        if choice.reason:
-            self.reasons.append((ledger.round, choice.reason))
+        self._note(choice)
         if ledger.hand_over(policy.name) and self.training is not None:
             self.training.vectors.clear()
         if score_is_due(policy, ledger):
@@ -369,6 +377,7 @@ class Run:
             self.running,
             None if training is None else self.scores,
             None if training is None else training.task.learner.save(training.model).copy(),
+            self.policy_changes,
         )
         if training is None or self._by_client is None or self._by_client[0] != training.version:
             return history

@@ -24,6 +24,7 @@ from cafe.rounds.jobs import Running, Work
 from cafe.rounds.ledger import ModelScore
 from cafe.rounds.outcome import Outcome
 from cafe.rounds.policy import Policy
+from cafe.rounds.policy_changes import PolicyChange, change_from_json
 
 State = dict[str, NDArray[Any]]
 
@@ -41,6 +42,7 @@ class RunWithBooks(Protocol):
     books: Books
     running: Running
     outcomes: list[Outcome]
+    policy_changes: list[PolicyChange]
     scores: list[tuple[int, Score]]
 
     @property
@@ -64,7 +66,8 @@ def save_books(run: RunWithBooks) -> tuple[State, dict[str, Any]]:
     ).reshape(-1, 3)
     if ledger.memory is not None:
         state["memory"] = ledger.memory
-    return state, {name: getattr(ledger, name) for name in _CLOCK}
+    changes = [asdict(change) for change in run.policy_changes]
+    return state, {name: getattr(ledger, name) for name in _CLOCK} | {"policy_changes": changes}
 
 
 def restore_books(run: RunWithBooks, state: State, meta: dict[str, Any]) -> None:
@@ -87,6 +90,7 @@ def restore_books(run: RunWithBooks, state: State, meta: dict[str, Any]) -> None
     run.running = Running(**{f.name: state[f"running.{f.name}"] for f in fields(Running)})
     ledger.working = len(run.running)
     found = [state[f"by_round.{field.name}"] for field in fields(Outcome)]
+    run.policy_changes = [change_from_json(each) for each in meta.get("policy_changes", ())]
     run.outcomes = [Outcome(*map(_plain, row)) for row in zip(*found, strict=True)]
     run.scores = [
         (int(after), Score(float(loss), None if np.isnan(accuracy) else float(accuracy)))
@@ -136,7 +140,7 @@ def save(run: Run) -> State:
         )
     state, meta = save_books(run)
     meta |= {"failures": asdict(run.failures), "waits": run.calls.waits, **_identity(run)}
-    meta["uploads"], meta["reasons"] = [*run.traffic.uploads.items()], run.reasons
+    meta["uploads"] = [*run.traffic.uploads.items()]
     state["responses"] = run.responses.rows.copy()
     if run.presence is not None:
         saved = run.presence.save()
@@ -173,7 +177,6 @@ def restore(run: Run, state: State) -> None:
     restore_books(run, state, meta)
     run.failures, run.calls.waits = Failures(**meta["failures"]), meta["waits"]
     run.traffic.uploads = dict(meta["uploads"])
-    run.reasons = [(round_, reason) for round_, reason in meta.get("reasons", [])]
     run.responses.add(state["responses"])
     if training is not None:
         load = training.task.learner.load

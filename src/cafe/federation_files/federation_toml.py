@@ -9,21 +9,22 @@ from cafe.federation_files.federation_table import federation_from_table
 from cafe.toml_tables.reading import TableLocation, parse_toml, validate_table
 from cafe.toml_tables.shapes import REQUIRED, Shape, Table
 
-DOCUMENT_TABLES = ("federation", "policy", "policies", "controller", "task", "learner", "run")
+CONTROLLERS = ("controller", "control")  # tables that choose the policies of a run
+DOCUMENT_TABLES = ("federation", "policy", "policies", *CONTROLLERS, "task", "learner", "run")
 
 
 def read_document(path: str | Path, text: str, needed: tuple[str, ...]) -> Table:
     """The tables in the text of a TOML file.
 
-    A table that is unknown, or that is ``needed`` and missing, is an error. With ``[controller]``,
-    which chooses policies, ``[policy]`` may be missing.
+    A table that is unknown, or that is ``needed`` and missing, is an error. With ``[controller]``
+    or ``[control]``, which choose policies, ``[policy]`` may be missing.
     """
     return check_document(path, parse_toml(path, text), needed)
 
 
 def check_document(path: str | Path, tables: Table, needed: tuple[str, ...]) -> Table:
     """A copy of the tables of a file, checked as in :func:`read_document`."""
-    without = {"policy"} if "controller" in tables else set()
+    without = {"policy"} if {*CONTROLLERS} & tables.keys() else set()
     shape: Shape = {
         name: (Table, REQUIRED if name in {*needed} - without else None) for name in DOCUMENT_TABLES
     }

@@ -24,12 +24,14 @@ class Attempt:
         answers: what they answered in time.
         terms: what the round needs to succeed.
         lasted: seconds that the attempt lasted, at most the deadline.
+        closed_early: whether the other clients were no longer awaited, before the deadline.
     """
 
     nodes: Sequence[int]
     answers: Sequence[Answer]
     terms: Terms
     lasted: float
+    closed_early: bool = False
 
     @property
     def reported(self) -> list[int]:
@@ -53,17 +55,14 @@ class Attempt:
     def responses(self) -> Iterator[tuple[int, float | None, float]]:
         """Each client, its response time or None, and how long the server waited for it.
 
-        An offline client counts as waited for until the deadline, since it could not report. A
-        client that failed is waited for until its error arrived: it missed no deadline.
+        An offline client counts as waited for until the close, since it could not report. A client
+        that failed is waited for until its error arrived: it missed no deadline.
         """
         for node, status, answer in self._fates():
-            if answer is None:
-                closed_early = status == "cancelled"
-                yield node, None, max(self.lasted, _SHORTEST) if closed_early else self._deadline
+            if answer is None or status == "offline":
+                yield node, None, self._waited
             elif status == "reported":
-                yield node, min(max(answer.seconds, _SHORTEST), self._deadline), self._deadline
-            elif status == "offline":
-                yield node, None, self._deadline
+                yield node, min(max(answer.seconds, _SHORTEST), self._waited), self._waited
             else:
                 yield node, None, max(answer.seconds, _SHORTEST)
 
@@ -108,12 +107,13 @@ class Attempt:
         )
 
     @property
-    def _deadline(self) -> float:
-        return self.terms.deadline
+    def _waited(self) -> float:
+        """How long the server waited: until the deadline, unless the attempt was closed early."""
+        return max(self.lasted, _SHORTEST) if self.closed_early else self.terms.deadline
 
     @property
     def _limit(self) -> str:
-        return f"{self._deadline:g} s"
+        return f"{round(self._waited, 3):g} s"
 
     def _counts(self) -> dict[str, int]:
         counts = dict.fromkeys(("reported", "late", "failed", "offline", "cancelled"), 0)
@@ -124,7 +124,7 @@ class Attempt:
     def _fates(self) -> Iterator[tuple[int, str, Answer | None]]:
         """Each client, what became of it, and its answer if there is one."""
         by_position = {answer.position: answer for answer in self.answers}
-        unanswered = "cancelled" if self._closed_early else "late"
+        unanswered = "cancelled" if self.closed_early else "late"
         for k, node in enumerate(self.nodes):
             answer = by_position.get(k)
             if answer is None:
@@ -133,8 +133,3 @@ class Attempt:
                 yield node, "reported", answer
             else:
                 yield node, "offline" if answer.offline else "failed", answer
-
-    @property
-    def _closed_early(self) -> bool:
-        """Whether the target was reached, so that the other clients were no longer awaited."""
-        return self.terms.target is not None and len(self.reported) >= self.terms.target

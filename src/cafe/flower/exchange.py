@@ -71,7 +71,10 @@ class Exchange:
         self._connection = GridConnection(grid, MAX_BYTES, MAX_ARRAYS, say)
 
     def run(
-        self, messages: Sequence[Message], seconds: float | None, target: int | None = None
+        self,
+        messages: Sequence[Message],
+        seconds: float | None,
+        enough: Callable[[Sequence[Answer], float], bool] = lambda answers, seconds: False,
     ) -> list[Answer]:
         """The answers that arrive within some seconds, in the order of the messages.
 
@@ -79,7 +82,7 @@ class Exchange:
             messages: what is sent, at most one message per client.
             seconds: how long to wait, from the beginning of the sending; None: until every client
                 has answered.
-            target: return as soon as this many reports have arrived.
+            enough: return as soon as this is true of the answers and of the time since then.
         """
         began = self.clock()
         until = math.inf if seconds is None else began + seconds
@@ -97,8 +100,7 @@ class Exchange:
                 if raw.ticket in waiting and at <= until + SLACK:
                     position = waiting.pop(raw.ticket)
                     answers.append(_read(raw, position, min(at, until) - began))
-            reports = sum(answer.is_report for answer in answers)
-            if moment >= until or (target is not None and reports >= target) or not waiting:
+            if moment >= until or enough(answers, moment - began) or not waiting:
                 break
             self.sleep(min(POLL, max(until - self.clock(), 0.0)))
         return sorted(answers, key=lambda answer: answer.position)

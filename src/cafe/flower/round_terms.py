@@ -1,14 +1,14 @@
-"""The deadline and the quorum of a round: fixed, or chosen by a controller."""
+"""The deadline and the quorum of a watched round: fixed, or chosen before each round."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from cafe.controllers import Controller, as_controller, is_controller
+from cafe.controllers import Choice, Controller, as_controller, ask_controller, is_controller
 from cafe.errors import InputError, check_positive, check_whole
 from cafe.fitting.observations import Observations
 from cafe.rounds.ledger import Ledger
@@ -16,7 +16,7 @@ from cafe.rounds.policy import Policy
 
 _WHAT = (
     "deadline must be a positive number of seconds, or a function of the ledger and of the "
-    "response times so far that returns one, or a controller, which returns a policy"
+    "response times so far that returns one"
 )
 
 
@@ -28,11 +28,16 @@ class Terms:
         deadline: seconds that the round lasts at most.
         quorum: reports needed.
         target: reports at which the round closes early; None: it waits for every invited client.
+        choice: what a controller has chosen; None without one.
+
+    Raises:
+        InputError: if the target is below the quorum.
     """
 
     deadline: float
     quorum: int
     target: int | None
+    choice: Choice | None = None
 
     def __post_init__(self) -> None:
         if self.target is not None and self.target < self.quorum:
@@ -41,46 +46,70 @@ class Terms:
                 "may close early only when its quorum is met."
             )
 
+    def at_most(self, invited: int) -> Terms:
+        """The terms with a quorum and a target that this many clients can meet."""
+        target = None if self.target is None else min(self.target, invited)
+        return replace(self, quorum=min(self.quorum, invited), target=target)
+
 
 ChooseTerms = Callable[[Ledger, Observations | None], Terms]
 
 
-def read_terms(deadline: Any, quorum: Any, target: Any) -> Terms | ChooseTerms:
+def read_terms(deadline: Any, quorum: Any, target: Any, controller: Any) -> Terms | ChooseTerms:
     """The terms of every round, or a function that returns those of the next one.
 
     Args:
-        deadline: a number, a function that returns a number, a controller, or a policy.
-        quorum: reports needed; None: those of the controller's policy, or else 1.
-        target: reports at which a round closes; None: those of the controller's policy, if any.
+        deadline: a number, or a function that returns a number; None with a controller.
+        quorum: reports needed; None: 1, or with a controller those of its policy.
+        target: reports at which a round closes; None: no number, or with a controller that of its
+            policy.
+        controller: a controller or a policy; None with a deadline.
 
     Raises:
-        InputError: if one of them cannot be used; the returned function raises it too, if a
-            controller returns something else than a policy with a deadline, or a number.
+        InputError: if one of them cannot be used; the returned function raises it too, if the
+            function returns no number, or the controller no policy with a deadline.
     """
-    if quorum is not None:
-        quorum = check_whole("quorum", quorum)
+    if controller is not None:
+        chooser: Controller = as_controller(controller)
+        given = {"deadline": deadline, "quorum": quorum, "target": target}
+        for name, value in given.items():
+            if value is not None:
+                raise InputError(
+                    f"{name} cannot be given with controller, whose policy has the deadline, the "
+                    f"quorum and the target. Got {value!r}: leave out one of the two."
+                )
+        return lambda ledger, seen: _terms_of(ask_controller(chooser, ledger, seen))
+    if deadline is None:
+        raise InputError("A watched round needs a deadline: give deadline= or controller=.")
+    if isinstance(deadline, Policy):
+        raise InputError(f"{_WHAT}. Got the policy {deadline}: pass it as controller=.")
+    quorum = 1 if quorum is None else check_whole("quorum", quorum)
     if target is not None:
         target = check_whole("target", target)
-    if isinstance(deadline, Policy) or is_controller(deadline):
-        controller: Controller = as_controller(deadline)
-        return lambda ledger, seen: _read_choice(controller(ledger, seen), quorum, target)
-    return Terms(_check_deadline(deadline), quorum or 1, target)
+    if is_controller(deadline):
+        Terms(1.0, quorum, target)  # raises an error if the two do not fit
+        return lambda ledger, seen: Terms(_check_deadline(deadline(ledger, seen)), quorum, target)
+    return Terms(_check_deadline(deadline), quorum, target)
 
 
 def _check_deadline(value: Any) -> float:
+    if isinstance(value, Policy | Choice):
+        what = f"the policy {value}" if isinstance(value, Policy) else "a Choice"
+        raise InputError(
+            f"{_WHAT}. Got {what} from the function: a function that returns policies is a "
+            "controller, so pass it as controller=."
+        )
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise InputError(f"{_WHAT}. Got {value!r}.")
     return check_positive("deadline", float(value), ": no report could arrive by then")
 
 
-def _read_choice(choice: Any, quorum: int | None, target: int | None) -> Terms:
-    if not isinstance(choice, Policy):
-        return Terms(_check_deadline(choice), quorum or 1, target)
-    if choice.deadline is None:
+def _terms_of(choice: Choice) -> Terms:
+    policy = choice.policy
+    if policy.deadline is None:
         raise InputError(
-            f"The controller's policy {choice} has no deadline, but a watched round needs one. "
+            f"The controller's policy {policy} has no deadline, but a watched round needs one. "
             "Return a policy with a deadline."
         )
-    if target is None and isinstance(choice.target, int):
-        target = choice.target
-    return Terms(choice.deadline, quorum or choice.quorum, target)
+    target = policy.target if isinstance(policy.target, int) else None
+    return Terms(policy.deadline, policy.quorum, target, choice)

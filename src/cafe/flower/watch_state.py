@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from cafe.controllers import Choice, policy_change
 from cafe.engine.response_times import MAX_RESPONSES
+from cafe.federation import Indices
 from cafe.fitting.observations import Observations
 from cafe.rounds.ledger import UNKNOWN, Ledger, LedgerColumns
+from cafe.rounds.policy_changes import PolicyChange
 
 
 @dataclass
@@ -29,10 +33,14 @@ class WatchState:
     Attributes:
         round: attempts so far: what CAFe's controllers call the round, failed rounds included.
         version: attempts that succeeded.
+        control: the state that the controller returned last; None before, or without one.
+        policy_changes: how the controller changed the policy.
     """
 
     round: int = 0
     version: int = 0
+    control: Any = None
+    policy_changes: list[PolicyChange] = field(default_factory=list)
     _clients: dict[int, _Merges] = field(default_factory=dict)
     _responses: deque[tuple[int, float, float]] = field(
         default_factory=lambda: deque(maxlen=MAX_RESPONSES)
@@ -46,7 +54,7 @@ class WatchState:
     def ledger(self, online: Collection[int], now: float) -> Ledger:
         """What a server knows: an entry per invited client, in the order of the first invitation.
 
-        The number of examples of a client is not known.
+        The number of examples of a client is not known, and the updates are not seen.
         """
         columns = LedgerColumns.new(np.full(len(self._clients), UNKNOWN, dtype=np.int64))
         for k, (node, merges) in enumerate(self._clients.items()):
@@ -56,9 +64,21 @@ class WatchState:
             columns.away[k] = node not in online
         ledger = Ledger(columns)
         ledger.round = ledger.invitations = self.round
-        ledger.version = self.version
+        ledger.version, ledger.control = self.version, self.control
         ledger.now = ledger.opened = now
         return ledger
+
+    def numbers(self, nodes: Iterable[int]) -> Indices:
+        """The numbers of some invited clients in the ledger."""
+        number = {node: k for k, node in enumerate(self._clients)}
+        return np.array([number[node] for node in nodes], dtype=np.intp)
+
+    def adopt(self, choice: Choice) -> PolicyChange | None:
+        """Keep the state for the next call, and return how the choice changes the policy, if so."""
+        self.control = choice.state
+        change = policy_change(self.policy_changes, self.round, choice)
+        self.policy_changes += [] if change is None else [change]
+        return change
 
     def add_response(self, node: int, seconds: float | None, waited: float) -> None:
         """Add a response time, or None if there was no report in the time waited."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,11 @@ from typing import Any
 from flwr.app import Message, MessageType, RecordDict
 from flwr.serverapp import Grid
 
-from cafe.controllers import Controller
+from cafe.controllers import Choice, Controller
 from cafe.errors import InfeasibleError, InputError, check_positive, check_whole
 from cafe.fitting.observations import Observations
 from cafe.flower.attempt import Attempt
+from cafe.flower.early_close import AtTarget, ByPolicy, EarlyClose
 from cafe.flower.exchange import Exchange
 from cafe.flower.grid_connection import GRACE
 from cafe.flower.response_log import ResponseLog
@@ -26,19 +27,21 @@ from cafe.flower.watch_state import WatchState
 from cafe.keywords import explain_keywords
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.policy import Policy
+from cafe.rounds.policy_changes import PolicyChange
 
 MAX_ALL_FAILED = 3  # attempts in a row in which every client fails: more would fail, too
 POLL_NODES = 1.0  # seconds between two looks at which nodes are online
-Deadline = float | Policy | Controller | Callable[[Ledger, Observations | None], float]
+Deadline = float | Callable[[Ledger, Observations | None], float]
 
 
 @explain_keywords
 def watch(
     grid: Grid,
-    deadline: Deadline,
+    deadline: Deadline | None = None,
     quorum: int | None = None,
     log: str | Path | None = None,
     *,
+    controller: Controller | Policy | None = None,
     target: int | None = None,
     patience: int = 100,
     wait: float = 300.0,
@@ -57,12 +60,13 @@ def watch(
         grid: the Grid that Flower passes to the ServerApp's main function.
         deadline: seconds, from the sending of the model, that a round waits for reports; or a
             function of the ledger and of the response times so far that returns this number for the
-            next round; or a controller, which returns a policy: its deadline, quorum and target are
-            used, and nothing else of it.
-        quorum: reports that a round needs to succeed; by default those of the controller's policy,
-            otherwise 1.
+            next round.
+        quorum: reports that a round needs to succeed; 1 if left out.
         log: a CSV file for the response times, which ``cafe fit`` reads. Rows are appended if it
             exists.
+        controller: instead of deadline, quorum and target, a controller: it chooses a policy before
+            each round, of which these three and its ``close`` are used, and nothing else. It sees
+            no updates. A quorum above the number of invited clients counts as that number.
         target: close a round as soon as this many reports have arrived.
         patience: this many failed attempts of one round stop the run.
         wait: seconds to wait before a retry until enough clients are online, then the run stops.
@@ -81,13 +85,15 @@ def watch(
         ... def main(grid: Grid, context: Context) -> None:
         ...     grid = watch(grid, deadline=8.0, quorum=3, log="responses.csv")
         ...     FedAvg(min_train_nodes=3).start(grid=grid, initial_arrays=ArrayRecord())
+        ...     for change in grid.policy_changes:  # empty without controller=
+        ...         print(change)
     """
     if not isinstance(grid, Grid):
         raise InputError(
             "grid must be the Grid that Flower passes to the function with @app.main(). "
             f"Got {grid!r:.80}."
         )
-    terms = read_terms(deadline, quorum, target)
+    terms = read_terms(deadline, quorum, target, controller)
     check_whole("patience", patience)
     check_positive("wait", wait)
     if log is not None and not isinstance(log, str | Path):
@@ -152,7 +158,8 @@ class WatchedGrid(Grid):
         number, all_failed = 1, 0
         while True:
             self._state.invite(node for _, node in asked)
-            attempt = self._attempt(asked, self._next_terms(len(ready)), number)
+            terms, early = self._next_terms([node for _, node in asked], len(ready))
+            attempt = self._attempt(asked, terms, early, number)
             if attempt.succeeded:
                 return attempt.replies()
             all_failed = all_failed + 1 if attempt.all_failed else 0
@@ -164,13 +171,17 @@ class WatchedGrid(Grid):
             asked = self._ask_again(ready, attempt.terms.quorum)
             number += 1
 
-    def _next_terms(self, invited: int) -> Terms:
-        """The terms of the next attempt of a round to which some clients were invited."""
+    def _next_terms(self, nodes: Sequence[int], invited: int) -> tuple[Terms, EarlyClose]:
+        """The terms of the next attempt of a round to which the strategy invited some clients."""
         terms = self._terms
         if not isinstance(terms, Terms):
             online = {*self._listing.call(self._grid.get_node_ids)}
             now = self._exchange.clock() - self._zero
-            terms = terms(self._state.ledger(online, now), self._state.observations())
+            ledger = self._state.ledger(online, now)
+            terms = terms(ledger, self._state.observations())
+            if terms.choice is not None:
+                early = ByPolicy(terms.choice.policy, ledger, self._state.numbers(nodes))
+                return self._adopt(terms, terms.choice, invited), early
         needed = max(terms.quorum, terms.target or 0)
         if needed > invited:
             name = "quorum" if terms.quorum > invited else "target"
@@ -180,9 +191,24 @@ class WatchedGrid(Grid):
                 f"with it. Set the strategy's min_train_nodes to at least {needed}, or lower the "
                 f"{name}."
             )
-        return terms
+        return terms, AtTarget(terms.target)
 
-    def _attempt(self, asked: list[tuple[Message, int]], terms: Terms, number: int) -> Attempt:
+    def _adopt(self, terms: Terms, choice: Choice, invited: int) -> Terms:
+        """The terms that a controller has chosen; only the strategy knows how many it invites."""
+        change, possible = self._state.adopt(choice), terms.at_most(invited)
+        if change is not None:
+            note = "" if possible == terms else f" The strategy invites only {invited}."
+            self._say("Round %s: %s%s", self._rounds, change, note)
+        return possible
+
+    @property
+    def policy_changes(self) -> tuple[PolicyChange, ...]:
+        """How the controller changed the policy; their rounds count attempts, from 0."""
+        return (*self._state.policy_changes,)
+
+    def _attempt(
+        self, asked: list[tuple[Message, int]], terms: Terms, early: EarlyClose, number: int
+    ) -> Attempt:
         """Send the messages once, and book what comes back."""
         sent = datetime.now(UTC).isoformat(timespec="milliseconds")
         began = self._exchange.clock()
@@ -196,9 +222,9 @@ class WatchedGrid(Grid):
             )
             for message, node in asked
         ]
-        answers = self._exchange.run(messages, terms.deadline, terms.target)
+        answers = self._exchange.run(messages, terms.deadline, early)
         lasted = min(self._exchange.clock() - began, terms.deadline)
-        attempt = Attempt([node for _, node in asked], answers, terms, lasted)
+        attempt = Attempt([node for _, node in asked], answers, terms, lasted, early.closed)
         if self._log is not None:
             self._log.add(attempt.rows(sent, self._rounds, number))
         for node, seconds, waited in attempt.responses():

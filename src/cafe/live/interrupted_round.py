@@ -18,7 +18,7 @@ def resume_after(run: LiveRun, unsaved: UnsavedOrders) -> PlayedRound | None:
     """Continue from the last known time, and book the jobs that an earlier server has started.
 
     All of them are lost, and so are the jobs of earlier rounds that were still running. What the
-    policy keeps stays as it was.
+    policy keeps stays as it was. A controller keeps the state that it returned for the round.
 
     Args:
         run: the run, restored from its checkpoint, or new if there is none.
@@ -43,6 +43,8 @@ def resume_after(run: LiveRun, unsaved: UnsavedOrders) -> PlayedRound | None:
     outcome.downloads, outcome.bytes_down = len(unsaved.records), unsaved.bytes_down
     ledger.opened = unsaved.opened
     ledger.invitations = 1 + max(record.invitation for record in unsaved.records)
+    ledger.control = unsaved.control
+    run.policy_changes += [] if unsaved.change is None else [unsaved.change]
     kept = Carried(kept=True)
     nothing = UsedReports.nothing()
     return run.book(

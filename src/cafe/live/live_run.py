@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cafe.controllers import Controller, ask_controller, display_name
+from cafe.controllers import Controller, Fixed, ask_controller, display_name, policy_change
 from cafe.engine.arrivals import end_of_wait
 from cafe.engine.books import Books
 from cafe.engine.closing_round import ClosingRound
@@ -40,6 +40,7 @@ from cafe.rounds.jobs import Invitation, Mask, Reports, Running, Status
 from cafe.rounds.ledger import Ledger, ModelScore
 from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import Policy
+from cafe.rounds.policy_changes import PolicyChange
 from cafe.rounds.round_views import Closed, Waiting
 
 # From clients, now, and a later time to the probability that each client stays present until then.
@@ -69,6 +70,7 @@ class LiveRun:
         on_send: called with the records of jobs whose orders are about to be sent, and with the
             bytes of these orders.
         on_time: called with the time of the run's clock, about once a second in an open round.
+        on_policy_change: called when a round opens with a policy that the controller has changed.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class LiveRun:
         self.global_model = model
         self.vectors = ClientVectors()
         self.books = Books.new(np.empty(0, dtype=np.int64))
+        self.books.ledger.update_size = None if secure_aggregation else model.layout.size
         self.calls = PolicyCalls(self.books.ledger, self.seed, secure_aggregation)
         self.clients = ClientRegistry()
         self.stay_estimate, self._forecast = StayEstimate(), forecast
@@ -115,14 +118,15 @@ class LiveRun:
         self.on_change: Callable[[], None] = lambda: None
         self.on_send: Callable[[list[JobRecord], float], None] = lambda records, size: None
         self.on_time: Callable[[float], None] = lambda now: None
+        self.on_policy_change: Callable[[PolicyChange], None] = lambda change: None
         self._ticked = 0.0
         self._columns = RoundColumns()
         self._bytes = model.versions[0].nbytes
         self._zero = wire.clock()
         self._chosen_for: tuple[int, bytes] | None = None
         self._optimised: Policy | None = None  # the policy that set the server optimiser
-        # Why the controller changed the policy, with the numbers of the rounds.
-        self.reasons: list[tuple[int, str]] = []
+        # The rounds in which the controller changed the policy; empty without a controller.
+        self.policy_changes: list[PolicyChange] = []
         self.policy = self.choose_policy()
 
     @property
@@ -219,12 +223,19 @@ class LiveRun:
         if ledger.hand_over(self.choose_policy().name):
             self.vectors.clear()
         ledger.control = self._choice.state
-        if self._choice.reason:
-            self.reasons.append((ledger.round, self._choice.reason))
+        self._note_change()
         ledger.now = ledger.opened = self.now()  # the controller may have taken time
         outcome = Outcome(ledger.round, ledger.opened, ledger.now, False)
         self.open = OpenRound(outcome, self.running, [*self.records])
         return self.open
+
+    def _note_change(self) -> None:
+        """Note how the controller changes the policy, and announce it."""
+        if not isinstance(self.controller, Fixed):
+            change = policy_change(self.policy_changes, self.ledger.round, self._choice)
+            if change is not None:
+                self.policy_changes.append(change)
+                self.on_policy_change(change)
 
     def _invite(self, open_: OpenRound) -> None:
         """Ask the policy which clients to invite, and start their jobs."""
@@ -458,5 +469,11 @@ class LiveRun:
         """What has happened so far."""
         model = self.model.astype(np.float32)
         return self.books.history(
-            self.title, self.seed, self.by_round, self.running, self.scores, model
+            self.title,
+            self.seed,
+            self.by_round,
+            self.running,
+            self.scores,
+            model,
+            self.policy_changes,
         )

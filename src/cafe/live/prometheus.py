@@ -77,6 +77,7 @@ _SINGLE = (
     ("cafe_since_update_seconds", "since_update", "Time since the last successful round."),
     ("cafe_quorum", "quorum", "Reports that the round needs."),
     ("cafe_deadline_seconds", "deadline", "How long the round waits."),
+    ("cafe_policy_changes_total", "policy_changes", "Changes of the policy by a controller."),
     ("cafe_round_seconds", "round_seconds", "How long the round has been open."),
     ("cafe_round_invited", "invited", "Jobs started in the open round."),
     ("cafe_round_jobs", "jobs", "Jobs in the open round, with those of earlier rounds."),

@@ -116,7 +116,7 @@ class RunLog:
 
     def add_round(self, played: PlayedRound) -> None:
         """Append a round to the files."""
-        self.events.outcome(played.outcome)
+        self.events.outcome(played.outcome, self._run.policy_changes)
         for record in played.records:
             self.jobs.add(events.format_line(record.line()))
         for response in played.responses:

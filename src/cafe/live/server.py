@@ -139,6 +139,7 @@ class _Server:
         self.hooks, self.evaluator = hooks, evaluator
         self.stopping = config.stopping_rule
         self.trouble = ""
+        run.on_policy_change = lambda change: say(f"Round {change.round}: {change}")
         after = run.scores[-1][0] if run.scores else 0
         self.evaluated = run.outcomes[after - 1].version if after else 0
 

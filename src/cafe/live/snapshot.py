@@ -32,7 +32,6 @@ def save(run: LiveRun) -> State:
     meta |= asdict(run.clients)
     meta |= {"failures": run.failures, "waits": run.calls.waits, **identity(run)}
     meta["clock"], meta["restarts"] = run.now(), run.restarts
-    meta["reasons"] = run.reasons
     meta["classes"] = run.validator.classes
     meta["held"] = {k: _without_vector(report) for k, report in run.held.items()}
     meta["pending"] = {k: [asdict(record) for record in chain] for k, chain in kept.chains.items()}
@@ -58,7 +57,6 @@ def restore(run: LiveRun, state: State) -> None:
     run.running.status[:] = Status.CRASHED
     run.failures, run.calls.waits = meta["failures"], meta["waits"]
     run.restarts = meta["restarts"]
-    run.reasons = [(round_, reason) for round_, reason in meta.get("reasons", [])]
     run.validator.classes = meta["classes"]
     run.clipper.norms = {int(client): norm for client, norm in state["norms"].tolist()}
     stay = _with_prefix(state, "stay.")  # runs of older versions have none

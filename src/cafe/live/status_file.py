@@ -123,6 +123,8 @@ class StatusFile:
             "failed_in_a_row": run.failures,
             "since_update": now - totals.updated,
             "quorum": run.policy.quorum,
+            "policy_changes": len(run.policy_changes),
+            "last_reason": self._last_reason(),
             "opened": ledger.opened,
             "now": now,
             **self._open_round(now),
@@ -158,11 +160,20 @@ class StatusFile:
             "wrote": time.time(),
         }
 
+    def _last_reason(self) -> dict[str, Any] | None:
+        """The last reason that a controller gave, and its round; None if there is none."""
+        for change in reversed(self._run.policy_changes):
+            if change.reason:
+                return {"round": change.round, "reason": change.reason}
+        return None
+
     def _open_round(self, now: float) -> dict[str, Any]:
-        """The figures of the open round; zeros and null if no round is open."""
+        """The figures of the open round; zeros, and the next deadline, if no round is open."""
         open_, opened = self._run.open, self._run.ledger.opened
         if open_ is None:
-            return {"deadline": None, "round_seconds": 0.0, "invited": 0, "jobs": 0, "reports": 0}
+            declared = self._run.policy.deadline
+            rest = {"round_seconds": 0.0, "invited": 0, "jobs": 0, "reports": 0}
+            return {"deadline": declared, **rest}
         return {
             "deadline": open_.until - opened if math.isfinite(open_.until) else None,
             "round_seconds": now - opened,

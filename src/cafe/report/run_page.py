@@ -10,10 +10,19 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from cafe.analysis.policy_steps import policy_steps
 from cafe.analysis.run_groups import RunGroup, by_scenario, group_runs
 from cafe.analysis.run_records import RunRecord
 from cafe.errors import InputError, check_path, check_positive, check_type
-from cafe.report import comparison_cells, data_plots, page, run_cells, run_plots
+from cafe.report import (
+    comparison_cells,
+    control_cells,
+    control_plots,
+    data_plots,
+    page,
+    run_cells,
+    run_plots,
+)
 from cafe.report.cells import Cells
 from cafe.report.leaderboard import first_groups, leaderboard
 from cafe.report.page import bullets, paragraphs, picture, table
@@ -27,6 +36,7 @@ from cafe.wording import format_count
 
 MOST_TEXT = 20_000  # maximum number of characters of a scenario or a provenance
 MOST_LINES = 10  # maximum number of policies that are lines of a plot
+MOST_CHANGES = 50  # maximum number of a controller's changes in a table
 
 
 def write(
@@ -116,6 +126,7 @@ def parts(
                 comparison_cells.fair_differences(some),
             ]
         )
+    body += _control(groups)
     body += ["<h2>Age of clients</h2>", picture(run_plots.age(lines), "age", AGE + few)]
     body += [table(run_cells.fates(groups)), picture(run_plots.fates(groups), "fates", FATES)]
     weighted = [group.has_weights for group in lines]
@@ -149,6 +160,10 @@ FAIR = (
     "examples of the classes that it holds."
 )
 NO_WEIGHT = "There is no line where the weights are not known, as for schemes of two levels."
+CONTROL = (
+    "What a controller chose: each value holds from the round in which it changed. The first seed "
+    "is shown. Policies without a line have a fixed deadline and quorum."
+)
 CLASS_COUNTS = (
     "A column per client, a row per class; darker means more examples. Clients whose columns look "
     "alike hold similar data and can replace each other."
@@ -157,6 +172,17 @@ THEORY = (
     "Each mark is the deviation of a measured value from the expected one; bars are 95% intervals. "
     "About 19 bars in 20 should cross the line. Marks without a bar did not vary."
 )
+
+
+def _control(groups: Sequence[RunGroup]) -> list[str]:
+    """The deadlines and quorums that controllers chose; empty if all policies are fixed."""
+    firsts = [(group.label, group.histories[0]) for group in groups]
+    found = [(label, steps) for label, h in firsts if (steps := policy_steps(h)) is not None]
+    if not found:
+        return []
+    drawn = control_plots.deadline_and_quorum(found[:MOST_LINES])
+    tables = [control_cells.policy_changes(h, label, MOST_CHANGES) for label, h in firsts]
+    return ["<h2>Deadline and quorum</h2>", picture(drawn, "control", CONTROL), *_tables(tables)]
 
 
 def _tables(cells: Sequence[Cells | None]) -> list[str]:

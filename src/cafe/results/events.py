@@ -1,5 +1,6 @@
-"""``events.jsonl``: a line per round and a line per evaluation, in the order of virtual time.
+"""``events.jsonl``: a line per round, evaluation and policy change, in the order of virtual time.
 
+A controller's change of the policy comes before the line of the round that it applies to.
 The log has no wall-clock times, so that the same scenario and seed give the same bytes.
 """
 
@@ -7,8 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from cafe.files import explain_os_error
 from cafe.learn.base import Score
 from cafe.results.storage import AppendOnlyFile
 from cafe.rounds.outcome import Fate, Outcome
+from cafe.rounds.policy_changes import PolicyChange, change_from_json
 
 NAME = "events.jsonl"
+_CHANGED = "changed"  # the key of the round in a line with a policy change
 FIELDS = tuple(f.name for f in fields(Outcome))
 # Fields that logs of older versions do not have.
 NOT_COUNTED = {
@@ -33,8 +36,16 @@ NOT_COUNTED = {
 class Log(AppendOnlyFile):
     """The log of a run, open for appending."""
 
-    def outcome(self, outcome: Outcome) -> None:
-        """Add a line with a round's outcome."""
+    def outcome(self, outcome: Outcome, changes: Sequence[PolicyChange] = ()) -> None:
+        """Add a line with a round's outcome, after the change of its policy, if there is one.
+
+        Args:
+            outcome: the round.
+            changes: all changes of the policy up to this round.
+        """
+        if changes and changes[-1].round == outcome.round:
+            change = asdict(changes[-1])
+            self._add({_CHANGED: change.pop("round"), **change})
         self._add({name: getattr(outcome, name) for name in FIELDS})
 
     def score(self, after: int, score: Score, examples: int | None = None) -> None:
@@ -55,7 +66,7 @@ class Log(AppendOnlyFile):
 
 @dataclass
 class Events:
-    """The contents of a log: a dictionary per round, and scores with their numbers of rounds.
+    """A log: a dictionary per round, scores with their numbers of rounds, and policy changes.
 
     ``evaluated_on`` is the number of test examples of each score, if the default chose it.
     """
@@ -63,6 +74,7 @@ class Events:
     rounds: list[dict[str, Any]] = field(default_factory=list)
     scores: list[tuple[int, Score]] = field(default_factory=list)
     evaluated_on: int | None = None
+    policy_changes: list[PolicyChange] = field(default_factory=list)
 
 
 def read(path: Path, length: int | None = None) -> Events:
@@ -81,6 +93,12 @@ def read(path: Path, length: int | None = None) -> Events:
     found = Events()
     for number, line in parse_lines(path, data[:length]):
         try:
+            if _CHANGED in line:
+                change = change_from_json({"round": line[_CHANGED], **line})
+                if change.round != len(found.rounds):
+                    raise ValueError
+                found.policy_changes.append(change)
+                continue
             if "after" in line:
                 accuracy = line["accuracy"]
                 known = None if accuracy is None else float(accuracy)
@@ -94,8 +112,9 @@ def read(path: Path, length: int | None = None) -> Events:
         except (KeyError, TypeError, ValueError):
             raise FileError(
                 path,
-                "the line must be the next round, or an evaluation after the last round. Got "
-                "something else: the file is damaged, or written by another version of CAFe.",
+                "the line must be the next round, a change of its policy, or an evaluation after "
+                "the last round. Got something else: the file is damaged, or written by another "
+                "version of CAFe.",
                 number,
             ) from None
     return found

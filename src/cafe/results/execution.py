@@ -222,7 +222,7 @@ def _play(
     stopping = StoppingRule(*(scenario.run.get(name) for name in ("rounds", "updates", "time")))
     saver = _Saver(folder / checkpoint.NAME, run, log)
     for outcome, score in run_rounds(run, stopping, scenario.run.get("evaluate_every")):
-        log.outcome(outcome)
+        log.outcome(outcome, run.policy_changes if isinstance(run, Run) else ())
         if score is not None:
             log.score(run.ledger.round, score, run.evaluated_on)
         saver.save_if_due()

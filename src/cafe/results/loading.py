@@ -180,4 +180,5 @@ def _history(begun: dict[str, Any], log: events.Events, of: Clients, model: Any 
         curve=Curve.of(log.scores, columns) if "task" in begun["settings"] else None,
         model=model,
         accuracy_by_client=of.accuracy,
+        policy_changes=(*log.policy_changes,),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ FIGURES = tuple(name for name, value in vars(History).items() if isinstance(valu
 def summary(history: History) -> dict[str, Any]:
     """All figures of a history by name; NaN and infinity are None, as JSON has neither.
 
+    ``policy_changes`` are those of a run with a controller, which other runs do not have.
+
     Args:
         history: the history of a run.
 
@@ -34,7 +37,9 @@ def summary(history: History) -> dict[str, Any]:
     """
     check_type("history", history, History, "the history of a run, such as cafe.simulate(...)")
     found = {"policy": history.policy, "seed": history.seed, "open_jobs": history.open_jobs}
-    return found | {name: _finite(getattr(history, name)) for name in FIGURES}
+    found |= {name: _finite(getattr(history, name)) for name in FIGURES}
+    changes = [asdict(change) for change in history.policy_changes]
+    return found | ({"policy_changes": changes} if changes else {})
 
 
 def check(path: Path, history: History) -> None:

@@ -19,6 +19,7 @@ from cafe.rounds.jobs import Invitation, Jobs, Reports, Work
 from cafe.rounds.ledger import Ledger
 from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import NEEDS, Policy
+from cafe.rounds.policy_changes import PolicyChange
 from cafe.rounds.round_views import Closed, Waiting
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "Merge",
     "Outcome",
     "Policy",
+    "PolicyChange",
     "Reports",
     "Verdict",
     "Wait",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from cafe.latency.base import Floats
 from cafe.rounds.jobs import Whole
 from cafe.rounds.outcome import Fate, Outcome
+from cafe.rounds.policy_changes import PolicyChange
 
 Column = NDArray[Any]
 
@@ -81,6 +82,9 @@ class History:
         model: parameters of the last model; None without a task.
         accuracy_by_client: accuracy of the last model for each client: the mean over its examples
             of the accuracy of their classes on the test examples; None if it was not measured.
+        policy_changes: the rounds in which the run's controller changed the policy, with the
+            deadline, the quorum and the reason, beginning with the first round; empty without a
+            controller.
     """
 
     policy: str
@@ -93,6 +97,7 @@ class History:
     curve: Curve | None = None
     model: NDArray[np.float32] | None = None
     accuracy_by_client: Floats | None = None
+    policy_changes: tuple[PolicyChange, ...] = ()
 
     @property
     def rounds(self) -> int:

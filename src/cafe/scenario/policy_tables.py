@@ -1,4 +1,4 @@
-"""The tables ``[policy]``, ``[policies.LABEL]`` and ``[controller]``, and their labels."""
+"""The tables ``[policy]``, ``[policies.LABEL]``, ``[controller]``, ``[control]``; their labels."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from cafe.controllers import Controller
 from cafe.federation import Federation
 from cafe.rounds.hierarchy import Hierarchy
 from cafe.rounds.policy import Policy
+from cafe.scenario import control_table
 from cafe.toml_tables.reading import TableLocation, validate_table
 from cafe.toml_tables.shapes import REQUIRED, Table
 from cafe.toml_tables.signatures import call_named
@@ -63,9 +64,23 @@ def policy_from_table(
 def controllers_from_tables(
     tables: Table, policies: Collection[str], location: TableLocation
 ) -> dict[str, Controller]:
-    """The controller of ``[controller]`` by its label; empty if there is no such table."""
+    """The controller of ``[controller]`` or ``[control]`` by its label; empty without them."""
     from cafe.policies import resolve_controller
 
+    if "control" in tables:
+        if "controller" in tables:
+            raise location.error(
+                "[controller] and [control] are both given, but each chooses the policy of every "
+                "round. Remove one of them; to compare both, write two scenarios."
+            )
+        if control_table.LABEL in policies:
+            raise location.error(
+                f"[control] has the label {control_table.LABEL}, and so has a policy of this file: "
+                "choose another label for the policy's table."
+            )
+        here = location.inside("control")
+        made = control_table.self_tuning_from_table(tables["control"], here)
+        return {control_table.LABEL: made}
     if "controller" not in tables:
         return {}
     table, here = tables["controller"], location.inside("controller")

@@ -18,6 +18,7 @@ from cafe.files import read_text
 from cafe.randomness import check_seed
 from cafe.rounds.hierarchy import Hierarchy
 from cafe.rounds.policy import Policy
+from cafe.scenario import control_table
 from cafe.scenario.policy_tables import (
     controllers_from_tables,
     is_label,
@@ -46,7 +47,8 @@ class Scenario:
         tables: the tables of the file, as TOML gives them.
         federation: the clients.
         policies: the policies that have a table, by label; the first is that of ``[policy]``.
-        controllers: the controller of ``[controller]`` by its label; empty if there is none.
+        controllers: the controller of ``[controller]`` or ``[control]`` by its label; empty if
+            there is none.
         run: the options of :func:`cafe.engine.simulate`: limits, crash, evaluate_every, patience
             and secure_aggregation.
         seeds: one run is made for each seed.
@@ -73,7 +75,7 @@ class Scenario:
 
     @property
     def label(self) -> str:
-        """The label that runs by default: that of ``[controller]``, or else of ``[policy]``."""
+        """The label that runs by default: that of the controller, or else of ``[policy]``."""
         return self.labels[0]
 
     @property
@@ -96,7 +98,7 @@ class Scenario:
         if label in self.policies:
             return self.policies[label]
         if label in self.controllers:
-            raise TableLocation(self.path, "controller").error(
+            raise self._table_of(label)[1].error(
                 f"a policy is needed here. Got {label}, which is a controller and chooses a policy "
                 "for each round: name a policy."
             )
@@ -186,6 +188,9 @@ class Scenario:
 
         location = TableLocation(self.path, f"policies.{label}")
         if label in self.controllers:
+            if "control" in self.tables:
+                named = {"name": label, **self.tables["control"]}
+                return named, TableLocation(self.path, "control")
             return self.tables["controller"], TableLocation(self.path, "controller")
         if label in self.policies:
             own = {"name": label, **self.tables.get("policies", {}).get(label, {})}
@@ -196,6 +201,11 @@ class Scenario:
                 else (own, location)
             )
         name = self.names_by_label.get(label, label)
+        if name == control_table.LABEL:
+            raise InputError(
+                f"{name} is the label of [control], and the scenario has no such table: add it. It "
+                "may be empty."
+            )
         if ":" not in name and name not in recipes():
             known = {*self.policies, *recipes(), *registered_names()}
             if name not in known:

@@ -152,14 +152,15 @@ def train_messages(nodes: Iterable[int], shared: bool = True, kind: str = "train
 
 def watched(
     grid: FakeGrid,
-    deadline: Any = 8.0,
+    deadline: Any = None,
     quorum: int | None = None,
     log: Path | None = None,
     target: int | None = None,
+    controller: Any = None,
     **more: Any,
 ) -> WatchedGrid:
     """A watched Grid on the fake one's clock."""
-    terms = read_terms(deadline, quorum, target)
+    terms = read_terms(deadline, quorum, target, controller)
     return WatchedGrid(grid, terms, log, clock=grid.clock, sleep=grid.sleep, **more)
 
 

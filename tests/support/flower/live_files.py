@@ -15,6 +15,8 @@ LIVE: dict[str, Any] = {
     "failed_in_a_row": 1,
     "since_update": 9.0,
     "quorum": 2,
+    "policy_changes": 1,
+    "last_reason": {"round": 2, "reason": "Half of the rounds failed."},
     "opened": 10.0,
     "now": 12.0,
     "deadline": 8.0,

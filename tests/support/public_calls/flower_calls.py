@@ -31,6 +31,7 @@ def _entries() -> list[Entry]:
                 "deadline": POSITIVE,
                 "quorum": maybe(NOTHING),
                 "log": maybe(TEXT),
+                "controller": maybe(NOTHING),
                 "target": maybe(NOTHING),
                 "patience": NOTHING,
                 "wait": POSITIVE,

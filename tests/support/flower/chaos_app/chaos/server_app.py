@@ -8,6 +8,7 @@ from pathlib import Path
 from flwr.serverapp import ServerApp
 
 import cafe
+from cafe.control import SelfTuning
 from cafe.decisions import Everyone, Mean, closing
 from cafe.flower import server
 from cafe.live import Clip, Median, Sum, Trimmed
@@ -34,6 +35,8 @@ def policy(config):
     file = Path(str(config["script"])) / "policy.json"
     if config["script"] and file.exists():
         name, arguments = json.loads(file.read_text())
+        if name == "self-tuning":
+            return SelfTuning(**arguments)
         return cafe.policies.recipes()[name](**arguments)
     parameters = {"deadline": config["deadline"]}
     if config["policy"] != "awu":

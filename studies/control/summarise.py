@@ -1,0 +1,5 @@
+"""Write the page."""
+
+
+def write(folder):
+    pass

@@ -95,6 +95,7 @@ def test_policy_changes_are_kept_with_their_reasons_and_saved() -> None:
         PolicyChange(2, "mcu(quorum=1, deadline=3.0)", 3.0, 1, "This is call 3."),
     ]
     assert run.policy_changes == expected
+    assert run.reasons == [(1, "This is call 2."), (2, "This is call 3.")]
     assert run.history().policy_changes == (*expected,)
     restore(again, save(run))
     assert again.policy_changes == expected

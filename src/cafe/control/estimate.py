@@ -21,7 +21,8 @@ _CLIENTS = 300  # whose times determine the pool's few parameters
 _TIMES = 40  # of each client; if there are more, neighbours are merged
 _ALTERNATIVES = 8
 _SEED = 7  # the same response times give the same plan
-_BLUR = 0.01  # the spread of log times below which times are taken for equal
+_EQUAL = 0.01  # the spread of log times below which times are taken for equal
+_BLUR = 0.002  # the spread that they then get
 _LEAST = 1e-4  # availability
 
 
@@ -95,7 +96,7 @@ def _some(sample: CensoredSample, size: int) -> tuple[CensoredSample, int]:
 
 
 def _blurred(sample: CensoredSample, size: int) -> CensoredSample:
-    """The sample, with reports spread by 1 % if each client always takes the same time.
+    """The sample, with reports spread by 0.2 % if each client always takes the same time.
 
     The likelihood of equal times has no maximum.
     """
@@ -104,7 +105,7 @@ def _blurred(sample: CensoredSample, size: int) -> CensoredSample:
     weight = np.bincount(reports.code, reports.weight, minlength=size)
     mean = np.bincount(reports.code, reports.weight * logs, minlength=size) / np.maximum(weight, 1)
     spread = np.sqrt(np.mean((logs - mean[reports.code]) ** 2))
-    if spread > _BLUR:
+    if spread > _EQUAL:
         return sample
     golden = (np.arange(len(logs)) * 0.6180339887498949) % 1.0
     seconds = reports.seconds * np.exp(2 * _BLUR * (golden - 0.5))

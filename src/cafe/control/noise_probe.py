@@ -69,8 +69,8 @@ def sketch(updates: NDArray[np.float32]) -> Floats:
     """
     rng = np.random.default_rng(_SEED)
     size = updates.shape[1]
-    place = rng.integers(SKETCH, size=size)
-    sign = rng.integers(0, 2, size=size) * 2.0 - 1.0
+    place = rng.integers(SKETCH, size=(size,))
+    sign = rng.integers(0, 2, size=(size,)) * 2.0 - 1.0
     if size <= SKETCH:
         found = np.zeros((len(updates), SKETCH))
         found[:, :size] = updates

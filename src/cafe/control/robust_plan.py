@@ -91,9 +91,11 @@ def robust_plan(found: Estimate, goal: Goal, limits: tuple[Limit, ...]) -> Robus
 def _grid(search: DeadlineSearch, found: Estimate) -> Floats:
     """Deadlines evenly spaced in the logarithm, within the limits."""
     federation = found.federation
-    least = max(_FIRST * federation.clients, 1.0) if isinstance(search.goal, ToAccuracy) else 0.05
     low, high = 1e-3 * found.longest, _BEYOND * found.longest
     weight = federation.number * np.broadcast_to(federation.availability, (federation.kinds,))
+    least = 0.05
+    if isinstance(search.goal, ToAccuracy):
+        least = min(max(_FIRST * federation.clients, 1.0), 0.2 * float(weight.sum()))
     while low < high and float(np.sum(weight * federation.latency.cdf(low))) < least:
         low *= 1.2
     low, high = search.allowed(min(low, high), high)

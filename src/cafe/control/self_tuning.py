@@ -52,6 +52,7 @@ _LOOKS = 2  # such looks in a row
 _STOP_GROWS = 4.0  # the factor of the hard stop after a look that too few answered
 _FIRST_PROBE = 3  # updates after which gradient noise is measured ...
 _PROBES_GROW = 4  # ... and so many times as many for each further time
+_AGAIN = 1.01  # how long the second look waits, in first looks
 _SLOWER = 1.2  # times as long as before, from which on the time scale is looked for again
 _GAIN = 0.01  # a plan that costs less by a smaller share is not worth a move
 _SAFE = 0.99  # ... unless fewer rounds than this would succeed
@@ -121,13 +122,14 @@ class SelfTuning:
         if state.deadline is None or state.looking:
             return self._after_look(ledger, state, recent)
         change = find_change(recent)
-        if change is not None or state.failed >= 2:
+        if change is not None or state.fails_often:
             return self._changed(ledger, state, recent, change)
         if state.longer:
             heard = silent_clients(recent) < 0.8 * state.silent
             fruitless = 0 if heard or not state.silent else state.fruitless + 1
             state = replace(state, fruitless=fruitless)
-        if self._due(state, ledger.round) or state.failed or state.longer or said:
+        surprised = state.failed and state.success > _SAFE
+        if self._due(state, ledger.round) or surprised or state.longer or said:
             return self._plan(ledger, state, recent, said)
         return self._keep(ledger, state, "")
 
@@ -200,6 +202,8 @@ class SelfTuning:
         rows, reports = int(last.sum()), int((last & recent.reported).sum())
         total = int(recent.reported.sum())
         waited = float(recent.waited[last].max()) if rows else state.longest
+        if not total:
+            return self._nobody(state)
         if total < min(_FEWEST, max(ledger.clients, 1)):
             stop = _STOP_GROWS * max(waited, state.longest if not reports else waited)
             reason = (
@@ -215,7 +219,8 @@ class SelfTuning:
             stop = max(state.longest, _LONGER * waited)
             return self._look(state, stop, reason, least=_LONGER * waited)
         if state.looks < _LOOKS:
-            return self._look(state, waited, "", least=waited)
+            again = significant(_AGAIN * waited)
+            return self._look(state, again, "", least=again)
         return self._plan(ledger, replace(state, looking=False, looks=0), recent, "")
 
     def _changed(
@@ -248,7 +253,7 @@ class SelfTuning:
             said = f"{reason} No plan keeps the limits: {problem}".strip()
             return self._keep(ledger, state, said)
         before = state.deadline
-        moved = True
+        chosen = made.search.expect(made.quorum, made.deadline)
         if before is None:
             reason = explain_first(made, recent)
             if self._wants_noise_ratio and not can_probe(ledger):
@@ -258,11 +263,18 @@ class SelfTuning:
             cost = made.goal.cost(old)
             gain = 1.0 - made.cost / cost if np.isfinite(cost) else 1.0
             kept = all(limit.keeps(old) for limit in made.search.limits)
-            moved = not kept or gain >= _GAIN or old.success_probability <= _SAFE
-            if moved:
-                reason = " ".join(filter(None, [reason, explain_move(made, state, old, gain)]))
-        if moved:
-            state = replace(state, deadline=made.deadline, quorum=made.quorum, present=present)
+            safe = old.success_probability > min(_SAFE, chosen.success_probability - 0.01)
+            if kept and gain < _GAIN and safe:
+                state = replace(state, success=old.success_probability)
+                return self._explore(ledger, state, recent, made, reason)
+            reason = " ".join(filter(None, [reason, explain_move(made, state, old, gain)]))
+        state = replace(
+            state,
+            deadline=significant(made.deadline),
+            quorum=made.quorum,
+            present=present,
+            success=chosen.success_probability,
+        )
         return self._explore(ledger, state, recent, made, reason)
 
     def _explore(
@@ -285,7 +297,7 @@ class SelfTuning:
             extra=state.extra + longer.deadline / state.deadline - 1.0,
         )
         reason = f"{reason} {longer.reason}".strip()
-        return self._keep(ledger, state, reason, longer.deadline)
+        return self._keep(ledger, state, reason, significant(longer.deadline))
 
     def _best(self, found: Estimate, stays: tuple[float, float] | None) -> RobustPlan:
         given: Goal | GoalWord | None = self._goal
@@ -319,6 +331,11 @@ class SelfTuning:
 def tuned_policy(quorum: int, deadline: float, steps: int) -> Policy:
     """The paper's policy, under the name that all rounds of the controller share."""
     return replace(mcu(quorum=quorum, deadline=deadline, steps=steps), name=NAME)
+
+
+def significant(seconds: float) -> float:
+    """Seconds with four digits, so that rounding errors of response times change nothing."""
+    return float(f"{seconds:.4g}")
 
 
 def recent_end(recent: RecentRounds, rounds: int) -> RecentRounds:

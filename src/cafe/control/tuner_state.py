@@ -9,6 +9,7 @@ from cafe.fitting.observations import Observations
 from cafe.rounds.ledger import Ledger
 
 MOST_ROUNDS = 40  # older rounds are forgotten
+UNLIKELY = 1e-3  # the probability of a row of failed rounds that contradicts the plan
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class TunerState:
         longest: how long the last look may have lasted.
         deadline: the planned deadline; None before the first plan.
         quorum: the planned quorum.
+        success: the expected share of rounds that succeed with the plan.
         planned: the round in which the plan was made or confirmed.
         plans: how many plans were made since the clients last changed.
         longer: whether the open round waits longer than planned, to see what comes later.
@@ -48,6 +50,7 @@ class TunerState:
     longest: float = 0.0
     deadline: float | None = None
     quorum: int = 1
+    success: float = 1.0
     planned: int = 0
     plans: int = 0
     longer: bool = False
@@ -82,6 +85,11 @@ class TunerState:
             rows=0 if seen is None else len(seen),
             version=ledger.version,
         )
+
+    @property
+    def fails_often(self) -> bool:
+        """Whether more rounds have failed in a row than the plan can explain."""
+        return self.failed >= 2 and (1.0 - self.success) ** self.failed < UNLIKELY
 
     def forgetting(self, rounds: int) -> TunerState:
         """The state that remembers only the last few rounds, in which the clients were the same."""

@@ -48,7 +48,7 @@ from cafe.rounds.jobs import Invitation, Reports, Running
 from cafe.rounds.ledger import Ledger, ModelScore
 from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import PER_CLIENT_NEEDS, Policy
-from cafe.rounds.policy_changes import PolicyChange
+from cafe.rounds.policy_changes import PolicyChange, reasons_in
 from cafe.rounds.round_views import Closed, Waiting
 from cafe.task import Task
 
@@ -143,6 +143,11 @@ class Run:
     def ledger(self) -> Ledger:
         """What the server knows."""
         return self.books.ledger
+
+    @property
+    def reasons(self) -> list[tuple[int, str]]:
+        """Why the controller changed the policy: the numbers of rounds, and sentences."""
+        return reasons_in(self.policy_changes)
 
     def _choose(self) -> Choice:
         """What the controller chooses for the next round."""

@@ -40,7 +40,7 @@ from cafe.rounds.jobs import Invitation, Mask, Reports, Running, Status
 from cafe.rounds.ledger import Ledger, ModelScore
 from cafe.rounds.outcome import Fate, Outcome
 from cafe.rounds.policy import Policy
-from cafe.rounds.policy_changes import PolicyChange
+from cafe.rounds.policy_changes import PolicyChange, reasons_in
 from cafe.rounds.round_views import Closed, Waiting
 
 # From clients, now, and a later time to the probability that each client stays present until then.
@@ -153,6 +153,11 @@ class LiveRun:
     def by_round(self) -> dict[str, Column]:
         """The rounds so far, as an array per field."""
         return self._columns.of(self.outcomes)
+
+    @property
+    def reasons(self) -> list[tuple[int, str]]:
+        """Why the controller changed the policy: the numbers of rounds, and sentences."""
+        return reasons_in(self.policy_changes)
 
     def now(self) -> float:
         """Seconds since the run began, without the time in which no server was running."""

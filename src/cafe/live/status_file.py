@@ -162,10 +162,8 @@ class StatusFile:
 
     def _last_reason(self) -> dict[str, Any] | None:
         """The last reason that a controller gave, and its round; None if there is none."""
-        for change in reversed(self._run.policy_changes):
-            if change.reason:
-                return {"round": change.round, "reason": change.reason}
-        return None
+        reasons = self._run.reasons
+        return dict(zip(("round", "reason"), reasons[-1], strict=True)) if reasons else None
 
     def _open_round(self, now: float) -> dict[str, Any]:
         """The figures of the open round; zeros, and the next deadline, if no round is open."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -39,6 +40,11 @@ class PolicyChange:
             "no deadline" if self.deadline is None else f"deadline {format_number(self.deadline)} s"
         )
         return f"{limit}, quorum {self.quorum}. {' '.join(self.reason.split())}".rstrip()
+
+
+def reasons_in(changes: Iterable[PolicyChange]) -> list[tuple[int, str]]:
+    """The reasons of the changes that have one, with the numbers of their rounds."""
+    return [(change.round, change.reason) for change in changes if change.reason]
 
 
 def change_from_json(found: dict[str, Any]) -> PolicyChange:

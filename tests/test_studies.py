@@ -220,6 +220,22 @@ def test_study_of_policies_tries_every_recipe(rivals: Callable[[str], ModuleType
     assert rivals("spaces").SPACES.keys() == recipes().keys()
 
 
+def test_tries_of_the_study_are_those_of_its_rows(rivals: Callable[[str], ModuleType]) -> None:
+    """The spaces of ``cafe.tuning`` draw the settings that were run."""
+    spaces, settings = rivals("spaces"), importlib.import_module("settings")
+    facts = settings.facts("exponential", settings.FULL.clients)
+    lines = (RIVALS / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    wanted = {"task": "perceptron", "fleet": "exponential", "phase": "tune"}
+    rows = [row for row in map(json.loads, lines) if wanted.items() <= row.items()]
+    assert len(rows) == 16 * len(spaces.SPACES)
+    for row in rows:
+        parameters, rate = spaces.draw(row["policy"], facts, row["number"])
+        assert [*parameters] == [*row["parameters"]]
+        assert [rate, *parameters.values()] == [
+            pytest.approx(value) for value in (row["rate"], *row["parameters"].values())
+        ]
+
+
 def test_page_of_policies_follows_from_its_rows(rivals: Callable[[str], ModuleType]) -> None:
     summarise = rivals("summarise")
     lines = (RIVALS / "results.jsonl").read_text(encoding="utf-8").splitlines()

@@ -50,7 +50,7 @@ def test_sentences() -> None:
     assert "90 % interval" in cost_sentence(made)
     assert "J = 1 x waste" in cost_sentence(made)
     said = runner_up_sentence(made)
-    assert "the cost of the next best setting (deadline 0.7) is 1 higher, 90 % interval" in said
+    assert "the cost of the runner-up (deadline 0.7) is 1 higher, 90 % interval" in said
     assert said.endswith("It is clearly worse, as are all others.")
     same = plan(measured(0.5, 2.0), measured(0.7, 2.0))
     assert "1 setting does not differ significantly" in runner_up_sentence(same)

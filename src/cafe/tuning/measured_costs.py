@@ -61,7 +61,7 @@ def inverse_participation(merged: Floats, rounds: float, spread: float) -> Float
     Args:
         merged: merges of each client, in all runs.
         rounds: rounds of all runs.
-        spread: the result of :func:`spread_of_merges`.
+        spread: the result of :func:`~cafe.tuning.measured_costs.spread_of_merges`.
 
     Example:
         >>> import numpy as np

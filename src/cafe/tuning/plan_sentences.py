@@ -32,7 +32,7 @@ def runner_up_sentence(plan: PolicyPlan) -> str:
     low, high = interval_of(difference)
     way = "higher" if difference.mean >= 0 else "lower"
     return (
-        f"With the same seeds, the cost of the next best setting ({describe_setting(other)}) is "
+        f"With the same seeds, the cost of the runner-up ({describe_setting(other)}) is "
         f"{abs(difference.mean):.3g} {way}, 90 % interval "
         f"{low:.3g} to {high:.3g}. {_equals_sentence(plan)}"
     )

@@ -63,7 +63,7 @@ def plan_policy(
 
     Settings are simulated without a model, all with the same seeds. The best third is simulated
     longer and with more seeds, the best of them is refined, and finalists get fresh seeds. Use
-    :func:`cafe.plan` for MCU: it calculates the same in milliseconds.
+    :func:`cafe.planner.plan` for MCU: it calculates the same in milliseconds.
 
     Args:
         federation: the clients.
@@ -71,7 +71,7 @@ def plan_policy(
         waste_price: extra mean age you accept to save one client-second of waste.
         broadcast_price: extra mean age you accept to save one broadcast.
         goal: what to minimise: ``"time"`` (the default), ``"client-seconds"``, ``"j"`` (needs
-            prices), or a :class:`~cafe.Prices` or :class:`~cafe.planner.ToAccuracy`.
+            prices), or a :class:`~cafe.planner.Prices` or :class:`~cafe.planner.ToAccuracy`.
         at_most: upper limits by name of quantity, such as ``{"waste": 30}``, or as text.
         at_least: lower limits, such as ``{"success_probability": 0.9}``.
         keep: arguments of the recipe that are not searched, by name.

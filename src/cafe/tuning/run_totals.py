@@ -62,7 +62,7 @@ class RunTotals:
     """Totals of a run.
 
     Attributes:
-        amounts: sums over rounds, by the names of :func:`amounts_by_round`; also ``jobs``, and
+        amounts: sums over rounds, by the names of ``amounts_by_round``; also ``jobs``, and
             ``held``, the length of each round times the jobs that started in it.
         merged: how often each client's reports were used.
         seed: the seed of the run.

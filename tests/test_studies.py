@@ -355,6 +355,7 @@ def test_claims_on_the_controller_hold(control: ModuleType) -> None:
     assert found["end"] < 1.25
 
 
+@pytest.mark.slow
 def test_quick_study_of_the_controller_resumes(tmp_path: Path) -> None:
     def study() -> list[dict[str, Any]]:
         command = [sys.executable, CONTROL / "study.py", "--quick", "--folder", tmp_path]

@@ -71,7 +71,7 @@ def measure(cell: tuple[str, int, int]) -> dict[str, Any]:
     spent: list[float] = []
     plans: dict[int, Plan] = {}
     best: Plan | None = None
-    clairvoyant = gained = 0.0
+    elapsed = gained = 0.0
     for k in range(rounds):
         changed = fleet.speeds is not None and k >= CHANGE
         if changed and k == CHANGE:
@@ -95,9 +95,10 @@ def measure(cell: tuple[str, int, int]) -> dict[str, Any]:
             length = outcome.closed - outcome.opened
             share = cost(best, 1, length) * best.cost / (length + overhead)
             gained += 1.0 / share if np.isfinite(share) else 0.0
-            clairvoyant += length + overhead
+            elapsed += length + overhead
     assert best is not None
-    whole = clairvoyant / gained / best.cost if gained and fleet.speeds is None else None
+    steady = fleet.speeds is None and not fleet.late
+    whole = elapsed / gained / best.cost if gained and steady else None
     return {
         "fleet": name,
         "group": fleet.group,
@@ -109,7 +110,7 @@ def measure(cell: tuple[str, int, int]) -> dict[str, Any]:
         "fixed": fixed_rivals(best),
         "plan": [run.ledger.control["quorum"], run.ledger.control["deadline"]],
         "best": [best.quorum, best.deadline],
-        "reasons": run.reasons,
+        "reasons": run.reasons if seed == 0 else None,
         "failed": sum(not outcome.succeeded for outcome in run.outcomes),
         "longest call": round(max(spent), 3),
         "mean call": round(float(np.mean(spent)), 4),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cafe
-from cafe.control.estimate import Estimate, estimate
+from cafe.control.estimate import EstimatedClients, estimate
 from cafe.control.longer_rounds import longer_round, silent_clients
 from cafe.control.pool_posterior import draw_posterior
 from cafe.control.recent_rounds import RecentRounds
@@ -79,10 +79,10 @@ def test_draws_surround_the_truth() -> None:
 def test_a_known_federation_gets_the_planners_plan(goal: ToAccuracy | Prices) -> None:
     who = cafe.Federation(60, cafe.LogNormal(mu=np.log(SPREAD), sigma=0.5))
     best = cafe.plan(who, goal=goal)
-    made = robust_plan(Estimate(who, (), 5.0), goal, ())
+    made = robust_plan(EstimatedClients(who, (), 5.0), goal, ())
     assert made.cost == pytest.approx(best.cost, rel=0.02)
     limits = build_limits({"deadline": 0.8}, None)
-    assert robust_plan(Estimate(who, (), 5.0), goal, limits).deadline <= 0.8
+    assert robust_plan(EstimatedClients(who, (), 5.0), goal, limits).deadline <= 0.8
 
 
 def test_alternatives_move_the_plan_and_may_ask_for_a_longer_round() -> None:
@@ -90,8 +90,8 @@ def test_alternatives_move_the_plan_and_may_ask_for_a_longer_round() -> None:
     slow = cafe.Federation(50, cafe.Exponential(0.2))
     goal = ToAccuracy(overhead=0.5)
     rows = recent(fast, 6, 1.3)
-    alone = robust_plan(Estimate(fast, (fast,) * 4, 1.3), goal, ())
-    mixed = robust_plan(Estimate(fast, (fast, fast, slow, slow), 1.3), goal, ())
+    alone = robust_plan(EstimatedClients(fast, (fast,) * 4, 1.3), goal, ())
+    mixed = robust_plan(EstimatedClients(fast, (fast, fast, slow, slow), 1.3), goal, ())
     assert alone.deadline < mixed.deadline
     assert alone.regret_of_longer < 0.01 < mixed.regret_of_longer
     assert longer_round(alone, rows, TunerState(counts=(50,) * 6)) is None

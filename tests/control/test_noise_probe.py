@@ -21,7 +21,7 @@ def regression(heterogeneity: float, noise: float, batch: int) -> cafe.Task:
     own = common + heterogeneity * rng.standard_normal((60, 10))
     y = np.einsum("kni,ki->kn", x, own) + noise * rng.standard_normal((60, 100))
     data = cafe.data.Examples(x.reshape(-1, 10).astype(np.float32), y.ravel().astype(np.float32))
-    shards = cafe.data.Shards.of(np.arange(6000).reshape(60, 100).tolist())
+    shards = cafe.data.Shards.of([*np.arange(6000).reshape(60, 100)])
     return cafe.Task(data, shards, Ridge(10, 0.01), batch=batch)
 
 

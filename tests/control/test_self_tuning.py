@@ -126,6 +126,7 @@ def test_same_arguments_give_the_same_choice() -> None:
     assert first.policy.identity == again.policy.identity
 
 
+@pytest.mark.slow
 def test_engine_reference_and_live_agree() -> None:
     who, what, rounds = federation(0.8), task(), 8
     engine = Run(who, SelfTuning(), what, seed=3)

@@ -27,7 +27,7 @@ _LEAST = 1e-4  # availability
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class EstimatedClients:
     """The clients as the last rounds show them.
 
     Attributes:
@@ -41,7 +41,7 @@ class Estimate:
     longest: float
 
 
-def estimate(recent: RecentRounds) -> Estimate:
+def estimate(recent: RecentRounds) -> EstimatedClients:
     """Estimate each client's speed and availability, and the shape of all clients' times."""
     size = len(recent.names)
     unit = float(np.median(recent.seconds[recent.reported]))
@@ -66,7 +66,7 @@ def estimate(recent: RecentRounds) -> Estimate:
         u, _ = draw_clients(every, each.pool, client_posterior(every, each.pool, found), rng)
         others.append(federation(each.pool, u))
     longest = float(max(np.max(recent.waited), np.nanmax(recent.seconds)))
-    return Estimate(federation(best.pool, found.u), tuple(others), longest)
+    return EstimatedClients(federation(best.pool, found.u), tuple(others), longest)
 
 
 def _sample(recent: RecentRounds) -> CensoredSample:

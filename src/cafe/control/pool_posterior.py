@@ -175,6 +175,7 @@ def _mode(density: _Density, start: Floats) -> _Mode:
     return _Mode(density, point, height, root)
 
 
+@np.errstate(invalid="ignore")  # where a density is 0, the differences are not finite
 def _derivatives(density: _Density, point: Floats, here: float) -> tuple[Floats, Floats]:
     """Gradient and Hessian by finite differences; 0 where they are not finite."""
     size, moves = point.size, _STEP * np.eye(point.size)

@@ -71,8 +71,10 @@ class RecentRounds:
         known, code = np.unique(seen.code[tail], return_inverse=True)
         number = np.repeat(np.arange(kept), counts[len(counts) - kept :])
         names = tuple(seen.clients[i] for i in known.tolist())
+        seconds, waited = seen.seconds[tail], seen.deadline[tail]
+        waited = np.where(np.isfinite(waited), waited, seconds)  # nothing limited the wait
         return cls(
-            seen.seconds[tail], seen.deadline[tail], code.reshape(-1).astype(np.intp), number,
+            seconds, waited, code.reshape(-1).astype(np.intp), number,
             names, kept,
         )  # fmt: skip
 

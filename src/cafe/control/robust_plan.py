@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cafe.control.estimate import Estimate
+from cafe.control.estimate import EstimatedClients
 from cafe.errors import InfeasibleError
 from cafe.federation import Federation
 from cafe.latency.base import Floats
@@ -56,7 +56,7 @@ class RobustPlan:
         return self.search.federation
 
 
-def robust_plan(found: Estimate, goal: Goal, limits: tuple[Limit, ...]) -> RobustPlan:
+def robust_plan(found: EstimatedClients, goal: Goal, limits: tuple[Limit, ...]) -> RobustPlan:
     """The plan for an estimate.
 
     Raises:
@@ -88,7 +88,7 @@ def robust_plan(found: Estimate, goal: Goal, limits: tuple[Limit, ...]) -> Robus
     return RobustPlan(search, deadline, optimum.quorum, optimum.cost, regret, np.sort(wanted))
 
 
-def _grid(search: DeadlineSearch, found: Estimate) -> Floats:
+def _grid(search: DeadlineSearch, found: EstimatedClients) -> Floats:
     """Deadlines evenly spaced in the logarithm, within the limits."""
     federation = found.federation
     low, high = 1e-3 * found.longest, _BEYOND * found.longest

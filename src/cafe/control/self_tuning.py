@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from cafe.control.estimate import Estimate, estimate
+from cafe.control.estimate import EstimatedClients, estimate
 from cafe.control.first_look import FirstLook
 from cafe.control.longer_rounds import longer_round, silent_clients
 from cafe.control.noise_probe import (
@@ -33,6 +33,7 @@ from cafe.controllers import Choice
 from cafe.errors import InfeasibleError, check_positive, check_whole
 from cafe.federation import Federation
 from cafe.fitting.observations import Observations
+from cafe.keywords import explain_keywords
 from cafe.latency import Exponential
 from cafe.planner.goal_choice import GoalWord, choose_goal
 from cafe.planner.goals import Goal
@@ -58,6 +59,7 @@ _GAIN = 0.01  # a plan that costs less by a smaller share is not worth a move
 _SAFE = 0.99  # ... unless fewer rounds than this would succeed
 
 
+@explain_keywords
 @dataclass(frozen=True)
 class SelfTuning:
     """Tunes the deadline and the quorum of the paper's rounds to clients that nobody measured.
@@ -97,8 +99,9 @@ class SelfTuning:
         example = Federation(2, Exponential(1.0))
         choose_goal(example, self.goal, self.waste_price, self.broadcast_price)
         build_limits(self.at_most, self.at_least)
-        check_whole("steps", self.steps)
-        check_positive("first_stop", self.first_stop)
+        object.__setattr__(self, "steps", check_whole("steps", self.steps))
+        stop = check_positive("first_stop", self.first_stop)
+        object.__setattr__(self, "first_stop", stop)
 
     def __str__(self) -> str:
         given = [
@@ -299,7 +302,7 @@ class SelfTuning:
         reason = f"{reason} {longer.reason}".strip()
         return self._keep(ledger, state, reason, significant(longer.deadline))
 
-    def _best(self, found: Estimate, stays: tuple[float, float] | None) -> RobustPlan:
+    def _best(self, found: EstimatedClients, stays: tuple[float, float] | None) -> RobustPlan:
         given: Goal | GoalWord | None = self._goal
         if self._wants_noise_ratio and stays is not None:
             ratio = StayingShare(*stays).noise_ratio

@@ -32,7 +32,7 @@ class Choice:
         ...     policy = cafe.policies.mcu(quorum=1, deadline=deadline)
         ...     return Choice(policy, state=deadline, reason=f"The deadline grows to {deadline} s.")
         >>> run = cafe.simulate(cafe.Federation(5, cafe.Exponential(1.0)), growing, rounds=3)
-        >>> [round(duration, 3) for duration in run.by_round["closed"] - run.by_round["opened"]]
+        >>> (run.by_round["closed"] - run.by_round["opened"]).tolist()
         [1.0, 2.0, 4.0]
     """
 

@@ -71,9 +71,9 @@ class SelfTuning:
     Attributes:
         waste_price: extra mean age that you accept to save one client-second of waste.
         broadcast_price: extra mean age that you accept to save one broadcast.
-        goal: what to minimise, as in :func:`cafe.planner.plan`: the time to a given accuracy if
+        goal: what to minimise, as in :func:`~cafe.planner.plan`: the time to a given accuracy if
             neither prices nor a goal are given.
-        at_most: upper limits of the plan, as in :func:`cafe.planner.plan`.
+        at_most: upper limits of the plan, as in :func:`~cafe.planner.plan`.
         at_least: lower limits of the plan.
         steps: gradient steps that a client takes in a round.
         first_stop: seconds after which the first round ends in any case.

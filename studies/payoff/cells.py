@@ -18,7 +18,6 @@ CHOOSE = (1000, 1001, 1002, 1003)  # seeds with which settings and learning rate
 JUDGE = tuple(range(8))  # seeds with which the chosen ones are judged
 FIRST = (0.1, 0.35, 0.7, 0.97)  # deadlines of the first runs, as quantiles of all reports
 LONG = 150  # length of the first runs, in median response times and overheads
-SHARE = 0.95  # the target, as a share of the highest accuracy at the end of the first runs
 LOSING = 2.0  # a run that spends this many times as much as with another rate is stopped
 GRID_CAP, CAP = 4.0, 10.0  # and one that spends this many times as much as the best known
 
@@ -136,7 +135,7 @@ def _first_runs(fleet: Fleet, seed: int, length: float) -> dict[str, Any]:
             trial = until_time(fleet, rules.policy(fleet), rate, seed, until)
             trials.append((rules, rate, trial))
             best = max(best, float(np.mean([p.accuracy for p in trial.points[-3:]])))
-    target = SHARE * best
+    target = fleet.share * best
     hits = [(hit, rules, rate) for rules, rate, trial in trials if (hit := _hit(trial, target))]
     quickest, rules, rate = min(hits, key=lambda found: found[0].time)
     ratio, critical = _constants(fleet, rules, rate, seed, target)

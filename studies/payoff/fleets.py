@@ -40,6 +40,7 @@ class Fleet:
         overhead: seconds of a round besides waiting, in median response times.
         steps: local gradient steps of a report.
         cohort: clients that are invited in a round; None: all.
+        share: the target, as a share of the highest accuracy at the end of the first runs.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Fleet:
     overhead: float = 0.1
     steps: int = 1
     cohort: int | None = None
+    share: float = 0.95
 
     @property
     def federation(self) -> cafe.Federation:
@@ -248,6 +250,10 @@ FLEETS = (
     Fleet("MNIST, 1000 log-normal, spread 1, cohorts of 50", _lognormal(1000, 1.0), data="mnist",
           split="dirichlet", cohort=50),
     Fleet("MNIST, 10,000 phones, cohorts of 100", _phones(10_000), data="mnist", cohort=100),
+    Fleet("40 exponential, 2 classes, 99 %", _equal(40, _EXPONENTIAL), split=2, share=0.99),
+    Fleet("50 phones, classes by speed, 99 %", _phones(50), split="by speed", share=0.99),
+    Fleet("100 log-normal, 3 classes, perceptron, 99 %", _lognormal(100, 0.5),
+          model="perceptron", split=3, share=0.99),
 )  # fmt: skip
 
 # Two federations for tests: small and quick.

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 from fleets import Fleet
+from proposal import OVERHEAD, Balanced
 from trials import Rules
 
 import cafe
 from cafe.errors import InputError
 from cafe.planner import Plan, ToAccuracy
 from cafe.planner.deadline_grid import deadline_range, first_time
+from cafe.planner.safe_quorum import with_safe_quorum
 
 GOALS = ("time", "client-seconds")
 DEADLINES = 12  # of the grid
@@ -24,7 +26,26 @@ SURE = 0.9999  # a quorum that more rounds reach than this is the same as a quor
 FLOWER = 3600.0  # Flower's default timeout
 WASTE = (1.0, 10.0, 100.0)  # prices of waste over the number of clients
 BROADCAST = (1.0, 10.0, 100.0)  # prices of a broadcast, in median response times
-STATED = (1.0, 1.0)  # of these, the stated prices
+STATED_PRICES = "J, 1 and 1"
+PAPER_PRICES = "J, best of nine prices"
+PLANS = ("plan", "plan, true overhead", "plan, ratio at the start", "plan, ratio at the end")
+GUESSES = (
+    "median",
+    "mean",
+    "2 x median",
+    "p90",
+    "p95",
+    "p99",
+    "wait for all",
+    "Flower's defaults",
+)
+PROPOSED = (
+    "proposed",
+    "proposed, true overhead",
+    "proposed, measured at the start",
+    "proposed, measured on the way",
+)
+RULES = (*PROPOSED, *PLANS, STATED_PRICES, PAPER_PRICES, *GUESSES)
 
 
 def grid(fleet: Fleet, deadlines: int = DEADLINES) -> list[Rules]:
@@ -114,4 +135,27 @@ def plans(fleet: Fleet, measured: dict[str, Any]) -> dict[str, Rules | None]:
                 found[f"{name}: {spend}"] = None
             else:
                 found[f"{name}: {spend}"] = Rules(made.quorum, made.deadline)
+        for name, goal in proposals(fleet, measured, spend).items():
+            found[f"{name}: {spend}"] = proposed(fleet, goal)
     return found
+
+
+def proposals(fleet: Fleet, measured: dict[str, Any], spend: str) -> dict[str, Balanced]:
+    """The proposed goal with its defaults, and with what is known or measured."""
+    # Without any overhead there may be no best deadline: 1 % of the median is the least.
+    true = max(fleet.seconds, 0.01 * fleet.median)
+    ratio, critical = measured["ratio"], measured["critical"]
+    goals = (
+        Balanced(spend, OVERHEAD * fleet.median),
+        Balanced(spend, true),
+        Balanced(spend, true, critical["start"], ratio["start"]),
+        Balanced(spend, true, critical["mean"], ratio["end"]),
+    )
+    return dict(zip(PROPOSED, goals, strict=True))
+
+
+def proposed(fleet: Fleet, goal: Balanced) -> Rules:
+    """The plan with the proposed goal, with the quorum that plans choose for safety."""
+    made = cafe.plan(fleet.federation, goal=goal, cohort=fleet.cohort)
+    safe = with_safe_quorum(made.search, made.local_optima[0])
+    return Rules(safe.quorum, safe.deadline)

@@ -24,6 +24,7 @@ import rules
 import summarise
 from cells import CAP, GRID_CAP, Cell, key_of, run
 from fleets import FLEETS, QUICK, Fleet
+from regrets import Results
 from trials import Rules
 
 from cafe.console import progress_line
@@ -75,7 +76,7 @@ class Study:
         self.complete(cells, f"{name}: rules")
         cells = [
             Cell(name, "judge", x, rate, goal["target"], most, self.quick)
-            for x, rate in summarise.to_judge(name, self.rows)
+            for x, rate in Results(self.rows).to_judge(name, rules.RULES)
         ]
         self.complete(cells, f"{name}: judging")
 
@@ -133,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not given.fleet or any(part in fleet.name for part in given.fleet):
             study.compare(fleet)
     if not given.fleet:
-        summarise.write(given.folder, study.rows)
+        summarise.write(given.folder, study.rows, quick=given.quick)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ def run(cell: Cell) -> dict[str, Any]:
     if cell.rules is not None:
         row["rules"] = cell.rules.key()
     if cell.kind == "target":
-        row |= _first_runs(fleet, CHOOSE[0], LONG / 3 if cell.quick else LONG)
+        row |= _first_runs(fleet, CHOOSE[0], LONG / 8 if cell.quick else LONG)
     elif cell.kind == "judge":
         assert cell.rules is not None
         row |= _judged(fleet, cell)
@@ -82,7 +82,7 @@ def _tried(fleet: Fleet, cell: Cell) -> dict[str, Any]:
     assert cell.rules is not None
     least = {seed: [math.inf, math.inf] for seed in _seeds(cell, CHOOSE)}
     found: dict[float, list[Spent]] = {}
-    for rate in fleet.rates:
+    for rate in fleet.rates[: 2 if cell.quick else None]:
         found[rate] = []
         for seed, (time_, work) in least.items():
             most = (min(cell.most[0], LOSING * time_), min(cell.most[1], LOSING * work))

@@ -233,7 +233,7 @@ def draw(results: Results, path: Path) -> None:
     """Draw the regrets of some rules on each federation."""
     from cafe.report.plotting import COLOURS, MARKERS, figure, save, tidy
 
-    drawn = figure(9.0, 0.5 + 0.25 * len(results.fleets))
+    drawn = figure(9.0, 2.0 + 0.22 * len(results.fleets))
     panels = drawn.subplots(1, 2, sharey=True)
     order = sorted(results.fleets, key=lambda name: _value(results, name, PLANS[0], "time"))
     for axes, goal in zip(panels, GOALS, strict=True):

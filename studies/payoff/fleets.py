@@ -121,6 +121,8 @@ def _shards(fleet: Fleet, seed: int) -> Shards:
         return Dirichlet(alpha=0.3)(labels, clients, rng)
     if isinstance(fleet.split, int):
         return Classes(each=fleet.split)(labels, clients, rng)
+    if clients > np.bincount(labels).min():  # too many for every class on every client
+        return Shards.of(np.array_split(rng.permutation(len(labels)), clients))
     return IID()(labels, clients, rng)
 
 

@@ -329,3 +329,49 @@ def test_quick_study_of_policies_resumes(tmp_path: Path) -> None:
     assert [row | {"cpu": 0} for row in again] == [row | {"cpu": 0} for row in rows]
     assert [row["cpu"] for row in again[:-5]] == [row["cpu"] for row in rows[:-5]]
     assert (tmp_path / "README.md").read_text(encoding="utf-8") == page
+
+
+CONTROL = STUDIES / "control"
+
+
+@pytest.fixture
+def control(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module that writes the page of the study of the self-tuning controller."""
+    monkeypatch.syspath_prepend(str(CONTROL))
+    return load_module(CONTROL / "summarise.py")
+
+
+def test_page_of_the_controller_follows_from_its_rows(control: ModuleType) -> None:
+    findings = (CONTROL / "findings.md").read_text(encoding="utf-8")
+    made = control.page(control.read_rows(), findings)
+    assert made == (CONTROL / "README.md").read_text(encoding="utf-8")
+
+
+def test_claims_on_the_controller_hold(control: ModuleType) -> None:
+    found = control.figures(control.entries(control.read_rows()))
+    assert found["fleets"] >= 20
+    assert found["median"] < 1.10
+    assert found["worst"] < 1.25
+    assert found["end"] < 1.25
+
+
+@pytest.mark.slow
+def test_quick_study_of_the_controller_resumes(tmp_path: Path) -> None:
+    def study() -> list[dict[str, Any]]:
+        command = [sys.executable, CONTROL / "study.py", "--quick", "--folder", tmp_path]
+        command += ["--jobs", "1"]
+        subprocess.run([*map(str, command)], check=True, capture_output=True, text=True)
+        lines = (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+    rows = study()
+    assert len(rows) == 3
+    assert all(row["relative"][-1] < 1.25 for row in rows)
+    kept = [json.dumps(row) + "\n" for row in rows[:-1]]
+    (tmp_path / "results.jsonl").write_text("".join(kept), encoding="utf-8")
+    again = study()
+    cpu = ("longest call", "mean call")
+    assert [{**a, **dict.fromkeys(cpu)} for a in again] == [
+        {**a, **dict.fromkeys(cpu)} for a in rows
+    ]
+    assert (tmp_path / "README.md").read_text(encoding="utf-8").startswith("# A controller")

@@ -12,6 +12,7 @@ from cafe._version import __version__
 TYPE_CHECKING = False  # type checkers treat it as true; importing typing would take 10 ms
 if TYPE_CHECKING:
     from cafe import (
+        control,
         data,
         decisions,
         federation_files,
@@ -83,6 +84,7 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _MODULES = (
+    "control",
     "data",
     "decisions",
     "federation_files",
@@ -125,6 +127,7 @@ __all__ = [
     "Uniform",
     "Weibull",
     "__version__",
+    "control",
     "data",
     "decisions",
     "expect",

@@ -27,7 +27,7 @@ LAYERS = (
     {"theory"},
     {"planner"},
     {"policies", "task"},
-    {"task_constants"},
+    {"task_constants", "control"},
     {"engine"},
     {"reference"},
     {"scenario", "workers"},

@@ -22,8 +22,9 @@ SURFACE = {
     "presets": {"phones"},
     "errors": {"CafeError", "FileError", "InfeasibleError", "InputError"},
     "packages": {
-        "data", "decisions", "federation_files", "fitting", "flower", "latency", "learn",
-        "planner", "policies", "presence", "results", "rounds", "scenario", "testing", "theory",
+        "control", "data", "decisions", "federation_files", "fitting", "flower", "latency",
+        "learn", "planner", "policies", "presence", "results", "rounds", "scenario", "testing",
+        "theory",
     },
     "rest": {"__version__"},
 }  # fmt: skip

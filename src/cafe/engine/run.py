@@ -119,6 +119,7 @@ class Run:
         self.training = None if task is None else Training.new(task, self.seed)
         self.traffic = Traffic(0 if self.training is None else self.training.bytes)
         self._parameters = None if self.training is None else self.training.parameters
+        self.ledger.update_size = None if secure_aggregation else self._parameters
         self.outcomes: list[Outcome] = []
         self.scores: list[tuple[int, Score]] = []
         # The number of examples of an evaluation; None: all. See cafe.engine.evaluation_budget.

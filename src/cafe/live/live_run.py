@@ -92,6 +92,7 @@ class LiveRun:
         self.global_model = model
         self.vectors = ClientVectors()
         self.books = Books.new(np.empty(0, dtype=np.int64))
+        self.books.ledger.update_size = None if secure_aggregation else model.layout.size
         self.calls = PolicyCalls(self.books.ledger, self.seed, secure_aggregation)
         self.clients = ClientRegistry()
         self.stay_estimate, self._forecast = StayEstimate(), forecast

@@ -113,6 +113,7 @@ class Reference:
         ledger.round, ledger.version, ledger.state = self.round, self.version, self.state
         ledger.score, ledger.working, ledger.memory = self.score, len(working), self.memory
         ledger.control = self.control
+        ledger.update_size = None if self.trainer is None else self.trainer.parameters
         if decision:
             ledger.seed_decision(Stream(self.seed, decision), at)
         return ledger

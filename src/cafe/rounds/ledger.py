@@ -84,6 +84,8 @@ class Ledger:
         owner: the name of the policy that left ``state`` and ``memory``; "" before the first round.
         control: the state that the run's controller returned last, which only it may use; None
             before.
+        update_size: the number of parameters in an update, if a policy of this run may need to see
+            updates; None if there is no task, or secure aggregation hides them.
         score: the last :class:`~cafe.rounds.ledger.ModelScore`, for a policy that needs scores.
         rng: random generator of the current decision. Every decision has its own.
     """
@@ -107,6 +109,7 @@ class Ledger:
         self.memory: NDArray[Any] | None = None
         self.owner = ""
         self.control: Any = None
+        self.update_size: int | None = None
         self.score: ModelScore | None = None
         self.forecasts: Callable[[Indices, float], Floats] | None = None
         self._stream: Stream | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cafe
+from cafe.control import SelfTuning
 from cafe.latency import Various
 from cafe.planner import Limit, ToAccuracy, pooled_mean, pooled_quantile
 from tests.support.public_calls.samples import (
@@ -202,6 +203,20 @@ ENTRIES = [
         given(federation=fleet(), waste_price=1.0, broadcast_price=1.0, quorum=2),
         explains=True,
         slow=True,
+    ),
+    entry(
+        SelfTuning,
+        {
+            "waste_price": maybe(NOT_NEGATIVE),
+            "broadcast_price": maybe(NOT_NEGATIVE),
+            "goal": maybe(NOTHING),
+            "at_most": maybe(kind("{}")),
+            "at_least": maybe(kind("{}")),
+            "steps": NOTHING,
+            "first_stop": POSITIVE,
+        },
+        given(waste_price=1.0, broadcast_price=1.0),
+        explains=True,
     ),
     entry(
         cafe.Prices, {"waste": NOT_NEGATIVE, "broadcast": NOT_NEGATIVE}, given(waste=1, broadcast=1)

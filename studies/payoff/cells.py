@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from fleets import Fleet, named
 from rules import GOALS
-from trials import Point, Rules, Spent, Trial, until_target, until_time
+from trials import Point, Rules, Settings, Spent, Trial, Tuned, until_target, until_time
 
 from cafe.planner import pooled_quantile
 from cafe.task_constants import GradientStatistics, measure_at
@@ -38,7 +38,7 @@ class Cell:
 
     fleet: str
     kind: str
-    rules: Rules | None = None
+    rules: Settings | None = None
     rate: float | None = None
     target: float = 0.0
     most: tuple[float, float] = field(default=(math.inf, math.inf))
@@ -74,6 +74,9 @@ def run(cell: Cell) -> dict[str, Any]:
 
 
 def _seeds(cell: Cell, seeds: tuple[int, ...]) -> tuple[int, ...]:
+    """The seeds of a cell; the controller plans in every run, which takes time."""
+    if isinstance(cell.rules, Tuned):
+        return seeds[: len(seeds) // 4 if seeds == CHOOSE else len(seeds) // 2]
     return seeds[:2] if cell.quick else seeds
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from rules import GOALS, PAPER_PRICES, STATED_PRICES
-from trials import Rules
+from trials import Settings, settings_of
 
 Row = dict[str, Any]
 CAP = 10.0  # a run that misses the target counts as this many times the best
@@ -93,7 +93,7 @@ class Results:
         settings = names.get(name)
         return None if settings is None else tries[tuple(settings)]
 
-    def to_judge(self, fleet: str, rules: Sequence[str]) -> list[tuple[Rules, float]]:
+    def to_judge(self, fleet: str, rules: Sequence[str]) -> list[tuple[Settings, float]]:
         """The settings and learning rates that must be judged."""
         found = {}
         for goal in GOALS:
@@ -101,7 +101,7 @@ class Results:
             chosen += [r for rule in rules if (r := self.chosen(fleet, rule, goal)) is not None]
             for row in chosen:
                 rate, settings = row["best"][goal][0], row["rules"]
-                found[tuple(settings), rate] = (Rules(*settings), rate)
+                found[tuple(settings), rate] = (settings_of(settings), rate)
         return [*found.values()]
 
     def judged_row(self, fleet: str, row: Row, goal: str) -> Row:
@@ -125,7 +125,7 @@ class Results:
         costs = self.judged(fleet, row, goal)
         logs = [
             math.log((CAP * typical if own is None else own) / (other or CAP * typical))
-            for own, other in zip(costs, least, strict=True)
+            for own, other in zip(costs, least, strict=False)  # the controller has fewer seeds
         ]
         return Regret(fleet, tuple(logs), sum(x is None for x in costs), tuple(row["rules"]))
 

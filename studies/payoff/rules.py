@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from fleets import Fleet
 from proposal import OVERHEAD, Balanced
-from trials import Rules
+from trials import Rules, Settings, Tuned, least_overhead
 
 import cafe
 from cafe.errors import InputError
@@ -26,6 +26,7 @@ SURE = 0.9999  # a quorum that more rounds reach than this is the same as a quor
 FLOWER = 3600.0  # Flower's default timeout
 WASTE = (1.0, 10.0, 100.0)  # prices of waste over the number of clients
 BROADCAST = (1.0, 10.0, 100.0)  # prices of a broadcast, in median response times
+LEAST_RATIO = 1e-3  # of noise: a client that uses all its examples has none
 STATED_PRICES = "J, 1 and 1"
 PAPER_PRICES = "J, best of nine prices"
 PLANS = ("plan", "plan, true overhead", "plan, ratio at the start", "plan, ratio at the end")
@@ -45,7 +46,8 @@ PROPOSED = (
     "proposed, measured at the start",
     "proposed, measured on the way",
 )
-RULES = (*PROPOSED, *PLANS, STATED_PRICES, PAPER_PRICES, *GUESSES)
+TUNED = ("self-tuning, proposed goal", "self-tuning")
+RULES = (*PROPOSED, *PLANS, *TUNED, STATED_PRICES, PAPER_PRICES, *GUESSES)
 
 
 def grid(fleet: Fleet, deadlines: int = DEADLINES) -> list[Rules]:
@@ -104,19 +106,23 @@ def prices(fleet: Fleet, waste: float, broadcast: float) -> Plan:
     )
 
 
-def plans(fleet: Fleet, measured: dict[str, Any]) -> dict[str, Rules | None]:
+def plans(fleet: Fleet, measured: dict[str, Any]) -> dict[str, Settings | None]:
     """What CAFe calculates; None if there is no best deadline.
 
     Args:
         fleet: the federation.
         measured: the row of the target, with the noise "ratio" at the start and at the end.
     """
-    ratios = measured["ratio"]
-    found: dict[str, Rules | None] = {}
+    ratios = {place: max(ratio, LEAST_RATIO) for place, ratio in measured["ratio"].items()}
+    found: dict[str, Settings | None] = {}
     for waste, broadcast in product(WASTE, BROADCAST):
         made = prices(fleet, waste, broadcast)
         # Deadlines that differ by less than 3 % count as one.
-        near = [x for x in found.values() if x and abs(x.deadline / made.deadline - 1) < 0.03]
+        near = [
+            x
+            for x in found.values()
+            if isinstance(x, Rules) and abs(x.deadline / made.deadline - 1) < 0.03
+        ]
         found[f"J, {waste:g} and {broadcast:g}"] = (
             near[0] if near else Rules(made.quorum, made.deadline)
         )
@@ -137,14 +143,16 @@ def plans(fleet: Fleet, measured: dict[str, Any]) -> dict[str, Rules | None]:
                 found[f"{name}: {spend}"] = Rules(made.quorum, made.deadline)
         for name, goal in proposals(fleet, measured, spend).items():
             found[f"{name}: {spend}"] = proposed(fleet, goal)
+        for name in TUNED if fleet.cohort is None else ():  # it invites everybody
+            found[f"{name}: {spend}"] = Tuned(spend, name == TUNED[0])
     return found
 
 
 def proposals(fleet: Fleet, measured: dict[str, Any], spend: str) -> dict[str, Balanced]:
     """The proposed goal with its defaults, and with what is known or measured."""
-    # Without any overhead there may be no best deadline: 1 % of the median is the least.
-    true = max(fleet.seconds, 0.01 * fleet.median)
-    ratio, critical = measured["ratio"], measured["critical"]
+    true = least_overhead(fleet)
+    critical = measured["critical"]
+    ratio = {place: max(found, LEAST_RATIO) for place, found in measured["ratio"].items()}
     goals = (
         Balanced(spend, OVERHEAD * fleet.median),
         Balanced(spend, true),

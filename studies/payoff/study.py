@@ -25,7 +25,7 @@ import summarise
 from cells import CAP, GRID_CAP, Cell, key_of, run
 from fleets import FLEETS, QUICK, Fleet
 from regrets import Results
-from trials import Rules
+from trials import Rules, Settings
 
 from cafe.console import progress_line
 from cafe.workers import LocalProcesses
@@ -81,7 +81,7 @@ class Study:
         self.complete(cells, f"{name}: judging")
 
     def _cell(
-        self, fleet: Fleet, kind: str, settings: Rules, goal: Row, most: tuple[float, float]
+        self, fleet: Fleet, kind: str, settings: Settings, goal: Row, most: tuple[float, float]
     ) -> Cell:
         return Cell(fleet.name, kind, settings, None, goal["target"], most, self.quick)
 
@@ -102,9 +102,11 @@ class Study:
         finer = [self._cell(fleet, "grid", Rules(1, x), goal, most) for x in near]
         return found + self.complete(finer, f"{fleet.name}: finer grid")
 
-    def _settings(self, fleet: Fleet, goal: Row) -> dict[str, Rules | None]:
+    def _settings(self, fleet: Fleet, goal: Row) -> dict[str, Settings | None]:
         """The settings of all rules by name, which are kept in a row."""
         named = rules.guesses(fleet) | rules.plans(fleet, goal)
+        if self.quick:  # the controller plans in every run, which takes time
+            named = {name: x for name, x in named.items() if isinstance(x, Rules)}
         values = {name: None if x is None else x.key() for name, x in named.items()}
         row = {"fleet": fleet.name, "kind": "names", "rules": values}
         if row not in self.rows:

@@ -25,6 +25,7 @@ from rules import (
     PROPOSED,
     RULES,
     STATED_PRICES,
+    TUNED,
 )
 
 HERE = Path(__file__).resolve().parent
@@ -38,6 +39,8 @@ SAYS = {
     PLANS[1]: "… with the true overhead",
     PLANS[2]: "… and the noise ratio of the first model",
     PLANS[3]: "… and the noise ratio at the target",
+    TUNED[0]: "self-tuning, proposed goal",
+    TUNED[1]: "self-tuning, goal of small gaps",
     STATED_PRICES: "the paper's J, stated prices",
     PAPER_PRICES: "the paper's J, best of nine prices",
 } | {name: f"guess: {name}" for name in GUESSES[:-1]}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from fleets import Fleet
+from proposal import Balanced
 
 import cafe
+from cafe.control import SelfTuning
 from cafe.controllers import Controller
 from cafe.engine import Run
 from cafe.errors import CafeError
@@ -54,6 +56,46 @@ class Rules:
         """The rules as plain values."""
         whole = [self.quorum, self.deadline, self.target, self.close_when_all]
         return whole if self.target or self.close_when_all else whole[:2]
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The controller that tunes itself, without knowledge of the federation.
+
+    Attributes:
+        spend: its goal, "time" or "client-seconds".
+        proposed: whether its goal is the proposed one, with the true overhead.
+    """
+
+    spend: Literal["time", "client-seconds"]
+    proposed: bool
+
+    def policy(self, fleet: Fleet) -> Controller:
+        """The controller."""
+        goal: Any = self.spend
+        if self.proposed:
+            goal = Balanced(self.spend, least_overhead(fleet))
+        return SelfTuning(goal=goal, steps=fleet.steps)
+
+    def key(self) -> list[Any]:
+        """The rules as plain values."""
+        return ["self-tuning", self.spend, self.proposed]
+
+
+Settings = Rules | Tuned
+
+
+def settings_of(key: list[Any]) -> Settings:
+    """The settings with this key."""
+    return Tuned(key[1], key[2]) if key[0] == "self-tuning" else Rules(*key)
+
+
+def least_overhead(fleet: Fleet) -> float:
+    """The overhead in seconds, and at least 1 % of the median response time.
+
+    Without any overhead there may be no best deadline.
+    """
+    return max(fleet.seconds, 0.01 * fleet.median)
 
 
 class Spent(NamedTuple):

@@ -93,11 +93,11 @@ def _tried(fleet: Fleet, cell: Cell) -> dict[str, Any]:
             found[rate].append(spent)
             if spent.reached:
                 least[seed] = [min(time_, spent.time), min(work, spent.work)]
-    best: dict[str, Any] = {}
+    best = []
     for goal in GOALS:
         cost = {rate: mean_cost(goal, runs) for rate, runs in found.items()}
         rate = min(cost, key=lambda r: cost[r])
-        best[goal] = [rate, rounded(cost[rate])]
+        best.append([rate, rounded(cost[rate])])
     runs = [spent for each in found.values() for spent in each]
     return {
         "best": best,
@@ -184,5 +184,5 @@ def critical_reports(found: GradientStatistics, steps: int) -> float:
 
 
 def rounded(value: float) -> float | None:
-    """A number with five digits; None if it is infinite."""
-    return float(f"{value:.5g}") if math.isfinite(value) else None
+    """A number with four digits; None if it is infinite."""
+    return float(f"{value:.4g}") if math.isfinite(value) else None

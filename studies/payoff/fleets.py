@@ -254,8 +254,6 @@ FLEETS = (
     Fleet("MNIST, 10,000 phones, cohorts of 100", _phones(10_000), data="mnist", cohort=100),
     Fleet("40 exponential, 2 classes, 99 %", _equal(40, _EXPONENTIAL), split=2, share=0.99),
     Fleet("50 phones, classes by speed, 99 %", _phones(50), split="by speed", share=0.99),
-    Fleet("100 log-normal, 3 classes, perceptron, 99 %", _lognormal(100, 0.5),
-          model="perceptron", split=3, share=0.99),
 )  # fmt: skip
 
 # A federation for tests: small and quick.

@@ -100,13 +100,13 @@ class Results:
             chosen = [self.best(fleet, goal)]
             chosen += [r for rule in rules if (r := self.chosen(fleet, rule, goal)) is not None]
             for row in chosen:
-                rate, settings = row["best"][goal][0], row["rules"]
+                rate, settings = rate_of(row, goal), row["rules"]
                 found[tuple(settings), rate] = (settings_of(settings), rate)
         return [*found.values()]
 
     def judged_row(self, fleet: str, row: Row, goal: str) -> Row:
         """The row of a try's settings, with the seeds for judging."""
-        wanted = (row["rules"], row["best"][goal][0])
+        wanted = (row["rules"], rate_of(row, goal))
         own = (r for r in self._of(fleet) if r["kind"] == "judge")
         return next(r for r in own if (r["rules"], r["rate"]) == wanted)
 
@@ -135,8 +135,13 @@ class Results:
 
 def cost_of(row: Row, goal: str) -> float:
     """The cost of a try with its best learning rate, with the seeds for choosing."""
-    found = row["best"][goal][1]
+    found = row["best"][GOALS.index(goal)][1]
     return math.inf if found is None else float(found)
+
+
+def rate_of(row: Row, goal: str) -> float:
+    """The best learning rate of a try."""
+    return float(row["best"][GOALS.index(goal)][0])
 
 
 @dataclass(frozen=True)

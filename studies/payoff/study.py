@@ -24,7 +24,7 @@ import rules
 import summarise
 from cells import CAP, GRID_CAP, Cell, key_of, run
 from fleets import FLEETS, QUICK, Fleet
-from regrets import Results
+from regrets import Results, cost_of
 from trials import Rules, Settings
 
 from cafe.console import progress_line
@@ -68,8 +68,8 @@ class Study:
         name = fleet.name
         (goal,) = self.complete([Cell(name, "target", quick=self.quick)], f"{name}: target")
         grid = self._grid(fleet, goal)
-        least = {g: min(row["best"][g][1] or math.inf for row in grid) for g in rules.GOALS}
-        most = (CAP * least["time"], CAP * least["client-seconds"])
+        least = [min(cost_of(row, g) for row in grid) for g in rules.GOALS]
+        most = (CAP * least[0], CAP * least[1])
         named = self._settings(fleet, goal)
         unique = {tuple(x.key()): x for x in named.values() if x is not None}
         cells = [self._cell(fleet, "rule", x, goal, most) for x in unique.values()]
@@ -94,7 +94,7 @@ class Study:
         deadlines = sorted({x.deadline for x in coarse})
         near: dict[float, None] = {}
         for g in rules.GOALS:
-            best = min(found, key=lambda row: row["best"][g][1] or math.inf)["rules"][1]
+            best = min(found, key=lambda row: cost_of(row, g))["rules"][1]
             place = deadlines.index(best)
             for other in deadlines[max(place - 1, 0) : place + 2]:
                 if other != best:
@@ -105,8 +105,6 @@ class Study:
     def _settings(self, fleet: Fleet, goal: Row) -> dict[str, Settings | None]:
         """The settings of all rules by name, which are kept in a row."""
         named = rules.guesses(fleet) | rules.plans(fleet, goal)
-        if self.quick:  # the controller plans in every run, which takes time
-            named = {name: x for name, x in named.items() if isinstance(x, Rules)}
         values = {name: None if x is None else x.key() for name, x in named.items()}
         row = {"fleet": fleet.name, "kind": "names", "rules": values}
         if row not in self.rows:

@@ -414,3 +414,85 @@ def test_quick_study_of_the_controller_resumes(tmp_path: Path) -> None:
         {**a, **dict.fromkeys(cpu)} for a in rows
     ]
     assert (tmp_path / "README.md").read_text(encoding="utf-8").startswith("# A controller")
+
+
+PAYOFF = STUDIES / "payoff"
+
+
+@pytest.fixture
+def payoff(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Imports a module of the study of what calculated deadlines are worth."""
+    monkeypatch.syspath_prepend(str(PAYOFF))
+    names = {path.stem for path in PAYOFF.glob("*.py")}
+
+    def load(name: str) -> ModuleType:
+        for each in names:
+            monkeypatch.delitem(sys.modules, each, raising=False)
+        return importlib.import_module(name)
+
+    return load
+
+
+def test_page_of_calculated_deadlines_follows_from_its_rows(
+    payoff: Callable[[str], ModuleType],
+) -> None:
+    summarise = payoff("summarise")
+    page = (PAYOFF / "README.md").read_text(encoding="utf-8")
+    assert summarise.page(summarise.read_rows()) == page
+
+
+def test_regret_by_hand(payoff: Callable[[str], ModuleType]) -> None:
+    """The grid's best costs 10 and 40, the rule 20 and 20; a missed target counts ten times 20."""
+    regrets = payoff("regrets")
+    best = {"fleet": "a", "kind": "grid", "rules": [1, 2.0], "best": [[0.1, 10.0], [0.1, 5.0]]}
+    other = best | {"rules": [1, 9.0], "best": [[0.1, 11.0], [0.1, 50.0]]}
+    tried = best | {"kind": "rule", "rules": [3, 4.0], "best": [[0.2, 30.0], [0.2, 6.0]]}
+    names = {"fleet": "a", "kind": "names", "rules": {"plan: time": [3, 4.0], "p99": None}}
+    judged = {"fleet": "a", "kind": "judge", "rules": [1, 2.0], "rate": 0.1, "time": [10.0, 40.0]}
+    own = judged | {"rules": [3, 4.0], "rate": 0.2, "time": [20.0, 20.0]}
+    results = regrets.Results([other, best, tried, names, judged, own])
+    found = results.regret("a", "plan", "time")
+    assert found.value == pytest.approx(0.0)  # twice and half as much
+    assert found.missed == 0
+    missed = own | {"time": [20.0, None]}
+    found = regrets.Results([other, best, tried, names, judged, missed]).regret("a", "plan", "time")
+    assert found.value == pytest.approx(math.sqrt(2 * 200 / 40) - 1)
+    assert found.missed == 1
+    assert results.regret("a", "p99", "time") is None
+
+
+def test_claims_on_calculated_deadlines_hold(payoff: Callable[[str], ModuleType]) -> None:
+    """What ``findings.md`` says, from the stored rows."""
+    regrets, rules, summarise = payoff("regrets"), payoff("rules"), payoff("summarise")
+    results = regrets.Results(summarise.read_rows())
+    assert len(results.fleets) >= 20
+    worth = {(r, g): regrets.summarised(results, r, g) for r in rules.RULES for g in rules.GOALS}
+    for goal in rules.GOALS:
+        proposed = worth["proposed", goal]
+        assert proposed.median <= 0.10
+        assert proposed.worst.value <= 0.55
+        assert proposed.missed == 0
+        for rule in (rules.PLANS[0], rules.STATED_PRICES, *rules.GUESSES):
+            assert worth[rule, goal].median > proposed.median
+    assert worth["plan", "time"].median > 0.8
+    assert worth["plan", "client-seconds"].median > 0.3
+    assert summarise.median_search(results) > 200
+
+
+@pytest.mark.slow
+def test_quick_study_of_calculated_deadlines_resumes(tmp_path: Path) -> None:
+    def study() -> list[dict[str, Any]]:
+        command = [sys.executable, PAYOFF / "study.py", "--quick", "--folder", tmp_path]
+        command += ["--jobs", "1"]
+        subprocess.run([*map(str, command)], check=True, capture_output=True, text=True)
+        lines = (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+    rows = study()
+    assert {row["kind"] for row in rows} == {"target", "grid", "names", "rule", "judge"}
+    page = (tmp_path / "README.md").read_text(encoding="utf-8")
+    (tmp_path / "results.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows[:-3]), encoding="utf-8"
+    )
+    assert study() == rows
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == page

@@ -222,6 +222,26 @@ def test_studies_are_quoted_as_they_are() -> None:
     ]
 
 
+def study_rows(study: str, name: str) -> list[list[float]]:
+    """The numbers of each row of a study's tables whose first cell is a name."""
+    page = (ROOT / "studies" / study / "README.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith(f"| {name} |")]
+    assert rows, name
+    return [numbers(row.removeprefix(f"| {name} |")) for row in rows]
+
+
+def test_studies_of_plans_are_quoted_as_they_are() -> None:
+    median = study_rows("control", "after 30 rounds, median over fleets")[0][0]
+    worst = study_rows("control", "after 30 rounds, worst fleet and seed")[0][0]
+    row = results_row("A deadline that tunes itself")
+    assert numbers(row.split("|")[1]) == [30, median, worst]
+    row = results_row("waits too long if the aim is an accuracy")
+    default, proposed = (
+        study_rows("payoff", name)[0][0] for name in ("goal of small gaps", "proposed goal")
+    )
+    assert numbers(row.split("|")[1]) == [default, proposed]
+
+
 def test_claims_are_counted_as_in_the_reproduction() -> None:
     page = (ROOT / "paper" / "README.md").read_text()
     sentence = re.search(r"Of \d+ claims of the paper .*? do not hold\.", page)

@@ -11,6 +11,7 @@ from cafe.theory import Expectation
 
 CRITICAL = 10.0  # reports, if none are given
 NOISE_RATIO = 1.0
+TINY = 1e-200  # expected reports that count as none
 OVERHEAD = 0.1  # in median response times
 
 
@@ -42,9 +43,9 @@ class Balanced:
         number, share = setting.number, 1 / (1 + self.noise_ratio)
         part = np.broadcast_to(setting.participation, number.shape)
         clients, reports = float(number.sum()), float(number @ part)
-        if not reports > 0:
+        if not reports > TINY:
             return float("inf")
-        uneven = max(clients * float(number @ part**2) / reports**2 - 1, 0.0)
+        uneven = max(float(number @ (part * (clients / reports)) ** 2) / clients - 1, 0.0)
         noise = 1 + self.critical * (1 / reports - share / clients)
         return noise * (1 + share * uneven) / (1 + self.critical * (1 - share) / clients)
 

@@ -49,7 +49,7 @@ def discovered() -> Iterator[type[Latency]]:
     while waiting:
         family = waiting.pop()
         waiting += family.__subclasses__()
-        if not inspect.isabstract(family) and family.__module__.startswith("cafe."):
+        if not inspect.isabstract(family) and family.__module__.startswith("cafe.latency."):
             yield family
 
 

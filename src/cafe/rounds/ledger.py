@@ -148,10 +148,13 @@ class Ledger:
         self.memory = memory
 
     def hand_over(self, policy: str) -> bool:
-        """Clear ``state`` and ``memory`` if the policy of this name has not left them.
+        """Make a policy the owner, and clear ``state`` and ``memory`` if another one left them.
+
+        Args:
+            policy: the name of the policy.
 
         Returns:
-            Whether another policy owned them.
+            Whether another policy was the owner.
         """
         before, self.owner = self.owner, policy
         if before in ("", policy):

@@ -65,7 +65,10 @@ MISTAKES = {
     "unknown number": (f"{FLEET} --policy mcu --keep qorum=1", "Did you mean 'quorum'"),
     "two levels": (f"{FLEET} --policy hierarchical", "has two levels"),
     "quorum above": (f"{FLEET} --policy mcu --quorum 13", "must be at most the number"),
-    "cohort of nobody": (f"{FLEET} --policy fedbuff --cohort 3", "has no argument 'cohort'"),
+    "a number that the policy does not have": (
+        f"{FLEET} --policy fedbuff --cohort 3",
+        "has no argument 'cohort'",
+    ),
     "limit": (f"{FLEET} --policy mcu --at-most worst_age=1", "no limit on worst_age"),
     "no processes": (f"{FLEET} --policy mcu --jobs 0", "jobs must be a whole number from 1 up"),
     "needed number": (f"{FLEET} --policy flanp", "--keep threshold=VALUE"),

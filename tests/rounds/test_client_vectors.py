@@ -59,3 +59,17 @@ def test_a_vector_that_several_jobs_use_is_saved_once() -> None:
     assert again.common_or_zeros(2).tolist() == [1.0, 2.0]
     assert again.used_by(1).common is again.common
     assert again.begun.keys() == {0, 1, 2}
+
+
+def test_offsets_are_the_sums_of_what_each_job_adds() -> None:
+    """Jobs with both vectors, with one of them, and with none."""
+    vectors = ClientVectors()
+    for number, (own_of_0, common_of_all) in enumerate(
+        [([1.0, 2.0], [10.0, 20.0]), ([1.0, 2.0], None), (None, [10.0, 20.0]), (None, None)]
+    ):
+        vectors.own = {} if own_of_0 is None else {0: np.array(own_of_0)}
+        vectors.common = None if common_of_all is None else np.array(common_of_all, np.float32)
+        vectors.begin(number, np.array([0, 1]))
+    found = vectors.offsets(np.array([0, 1, 0, 0, 0]), np.array([0, 0, 1, 2, 3]), 2)
+    assert found.dtype == np.float32
+    assert found.tolist() == [[11.0, 22.0], [10.0, 20.0], [1.0, 2.0], [10.0, 20.0], [0.0, 0.0]]

@@ -40,6 +40,16 @@ class JobVectors:
             return self.common if own is None else own
         return self.common + own
 
+    def write_offset(self, client: int, row: Vector) -> None:
+        """Write the sum of the vectors that a client adds into a row, without a copy; or zeros."""
+        own = self.own.get(client)
+        if own is not None and self.common is not None:
+            np.add(self.common, own, out=row, casting="same_kind")
+        elif own is not None:
+            row[:] = own
+        else:
+            row[:] = 0.0 if self.common is None else self.common
+
     def count(self, clients: Indices) -> int:
         """The number of these clients that add a vector."""
         if self.common is not None:
@@ -101,12 +111,10 @@ class ClientVectors:
 
     def offsets(self, clients: Indices, invitations: Whole, parameters: int) -> Vector:
         """The sum of the vectors that each job added to its gradients, a row per job."""
-        rows = np.zeros((len(clients), parameters), dtype=np.float32)
+        rows = np.empty((len(clients), parameters), dtype=np.float32)
         pairs = zip(clients.tolist(), invitations.tolist(), strict=True)
         for row, (client, invitation) in zip(rows, pairs, strict=True):
-            offset = self.used_by(invitation).offset(client)
-            if offset is not None:
-                row[:] = offset
+            self.used_by(invitation).write_offset(client, row)
         return rows
 
     def common_or_zeros(self, parameters: int) -> Vector:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from cafe.fitting.censored_sample import CensoredSample, WeightedTimes
 from cafe.fitting.fit import Fit, fit
 from tests.support.fitting import NAN, SMOOTH, draw, fit_one
 
@@ -69,3 +70,18 @@ def test_distance_by_hand() -> None:
     gaps.append(abs(9 / 35 - np.exp(-rate * 6)))
     assert found.parameters["rate"] == pytest.approx(rate)
     assert found.distance == pytest.approx(max(gaps))
+
+
+def test_some_clients_are_evenly_spaced_and_numbered_anew() -> None:
+    """Of clients 0 to 4, three are 0, 2 and 4; client 4 has missed a deadline."""
+    reports = WeightedTimes(np.array([1.0, 2.0, 3.0]), np.ones(3), np.array([0, 1, 2]))
+    misses = WeightedTimes(np.array([9.0]), np.array([2.0]), np.array([4]))
+    sample = CensoredSample(reports, misses)
+    some, number = sample.of_some_clients(5, 3)
+    assert number == 3
+    assert some.reports.seconds.tolist() == [1.0, 3.0]
+    assert some.reports.code.tolist() == [0, 1]
+    assert (some.misses.code.tolist(), some.misses.weight.tolist()) == ([2], [2.0])
+    assert sample.of_some_clients(5, 5) == (sample, 5)
+    silent = CensoredSample(WeightedTimes(np.array([2.0]), np.ones(1), np.array([1])), misses)
+    assert silent.of_some_clients(5, 3) == (silent, 5)

@@ -46,7 +46,7 @@ def estimate(recent: RecentRounds) -> EstimatedClients:
     size = len(recent.names)
     unit = float(np.median(recent.seconds[recent.reported]))
     sample = _blurred(_sample(recent).scaled(1 / unit).thinned(_TIMES), size)
-    some, kept = _some(sample, size)
+    some, kept = sample.of_some_clients(size, _CLIENTS)
     every, rng = ClientSums.of(sample, size), np.random.default_rng(_SEED)
     best, *drawn = draw_posterior(ClientSums.of(some, kept), _ALTERNATIVES)
     found = client_posterior(every, best.pool)
@@ -78,21 +78,6 @@ def _sample(recent: RecentRounds) -> CensoredSample:
 
     reported = recent.reported
     return CensoredSample(part(recent.seconds, reported), part(recent.waited, ~reported))
-
-
-def _some(sample: CensoredSample, size: int) -> tuple[CensoredSample, int]:
-    """The sample of some of the clients, evenly spaced, and their number."""
-    if size <= _CLIENTS:
-        return sample, size
-    place = np.full(size, -1)
-    place[np.linspace(0, size - 1, _CLIENTS).astype(np.intp)] = np.arange(_CLIENTS)
-
-    def picked(times: WeightedTimes) -> WeightedTimes:
-        code = place[times.code]
-        return WeightedTimes(times.seconds[code >= 0], times.weight[code >= 0], code[code >= 0])
-
-    chosen = CensoredSample(picked(sample.reports), picked(sample.misses))
-    return (chosen, _CLIENTS) if chosen.reports.seconds.size else (sample, size)
 
 
 def _blurred(sample: CensoredSample, size: int) -> CensoredSample:

@@ -42,6 +42,12 @@ class WeightedTimes:
         """A copy in which all times belong to one client."""
         return WeightedTimes(self.seconds, self.weight, np.zeros_like(self.code))
 
+    def renumbered(self, place: NDArray[np.intp]) -> WeightedTimes:
+        """The times of the clients whose new number in ``place`` is not negative."""
+        code = place[self.code]
+        kept = code >= 0
+        return WeightedTimes(self.seconds[kept], self.weight[kept], code[kept])
+
     def thinned(self, most: int) -> WeightedTimes:
         """A copy with the equal times of each client merged, and at most ``most`` times per client.
 
@@ -85,6 +91,22 @@ class CensoredSample:
     def thinned(self, most: int = _ENOUGH) -> CensoredSample:
         """A copy with at most ``most`` reports and ``most`` misses per client."""
         return CensoredSample(self.reports.thinned(most), self.misses.thinned(most))
+
+    def of_some_clients(self, size: int, most: int) -> tuple[CensoredSample, int]:
+        """The sample of at most ``most`` of the clients, evenly spaced, and their number.
+
+        All clients are kept if none of those has reported.
+
+        Args:
+            size: the number of clients.
+            most: how many are kept.
+        """
+        if size <= most:
+            return self, size
+        place = np.full(size, -1)
+        place[np.linspace(0, size - 1, most).astype(np.intp)] = np.arange(most)
+        some = CensoredSample(self.reports.renumbered(place), self.misses.renumbered(place))
+        return (some, most) if some.reports.seconds.size else (self, size)
 
     def log_likelihood(self, latency: Latency) -> float:
         """The log-likelihood: logpdf summed over the reports plus logsf summed over the misses.

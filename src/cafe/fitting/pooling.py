@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from cafe.evidence import Evidence
-from cafe.fitting.censored_sample import CensoredSample, WeightedTimes
+from cafe.fitting.censored_sample import CensoredSample
 from cafe.fitting.client_likelihood import ClientSums
 from cafe.fitting.client_posterior import ClientPosterior, Pool, client_posterior, draw_clients
 from cafe.fitting.families import estimated_parameters
@@ -149,7 +149,7 @@ def fit_clients(found: Fit) -> ClientFits:
         names = [each.family for each in fit(seen, families=list(POOLED_FAMILIES)).candidates]
     unit = float(np.median(seen.event_times))
     sample = CensoredSample.of(seen, by_client=True).scaled(1 / unit).thinned(_TIMES)
-    some, kept = _some(sample, size)
+    some, kept = sample.of_some_clients(size, _CLIENTS)
     pools = fit_pools(some, kept, names)
     every = ClientSums.of(sample, size)
     best = pools[0]
@@ -204,17 +204,3 @@ def longest_time(seen: Observations) -> float:
 def _range(values: list[float]) -> tuple[float, float]:
     low, high = np.quantile(values or [1.0], [0.05, 0.95])
     return float(low), float(high)
-
-
-def _some(sample: CensoredSample, size: int) -> tuple[CensoredSample, int]:
-    """The sample of at most 2000 of the clients, evenly spaced, and their number."""
-    if size <= _CLIENTS:
-        return sample, size
-    place = np.full(size, -1)
-    place[np.linspace(0, size - 1, _CLIENTS).astype(np.intp)] = np.arange(_CLIENTS)
-
-    def picked(times: WeightedTimes) -> WeightedTimes:
-        code = place[times.code]
-        return WeightedTimes(times.seconds[code >= 0], times.weight[code >= 0], code[code >= 0])
-
-    return CensoredSample(picked(sample.reports), picked(sample.misses)), _CLIENTS
